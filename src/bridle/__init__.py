@@ -1,0 +1,36 @@
+"""bridle: decisions made online under constraints that are revealed too late."""
+
+from bridle import potentials
+from bridle.core import Bound, BridleWarning, Feedback, InputError, Round
+from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
+from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, Maximum, Quadratic
+from bridle.game import Trace, play, policy_for
+from bridle.hindsight import NoComparator
+from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD
+from bridle.metrics import (
+    ccv,
+    ccv_curve,
+    ccv_each,
+    ccv_max,
+    hindsight,
+    interval_violation,
+    regret,
+    regret_curve,
+    soft_violation,
+    squared_ccv,
+)
+from bridle.policies import policy, register
+from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
+from bridle.problems import Problem, problem
+from bridle.session import Session
+from bridle.wrappers import Delayed, Doubling
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FTPL", "OGD", "AbsoluteDeviation", "AdaFTRL", "AdaGrad", "Affine", "Ball", "Bound", "Box", "BridleWarning", "Callable",
+    "ConstraintSatisfaction", "Delayed", "Doubling", "Feedback", "Halfspace", "Hinge", "InputError", "L1Ball", "Logistic", "Lyapunov", "Maximum",
+    "NoComparator", "Polyhedron", "Problem", "Product", "Quadratic", "Round", "Session", "Simplex", "Spectrahedron", "StronglyConvexOGD",
+    "Trace", "ccv", "ccv_curve", "ccv_each", "ccv_max", "hindsight", "interval_violation", "play", "policy", "policy_for", "potentials", "problem", "regret",
+    "regret_curve", "register", "soft_violation", "squared_ccv",
+]  # fmt: skip

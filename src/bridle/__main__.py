@@ -1,0 +1,6 @@
+"""`python -m bridle` is the command line."""
+
+from bridle.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Opponents: environments that answer a decision with a round, and may adapt to what they see.
+
+An adversary is a record. `init()` is its state before round 1 and `answer(state, x)` its reply. One that needs random numbers has
+`deal(rng, rounds)`, which draws a block of rounds ahead with NumPy (so that every engine sees the same numbers), and is handed this round's
+share as a third argument. `oblivious` says that its rounds do not depend on the decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import records
+from bridle.core import Round
+from bridle.functions import AffineFunction, AffineRows, Coordinate, CoordinateDeviation, RoundQuadratic
+from bridle.ops import Array, scalar, worst
+
+
+class Fixed(NamedTuple):
+    """The same round every time."""
+
+    round: Round
+
+    oblivious = True
+
+    def init(self) -> tuple[()]:
+        return ()
+
+    def answer(self, state: Any, x: Array) -> tuple[Any, Round]:
+        return state, self.round
+
+
+class Minimax(NamedTuple):
+    """Among m linear costs <c_j, x> (plus one quadratic where `modulus` is above 0), the one that is worst at x; one fixed halfspace.
+
+    It is convex in the paper's sense (appendix A.7): regret against the average decision is never negative.
+    """
+
+    costs: Array  # (m, d)
+    modulus: Array
+    middle: Array
+    a: Array
+    b: Array
+
+    oblivious = False
+
+    def init(self) -> tuple[()]:
+        return ()
+
+    def answer(self, state: Any, x: Array) -> tuple[Any, Round]:
+        _, cost = worst((self.costs @ x[..., None])[..., 0], self.costs)
+        halfspace = AffineFunction(self.a + 0.0 * x, self.b + scalar(x))
+        return state, Round(RoundQuadratic(self.modulus + scalar(x), self.middle + 0.0 * x, cost, scalar(x)), (halfspace,))
+
+
+class RandomHalfspaces(NamedTuple):
+    """k fresh halfspaces every round, all satisfied at `point`, that pull against the costs.
+
+    Costs favour the direction `drift`, normals lean towards it. With `modulus` above 0 the costs are (modulus/2) |x - z_t|^2 instead, with
+    targets z_t in the domain scattered on the side of `drift`.
+    """
+
+    domain: Any
+    point: Array
+    drift: Array
+    modulus: Array
+    each: Array  # (k,)
+
+    oblivious = True
+
+    def init(self) -> tuple[()]:
+        return ()
+
+    def deal(self, rng: np.random.Generator, rounds: int) -> Round:
+        d, k = len(self.point), len(self.each)
+        noise, rows = rng.standard_normal((rounds, d)), rng.standard_normal((rounds, k, d))
+        if self.modulus > 0.0:
+            reach = self.domain.diameter()
+            targets = self.domain.project(self.domain.center() + reach * (0.4 * self.drift + 0.3 * noise / np.sqrt(d)))
+            cost: Any = RoundQuadratic(np.full(rounds, float(self.modulus)), targets, np.zeros((rounds, d)), np.zeros(rounds))
+        else:
+            cost = AffineFunction(_unit(-2.0 * self.drift + noise / np.sqrt(d)), np.zeros(rounds))
+        A = _unit(0.5 * self.drift + rows / np.sqrt(d))
+        b = -(A * self.point).sum(axis=-1)
+        constraint = AffineFunction(A[:, 0], b[:, 0]) if k == 1 else AffineRows(A, b)
+        return Round(cost, (constraint,))
+
+    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+        return state, draw
+
+
+class CoinPerCoordinate(NamedTuple):
+    """The instance of Theorem 3: round t constrains coordinate t alone, to one of two sides that a fair coin picks.
+
+    Heads: x_t <= low and cost |x_t - low|. Tails: x_t >= high and cost |x_t - high|.
+    """
+
+    low: Array
+    high: Array
+
+    oblivious = True
+
+    def init(self) -> Array:
+        return 0.0  # the coordinate of the next round
+
+    def deal(self, rng: np.random.Generator, rounds: int) -> Array:
+        return rng.integers(0, 2, size=rounds).astype(float)
+
+    def answer(self, state: Array, x: Array, draw: Array) -> tuple[Array, Round]:
+        target = self.low + draw * (self.high - self.low)
+        return state + 1.0, Round(CoordinateDeviation(state, target), (Coordinate(state, 1.0 - 2.0 * draw, target),))
+
+
+def block_length(dim: int) -> int:
+    """How many rounds are dealt at a time: fixed by the dimension alone, so that a stream depends on nothing but its seed."""
+    return max(1, min(1024, 2**21 // dim))
+
+
+def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int) -> Iterator[Any]:
+    """The draws of an adversary for `rounds` rounds, block by block; None for one that needs none.
+
+    A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one.
+    """
+    for_adversary, _for_policy = np.random.SeedSequence(seed).spawn(2)
+    rng, length = np.random.default_rng(for_adversary), block_length(dim)
+    for start in range(0, rounds, length):
+        size = min(length, rounds - start)
+        yield records.cut(adversary.deal(rng, length), 0, size) if hasattr(adversary, "deal") else None
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True))

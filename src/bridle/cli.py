@@ -1,0 +1,209 @@
+"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle demo`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from bridle.core import BridleWarning, InputError
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="Decisions made online under constraints that are revealed too late.",
+)  # fmt: skip
+
+Json = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the facts as JSON to FILE; - for standard output.")]
+
+
+@app.command()
+def policies(json_file: Json = None) -> None:
+    """List the policies: assumptions, parameters, bounds, cost per round, reference."""
+    from bridle import report
+
+    rows = report.all_policies()
+    _show(report.policies_table(rows), [], rows, json_file)
+
+
+@app.command()
+def problems(json_file: Json = None) -> None:
+    """List the problems and their parameters."""
+    from bridle import report
+
+    rows = report.all_problems()
+    _show(report.problems_table(rows), [], rows, json_file)
+
+
+@app.command()
+def play(
+    problem: Annotated[str, typer.Argument(help="A name from `bridle problems`.")],
+    policy: Annotated[str, typer.Option(help="A name from `bridle policies`.")] = "sinha2024",
+    horizon: Annotated[int, typer.Option(help="T, how many rounds.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the instance and its stream.")] = 0,
+    engine: Annotated[str, typer.Option(help="python, or jax for long horizons.")] = "python",
+    dim: Annotated[int | None, typer.Option(help="d, coordinates of a decision.")] = None,
+    modulus: Annotated[float | None, typer.Option(help="Above 0: quadratic costs with this strong convexity.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the policy or the problem; may be repeated.")
+    ] = None,
+    json_file: Json = None,
+) -> None:
+    """Play one game: regret, CCV, the bounds and whether they hold, microseconds a round.
+
+    What the policy must know (lipschitz, modulus, ...) is taken from the problem unless --set gives it.
+    """
+    from bridle import report
+    from bridle.game import play as run
+
+    made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, _settings(settings or []))
+    facts = report.summary(_with_progress(lambda progress: run(chosen, made, engine=engine, progress=progress)))
+    _show(report.game_table(facts), report.game_notes(facts), facts, json_file)
+
+
+@app.command()
+def demo(
+    horizon: Annotated[int, typer.Option(help="T, how many rounds each game has.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of the instances.")] = 0,
+    engine: Annotated[str, typer.Option(help="python or jax.")] = "python",
+    json_file: Json = None,
+) -> None:
+    """Play the paper's three algorithms on the four problems, beside the theorems' bounds."""
+    from bridle import report
+
+    rows = _with_progress(lambda progress: demo_rows(horizon, seed, engine, progress))
+    notes = [
+        "bound: the sharpest proved form for the parameters used; paper: the theorem as printed; -: it says nothing about that quantity.",
+        "sinha2024-strong plays with quadratic costs (modulus 1), the others with linear ones. sinha2024-ocs ignores costs.",
+        "'practice' is Algorithm 1 with constants that react at realistic horizons; it keeps its own proved bounds, the printed theorem is for 'theory'.",
+    ]
+    _show(report.comparison_table(rows, f"The paper's algorithms, T = {horizon:,}, seed {seed}, engine {engine}"), notes, rows, json_file)
+
+
+DEMO = (
+    ("sinha2024", "sinha2024", {}),
+    ("sinha2024", "sinha2024 practice", {"preset": "practice"}),
+    ("sinha2024-strong", "sinha2024-strong", {}),
+    ("sinha2024-ocs", "sinha2024-ocs", {}),
+)
+
+
+def demo_rows(horizon: int, seed: int, engine: str, progress: Any = None) -> list[dict[str, Any]]:
+    """The games of the demonstration, as facts; a policy that does not apply says why."""
+    from bridle import report
+    from bridle.game import play as run
+    from bridle.problems import problem_names
+
+    rows: list[dict[str, Any]] = []
+    for name in problem_names():
+        for policy, label, given in DEMO:
+            curved = policy == "sinha2024-strong"
+            if curved and name == "lower-bound":
+                row = {"problem": name, "policy": policy, "does_not_apply": "its costs are absolute values, which are not strongly convex"}
+            else:
+                made, chosen = arrange(name, policy, horizon, seed, {"modulus": 1.0 if curved else None}, dict(given))
+                row = report.summary(run(chosen, made, engine=engine))
+            rows.append({**row, "label": label})
+            if progress is not None:
+                progress(len(rows), len(DEMO) * len(problem_names()))
+    return rows
+
+
+def arrange(problem: str, policy: str, horizon: int, seed: int, options: dict[str, Any], settings: dict[str, Any]) -> tuple[Any, Any]:
+    """The problem, and the policy told what the problem's constants say; a setting goes to whichever of the two has that parameter."""
+    from bridle import policies, validate
+    from bridle.game import policy_for
+    from bridle.problems import problem as make_problem
+    from bridle.problems import problem_facts
+
+    of_policy = {p.name for p in policies.parameters(policy)}
+    of_problem = {p["name"] for p in problem_facts(problem)["parameters"]}
+    for name in settings:
+        if name not in of_policy | of_problem:
+            raise validate.unknown(f"parameter of policy {policy} or problem {problem}", name, of_policy | of_problem)
+    for_problem = {k: v for k, v in settings.items() if k in of_problem - {"horizon", "seed"}} | {
+        k: v for k, v in options.items() if v is not None
+    }
+    made = make_problem(problem, settings.get("horizon", horizon) if "horizon" not in of_policy else horizon, seed, **for_problem)
+    return made, policy_for(policy, made, **{k: v for k, v in settings.items() if k in of_policy})
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise InputError(f"--set takes NAME=VALUE, not {text!r}")
+        settings[name] = _value(value)
+    return settings
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _with_progress(work: Any) -> Any:
+    """Run `work` with a progress bar on standard error where that is a terminal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BridleWarning)  # the results carry them
+        if not sys.stderr.isatty():
+            return work(None)
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("playing", total=None)
+            return work(lambda done, total: bar.update(task, completed=done, total=total))
+
+
+def _show(table: Any, notes: list[str], facts: Any, json_file: str | None) -> None:
+    text = None if json_file is None else json.dumps(facts, indent=2, allow_nan=False) + "\n"
+    if json_file == "-":
+        sys.stdout.write(text or "")
+        return
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    console.print(table)
+    for note in notes:
+        console.print(note, highlight=False, markup=False)
+    if text is not None and json_file is not None:
+        try:
+            with open(json_file, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as problem:
+            raise InputError(f"cannot write {json_file}: {problem.strerror}") from None
+        console.print(f"facts written to {json_file}", highlight=False, markup=False)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line: bad usage or bad input is one line on standard error and exit status 2."""
+    import click
+
+    try:
+        status = app(args=arguments, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as helped:
+        sys.stdout.write(helped.format_message() + "\n")
+        status = 2
+    except click.ClickException as wrong:
+        status = _fail(wrong.format_message())
+    except InputError as wrong:
+        status = _fail(str(wrong))
+    except (KeyboardInterrupt, click.Abort):
+        status = _fail("interrupted; nothing was written", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        status = 141
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, status: int = 2) -> int:
+    sys.stderr.write("bridle: " + " ".join(message.split()) + "\n")
+    return status

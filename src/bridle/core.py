@@ -1,0 +1,177 @@
+"""The vocabulary: who plays, what is revealed, what comes out.
+
+Each round a policy picks a decision in a domain; an adversary answers with a round (one cost, k constraints); what the round is worth at
+the decision is the feedback. The two sides meet nowhere else: a policy sees feedback, never functions; an adversary sees decisions,
+never a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from bridle import ops
+from bridle.ops import Array
+
+
+class InputError(ValueError):
+    """What the caller gave cannot be used; the message names the argument and the value."""
+
+
+class BridleWarning(UserWarning):
+    """Something a user should know about a run that goes on all the same."""
+
+
+@runtime_checkable
+class Domain(Protocol):
+    """A closed, bounded, convex set of admissible decisions."""
+
+    @property
+    def dim(self) -> int:
+        """How many coordinates a decision has."""
+        ...
+
+    def project(self, x: Array) -> Array:
+        """The nearest point of the set, along the last axis."""
+        ...
+
+    def diameter(self) -> float:
+        """The largest distance between two of its points, or a certified upper bound."""
+        ...
+
+    def center(self) -> Array:
+        """A point well inside the set; where sessions start unless told otherwise."""
+        ...
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every row of `x` is in the set, up to `tolerance` times the set's scale."""
+        ...
+
+    def linear_min(self, v: Array) -> Array:
+        """The minimum of <v, x> over the set."""
+        ...
+
+    def linear_argmin(self, v: Array) -> Array:
+        """A point of the set that attains `linear_min`."""
+        ...
+
+
+@runtime_checkable
+class Function(Protocol):
+    """A function of the decision; its arrays may carry a leading time axis, and then it is a sequence of functions."""
+
+    @property
+    def convex(self) -> bool:
+        """Whether it is convex: where it is not, no theorem applies and results say so."""
+        ...
+
+    def value(self, x: Array) -> Array:
+        """The value at x: a scalar of each run, or ``(..., k)`` for a record that holds k functions."""
+        ...
+
+    def grad(self, x: Array) -> Array:
+        """A subgradient at x: shaped as x, or ``(..., k, d)`` for a record that holds k functions."""
+        ...
+
+
+class Learner(Protocol):
+    """An algorithm for online convex optimisation: it steps on the gradient of each loss."""
+
+    def init(self, x1: Array) -> Any: ...
+
+    def decide(self, state: Any) -> Array: ...
+
+    def step(self, state: Any, grad: Array, modulus: Array | None = None) -> Any:
+        """The state after a loss with gradient `grad`; `modulus` is its strong convexity where the caller knows it."""
+        ...
+
+
+class Potential(Protocol):
+    """A Lyapunov function of the accumulated violation: non-decreasing, convex, zero at zero."""
+
+    def value(self, q: Array) -> Array: ...
+
+    def slope(self, q: Array) -> Array: ...
+
+
+class Policy(Protocol):
+    """An algorithm for constrained online convex optimisation: it updates on the feedback of each round."""
+
+    def init(self, x1: Array) -> Any: ...
+
+    def decide(self, state: Any) -> Array: ...
+
+    def update(self, state: Any, feedback: Feedback) -> Any: ...
+
+
+class Adversary(Protocol):
+    """An environment, which may adapt to the decisions it sees.
+
+    One that needs random numbers also has ``deal(rng, rounds)``: the draws of the next `rounds` rounds as a record of arrays with a
+    leading time axis, made by NumPy outside of any compiled loop; `answer` then gets this round's share as a third argument.
+    """
+
+    def init(self) -> Any: ...
+
+    def answer(self, state: Any, x: Array) -> tuple[Any, Round]: ...
+
+
+class Feedback(NamedTuple):
+    """What is revealed of a round at the decision x.
+
+    `g` is always ``(..., k)`` and `dg` ``(..., k, d)``. It carries x because late feedback and cutting planes need it. `modulus` is the
+    strong convexity of this round's cost where it is known; `round` is there for policies that need the functions themselves.
+    """
+
+    x: Array
+    f: Array
+    df: Array
+    g: Array
+    dg: Array
+    modulus: Array | None = None
+    round: Any = None
+
+
+class Round(NamedTuple):
+    """What the adversary chose: one cost, and a tuple of constraints (each a function, or a record that holds several)."""
+
+    cost: Any
+    constraints: tuple[Any, ...]
+
+    def reveal(self, x: Array) -> Feedback:
+        """The feedback of this round at the decision `x`."""
+        values, rows = [], []
+        for constraint in self.constraints:
+            value, grad = constraint.value(x), constraint.grad(x)
+            if isinstance(value, float):
+                value = ops.namespace(grad).full((1,), value)
+            elif value.ndim == 0:
+                value = value[None]
+            values.append(value)
+            rows.append(grad if _holds_several(constraint) else grad[..., None, :])
+        if len(rows) > 1 and len({row.ndim for row in rows}) > 1:  # some constraints differ between runs, some do not
+            lead = max((row.shape[:-2] for row in rows), key=len)
+            rows = [ops.namespace(row).broadcast_to(row, (*lead, *row.shape[-2:])) for row in rows]
+        return Feedback(x, self.cost.value(x), self.cost.grad(x), ops.join(values, -1), ops.join(rows, -2), None, self)
+
+    @property
+    def convex(self) -> bool:
+        """Whether the cost and every constraint are convex."""
+        return bool(self.cost.convex and all(constraint.convex for constraint in self.constraints))
+
+
+def _holds_several(function: Any) -> bool:
+    return bool(getattr(function, "several", False))
+
+
+class Bound(NamedTuple):
+    """The right-hand side of a theorem, as numbers; None where it does not apply, and `why` then says so."""
+
+    regret: Any = None
+    ccv: Any = None
+    interval: Any = None
+    why: str = ""
+
+
+Constants = Mapping[str, Any]
+"""True facts of a problem, under the parameter names: lipschitz, diameter, bound, modulus, constraints, slater, window, feasible, ..."""

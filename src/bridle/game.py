@@ -1,0 +1,362 @@
+"""The game: a policy against an adversary, round by round or over a whole horizon.
+
+`turn` is one round, and the only place where the two sides meet; every engine repeats it. `play` deals the adversary's draws in blocks, lets an
+engine advance block by block, and keeps running totals, so memory does not grow with the horizon unless more is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import policies, records, validate
+from bridle.adversaries import block_length, deal_blocks
+from bridle.core import BridleWarning, Feedback, InputError, Round
+from bridle.ops import Array
+from bridle.problems import Problem, problem
+
+ENGINES = {"python": "", "jax": "jax"}
+"""The engines, and the extra each one needs."""
+
+KEEP = ("totals", "rounds", "decisions")
+
+
+def turn(policy: Any, adversary: Any, state: Any, foe: Any, draw: Any) -> tuple[Any, Any, Feedback]:
+    """One round: the policy decides, the adversary answers, the policy updates on what is revealed."""
+    x = policy.decide(state)
+    foe, chosen = adversary.answer(foe, x) if draw is None else adversary.answer(foe, x, draw)
+    feedback = chosen.reveal(x)
+    return policy.update(state, feedback), foe, feedback
+
+
+class Block(NamedTuple):
+    """What an engine hands back of a block of rounds, with a leading time axis; `x` and `round` where they were asked for."""
+
+    f: Any
+    g: Any
+    x: Any = None
+    round: Any = None
+
+
+class Totals(NamedTuple):
+    """Running sums after so many rounds. Shapes: ``()`` and ``(k,)`` for one run, ``(B,)`` and ``(B, k)`` for B runs.
+
+    Over the rounds so far: `cost` of f; `hard` of (g_i)^+; `soft` of g_i; `squared` of ((g_i)^+)^2; `worst` of (max_i g_i)^+. `queue` is the largest sum
+    of g_i over an interval that ends now, `interval` over any interval (the empty one counts 0).
+    """
+
+    rounds: Any
+    cost: Any
+    hard: Any
+    soft: Any
+    squared: Any
+    worst: Any
+    queue: Any
+    interval: Any
+
+
+def accumulate(before: Totals, f: np.ndarray, g: np.ndarray) -> Totals:
+    """The totals after every round of a block, given those before it: each field with a leading time axis."""
+
+    def sums(start: Any, terms: np.ndarray) -> np.ndarray:
+        terms = terms.copy()
+        terms[0] += start
+        return np.cumsum(terms, axis=0)
+
+    hard, drift = np.maximum(g, 0.0), np.cumsum(g, axis=0)
+    # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+ in closed form.
+    queue = drift + np.maximum(before.queue, np.maximum.accumulate(-drift, axis=0))
+    return Totals(
+        before.rounds + np.arange(1.0, len(f) + 1.0),
+        sums(before.cost, f),
+        sums(before.hard, hard),
+        sums(before.soft, g),
+        sums(before.squared, hard * hard),
+        sums(before.worst, hard.max(axis=-1)),
+        queue,
+        np.maximum(before.interval, np.maximum.accumulate(queue, axis=0)),
+    )
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened in a game: totals, the same at log-spaced rounds, and the recipe to replay the stream.
+
+    `costs`, `values` (of the constraints) and `decisions` are there, round by round, where `play` was asked to keep them.
+    """
+
+    policy: Any
+    problem: Problem
+    rounds: int
+    seeds: tuple[int, ...]
+    runs: int | None
+    engine: str
+    totals: Totals
+    curve: Totals
+    state: Any
+    seconds: float
+    pace: float  # microseconds a round once running: the first block, in which an engine may compile, is left out where there are others
+    x1: np.ndarray
+    warnings: tuple[str, ...] = ()
+    costs: np.ndarray | None = None
+    values: np.ndarray | None = None
+    decisions: np.ndarray | None = None
+
+    def blocks(self, run: int | None = None) -> Iterator[Round]:
+        """The rounds of the stream again, block by block, each a Round with a leading time axis; `run` names one of several."""
+        seed = self.seeds[run or 0] if len(self.seeds) > 1 else self.seeds[0]
+        source = self.problem.with_seed(seed) if seed != self.problem.seed else self.problem
+        adversary = source.adversary
+        if getattr(adversary, "oblivious", False):
+            yield from _oblivious(adversary, seed, self.rounds, source.domain)
+            return
+        for _, _, block in _advance(self, self.engine, "round"):
+            yield block.round if self.runs is None else records.transform(lambda leaf: leaf[:, run or 0], block.round)
+
+    @property
+    def shared_stream(self) -> bool:
+        """Whether every run saw the same rounds."""
+        return self.runs is None or (len(self.seeds) == 1 and getattr(self.problem.adversary, "oblivious", False))
+
+
+def play(
+    policy: Any,
+    problem: Problem | str,
+    *,
+    horizon: int | None = None,
+    seed: int | Sequence[int] | None = None,
+    engine: str = "python",
+    x1: Any = None,
+    keep: str = "totals",
+    progress: Callable[[int, int], None] | None = None,
+) -> Trace:
+    """Play the policy on the problem and give the trace.
+
+    A list of seeds, or a policy made with lists of parameters, plays that many games in one call. `keep` is "totals" (memory does not grow with
+    the horizon), "rounds" (also every round's cost and constraint values) or "decisions" (also every decision).
+
+    >>> import bridle
+    >>> policy = bridle.policy("sinha2024", bridle.Ball(5), horizon=200, lipschitz=1.0)
+    >>> trace = play(policy, "halfspaces")
+    >>> trace.rounds, bool(bridle.ccv(trace) <= policy.bound(trace.problem.constants, 200).ccv)
+    (200, True)
+    """
+    record, source, rounds, seeds, runs = _arrange(policy, problem, horizon, seed, x1)
+    if engine not in ENGINES:
+        raise validate.unknown("engine", engine, ENGINES)
+    if keep not in KEEP:
+        raise validate.unknown("keep", keep, KEEP)
+    start = source.domain.center() if x1 is None else _start(x1, source.domain, runs)
+    notes = _notes(policy, source, rounds)
+    shape = () if runs is None else (runs,)
+    game = Trace(policy, source, rounds, seeds, runs, engine, _empty(shape, 0), _empty(shape, 0), None, 0.0, 0.0, start)
+    marks = np.unique(np.concatenate([[1.0, rounds], np.round(np.geomspace(1, rounds, 20 * max(1, len(str(rounds)))))]))
+    totals: Totals | None = None
+    curve: list[Totals] = []
+    kept: list[Block] = []
+    begun = warm = time.perf_counter()
+    warm_rounds = 0
+    for done, state, block in _advance(game, engine, {"totals": "", "rounds": "", "decisions": "x"}[keep]):
+        if totals is None:
+            totals = _empty(shape, block.g.shape[-1])
+        running = accumulate(totals, block.f, block.g)
+        if not np.isfinite(running.cost[-1]).all() or not np.isfinite(running.soft[-1]).all():
+            first = int(
+                np.argmax(
+                    ~np.isfinite(block.f).reshape(len(block.f), -1).all(axis=1)
+                    | ~np.isfinite(block.g).reshape(len(block.g), -1).all(axis=1)
+                )
+            )
+            raise InputError(f"the cost or a constraint is not finite in round {done - len(block.f) + first + 1} of the game")
+        hit = np.isin(running.rounds, marks)
+        curve.append(records.transform(lambda leaf, hit=hit: leaf[hit], running))
+        totals = records.transform(lambda leaf: leaf[-1], running)
+        if keep != "totals":
+            kept.append(block)
+        if not warm_rounds and done < rounds:
+            warm, warm_rounds = time.perf_counter(), done
+        if progress is not None:
+            progress(done, rounds)
+    ended = time.perf_counter()
+    alarm = record.alarm(state) if hasattr(record, "alarm") else ""
+    if alarm:
+        notes.append(alarm)
+    for note in notes:
+        warnings.warn(note, BridleWarning, stacklevel=2)
+
+    def gathered(part: Callable[[Block], Any]) -> Any:
+        return np.concatenate([part(block) for block in kept])
+
+    return Trace(
+        policy, source, rounds, seeds, runs, engine, totals or _empty(shape, 0), records.join(curve), state, ended - begun,
+        1e6 * (ended - warm) / (rounds - warm_rounds), start, tuple(notes),
+        gathered(lambda b: b.f) if kept else None, gathered(lambda b: b.g) if kept else None,
+        gathered(lambda b: b.x) if keep == "decisions" else None,
+    )  # fmt: skip
+
+
+def policy_for(name: str, problem: Problem, **given: Any) -> Any:
+    """The policy of this name for the problem: what it must know is taken from the problem's constants unless it is given.
+
+    >>> import bridle
+    >>> policy_for("sinha2024", bridle.problem("halfspaces", horizon=100, dim=3)).parameters["horizon"]
+    100
+    """
+    known = {"horizon": problem.horizon, **problem.constants}
+    for parameter in policies.parameters(name):
+        wanted = parameter.required or parameter.name == "constraints"
+        if wanted and parameter.name not in given and known.get(parameter.name) is not None:
+            given[parameter.name] = known[parameter.name]
+    if policies.entry(name).strongly_convex and given.get("modulus") == 0.0:
+        raise InputError(
+            f"policy {name} does not apply: the costs of problem {problem.name or '(unnamed)'} are not strongly convex (modulus 0)"
+        )
+    return policies.policy(name, problem.domain, **given)
+
+
+def record_of(policy: Any) -> Any:
+    """The record that plays, whether or not it comes from the registry."""
+    return getattr(policy, "record", policy)
+
+
+def domain_of(policy: Any) -> Any:
+    """The policy's domain, where it tells."""
+    return getattr(policy, "domain", None)
+
+
+def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tuple[Any, Problem, int, tuple[int, ...], int | None]:
+    """Check what was asked for, and settle the problem, the rounds, the seeds and the number of runs."""
+    record = record_of(policy)
+    for method in ("init", "decide", "update"):
+        if not hasattr(record, method):
+            raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
+    own = getattr(policy, "parameters", {}).get("horizon")
+    if isinstance(source, str):
+        length = horizon if horizon is not None else own
+        if length is None:
+            raise InputError("horizon must be given: neither the policy nor the call says how many rounds to play")
+        first = seed if seed is None or np.ndim(seed) == 0 else next(iter(seed), 0)
+        domain = domain_of(policy)
+        shape = {} if domain is None or source == "lower-bound" else {"domain": domain}
+        source = problem(source, int(np.max(length)), 0 if first is None else first, **shape)
+    if not isinstance(source, Problem):
+        raise InputError(f"problem must be a Problem or a name, not {validate.show(source)}")
+    length = horizon if horizon is not None else source.horizon if source.horizon is not None else own
+    if length is None:
+        raise InputError("horizon must be given: neither the problem nor the policy says how many rounds to play")
+    rounds = validate.whole("horizon", np.max(length))
+    if source.name == "lower-bound" and rounds > source.domain.dim:
+        raise InputError(f"horizon of this lower-bound problem is {source.domain.dim}, not {rounds}: each round uses up a coordinate")
+    mine, theirs = domain_of(policy), source.domain
+    if mine is not None and mine.dim != theirs.dim:
+        raise InputError(f"policy decides in {mine.dim} dimensions, the problem in {theirs.dim}")
+    given = [source.seed] if seed is None else [seed] if np.ndim(seed) == 0 else list(seed)
+    seeds = tuple(validate.whole("seed", s, 0) for s in given)
+    if not seeds:
+        raise InputError("seed must hold at least one seed, not an empty list")
+    sweep = getattr(policy, "runs", None)
+    wide = np.shape(x1)[0] if x1 is not None and np.ndim(x1) == 2 else None
+    several = len(seeds) if seed is not None and np.ndim(seed) == 1 else None
+    sizes = {size for size in (sweep, wide, several) if size is not None}
+    if len(sizes) > 1:
+        raise InputError(f"the sweep's parameters ({sweep}), seeds ({several}) and starting points ({wide}) must be equally many")
+    runs = sizes.pop() if sizes else None
+    if seeds[0] != source.seed:
+        source = source.with_seed(seeds[0])
+    k = getattr(record, "each", None)
+    if k is not None and source.constants.get("constraints", len(k)) != len(k):
+        raise InputError(f"constraints: the policy was made for {len(k)}, the problem reveals {source.constants['constraints']}")
+    return record, source, rounds, seeds, runs
+
+
+def _start(x1: Any, domain: Any, runs: int | None) -> np.ndarray:
+    point = validate.array("x1", x1)
+    if point.shape not in ((domain.dim,), (runs, domain.dim)):
+        raise InputError(f"x1 must have shape ({domain.dim},), not {point.shape}")
+    if not domain.contains(point):
+        raise InputError(f"x1 must lie in the domain; {validate.show(point)} does not")
+    return point
+
+
+def _notes(policy: Any, source: Problem, rounds: int) -> list[str]:
+    own = getattr(policy, "parameters", {}).get("horizon")
+    if own is not None and np.any(rounds > np.asarray(own)):
+        return [f"the policy was made for {np.min(own):g} rounds and plays {rounds}: past its horizon its bounds do not hold"]
+    return []
+
+
+def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any, Block]]:
+    """Play a game from its start, block by block: the rounds done, the policy's state, and the block."""
+    run_block = load_engine(engine)
+    record, source, runs = record_of(game.policy), game.problem, game.runs
+    adversaries = [source.with_seed(seed).adversary if seed != source.seed else source.adversary for seed in game.seeds]
+    x1 = game.x1 if runs is None else np.broadcast_to(game.x1, (runs, game.x1.shape[-1])).copy()
+    state, foe, adversary = record.init(x1), adversaries[0].init(), adversaries[0]
+    if runs is not None:
+        foe = records.spread(foe, runs)
+        if len(adversaries) > 1:
+            # One adversary for all runs: its own arrays get the run axis, as the draws do below.
+            adversary = records.widen(records.stack([records.transform(np.asarray, a) for a in adversaries]), 1)
+    dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim) for a, seed in zip(adversaries, game.seeds, strict=True)]
+    done, length = 0, block_length(source.domain.dim)
+    for draws in zip(*dealers, strict=True):
+        size = min(length, game.rounds - done)
+        dealt = draws[0] if len(draws) == 1 else records.widen(records.stack(draws, axis=1), 2)
+        state, foe, block = run_block(record, adversary, state, foe, dealt, size, collect)
+        done += size
+        if runs is not None:
+            block = _across(block, size, runs, source.domain.dim)
+        yield done, state, block
+
+
+def _across(block: Block, size: int, runs: int, dim: int) -> Block:
+    """The block of several runs with every axis spelled out, also where all runs saw the same number."""
+    f = np.broadcast_to(block.f, (size, runs, 1))[..., 0]
+    g = np.broadcast_to(block.g if block.g.ndim == 3 else block.g[:, None], (size, runs, block.g.shape[-1]))
+    return Block(f, g, block.x, block.round)
+
+
+def _oblivious(adversary: Any, seed: int, rounds: int, domain: Any) -> Iterator[Round]:
+    """The rounds of an adversary that does not look at decisions, without playing."""
+    foe, x, done, length = adversary.init(), domain.center(), 0, block_length(domain.dim)
+    for dealt in deal_blocks(adversary, seed, rounds, domain.dim):
+        size = min(length, rounds - done)
+        done += size
+        if isinstance(dealt, Round):
+            yield dealt
+            continue
+        answers = []
+        for draw in records.unstack(dealt, size):
+            foe, chosen = adversary.answer(foe, x) if draw is None else adversary.answer(foe, x, draw)
+            answers.append(chosen)
+        yield records.stack(answers)
+
+
+def _empty(shape: tuple[int, ...], k: int) -> Totals:
+    zero, each = np.zeros(shape), np.zeros((*shape, k))
+    return Totals(0.0, zero, each, each, each, zero, each, each)
+
+
+def load_engine(name: str) -> Callable[..., tuple[Any, Any, Block]]:
+    """The function that advances a block of rounds. Engines are found by name, so that the game depends on no compiler."""
+    try:
+        module = importlib.import_module(f"bridle.engines.{name}")
+    except ModuleNotFoundError as missing:
+        if missing.name and missing.name.startswith("bridle"):
+            raise
+        raise InputError(f"engine {name!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[name]}]'") from None
+    return module.advance  # type: ignore[no-any-return]
+
+
+def check_compiled(*parts: Array) -> None:
+    """Refuse what no compiler can run: records that call a solver or Python functions."""
+    for part in parts:
+        for node in records.nodes(part):
+            if not getattr(node, "compiled", True):
+                raise InputError(f"{type(node).__name__} runs on engine 'python' only: it calls a solver or a Python function every round")

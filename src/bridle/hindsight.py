@@ -1,0 +1,371 @@
+"""Hindsight: the best fixed feasible action of a stream, and what the constraints of a stream are like at an action.
+
+A stream is a function that gives its rounds anew whenever it is called, in blocks: each a Round with a leading time axis.
+
+>>> from bridle.domains import Box
+>>> from bridle.functions import AffineFunction
+>>> costs = AffineFunction(np.array([[-1.0, 0.0], [-1.0, -2.0]]), np.zeros(2))
+>>> limits = AffineFunction(np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([-1.0, -0.75]))
+>>> best = best_fixed(lambda: [Round(costs, (limits,))], Box(0.0, 1.0, dim=2))
+>>> best.x.round(6).tolist(), round(best.cost, 6)
+([1.0, 0.0], -2.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import records, validate
+from bridle.core import Domain, InputError, Round
+from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
+from bridle.programs import AFFINE, Program, Solution, curvature, evaluate, lower_bound, objective, pieces, shape
+from bridle.solvers import EXACT, Cuts, solve
+
+Blocks = Callable[[], Iterable[Round]]
+
+MEMORY = 2**29
+"""Bytes of a stream that are kept; a longer one is replayed whenever it is needed."""
+
+TRUSTED = 1e-6
+"""The largest gap between an answer and its proven bound, relative to the cost's scale, that is not called a failure."""
+
+
+class NoComparator(InputError):
+    """There is no best fixed feasible action, or none could be found; the message says why."""
+
+
+class Hindsight(NamedTuple):
+    """The best fixed feasible action `x` and its total cost.
+
+    `violation` is the largest (g_{t,i}(x))^+ of the stream, zero up to the tolerance. No feasible action costs less than `lower`.
+    """
+
+    x: np.ndarray
+    cost: float
+    violation: float
+    lower: float
+    rounds: int
+
+
+def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hindsight:
+    """The action of the domain that costs least in total and violates no constraint in any round.
+
+    Costs that can be added up are. Constraints enter as they are found to be violated, so most of them never do. `tolerance` is relative
+    to how much a constraint varies over the domain. Raises NoComparator where no action is feasible, where a function is not convex, and
+    where the answer cannot be proved to be within 1e-6 of the best, relative to the scale of the cost.
+    """
+    tolerance = max(validate.positive("tolerance", tolerance), 1e-10)
+    stream = _Stream(blocks)
+    center = np.asarray(domain.center(), dtype=float)
+    goal = _Goal(stream, center)
+    chosen = _Limits(center, float(domain.diameter()))
+    many = 20 + 2 * domain.dim + goal.pieces // 100  # as many as cost little beside what is there anyway
+    chosen.scan(stream, center, many, -np.inf)
+    form = shape(domain)
+    accuracy = 1e-4 if form.known and goal.cuts is None else EXACT  # roughly, until the constraints that matter are known
+    for _ in range(200):
+        program, found = goal.solve(Program(form, limits=chosen.parts), domain, accuracy)
+        x = _inside(domain, found.x)
+        unmet = chosen.excess(x)
+        if accuracy == EXACT and unmet > tolerance:
+            raise _infeasible(Program(form, top=chosen.parts), domain)
+        excess = chosen.scan(stream, x, many, max(tolerance, 10.0 * accuracy))
+        if excess <= tolerance and accuracy == EXACT:
+            break
+        if excess <= 100.0 * accuracy or unmet > accuracy:
+            accuracy = EXACT
+    else:
+        raise NoComparator(
+            f"no fixed action was found that satisfies every constraint: the last one tried exceeds one by {excess:.2g} of its range"
+        )
+    gap = objective(program, x) - lower_bound(program, domain, x, found)
+    cost, violation, slope = 0.0, 0.0, np.zeros(len(x))
+    for block in stream:
+        cost += float(np.sum(block.cost.value(x)))
+        slope = slope + np.asarray(block.cost.grad(x)).sum(axis=0)
+        violation = max(violation, float(_values(block, x).max(initial=0.0)))
+    scale = max(abs(cost), float(np.linalg.norm(slope)) * float(domain.diameter()))
+    if not gap <= TRUSTED * scale:
+        raise NoComparator(f"the best action found costs {cost:.6g}, but only {cost - gap:.6g} is proved to be the least possible")
+    return Hindsight(x, cost, violation, min(cost, cost - gap), stream.rounds)
+
+
+def values_at(blocks: Blocks, x: Any, totals: bool = False) -> tuple[Any, np.ndarray]:
+    """Costs (T,) and constraint values (T, k) of a stream at one action; with `totals`, their sums, in memory that does not grow with T.
+
+    >>> blocks = lambda: [Round(AffineFunction(np.eye(2), np.zeros(2)), (AffineFunction(np.eye(2), -np.ones(2)),))]
+    >>> f, g = values_at(blocks, [1.0, 3.0])
+    >>> f.tolist(), g.tolist()
+    ([1.0, 3.0], [[0.0], [2.0]])
+    """
+    x = validate.vector("x", x)
+    f: list[Any] = []
+    g: list[Any] = []
+    for block in map(_batch, blocks()):
+        costs, values = np.asarray(block.cost.value(x)).reshape(-1), _values(block, x)
+        f.append(float(costs.sum()) if totals else costs)
+        g.append(values.sum(axis=0) if totals else values)
+        if totals and len(f) > 1:
+            f, g = [f[0] + f[1]], [g[0] + g[1]]
+    if not f:
+        return (0.0, np.zeros(0)) if totals else (np.zeros(0), np.zeros((0, 0)))
+    return (f[0], g[0]) if totals else (np.concatenate(f), np.concatenate(g))
+
+
+def smallest_window(g: Any) -> int | None:
+    """The smallest S for which the sum of every constraint over any S consecutive rounds is at most 0, up to rounding; None if there is none.
+
+    `g` is (T, k), or (T,) for one constraint.
+
+    >>> smallest_window([1.0, -1.0, 1.0, -1.0]), smallest_window([-1.0, 2.0])
+    (2, None)
+    """
+    rows = _table(g)
+    sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
+    slack = 8.0 * np.finfo(float).eps * np.abs(rows).sum(axis=0)
+    T = len(rows)
+    possible = np.ones(T + 1, dtype=bool)
+    possible[0] = False
+    while possible.any():
+        S = int(possible.argmax())
+        over = sums[S:] - sums[:-S] - slack
+        start, i = np.unravel_index(int(over.argmax()), over.shape)
+        if over[start, i] <= 0.0:
+            return S
+        # Whatever other lengths the worst window shows to fail, by where it starts or by where it ends, need no look of their own.
+        possible[S] = False
+        possible[: T + 1 - start] &= ~(sums[start:, i] - sums[start, i] > slack[i])
+        end = int(start) + S
+        possible[: end + 1] &= ~(sums[end, i] - sums[end::-1, i] > slack[i])
+    return None
+
+
+def interval_excess(g: Any) -> float:
+    """The largest sum of one constraint over an interval of rounds, 0 for the empty interval; `g` is (T, k) or (T,).
+
+    >>> interval_excess([[1.0], [-3.0], [2.0], [-0.5], [1.0]])
+    2.5
+    """
+    return max([0.0, *(total for total, _, _ in _worst_intervals(_table(g)))])
+
+
+def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[float, np.ndarray]:
+    """The P_T of a stream and an action that attains it: the least `interval_excess` of any action of the domain, over F = `bound`."""
+    F = validate.positive("bound", bound)
+    stream = _Stream(blocks)
+
+    def worst(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        intervals = _worst_intervals(np.concatenate([_values(block, x) for block in stream]))
+        slopes, at = np.zeros((len(intervals) + 1, len(x))), 0
+        for block in stream:
+            rows = _slopes(block, x)
+            for i, (_, start, end) in enumerate(intervals):
+                slopes[i] += rows[max(start - at, 0) : max(end - at, 0), i].sum(axis=0)
+            at += len(rows)
+        return np.array([*(total for total, _, _ in intervals), 0.0]), slopes
+
+    center = np.asarray(domain.center(), dtype=float)
+    cuts = Cuts(worst, center)
+    scale = float(worst(center)[0].max())
+    program, found = cuts.minimise(Program(shape(domain)), domain, 1e-9 * scale)
+    x = _inside(domain, found.x)
+    value = float(worst(x)[0].max())
+    lower = lower_bound(program, domain, x, found)
+    if not value - lower <= TRUSTED * scale:
+        raise NoComparator(f"the least static violation is between {lower / F:.6g} and {value / F:.6g}, which is not close enough")
+    return value / F, x
+
+
+def _table(g: Any) -> np.ndarray:
+    rows = validate.array("g", g)
+    return rows[:, None] if rows.ndim == 1 else rows
+
+
+def _worst_intervals(g: np.ndarray) -> list[tuple[float, int, int]]:
+    """For each constraint the interval of rounds with the largest sum, as (sum, start, end)."""
+    sums = np.concatenate([np.zeros((1, g.shape[1])), np.cumsum(g, axis=0)])
+    ends = (sums - np.minimum.accumulate(sums, axis=0)).argmax(axis=0)
+    starts = [int(sums[: end + 1, i].argmin()) for i, end in enumerate(ends)]
+    return [(float(sums[end, i] - sums[start, i]), start, int(end)) for i, (start, end) in enumerate(zip(starts, ends, strict=True))]
+
+
+class _Once:
+    """A function that knows no time axis, as a sequence of one."""
+
+    def __init__(self, function: Any) -> None:
+        self.function, self.convex, self.several = function, function.convex, getattr(function, "several", False)
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return np.reshape(self.function.value(x), (1, -1))
+
+    def grad(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(self.function.grad(x))[None]
+
+
+def _batch(block: Round) -> Round:
+    """A block that can be evaluated at one action in one call; a single round without a time axis is a block too."""
+    leaves = records.leaves(block).values()
+    if not all(isinstance(leaf, (float, int, np.ndarray)) for leaf in leaves):
+        return Round(_Once(block.cost), tuple(map(_Once, block.constraints)))
+    return records.widen(block if all(np.ndim(leaf) for leaf in leaves) else records.stack([block]), 1)  # type: ignore[no-any-return]
+
+
+def _values(block: Round, x: np.ndarray) -> np.ndarray:
+    """Constraint values (n, k)."""
+    parts = [np.asarray(constraint.value(x)) for constraint in block.constraints]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(np.asarray(block.cost.value(x))), 0))
+
+
+def _slopes(block: Round, x: np.ndarray) -> np.ndarray:
+    """Constraint gradients (n, k, d)."""
+    rows = [np.asarray(constraint.grad(x)) for constraint in block.constraints]
+    return np.concatenate([row if row.ndim == 3 else row[:, None] for row in rows], axis=1)
+
+
+class _Stream:
+    """The blocks of a stream, ready to be evaluated; kept in memory where they fit."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.blocks, self.rounds, self.fits = blocks, 0, True
+        self.kept: list[Round] = []
+        size = 0
+        for block in map(_batch, blocks()):
+            if not block.convex:
+                raise NoComparator("no best fixed action is sought: a cost or a constraint of the stream is not convex")
+            leaves = [leaf for leaf in records.leaves(block).values() if isinstance(leaf, np.ndarray)]
+            self.rounds += len(leaves[0]) if leaves else 1
+            size += sum(leaf.nbytes for leaf in leaves)
+            self.fits = size <= MEMORY
+            self.kept = [*self.kept, block] if self.fits else []
+        if not self.rounds:
+            raise InputError("blocks must give at least one round, not an empty stream")
+
+    def __iter__(self) -> Iterator[Round]:
+        return iter(self.kept) if self.fits else map(_batch, self.blocks())
+
+    def total(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The value (1,) and gradient (1, d) of the total cost at x."""
+        values, slopes = zip(*((np.sum(block.cost.value(x)), np.sum(block.cost.grad(x), axis=0)) for block in self), strict=True)
+        return np.sum(values, keepdims=True), np.sum(slopes, axis=0)[None]
+
+
+class _Goal:
+    """The total cost as a program takes it: added up where it can be, else in pieces, else by its tangents."""
+
+    def __init__(self, stream: _Stream, center: np.ndarray) -> None:
+        d = len(center)
+        P, a, b = np.zeros((d, d)), np.zeros(d), 0.0
+        rest: dict[tuple[type, ...], list[Any]] = {}
+        self.cuts: Cuts | None = None
+        for block in stream:
+            cost = records.widen(records.stack([block.cost.total()]), 1) if hasattr(block.cost, "total") else block.cost
+            if isinstance(cost, (*AFFINE, RoundQuadratic, QuadraticForm)):
+                values = np.asarray(cost.value(center))
+                P = P + curvature(cost, center, np.ones(len(values)))
+                a, b = a + np.asarray(cost.grad(center)).sum(axis=0), b + float(values.sum())
+            elif (parts := pieces(cost)) is not None and stream.fits:
+                rest.setdefault(tuple(map(type, parts)), []).append(parts)
+            else:
+                self.cuts = Cuts(stream.total, center)
+                self.unit = float(np.abs(self.cuts.oracle(center)[0]).max())
+                return
+        # P, a and b are those of the Taylor expansion around the centre.
+        level = np.full((1, 1), b - a @ center + 0.5 * center @ P @ center)
+        self.sums: tuple[Any, ...] = (QuadraticForm(P[None], (a - P @ center)[None], level) if P.any() else AffineFunction(a[None], level),)
+        joined = [records.join(parts) for parts in rest.values()]
+        self.sums += tuple(parts[0] for parts in joined if len(parts) == 1)
+        self.maxima = tuple(parts for parts in joined if len(parts) > 1)
+
+    @property
+    def pieces(self) -> int:
+        """How many rows the pieces of the cost make."""
+        return 0 if self.cuts else sum(len(part) * len(records.leaves(part[0])) for part in self.maxima)
+
+    def solve(self, program: Program, domain: Domain, accuracy: float) -> tuple[Program, Solution]:
+        """The program with this cost, and its solution."""
+        if self.cuts:
+            return self.cuts.minimise(program, domain, 1e-9 * self.unit)
+        program = program._replace(sums=self.sums, maxima=self.maxima)
+        return program, solve(program, domain, accuracy)
+
+
+class _Limits:
+    """The constraints that have been chosen from a stream."""
+
+    def __init__(self, center: np.ndarray, diameter: float) -> None:
+        self.center, self.diameter = center, diameter
+        self.parts: tuple[Any, ...] = ()
+
+    def scan(self, stream: _Stream, x: np.ndarray, many: int, floor: float) -> float:
+        """Choose those that are most violated at x, at most `many` of each, by more than `floor` of their range; the largest such share."""
+        seen: dict[tuple[int, int], list[tuple[np.ndarray, tuple[Any, ...]]]] = {}
+        for block in stream:
+            for place, constraint in enumerate(block.constraints):
+                values = np.asarray(constraint.value(x))
+                for i in range(values.shape[1]):
+                    rounds = np.flatnonzero(values[:, i] > 0.0) if floor >= 0.0 else np.arange(len(values))
+                    if len(rounds):
+                        parts = _pick(constraint, rounds, i, x)
+                        share = np.max([self._share(part, x) for part in parts], axis=0)
+                        seen.setdefault((place, i), []).append((share, parts))
+        worst = -np.inf
+        for found in seen.values():
+            shares = np.concatenate([share for share, _ in found])
+            worst = max(worst, float(shares.max()))
+            least = max(floor, float(np.partition(shares, -many)[-many]) if len(shares) > many else -np.inf)
+            for share, parts in found:
+                keep = (share >= least) & (share > floor)
+                self._add([records.transform(lambda leaf, keep=keep: leaf[keep], part) for part in parts] if keep.any() else [])
+        return worst
+
+    def excess(self, x: np.ndarray) -> float:
+        """The largest share of its range by which a chosen constraint is violated at x."""
+        return max([float(self._share(part, x).max()) for part in self.parts], default=0.0)
+
+    def _share(self, part: Any, x: np.ndarray) -> np.ndarray:
+        """Values at x over how much each function varies over the domain."""
+        value, slope = np.asarray(part.value(x))[:, 0], np.broadcast_to(part.grad(x), (len(part.value(x)), len(x)))
+        size = np.maximum(np.linalg.norm(slope, axis=1) * self.diameter, np.abs(np.asarray(part.value(self.center))[:, 0]))
+        return np.asarray(value / np.where(size > 0.0, size, 1.0))
+
+    def _add(self, parts: list[Any]) -> None:
+        by_type = {type(part): part for part in self.parts}
+        for part in parts:
+            if isinstance(part, AFFINE):
+                part = AffineFunction(np.asarray(part.grad(self.center)), part.value(0.0 * self.center))
+            by_type[type(part)] = records.join([by_type[type(part)], part]) if type(part) in by_type else part
+        self.parts = tuple(by_type.values())
+
+
+def _pick(constraint: Any, rounds: np.ndarray, i: int, x: np.ndarray) -> tuple[Any, ...]:
+    """The i-th constraint of some rounds in smooth pieces, or their tangents at x where the pieces are not known."""
+    if isinstance(constraint, AffineRows):
+        return (AffineFunction(constraint.A[rounds, i], constraint.b[rounds, i][:, None]),)
+    if not isinstance(constraint, _Once):
+        constraint = records.transform(lambda leaf: leaf[rounds], constraint)
+    parts = pieces(constraint)
+    if parts is not None:
+        return parts
+    values, rows = np.asarray(constraint.value(x))[:, i : i + 1], np.asarray(constraint.grad(x))
+    rows = rows[:, i] if rows.ndim == 3 else rows
+    return (AffineFunction(rows, values - (rows @ x)[:, None]),)
+
+
+def _inside(domain: Domain, x: np.ndarray) -> np.ndarray:
+    try:
+        return np.asarray(domain.project(x))
+    except InputError:  # a polyhedron without its solver: what the program was solved to is as good
+        return x
+
+
+def _infeasible(program: Program, domain: Domain) -> NoComparator:
+    """Why a program whose limits are the top of this one has no solution."""
+    found = solve(program, domain)
+    least = lower_bound(program, domain, found.x, found)
+    if least > 0.0:
+        return NoComparator(f"no action of the domain satisfies every constraint of the stream: each exceeds one by at least {least:.3g}")
+    reached = objective(program, found.x)
+    return NoComparator(f"no action was found that satisfies every constraint of the stream: the best one exceeds one by {reached:.3g}")

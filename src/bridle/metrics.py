@@ -1,0 +1,119 @@
+"""What a trace is worth: regret, and violation in each of the senses the literature uses.
+
+Every function gives a float for one run and an array for several.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bridle import validate
+from bridle.game import Totals, Trace
+from bridle.hindsight import Hindsight, NoComparator, best_fixed, values_at
+
+
+def ccv(trace: Trace) -> Any:
+    """The paper's cumulative constraint violation: max over i of the sum over rounds of (g_{t,i}(x_t))^+.
+
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("sinha2024", bridle.Ball(2), horizon=50, lipschitz=1.0), "fixed")
+    >>> ccv(trace) == ccv_max(trace)  # one constraint
+    True
+    """
+    return _plain(trace.totals.hard.max(axis=-1))
+
+
+def ccv_each(trace: Trace) -> np.ndarray:
+    """The cumulative violation of every constraint."""
+    return np.array(trace.totals.hard)
+
+
+def ccv_max(trace: Trace) -> Any:
+    """The sum over rounds of (max_i g_{t,i}(x_t))^+, which is at least `ccv`."""
+    return _plain(trace.totals.worst)
+
+
+def soft_violation(trace: Trace) -> Any:
+    """max over i of (sum over rounds of g_{t,i}(x_t))^+: rounds with room to spare make up for others."""
+    return _plain(np.maximum(trace.totals.soft.max(axis=-1), 0.0))
+
+
+def interval_violation(trace: Trace) -> Any:
+    """max over i and over intervals of the sum of g_{t,i}(x_t) in the interval; what Algorithm 2 bounds."""
+    return _plain(trace.totals.interval.max(axis=-1))
+
+
+def squared_ccv(trace: Trace) -> Any:
+    """max over i of the sum over rounds of ((g_{t,i}(x_t))^+)^2."""
+    return _plain(trace.totals.squared.max(axis=-1))
+
+
+def ccv_curve(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """CCV after each of the trace's log-spaced rounds: (rounds, values)."""
+    return trace.curve.rounds, trace.curve.hard.max(axis=-1)
+
+
+def regret(trace: Trace, comparator: Any = None) -> Any:
+    """Total cost minus that of the comparator: a given action, or the best fixed action that satisfies every constraint.
+
+    Raises `NoComparator` where no such action exists or none can be found.
+
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("sinha2024", bridle.Ball(2), horizon=50, lipschitz=1.0), "fixed")
+    >>> bool(regret(trace) >= regret(trace, comparator=[0.0, 0.0]))
+    True
+    """
+    return _plain(trace.totals.cost - _per_run(trace, comparator, lambda run: _total(trace, comparator, run)))
+
+
+def regret_curve(trace: Trace, comparator: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Regret after each of the trace's log-spaced rounds, against one action: the given one, or the best for the whole horizon."""
+
+    def costs(run: int | None) -> np.ndarray:
+        x = hindsight(trace, run).x if comparator is None else _action(trace, comparator)
+        f, _ = values_at(lambda: trace.blocks(run), x)
+        return np.cumsum(f)[trace.curve.rounds.astype(int) - 1]
+
+    return trace.curve.rounds, trace.curve.cost - _per_run(trace, comparator, costs)
+
+
+def hindsight(trace: Trace, run: int | None = None) -> Hindsight:
+    """The best fixed feasible action for the stream that a run saw."""
+    if not trace.problem.constants.get("convex", True):
+        raise NoComparator("a cost or a constraint is not convex")
+    return best_fixed(lambda: trace.blocks(run), trace.problem.domain)
+
+
+def totals_at(trace: Trace) -> Totals:
+    """The running totals at the trace's log-spaced rounds."""
+    return trace.curve
+
+
+def _total(trace: Trace, comparator: Any, run: int | None) -> np.ndarray:
+    if comparator is not None:
+        f, _ = values_at(lambda: trace.blocks(run), _action(trace, comparator))
+        return np.asarray(f.sum())
+    source = trace.problem if run is None or len(trace.seeds) == 1 else trace.problem.with_seed(trace.seeds[run])
+    known = source.constants.get("optimal_cost")
+    if known is not None and trace.rounds == source.horizon:
+        return np.asarray(float(known))
+    return np.asarray(hindsight(trace, run).cost)
+
+
+def _per_run(trace: Trace, comparator: Any, compute: Any) -> np.ndarray:
+    """What `compute` gives for each run, with the run axis last; computed once where every run saw the same stream."""
+    if trace.runs is None:
+        return np.asarray(compute(None))
+    if trace.shared_stream:
+        return np.asarray(compute(0))[..., None]
+    return np.stack([compute(run) for run in range(trace.runs)], axis=-1)
+
+
+def _action(trace: Trace, comparator: Any) -> np.ndarray:
+    return validate.vector("comparator", comparator, trace.problem.domain.dim)
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else np.asarray(value)

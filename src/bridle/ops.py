@@ -1,0 +1,164 @@
+"""The array operations that Python's operators do not spell, for every kind of array.
+
+An algorithm written with operators and these functions runs one round at a time on floats and NumPy arrays, and unchanged inside a
+compiler's trace. The float and ndarray path comes first because it is the one that pays per call; any other kind of array is
+announced by its engine with `register`.
+
+Axes: a decision is ``(d,)`` for one run and ``(B, d)`` for B runs; a scalar is ``()`` for one run and ``(B, 1)`` for B runs, so plain
+broadcasting batches. Functions that reduce the last axis keep to that rule.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = Any
+"""A float, an ndarray, or whatever array type an engine has registered."""
+
+_NAMESPACES: list[tuple[type, Any]] = []
+
+
+def register(kind: type, namespace: Any) -> None:
+    """Make arrays of type `kind` known: `namespace` offers NumPy's function names for them."""
+    if (kind, namespace) not in _NAMESPACES:
+        _NAMESPACES.append((kind, namespace))
+
+
+def namespace(*arrays: Array) -> Any:
+    """The module whose functions work on these arrays: numpy, unless one of them is of a registered kind."""
+    for kind, module in _NAMESPACES:
+        for array in arrays:
+            if isinstance(array, kind):
+                return module
+    return np
+
+
+def _elementwise(name: str, on_float: Any) -> Any:
+    on_array = getattr(np, name)
+
+    def apply(x: Array) -> Array:
+        if isinstance(x, float):
+            return on_float(x)
+        if isinstance(x, np.ndarray):
+            return on_array(x)
+        return getattr(namespace(x), name)(x)
+
+    apply.__name__ = name
+    return apply
+
+
+sqrt = _elementwise("sqrt", math.sqrt)
+exp = _elementwise("exp", math.exp)
+floor = _elementwise("floor", lambda x: float(math.floor(x)))
+tanh = _elementwise("tanh", math.tanh)
+
+
+def maximum(a: Array, b: Array) -> Array:
+    """The larger of the two, elementwise."""
+    if isinstance(a, float) and isinstance(b, float):
+        return a if a >= b else b
+    return namespace(a, b).maximum(a, b)
+
+
+def minimum(a: Array, b: Array) -> Array:
+    """The smaller of the two, elementwise."""
+    if isinstance(a, float) and isinstance(b, float):
+        return a if a <= b else b
+    return namespace(a, b).minimum(a, b)
+
+
+def pos(x: Array) -> Array:
+    """The positive part, (x)^+."""
+    return maximum(x, 0.0)
+
+
+def softplus(x: Array) -> Array:
+    """ln(1 + e^x) without overflow."""
+    if isinstance(x, float):
+        return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    return namespace(x).logaddexp(x, 0.0)
+
+
+def ratio(a: Array, b: Array) -> Array:
+    """a / b, and 0 where b is 0: the step "stay" of an accumulator that has seen nothing."""
+    if isinstance(b, float):
+        return a / b if b != 0.0 else 0.0 * a
+    xp = namespace(a, b)
+    empty = b == 0.0
+    return xp.where(empty, 0.0, a / xp.where(empty, 1.0, b))
+
+
+def where(flag: Array, a: Array, b: Array) -> Array:
+    """`a` where `flag` holds, else `b`; `flag` is a scalar of one run or of each run."""
+    if isinstance(flag, (bool, np.bool_)):
+        return a if flag else b
+    return namespace(flag, a, b).where(flag, a, b)
+
+
+def dot(a: Array, b: Array) -> Array:
+    """The inner product over the last axis: a float for vectors, ``(..., 1)`` otherwise."""
+    if a.ndim == 1 and b.ndim == 1:
+        return float(a.dot(b)) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else (a * b).sum()
+    return (a * b).sum(axis=-1, keepdims=True)
+
+
+def norm(a: Array) -> Array:
+    """The Euclidean length along the last axis, a scalar in the sense of `dot`."""
+    return sqrt(dot(a, a))
+
+
+def combine(weights: Array, rows: Array) -> Array:
+    """Sum over i of weights[..., i] * rows[..., i, :]."""
+    if weights.ndim == 1 and rows.ndim == 2:
+        return weights @ rows
+    return (weights[..., None, :] @ rows)[..., 0, :]
+
+
+def scalar(x: Array, value: float = 0.0) -> Array:
+    """A scalar `value` for every run that the decision `x` stands for."""
+    if x.ndim == 1:
+        return value
+    return np.full((*x.shape[:-1], 1), value) if isinstance(x, np.ndarray) else namespace(x).full((*x.shape[:-1], 1), value)
+
+
+def vector(x: Array, like: Array) -> Array:
+    """Zeros as long as the last axis of `like`, one for every run that the decision `x` stands for."""
+    return np.zeros((*x.shape[:-1], like.shape[-1])) if isinstance(x, np.ndarray) else namespace(x).zeros((*x.shape[:-1], like.shape[-1]))
+
+
+def worst(g: Array, dg: Array) -> tuple[Array, Array]:
+    """The largest of the k constraints and its gradient; the lowest index on ties.
+
+    >>> import numpy as np
+    >>> worst(np.array([0.5, 2.0, 2.0]), np.eye(3))
+    (2.0, array([0., 1., 0.]))
+    """
+    if g.shape[-1] == 1:
+        return (first(g) if g.ndim == 1 else g), dg[..., 0, :]
+    if isinstance(g, np.ndarray) and g.ndim == 1:
+        j = int(g.argmax())
+        return float(g[j]), dg[j] if dg.ndim == 2 else dg[..., j, :]
+    xp = namespace(g, dg)
+    j = xp.argmax(g, axis=-1)[..., None]
+    value = xp.take_along_axis(g, j, axis=-1)
+    rows = xp.broadcast_to(dg, (*g.shape, dg.shape[-1]))
+    row = xp.take_along_axis(rows, j[..., None], axis=-2)[..., 0, :]
+    return (value if g.ndim > 1 else value[0]), row
+
+
+def first(x: Array) -> Array:
+    """The only element of a one-element vector, as a scalar."""
+    return float(x[0]) if isinstance(x, np.ndarray) else x[0]
+
+
+def onehot(j: Array, x: Array) -> Array:
+    """The unit vector of coordinate `j` (a whole number held as a float), as long as the decision `x`."""
+    return (namespace(j, x).arange(float(x.shape[-1])) == j) * 1.0
+
+
+def join(parts: list[Array], axis: int) -> Array:
+    """The parts one after the other along `axis`."""
+    return parts[0] if len(parts) == 1 else namespace(*parts).concatenate(parts, axis=axis)

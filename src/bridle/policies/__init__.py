@@ -1,0 +1,134 @@
+"""The registry: every policy under its name, with its factory, its theorem, its assumptions and its reference.
+
+To add a policy: write one file here that ends in an `Entry`, and add one line to `_ENTRIES`. The checks, the command line and the
+documentation's tables read the registry.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.ops import Array
+from bridle.policies import sinha2024
+from bridle.policies.entry import PARAMETERS, Entry
+
+__all__ = ["PARAMETERS", "Configured", "Entry", "Parameter", "entry", "names", "parameters", "policy", "register"]
+
+_ENTRIES: dict[str, Entry] = {item.name: item for item in (sinha2024.CONVEX, sinha2024.STRONG, sinha2024.OCS)}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a registered policy."""
+
+    name: str
+    required: bool
+    default: Any
+    help: str
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A registered policy with its parameters: the record that plays, and what it was made from.
+
+    `parameters` holds what the caller gave, canonically; `runs` is how many runs the record stands for where a parameter was a list.
+    """
+
+    name: str
+    domain: Any
+    parameters: dict[str, Any]
+    record: Any
+    runs: int | None
+
+    def init(self, x1: Array) -> Any:
+        return self.record.init(x1)
+
+    def decide(self, state: Any) -> Array:
+        return self.record.decide(state)
+
+    def update(self, state: Any, feedback: Feedback) -> Any:
+        return self.record.update(state, feedback)
+
+    def bound(self, constants: Constants, t: float) -> Bound:
+        """The sharpest proved bounds after t rounds of a problem with these constants."""
+        return self._bound(entry(self.name).bound, constants, t)
+
+    def paper_bound(self, constants: Constants, t: float) -> Bound:
+        """The bounds as the paper states them, where they apply."""
+        return self._bound(entry(self.name).paper, constants, t)
+
+    def _bound(self, theorem: Callable[..., Bound], constants: Constants, t: float) -> Bound:
+        horizon = self.parameters.get("horizon")
+        if horizon is not None and np.any(t > np.asarray(horizon)):
+            return Bound(why=f"round {t:g} is past the policy's horizon of {np.min(horizon):g}")
+        return theorem(self, constants, t)
+
+
+def names() -> list[str]:
+    """The registered policy names.
+
+    >>> "sinha2024" in names()
+    True
+    """
+    return list(_ENTRIES)
+
+
+def entry(name: str) -> Entry:
+    """The registry's entry of this name."""
+    if name not in _ENTRIES:
+        raise validate.unknown("policy", name, _ENTRIES)
+    return _ENTRIES[name]
+
+
+def register(item: Entry) -> None:
+    """Add a policy of your own under a new name, for this process."""
+    if item.name in _ENTRIES:
+        raise InputError(f"a policy called {item.name!r} is registered already")
+    _ENTRIES[item.name] = item
+
+
+def parameters(name: str) -> list[Parameter]:
+    """What the policy of this name can be given, from its factory's signature."""
+    given = list(inspect.signature(entry(name).factory).parameters.values())[1:]
+    return [Parameter(p.name, p.default is p.empty, None if p.default is p.empty else p.default, PARAMETERS.get(p.name, "")) for p in given]
+
+
+def policy(name: str, domain: Any, **given: Any) -> Configured:
+    """The policy registered as `name`, on `domain`, with its own parameters.
+
+    A list for a numeric parameter makes a sweep: one record that stands for as many runs.
+
+    >>> import bridle
+    >>> policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0).name
+    'sinha2024'
+    """
+    item = entry(name)
+    if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
+        raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
+    known = {p.name: p for p in parameters(name)}
+    for key in given:
+        if key not in known:
+            raise validate.unknown(f"parameter of policy {name}", key, known)
+    missing = [p.name for p in known.values() if p.required and p.name not in given]
+    if missing:
+        raise InputError(f"policy {name} needs {missing[0]}: {known[missing[0]].help}")
+    given = {key: value for key, value in given.items() if value is not None}
+    canonical = {key: _canonical(value) for key, value in given.items()}
+    lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
+    if len(set(lengths.values())) > 1:
+        raise InputError("the lists of a sweep must be equally long, not " + ", ".join(f"{key}: {n}" for key, n in lengths.items()))
+    return Configured(name, domain, canonical, item.factory(domain, **canonical), next(iter(lengths.values()), None))
+
+
+def _canonical(value: Any) -> Any:
+    """Numbers as Python numbers, lists of numbers as ``(runs, 1)`` arrays, the rest as it is."""
+    if isinstance(value, (list, np.ndarray, range)) and np.ndim(value) == 1:
+        return validate.array("a swept parameter", value)[:, None]
+    return value.item() if isinstance(value, np.generic) else value

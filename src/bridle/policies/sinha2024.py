@@ -1,0 +1,536 @@
+"""Sinha & Vaze 2024: Algorithm 1 (convex and strongly convex costs) and Algorithm 2 (constraints only).
+
+Algorithm 1 runs a learner on surrogate costs that weigh this round's constraint by the slope of a potential Phi of all violation so far:
+
+    Q(t) = Q(t-1) + beta (g_t(x_t))^+                       (lines 6, 7)
+    p_t  = V beta grad f_t(x_t) + Phi'(Q(t)) beta grad (g_t)^+(x_t)      (line 8, equation 5)
+    x_{t+1} = the learner's next decision after p_t         (line 9)
+
+Convex costs: Phi(q) = e^{lam q} - 1 and AdaGrad steps. Strongly convex costs: Phi(q) = q^2 and steps 1 / (sum of the surrogate's moduli),
+which is V beta times the costs' modulus each round. (Line 9 as printed says the moduli of f_s; with those the theorem fails.)
+
+Algorithm 2 has no costs and does not clip: Q_i(t) = (Q_i(t-1) + g_{t,i}(x_t))^+ and p_t = 2 sum_i Q_i(t) grad g_{t,i}(x_t).
+
+Guarantee: `theorem1`, `theorem2`, `theorem4`, `theorem5` are the paper's; `convex_bound`, `strong_bound`, `ocs_bound` the sharper explicit
+    forms for the same algorithms, proved in the comments beside them; `theorem3` is the lower bound no policy can beat.
+Reference: A. Sinha, R. Vaze. Optimal Algorithms for Online Convex Optimization with Adversarial Constraints. NeurIPS 2024.
+
+>>> import bridle
+>>> trace = bridle.play(bridle.policy("sinha2024", bridle.Ball(2), horizon=500, lipschitz=1.0), "halfspaces")
+>>> bridle.regret(trace) <= convex_bound(trace.policy, trace.problem.constants, 500).regret
+True
+"""
+
+from __future__ import annotations
+
+from math import e, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.learners import LEARNERS, CurvedOGD, StronglyConvexOGD
+from bridle.ops import Array, combine, exp, pos, scalar, vector, worst
+from bridle.policies.entry import Entry
+from bridle.potentials import UNIT, Exponential, ExponentialPotential, Power, PowerPotential, Quadratic, QuadraticPotential
+from bridle.wrappers import doubling_epochs
+
+NU = 0.9
+"""lam sqrt(T) of the presets `tight` and `practice`; near the best for T from 10^3 to 10^6."""
+
+BROKEN = 40.0
+"""An exponent lam Q beyond this contradicts the theorem, so one of its assumptions does not hold."""
+
+
+class LyapunovState(NamedTuple):
+    """The scaled violation so far, and the learner's state."""
+
+    Q: Array
+    learner: Any
+
+
+class Weights(NamedTuple):
+    """Q(t), the surrogate's weights on grad f_t and grad g_t, and what everything the learner saw before is to be multiplied by."""
+
+    Q: Array
+    cost: Array
+    constraint: Array
+    shrink: Array | None
+
+
+class Lyapunov(NamedTuple):
+    """Algorithm 1: run `learner` on the surrogate costs  V beta f_t + Phi'(Q(t)) beta (g_t)^+ ; several constraints are reduced to the worst."""
+
+    learner: Any
+    potential: Any
+    V: Array
+    beta: Array
+
+    @property
+    def domain(self) -> Any:
+        return self.learner.domain
+
+    def init(self, x1: Array) -> LyapunovState:
+        return LyapunovState(scalar(x1), self.learner.init(x1))  # line 3
+
+    def decide(self, state: LyapunovState) -> Array:
+        return self.learner.decide(state.learner)  # line 5
+
+    def weigh(self, state: LyapunovState, g: Array) -> Weights:
+        """Lines 6 to 8 without the gradients."""
+        Q = state.Q + self.beta * pos(g)  # lines 6, 7
+        if not (isinstance(self.potential, ExponentialPotential) and self.learner.scale_free):
+            return Weights(Q, self.V * self.beta, self.potential.slope(Q) * self.beta * (g > 0.0), None)
+        # e^{lam Q} overflows when the assumptions fail. A scale-free learner does not mind if all its gradients are divided by e^{UNIT n},
+        # n the whole units of exponent: n = 0 in every run within the theory, and the past shrinks when n grows.
+        before, units = self.potential.units(state.Q), self.potential.units(Q)
+        cost = self.V * self.beta * exp(-UNIT * units)
+        return Weights(Q, cost, self.potential.slope(Q, units) * self.beta * (g > 0.0), exp(UNIT * (before - units)))
+
+    def update(self, state: LyapunovState, feedback: Feedback) -> LyapunovState:
+        g, dg = worst(feedback.g, feedback.dg)
+        Q, cost, constraint, shrink = self.weigh(state, g)
+        learner = state.learner if shrink is None else self.learner.rescale(state.learner, shrink)
+        grad = cost * feedback.df + constraint * dg  # line 8
+        if feedback.modulus is None:
+            return LyapunovState(Q, self.learner.step(learner, grad))  # line 9
+        return LyapunovState(Q, self.learner.step(learner, grad, cost * feedback.modulus))
+
+    def alarm(self, state: LyapunovState) -> str:
+        """What the state says about the assumptions, in words; empty when nothing is wrong."""
+        if not isinstance(self.potential, ExponentialPotential):
+            return ""
+        exponent = float(np.max(np.asarray(self.potential.lam * state.Q)))
+        if exponent <= BROKEN:
+            return ""
+        return (
+            f"the exponent lam*Q has reached {exponent:.3g}, which Theorem 1 rules out: no action satisfies every constraint, "
+            "or lipschitz or diameter is too small"
+        )
+
+
+class QueueState(NamedTuple):
+    """The queue of every constraint, and the learner's state."""
+
+    Q: Array
+    learner: Any
+
+
+class ConstraintSatisfaction(NamedTuple):
+    """Algorithm 2: run `learner` on  2 sum_i Q_i(t) g_{t,i} ; all k constraints stay apart (their maximum is not S-feasible)."""
+
+    learner: Any
+    each: Array  # (k,): its length is the number of constraints
+
+    @property
+    def domain(self) -> Any:
+        return self.learner.domain
+
+    def init(self, x1: Array) -> QueueState:
+        return QueueState(vector(x1, self.each), self.learner.init(x1))  # line 3
+
+    def decide(self, state: QueueState) -> Array:
+        return self.learner.decide(state.learner)  # line 5
+
+    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
+        Q = pos(state.Q + feedback.g)  # line 6: signed, not clipped
+        return QueueState(Q, self.learner.step(state.learner, combine(2.0 * Q, feedback.dg)))  # lines 7, 8
+
+
+# --- factories -----------------------------------------------------------------------------------------------------------------------
+
+
+def sinha2024(
+    domain: Any,
+    horizon: Any,
+    lipschitz: Any,
+    diameter: Any = None,
+    preset: str = "theory",
+    learner: Any = "adagrad",
+    potential: Any = "exponential",
+    V: Any = None,
+    beta: Any = None,
+    lam: Any = None,
+    exponent: Any = None,
+    step: Any = None,
+    samples: int = 1000,
+    seed: int = 0,
+) -> Lyapunov:
+    """Algorithm 1 for convex costs."""
+    T, G = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz)
+    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    if preset not in ("theory", "tight", "practice"):
+        raise validate.unknown("preset", preset, ("theory", "tight", "practice"))
+    inside = _learner(learner, domain, D, samples, seed)
+    # kappa = adaptivity * beta * G is the constant in front of sqrt(t): 1/sqrt(2) in the theorem, 1 in the sharper presets.
+    adaptivity = inside.adaptivity(D) if hasattr(inside, "adaptivity") else sqrt(2.0) * D
+    beta = 1.0 / ((sqrt(2.0) if preset == "theory" else 1.0) * adaptivity * G) if beta is None else validate.setting("beta", beta)
+    lam = validate.setting("lam", (0.5 if preset == "theory" else NU) / T**0.5 if lam is None else lam)
+    phi, weight = _potential(potential, lam, exponent, T)
+    if preset == "practice" and isinstance(phi, ExponentialPotential):
+        weight = phi.lam
+    V = weight if V is None else validate.setting("V", V)
+    if inside is _STEP:
+        # The best constant step for gradients as long as the surrogate's while nothing is violated.
+        inside = LEARNERS["ogd"](domain, D / (beta * G * (V + lam) * T**0.5) if step is None else step)
+    elif step is not None:
+        raise InputError(f"step is for learner='ogd' only, not for {validate.show(learner)}")
+    return Lyapunov(inside, phi, V, beta)
+
+
+def sinha2024_strong(
+    domain: Any,
+    horizon: Any,
+    lipschitz: Any,
+    modulus: Any,
+    learner: Any = None,
+    potential: Any = "quadratic",
+    V: Any = None,
+    beta: Any = 1.0,
+    lam: Any = None,
+    exponent: Any = None,
+) -> Lyapunov:
+    """Algorithm 1 for strongly convex costs."""
+    T, G, alpha = (validate.setting(n, v) for n, v in (("horizon", horizon), ("lipschitz", lipschitz), ("modulus", modulus)))
+    beta = validate.setting("beta", beta)
+    V = 8.0 * G * G * np.log(e * T) / alpha if V is None else V
+    V = validate.setting("V", V)
+    phi, _ = _potential(potential, None if lam is None else validate.setting("lam", lam), exponent, T)
+    inside = StronglyConvexOGD(domain, V * beta * alpha) if learner is None else _learner(learner, domain, None, 1000, 0)
+    if inside is _STEP:
+        raise InputError("learner must be a learner such as bridle.OGD(domain, step=0.1) here, not 'ogd': its step is not known")
+    return Lyapunov(inside, phi, V, beta)
+
+
+def sinha2024_ocs(
+    domain: Any, constraints: int = 1, diameter: Any = None, learner: Any = "adagrad", samples: int = 1000, seed: int = 0
+) -> ConstraintSatisfaction:
+    """Algorithm 2: constraints only."""
+    k = validate.whole("constraints", constraints)
+    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    inside = _learner(learner, domain, D, samples, seed)
+    if inside is _STEP:
+        raise InputError("learner must be a learner such as bridle.OGD(domain, step=0.1) here, not 'ogd': its step is not known")
+    return ConstraintSatisfaction(inside, np.ones(k))
+
+
+class _Step:
+    """Stands for gradient descent whose step is set once the other parameters are known."""
+
+    scale_free = False
+
+
+_STEP = _Step()
+
+
+def _learner(given: Any, domain: Any, D: Any, samples: int, seed: int) -> Any:
+    if not isinstance(given, str):
+        if not hasattr(given, "step"):
+            raise InputError(f"learner must be a name or have a method `step`, not {validate.show(given)}")
+        return given
+    if given == "ogd":
+        return _STEP
+    if given == "ftpl":
+        return LEARNERS["ftpl"](domain, samples=samples, seed=seed)
+    if given not in ("adagrad", "adaftrl"):
+        raise validate.unknown("learner", given, ("adagrad", "adaftrl", "ftpl", "ogd"))
+    return LEARNERS[given](domain, D)
+
+
+def _potential(given: Any, lam: Any, exponent: Any, T: Any) -> tuple[Any, Any]:
+    """The potential, and the V that goes with it for convex costs."""
+    if not isinstance(given, str):
+        if not hasattr(given, "slope"):
+            raise InputError(f"potential must be a name or have a method `slope`, not {validate.show(given)}")
+        return given, 1.0
+    if given == "exponential":
+        if lam is None:
+            raise InputError("potential 'exponential' needs lam")
+        return Exponential(lam), 1.0
+    if given == "quadratic":
+        return Quadratic(), (T / 2.0) ** 0.5
+    if given == "power":
+        n = np.maximum(2.0, np.ceil(np.log(T))) if exponent is None else exponent
+        phi = Power(n)
+        return phi, (phi.exponent - 1.0) ** (phi.exponent - 1.0) * (T / 2.0) ** ((phi.exponent - 1.0) / 2.0)
+    raise validate.unknown("potential", given, ("exponential", "quadratic", "power"))
+
+
+# --- the paper's theorems, as printed ------------------------------------------------------------------------------------------------------
+
+
+def theorem1(G: float, D: float, t: float, T: float) -> Bound:
+    """Theorem 1 (convex costs): Regret_t <= 2GD(sqrt(t) + 1), CCV_T <= 4GD ln(2(1 + 2T)) sqrt(T).
+
+    >>> theorem1(1.0, 1.0, 100, 100).regret
+    22.0
+    """
+    return Bound(2.0 * G * D * (sqrt(t) + 1.0), 4.0 * G * D * np.log(2.0 * (1.0 + 2.0 * T)) * np.sqrt(T))
+
+
+def theorem2(G: float, D: float, alpha: float, t: float, T: float, nonnegative: bool = False) -> Bound:
+    """Theorem 2 (alpha-strongly convex costs), with the constants of its proof; `nonnegative`: some action has regret >= 0 at round t.
+
+    Regret_t <= (G^2/alpha)(1 + ln t) and CCV_t <= 4G sqrt(GDt ln(eT)/alpha) + 4G^2 ln(eT)/alpha, or, where regret is not negative,
+    CCV_t <= sqrt(2V (G^2/alpha)(1 + ln t)), V = 8 G^2 ln(eT)/alpha: at that round t, not at T.
+    """
+    L = np.log(e * np.asarray(T, dtype=float))
+    regret = G * G / alpha * (1.0 + log(t))
+    ccv = 4.0 * G * np.sqrt(G * D * t * L / alpha) + 4.0 * G * G * L / alpha
+    return Bound(regret, np.sqrt(2.0 * (8.0 * G * G * L / alpha) * regret) if nonnegative else ccv)
+
+
+def theorem3(T: float, sharp: bool = True) -> float:
+    """Theorem 3: on the instance of its proof, min(Regret_T, CCV_T) is at least this, in expectation, for every policy.
+
+    sqrt(T)/4: a coin decides between two targets half a cube's width apart, so g^+ and f are at least 1/(4 sqrt(T)) on average, and
+    f_t >= (g_t)^+ makes one instance do for both. ``sharp=False`` gives the paper's sqrt(T)/8.
+    """
+    return sqrt(T) / (4.0 if sharp else 8.0)
+
+
+def theorem4(G: float, D: float, F: float, k: int, S: float, T: float) -> float:
+    """Theorem 4 (S-feasible): the interval violation of Algorithm 2 by the paper's own proof, O(max(sqrt(ST), S)), with its constants.
+
+    The proof's Q^2(t) <= c1 Z_t + c2 S t + c4 S^2 with c1 = 2 sqrt(2k) GD (the printed one lacks the 2), c2 = 4kF^2, c4 = 4kF^2, and
+    Z_t^2 <= c1 t Z_t + c2 S t^2 + c4 S^2 t.
+    """
+    c1, c2 = 2.0 * sqrt(2.0 * k) * G * D, 4.0 * k * F * F
+    Z = 0.5 * (c1 * T + sqrt((c1 * T) ** 2 + 4.0 * (c2 * S * T * T + c2 * S * S * T)))
+    return sqrt(c1 * Z + c2 * S * T + c2 * S * S)
+
+
+def theorem5(G: float, D: float, F: float, k: int, P_T: float, T: float) -> float:
+    """Theorem 5 (P_T-constrained): the paper's rate O(P_T^{1/3} T^{2/3} + sqrt(T)), with the constants that `ocs_bound` proves for it.
+
+    The printed proof has a gap (its last block is shorter than the others); the statement holds because sqrt(P_T T) <= P_T^{1/3} T^{2/3}.
+    """
+    P_T = max(P_T, 0.0)
+    return 2.0 * sqrt(2.0) * G * D * sqrt(k * T) + F * sqrt(2.0 * k) * P_T ** (1.0 / 3.0) * T ** (2.0 / 3.0)
+
+
+# --- sharper explicit forms for the same algorithms, with the parameters a policy really has -----------------------------------------------
+
+
+def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """Algorithm 1 with any V, beta, potential and adaptive learner, on a problem with these constants.
+
+    The learner's regret on the surrogates is at most c sqrt(S_t), and |p_s| <= beta G (V + Phi'(Q(s))) with Q non-decreasing, so by
+    Minkowski  Phi(Q(t)) + V beta Regret_t <= kappa sqrt(t) (V + Phi'(Q(t))),  kappa = c beta G.  Exponential, kappa lam sqrt(t) < 1:
+    drop e^{lam Q} >= 1 for the regret, use Regret_t >= -GDt for the CCV. Power q^n: maximise over Q, resp. q^n <= A q^{n-1} + B implies
+    q <= A + B^{1/n}. Both are also at most GDt, since a constraint that holds somewhere in the domain is nowhere above GD.
+    """
+    record, why = policy.record, _unmet(constants)
+    if why or not isinstance(record, Lyapunov):
+        return Bound(why=why or "the reduction was replaced")
+    if not hasattr(record.learner, "adaptivity"):
+        return Bound(why=f"the learner {type(record.learner).__name__} has no regret bound of the form c*sqrt(sum of squared gradients)")
+    G, D, V, beta, phi = constants["lipschitz"], constants["diameter"], record.V, record.beta, record.potential
+    s = record.learner.adaptivity(D) * beta * G * sqrt(t)
+    if isinstance(phi, ExponentialPotential):
+        room = 1.0 - s * phi.lam
+        if np.any(room <= 0.0):
+            return Bound(why=f"kappa*lam*sqrt(t) = {float(np.max(s * phi.lam)):.3g} must be below 1")
+        regret = s / beta * (1.0 + phi.lam / V)
+        ccv = np.log((1.0 + V * (s + beta * G * D * t)) / room) / (beta * phi.lam)
+    elif isinstance(phi, (PowerPotential, QuadraticPotential)):
+        n = 2.0 if isinstance(phi, QuadraticPotential) else phi.exponent
+        regret = (s + (n - 1.0) ** (n - 1.0) * s**n / V) / beta
+        ccv = (n * s + (V * (s + beta * G * D * t)) ** (1.0 / n)) / beta
+    else:
+        return Bound(why=f"no bound is known for the potential {type(phi).__name__}")
+    return Bound(_flat(np.minimum(regret, G * D * t)), _flat(np.minimum(ccv, G * D * t)))
+
+
+def strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """Algorithm 1 with Phi(q) = q^2 and steps 1 / (V beta alpha t), on alpha-strongly convex costs.
+
+    Q^2 + V beta Regret_t <= c (V + 2Q)^2 with c = beta G^2 harm(t) / (2 alpha V): maximise over Q for the regret; solve the quadratic with
+    Regret_t >= -GDt for the CCV, or with Regret_t >= 0 where ``constants["regret"]`` says that this is so at round t.
+    """
+    record, why = policy.record, _unmet(constants)
+    if not why and constants.get("modulus", 0.0) <= 0.0:
+        why = "the costs are not strongly convex"
+    if not why and not (isinstance(record.learner, CurvedOGD) and isinstance(record.potential, QuadraticPotential)):
+        why = "the learner or the potential was replaced"
+    if why:
+        return Bound(why=why)
+    G, D, V, beta = constants["lipschitz"], constants["diameter"], record.V, record.beta
+    alpha = record.learner.modulus / (V * beta)  # the modulus the policy was told
+    if np.any(alpha > constants["modulus"] * (1.0 + 1e-12)):
+        return Bound(why=f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(np.max(alpha)):.4g} the policy was told")
+    c = beta * G * G * harmonic(t) / (2.0 * alpha * V)
+    if np.any(4.0 * c >= 1.0):
+        return Bound(why=f"V = {float(np.min(V)):.3g} is too small: it must be above 2 G^2 beta harm(t) / alpha")
+    regret = c * V / (beta * (1.0 - 4.0 * c))
+    if constants.get("regret") is not None and np.all(np.asarray(constants["regret"]) >= 0.0):
+        ccv = V * np.sqrt(c) / ((1.0 - 2.0 * np.sqrt(c)) * beta)
+    else:
+        ccv = (2.0 * c * V + np.sqrt(c * V * V + (1.0 - 4.0 * c) * V * beta * G * D * t)) / ((1.0 - 4.0 * c) * beta)
+    return Bound(_flat(np.minimum(regret, G * D * t)), _flat(np.minimum(ccv, G * D * t)))
+
+
+def ocs_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """Algorithm 2: a bound on the interval violation. P is the least violation of a fixed action over any interval.
+
+    P = 0 where an action satisfies every constraint; P <= F floor(S/2) where one is S-feasible (``window``: remove whole windows from an
+    interval; the rest is at most F r, and at most F(S - r) since it extends to a window); or P itself as ``excess``. With a = 2c G sqrt(k),
+    ||Q(t)||^2 <= a sqrt(sum ||Q||^2) + 2P sum_i U_i(t), U_i the total climb of Q_i, because a layer {Q_i > u} is a union of intervals
+    and each costs a fixed action at most P. U_i <= Ft and U_i <= (Ft + Q_i)/2 give the first two bounds, the recursion over t the third.
+    """
+    record = policy.record
+    P = _static_violation(constants)
+    if isinstance(P, str):
+        return Bound(why=P)
+    if not hasattr(record.learner, "adaptivity"):
+        return Bound(why=f"the learner {type(record.learner).__name__} has no regret bound of the form c*sqrt(sum of squared gradients)")
+    G, D, F, k = constants["lipschitz"], constants["diameter"], constants.get("bound", 0.0), constants.get("constraints", 1)
+    c = float(np.max(np.asarray(record.learner.adaptivity(D))))
+    return Bound(
+        interval=queue_bound(2.0 * c * G * sqrt(k), F, k, P, t), why="Algorithm 2 has no costs and bounds violation over intervals"
+    )
+
+
+def queue_bound(a: float, F: float, k: int, P: float, T: float) -> float:
+    """The smallest of the three bounds of `ocs_bound` on max_t ||Q(t)||."""
+    b = a * sqrt(T) + sqrt(k) * P
+    bounds = [0.5 * (a * sqrt(T) + sqrt(a * a * T + 8.0 * k * P * F * T)), 0.5 * (b + sqrt(b * b + 4.0 * k * P * F * T))]
+    if T <= 100_000:  # past that the recursion costs more than it sharpens
+        z = top = 0.0
+        for t in range(1, int(T) + 1):
+            z = a / 2.0 + sqrt(a * a / 4.0 + z * z + 2.0 * k * P * F * t)
+            top = max(top, sqrt(a * z + 2.0 * k * P * F * t))
+        bounds.append(top)
+    return min(bounds)
+
+
+def doubling_bound(domain: Any, constants: Constants, T: int, **settings: Any) -> Bound:
+    """Algorithm 1 restarted on epochs of 1, 2, 4, ... rounds (`bridle.Doubling`): the sum of the epochs' own bounds.
+
+    >>> import bridle
+    >>> ball = bridle.Ball(2)
+    >>> facts = {"lipschitz": 1.0, "diameter": 2.0, "feasible": ball.center()}
+    >>> bound = doubling_bound(ball, facts, 1000)
+    >>> bound.regret < 2**1.5 * ((2**0.5 + 1) * (2000**0.5 - 1) + 5)
+    True
+    """
+    from bridle.policies import policy
+
+    settings = {"lipschitz": constants["lipschitz"], **settings}
+    parts = [policy("sinha2024", domain, horizon=length, **settings).bound(constants, rounds) for length, rounds in doubling_epochs(T)]
+    if any(part.why for part in parts):
+        return Bound(why=next(part.why for part in parts if part.why))
+    return Bound(sum(part.regret for part in parts), sum(part.ccv for part in parts))
+
+
+def harmonic(t: float) -> float:
+    """1 + 1/2 + ... + 1/t (past a million rounds the upper bound ln t + gamma + 1/(2t), which is off by less than 1e-13).
+
+    >>> harmonic(4)
+    2.083333333333333
+    """
+    if t > 1e6:
+        return log(t) + 0.5772156649015329 + 0.5 / t
+    return float(np.sum(1.0 / np.arange(1.0, t + 1.0)))
+
+
+def _unmet(constants: Constants) -> str:
+    """Which of the assumptions shared by Theorems 1 and 2 the problem breaks; empty when none."""
+    if not constants.get("convex", True):
+        return "a cost or a constraint is not convex"
+    if constants.get("feasible") is None:
+        return "no action is known to satisfy every constraint"
+    if constants.get("lipschitz") is None or constants.get("diameter") is None:
+        return "the problem's Lipschitz constant is not known"
+    return ""
+
+
+def _static_violation(constants: Constants) -> float | str:
+    if not constants.get("convex", True):
+        return "a constraint is not convex"
+    if constants.get("lipschitz") is None or constants.get("diameter") is None:
+        return "the problem's Lipschitz constant is not known"
+    if constants.get("feasible") is not None:
+        return 0.0
+    if constants.get("bound") is None:
+        return "the largest |g| is not known"
+    if constants.get("excess") is not None:
+        return max(float(constants["excess"]), 0.0)
+    if constants.get("window") is not None:
+        return float(constants["bound"]) * (int(constants["window"]) // 2)
+    return "neither a feasible action, nor a window S, nor the least static violation is known"
+
+
+def _flat(value: Any) -> Any:
+    """A float for one run, a vector for several."""
+    array = np.asarray(value, dtype=float)
+    return float(array) if array.ndim == 0 else array.reshape(-1)
+
+
+# --- when the printed theorems apply, and the registry's entries ----------------------------------------------------------------------------
+
+
+def _paper_convex(policy: Any, constants: Constants, t: float) -> Bound:
+    why = _unmet(constants) or _overridden(policy, constants, ("V", "beta", "lam", "learner", "potential", "exponent", "step"))
+    if why:
+        return Bound(why=why)
+    bound = theorem1(
+        policy.parameters["lipschitz"], policy.parameters.get("diameter", policy.domain.diameter()), t, policy.parameters["horizon"]
+    )
+    return Bound(_flat(bound.regret), _flat(bound.ccv))
+
+
+def _paper_strong(policy: Any, constants: Constants, t: float) -> Bound:
+    why = _unmet(constants) or _overridden(policy, constants, ("V", "beta", "learner", "potential"))
+    if not why and np.any(np.asarray(policy.parameters["modulus"]) > constants.get("modulus", 0.0) * (1.0 + 1e-12)):
+        why = "the costs are less strongly convex than the policy was told"
+    if why:
+        return Bound(why=why)
+    known = policy.parameters
+    nonnegative = constants.get("regret") is not None and bool(np.all(np.asarray(constants["regret"]) >= 0.0))
+    bound = theorem2(known["lipschitz"], constants["diameter"], known["modulus"], t, known["horizon"], nonnegative)
+    return Bound(_flat(bound.regret), _flat(bound.ccv))
+
+
+def _paper_ocs(policy: Any, constants: Constants, t: float) -> Bound:
+    P = _static_violation(constants)
+    if isinstance(P, str):
+        return Bound(why=P)
+    why = _overridden(policy, constants, ("learner",))
+    if why or constants.get("bound") is None:
+        return Bound(why=why or "the largest |g| is not known")
+    G, D, F, k = constants["lipschitz"], constants["diameter"], constants["bound"], constants.get("constraints", 1)
+    if constants.get("feasible") is not None or constants.get("window") is not None:
+        window = 1 if constants.get("feasible") is not None else constants["window"]
+        return Bound(interval=theorem4(G, D, F, k, window, t))
+    return Bound(interval=theorem5(G, D, F, k, P / F, t))
+
+
+def _overridden(policy: Any, constants: Constants, names: tuple[str, ...]) -> str:
+    known = policy.parameters
+    if known.get("preset", "theory") != "theory":
+        return f"the preset is {known['preset']}, not the theorem's"
+    for name in names:
+        if name in known:
+            return f"{name} was set by hand"
+    if "lipschitz" in known and np.any(np.asarray(known["lipschitz"]) < constants["lipschitz"] * (1.0 - 1e-12)):
+        return f"the true Lipschitz constant is {constants['lipschitz']:.4g}, above the one the policy was told"
+    if "diameter" in known and np.any(np.asarray(known["diameter"]) < constants["diameter"] * (1.0 - 1e-12)):
+        return f"the true diameter is {constants['diameter']:.4g}, above the one the policy was told"
+    return ""
+
+
+_REFERENCE = "Sinha & Vaze, NeurIPS 2024"
+CONVEX = Entry(
+    "sinha2024", sinha2024, "Algorithm 1, convex costs", _REFERENCE, "O(sqrt(T))", "O(sqrt(T) log T)",
+    bound=convex_bound, paper=_paper_convex, needs=("horizon", "lipschitz", "diameter"),
+)  # fmt: skip
+STRONG = Entry(
+    "sinha2024-strong", sinha2024_strong, "Algorithm 1, strongly convex costs", _REFERENCE, "O(log T)", "O(sqrt(T log T))",
+    bound=strong_bound, paper=_paper_strong, strongly_convex=True, needs=("horizon", "lipschitz", "modulus"),
+)  # fmt: skip
+OCS = Entry(
+    "sinha2024-ocs", sinha2024_ocs, "Algorithm 2, constraints only", _REFERENCE, "-", "interval O(sqrt(S T)), O(sqrt(P_T T))",
+    bound=ocs_bound, paper=_paper_ocs, reduces="all", metric="interval", needs=("diameter",),
+)  # fmt: skip

@@ -1,0 +1,209 @@
+"""Polyhedra: projections by a quadratic program, sizes by linear programs.
+
+A solver is another program, so these domains run on the Python engine only. Their numbers are made safe here: points inside are returned
+untouched, every program is shifted and scaled before it is solved, and the diameter is certified by weak duality whatever the solver's
+own tolerances.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import ops, validate
+from bridle.core import InputError
+from bridle.ops import Array
+
+
+class Daqp(NamedTuple):
+    """The dual active-set solver DAQP: exact up to rounding, and fast up to some hundred variables."""
+
+    def nearest(self, A: np.ndarray, room: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each row r of `room`: the y of least length with A y <= r, and its multipliers."""
+        daqp = _package("daqp")
+        identity, zero = np.eye(A.shape[1]), np.zeros(A.shape[1])  # (H=None would mean the identity too, but leaves the multipliers unset)
+        found = []
+        for r in room:
+            y, _, flag, info = daqp.solve(identity, zero, A, r, primal_tol=1e-12, dual_tol=1e-12, iter_limit=10_000)
+            if flag != 1:
+                raise RuntimeError(f"daqp stopped with exit flag {flag} while projecting onto a polyhedron; try solver='osqp'")
+            found.append((y, info["lam"]))
+        return found
+
+
+class Osqp(NamedTuple):
+    """The operator-splitting solver OSQP: for polyhedra with very many rows."""
+
+    def nearest(self, A: np.ndarray, room: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each row r of `room`: the y of least length with A y <= r, and its multipliers."""
+        osqp = _package("osqp")
+        from scipy import sparse
+
+        identity, zero = sparse.eye(A.shape[1], format="csc"), np.zeros(A.shape[1])
+        solver = osqp.OSQP()
+        solver.setup(
+            identity, zero, sparse.csc_matrix(A), np.full(len(A), -np.inf), room[0], verbose=False, polishing=True, max_iter=200_000
+        )
+        found = []
+        for r in room:
+            solver.update(u=r)
+            for tolerance in (1e-8, 1e-11, 1e-14):  # until the rows that hold the point are known: polishing is then exact
+                solver.update_settings(eps_abs=tolerance, eps_rel=tolerance)
+                result = solver.solve()
+                if result.info.status_polish == 1:
+                    break
+            if result.info.status_val not in (1, 2):
+                raise RuntimeError(f"osqp stopped with '{result.info.status}' while projecting onto a polyhedron; try solver='daqp'")
+            found.append((result.x, result.y))
+        return found
+
+
+_SOLVERS: dict[str, Any] = {"daqp": Daqp(), "osqp": Osqp()}
+
+
+class PolyhedronSet(NamedTuple):
+    """{x : A x <= b}, bounded, with rows of unit length; `middle` is its Chebyshev centre, `span` at least its diameter."""
+
+    A: Array
+    b: Array
+    middle: Array
+    span: Array
+    solver: Any
+
+    @property
+    def compiled(self) -> bool:
+        """No: it calls a solver, and runs on the Python engine only."""
+        return False
+
+    @property
+    def dim(self) -> int:
+        return int(self.A.shape[-1])
+
+    def project(self, x: Array) -> Array:
+        rows = x.reshape(-1, self.dim)
+        over = rows @ self.A.T - self.b
+        outside = ~(over <= 0.0).all(axis=-1)
+        if not outside.any():
+            return x
+        if not np.isfinite(x).all():
+            raise InputError(f"x must be finite to be projected onto a polyhedron, not {validate.show(x)}")
+        # The move y = P(x) - x is what is solved for, in units of the distance it covers, so that tolerances are relative.
+        units = abs(over[outside]).max(axis=-1, keepdims=True)
+        moves = self.solver.nearest(self.A, -over[outside] / units)
+        result = rows.copy()
+        result[outside] = [self._refine(v + unit * y, pull) for v, unit, (y, pull) in zip(rows[outside], units, moves, strict=True)]
+        return result.reshape(x.shape)
+
+    def _refine(self, x: np.ndarray, pull: np.ndarray) -> np.ndarray:
+        """`x` put back onto the rows that hold it: rounding at the scale of a far point has left it a little off them."""
+        held = pull > 1e-10 * pull.max()
+        off = self.A[held] @ x - self.b[held]
+        if abs(off).max() <= 1e-14 * self.span:
+            return x
+        better = x - np.linalg.lstsq(self.A[held], off, rcond=None)[0]
+        return better if (self.A @ better - self.b).max() <= (self.A @ x - self.b).max() else x
+
+    def diameter(self) -> float:
+        return float(self.span)
+
+    def center(self) -> Array:
+        return self.middle.copy()
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every row of `x` is at most `tolerance` times (diameter + |centre|) beyond a face."""
+        slack = tolerance * (self.span + ops.norm(self.middle))
+        return bool(np.all(x @ self.A.T <= self.b + slack))
+
+    def linear_min(self, v: Array) -> Array:
+        return ops.dot(v, self.linear_argmin(v))
+
+    def linear_argmin(self, v: Array) -> Array:
+        rows = v.reshape(-1, self.dim)
+        room = self.b - self.A @ self.middle
+        return (self.middle + np.array([_program(row, self.A, room)[0] for row in rows])).reshape(v.shape)
+
+
+def Polyhedron(A: Any, b: Any, solver: str = "daqp") -> PolyhedronSet:
+    """{x : A x <= b}, which must be bounded and not empty. Projections need ``pip install 'bridle[qp]'``.
+
+    The diameter is that of a certified bounding box: never too small, and at most sqrt(dim) times too large.
+
+    >>> triangle = Polyhedron([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0])
+    >>> triangle.project(np.array([1.0, 1.0])).round(9)
+    array([0.5, 0.5])
+    """
+    if solver not in _SOLVERS:
+        raise validate.unknown("solver", solver, _SOLVERS)
+    rows = validate.array("A", A)
+    if rows.ndim != 2 or rows.size == 0:
+        raise InputError(f"A must be a matrix with a row for each constraint, not an array of shape {rows.shape}")
+    offsets = validate.vector("b", b, len(rows))
+    lengths = np.sqrt((rows * rows).sum(axis=1))
+    for i in np.flatnonzero((lengths == 0.0) & (offsets < 0.0)):
+        raise InputError(f"the polyhedron is empty: row {i} of A is zero and b[{i}] is {offsets[i]:.6g}")
+    kept = lengths > 0.0
+    if not kept.any():
+        raise InputError("the polyhedron is unbounded: every row of A is zero")
+    rows, offsets = rows[kept] / lengths[kept, None], offsets[kept] / lengths[kept]
+    middle = _chebyshev(rows, offsets)
+    return PolyhedronSet(rows, offsets, middle, _span(rows, offsets - rows @ middle), _SOLVERS[solver])
+
+
+def _package(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise InputError(f"a Polyhedron with solver={name!r} needs the package {name}: pip install 'bridle[qp]'") from None
+
+
+def _program(cost: np.ndarray, A: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The x that minimises <cost, x> subject to A x <= room, and the multipliers of the rows."""
+    from scipy.optimize import linprog
+
+    # HiGHS stops at absolute tolerances: make the data of the order of 1, and undo it.
+    size, weight = float(abs(room).max()) or 1.0, float(abs(cost).max()) or 1.0
+    exact: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    result = linprog(cost / weight, A_ub=A, b_ub=room / size, bounds=(None, None), method="highs", options=exact)
+    if result.x is None:  # every program here starts from a set known not to be empty
+        raise InputError(f"the polyhedron is unbounded: it has no least <v, x> for v = {validate.show(cost.tolist())}")
+    return size * result.x, -weight * result.ineqlin.marginals
+
+
+def _chebyshev(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The centre of the largest ball inside {x : A x <= b}, whose rows have unit length."""
+    ball = np.hstack([A, np.ones((len(A), 1))])  # <a_i, x> + radius <= b_i; a negative radius is how far the rows are from meeting
+    cost = np.append(np.zeros(A.shape[1]), -1.0)
+    x = np.zeros(A.shape[1])
+    for _ in range(2):  # the second time around the first answer: a small set far from the origin then loses no digits
+        try:
+            x = x + _program(cost, ball, b - A @ x)[0][:-1]
+        except InputError:
+            raise InputError("the polyhedron is unbounded: A x <= b holds balls of any radius") from None
+    beyond = A @ x - b
+    excess = float(beyond.max())
+    if excess > 1e-9 * float(abs(beyond).max()) + 1e-14 * float(abs(b).max()):  # what the solver's tolerance and rounding can explain
+        raise InputError(f"the polyhedron is empty: every point is {excess:.3g} or more beyond some row of A x <= b")
+    return x
+
+
+def _span(A: np.ndarray, room: np.ndarray) -> float:
+    """An upper bound on the diameter of {x : A x <= room}, which holds the origin: the diagonal of a bounding box.
+
+    For multipliers y >= 0, however they were found, every x of the set has x_j <= <room, y> + <e_j - A'y, x>. Where all residuals
+    e_j - A'y have a 1-norm of at most rho < 1, the largest |x_j| is at most max <room, y> / (1 - rho): so the set is bounded, and the
+    residuals' share of each side of the box is known.
+    """
+    d = A.shape[1]
+    room = np.maximum(room, 0.0)  # rounding may have put the centre of a flat set a hair outside; this can only widen the set
+    sides, residuals = np.empty(2 * d), np.empty(2 * d)
+    for k, direction in enumerate(np.vstack([np.eye(d), -np.eye(d)])):
+        y = np.maximum(_program(-direction, A, room)[1], 0.0)
+        sides[k], residuals[k] = float(room @ y), float(abs(direction - y @ A).sum()) + 1e-15 * float(y.sum() + 1.0) * d
+    rho = float(residuals.max())
+    if not rho < 1.0:
+        raise InputError(f"the polyhedron cannot be shown to be bounded: its bounding box has a dual residual of {rho:.2g}")
+    reach = sides + residuals * (sides.max() / (1.0 - rho))
+    return float(np.sqrt(((reach[:d] + reach[d:]) ** 2).sum())) * (1.0 + 1e-15 * len(A))

@@ -1,0 +1,87 @@
+"""Lyapunov functions of the accumulated violation Q.
+
+A potential is non-decreasing, convex and zero at zero; its slope at Q is the weight that Algorithm 1 puts on the constraint.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import NamedTuple
+
+from bridle import validate
+from bridle.ops import Array, exp, floor, minimum
+
+UNIT = 64.0 * log(2.0)
+"""The exponent is kept below this by counting whole units of it apart, so that e^{lam q} never overflows."""
+
+CAP = 300.0
+"""Where units cannot be counted apart (the learner is not scale-free) the exponent stops here: e^300, squared, is still a float."""
+
+
+class ExponentialPotential(NamedTuple):
+    """Phi(q) = e^{lam q} - 1."""
+
+    lam: Array
+
+    def value(self, q: Array) -> Array:
+        return exp(minimum(self.lam * q, CAP)) - 1.0
+
+    def slope(self, q: Array, units: Array = 0.0) -> Array:
+        """lam e^{lam q}, divided by e^{UNIT units}."""
+        return self.lam * exp(minimum(self.lam * q - UNIT * units, CAP))
+
+    def units(self, q: Array) -> Array:
+        """How many whole units of exponent there are at q: 0 in every run within the theory's assumptions."""
+        return floor(self.lam * q / UNIT)
+
+
+class PowerPotential(NamedTuple):
+    """Phi(q) = q^n."""
+
+    exponent: Array
+
+    def value(self, q: Array) -> Array:
+        return q**self.exponent
+
+    def slope(self, q: Array) -> Array:
+        return self.exponent * q ** (self.exponent - 1.0)
+
+
+class QuadraticPotential(NamedTuple):
+    """Phi(q) = q^2."""
+
+    def value(self, q: Array) -> Array:
+        return q * q
+
+    def slope(self, q: Array) -> Array:
+        return 2.0 * q
+
+
+def Exponential(lam: float) -> ExponentialPotential:
+    """Phi(q) = e^{lam q} - 1, the potential of Theorem 1.
+
+    >>> Exponential(0.5).slope(0.0)
+    0.5
+    """
+    return ExponentialPotential(validate.setting("lam", lam))
+
+
+def Power(exponent: float) -> PowerPotential:
+    """Phi(q) = q^exponent, exponent 2 or above.
+
+    >>> Power(3.0).slope(2.0)
+    12.0
+    """
+    n = validate.setting("exponent", exponent)
+    if n < 2.0 if isinstance(n, float) else (n < 2.0).any():
+        raise validate.InputError(f"exponent must be 2 or above, not {validate.show(exponent)}")
+    return PowerPotential(n)
+
+
+def Quadratic() -> QuadraticPotential:
+    """Phi(q) = q^2, the potential of Theorem 2.
+
+    >>> Quadratic().slope(3.0)
+    6.0
+    """
+    return QuadraticPotential()

@@ -1,0 +1,230 @@
+"""Convex programs over a domain, written down so that solvers can take them and their answers can be checked.
+
+A program adds up smooth functions and rounds that are each the maximum of a few smooth functions, under limits c(x) <= 0. All of them are
+sequences of function records, evaluated in one call. `lower_bound` turns the multipliers that come with an answer into a bound that holds
+whatever the solver did, by way of the domain's own `linear_min`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import domains
+from bridle.core import Domain
+from bridle.functions import (
+    AffineFunction,
+    Coordinate,
+    CoordinateDeviation,
+    Deviation,
+    HingeLoss,
+    LogisticLoss,
+    MaximumOf,
+    QuadraticForm,
+    RoundQuadratic,
+)
+from bridle.polyhedron import PolyhedronSet
+
+AFFINE = (AffineFunction, Coordinate)
+SMOOTH = (*AFFINE, RoundQuadratic, QuadraticForm, LogisticLoss)
+
+
+class BallLimit(NamedTuple):
+    """(|x - middle|^2 - radius^2) / 2 over the coordinates where `inside` is 1: a ball, perhaps one of several in a product."""
+
+    inside: np.ndarray
+    middle: np.ndarray
+    radius: np.ndarray
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        away = self.inside * (x - self.middle)
+        return np.asarray(0.5 * ((away * away).sum(axis=-1, keepdims=True) - self.radius**2))
+
+    def grad(self, x: np.ndarray) -> np.ndarray:
+        return self.inside * (x - self.middle)
+
+
+class Shape(NamedTuple):
+    """A domain as inequalities: x = origin + N y, A y <= b and `curved` <= 0. y holds nothing but what can vary, in units of the diameter.
+
+    `known` is False where nothing can be said about the domain but its projection: all of space then stands for it.
+    """
+
+    origin: np.ndarray
+    N: np.ndarray
+    A: np.ndarray
+    b: np.ndarray
+    curved: tuple[Any, ...] = ()
+    known: bool = True
+
+
+class _Facets(NamedTuple):
+    """Rows A w <= b and E w = e over w = (x, more variables), and balls over x."""
+
+    A: np.ndarray
+    b: np.ndarray
+    E: np.ndarray
+    e: np.ndarray
+    balls: tuple[tuple[np.ndarray, np.ndarray, float], ...] = ()
+
+
+def shape(domain: Domain) -> Shape:
+    """The domain as solvers want it."""
+    d, origin, unit = domain.dim, np.asarray(domain.center(), dtype=float), float(domain.diameter()) or 1.0
+    facets = _facets(domain)
+    if facets is None:
+        return Shape(origin, unit * np.eye(d), np.zeros((0, d)), np.zeros(0), (), False)
+    more = facets.A.shape[1] - d
+    start = np.concatenate([origin, np.full(more, unit / (4.0 * max(more, 1)))])
+    free = np.eye(len(start))
+    if len(facets.E):
+        _, sizes, axes = np.linalg.svd(facets.E)
+        free = axes[int((sizes > 1e-12 * sizes[0]).sum()) :].T
+    curved = tuple(BallLimit(inside[None], middle[None], np.full((1, 1), radius)) for inside, middle, radius in facets.balls)
+    return Shape(origin, unit * free[:d], unit * facets.A @ free, facets.b - facets.A @ start, curved)
+
+
+def _facets(domain: Any) -> _Facets | None:
+    d = domain.dim
+    none, zero, I = np.zeros((0, d)), np.zeros(0), np.eye(d)  # noqa: E741
+    if isinstance(domain, domains.BoxSet):
+        fixed = domain.high - domain.low <= 0.0
+        rows = np.concatenate([I[~fixed], -I[~fixed]])
+        return _Facets(rows, np.concatenate([domain.high[~fixed], -domain.low[~fixed]]), I[fixed], domain.low[fixed])
+    if isinstance(domain, domains.SimplexSet):
+        return _Facets(-I, np.zeros(d), np.ones((1, d)), np.full(1, domain.mass))
+    if isinstance(domain, domains.L1BallSet):  # more variables u >= |x - middle|, with a bounded sum
+        rows = np.block([[I, -I], [-I, -I], [np.zeros((1, d)), np.ones((1, d))]])
+        return _Facets(rows, np.concatenate([domain.middle, -domain.middle, [domain.radius]]), np.zeros((0, 2 * d)), zero)
+    if isinstance(domain, domains.BallSet):
+        return _Facets(none, zero, none, zero, ((np.ones(d), domain.middle, float(domain.radius)),))
+    if isinstance(domain, domains.BallCut):
+        ball = (np.ones(d), domain.middle, float(domain.radius))
+        return _Facets(domain.a[None], np.full(1, domain.height + domain.a @ domain.middle), none, zero, (ball,))
+    if isinstance(domain, domains.DomainCut):
+        base = _facets(domain.within)
+        if base is None:
+            return None
+        row = np.concatenate([domain.a, np.zeros(base.A.shape[1] - d)])
+        return base._replace(A=np.concatenate([base.A, row[None]]), b=np.append(base.b, domain.b))
+    if isinstance(domain, PolyhedronSet):
+        return _Facets(domain.A, domain.b, none, zero)
+    if isinstance(domain, domains.ProductSet):
+        parts = [_facets(part) for part in domain.domains]
+        return None if any(part is None for part in parts) else _side_by_side([part.dim for part in domain.domains], parts)
+    return None
+
+
+def _side_by_side(dims: list[int], parts: list[Any]) -> _Facets:
+    """The facets of a product: each part in its own columns, the additional variables of all parts last."""
+    d, more = sum(dims), [part.A.shape[1] - dim for part, dim in zip(parts, dims, strict=True)]
+    starts, ends = np.cumsum([0, *dims]), d + np.cumsum([0, *more])
+    rows: dict[str, list[np.ndarray]] = {"A": [], "E": []}
+    balls = []
+    for i, part in enumerate(parts):
+        columns = np.concatenate([np.arange(starts[i], starts[i + 1]), np.arange(ends[i], ends[i + 1])])
+        for name, into in rows.items():
+            block = np.zeros((len(getattr(part, name)), d + sum(more)))
+            block[:, columns] = getattr(part, name)
+            into.append(block)
+        for inside, middle, radius in part.balls:
+            wide = np.zeros((2, d))
+            wide[:, starts[i] : starts[i + 1]] = inside, middle
+            balls.append((wide[0], wide[1], radius))
+    A, E = np.concatenate(rows["A"]), np.concatenate(rows["E"])
+    return _Facets(A, np.concatenate([part.b for part in parts]), E, np.concatenate([part.e for part in parts]), tuple(balls))
+
+
+def pieces(function: Any) -> tuple[Any, ...] | None:
+    """Smooth sequences whose pointwise maximum is `function` (a widened sequence); None where there are none to be had."""
+    if isinstance(function, SMOOTH):
+        return (function,)
+    if isinstance(function, HingeLoss):
+        slope, level = -1.0 * function.weight * function.label * function.a, function.weight * function.margin
+        return AffineFunction(slope, level), AffineFunction(0.0 * slope, 0.0 * level)
+    if isinstance(function, Deviation):
+        return AffineFunction(function.a, -function.b), AffineFunction(-function.a, function.b)
+    if isinstance(function, CoordinateDeviation):
+        up = np.ones_like(function.target)
+        return Coordinate(function.j, up, function.target), Coordinate(function.j, -up, function.target)
+    if isinstance(function, MaximumOf):
+        parts = [pieces(part) for part in function.functions]
+        return None if any(part is None for part in parts) else tuple(piece for part in parts for piece in part or ())
+    return None
+
+
+def curvature(function: Any, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The sum over t of weights[t] times the Hessian at x of function t of a smooth sequence."""
+    d = len(x)
+    if isinstance(function, RoundQuadratic):
+        return np.asarray(np.eye(d) * float(weights @ function.curvature[:, 0]))
+    if isinstance(function, QuadraticForm):
+        return np.asarray(np.tensordot(weights, function.P, 1))
+    if isinstance(function, LogisticLoss):
+        half = np.tanh(0.5 * (function.a @ x))
+        bend = 0.25 * weights * function.weight[:, 0] * (1.0 - half) * (1.0 + half)
+        return np.asarray((function.a * bend[:, None]).T @ function.a)
+    if isinstance(function, BallLimit):
+        return np.diag(weights @ function.inside)
+    return np.zeros((d, d))
+
+
+class Program(NamedTuple):
+    """Minimise the sum of `sums`, of the maxima over each tuple in `maxima`, and of the maximum over `top`, where `limits` are <= 0."""
+
+    shape: Shape
+    sums: tuple[Any, ...] = ()
+    maxima: tuple[tuple[Any, ...], ...] = ()
+    top: tuple[Any, ...] = ()
+    limits: tuple[Any, ...] = ()
+
+    @property
+    def linear(self) -> bool:
+        """Whether it is a linear program."""
+        parts = (*self.sums, *self.top, *self.limits)
+        return not self.maxima and not self.shape.curved and all(isinstance(part, AFFINE) for part in parts)
+
+
+class Solution(NamedTuple):
+    """A point and the weights that prove how good it is: of the pieces of each maximum, of those of the top, and of the limits."""
+
+    x: np.ndarray
+    maxima: list[np.ndarray]
+    top: np.ndarray
+    limits: np.ndarray
+
+
+def evaluate(parts: tuple[Any, ...], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values (m,) and gradients (m, d) at x of the sequences in `parts`, one after the other."""
+    values = [np.asarray(part.value(x))[:, 0] for part in parts]
+    rows = [np.broadcast_to(part.grad(x), (len(value), len(x))) for part, value in zip(parts, values, strict=True)]
+    return (np.concatenate(values), np.concatenate(rows)) if parts else (np.zeros(0), np.zeros((0, len(x))))
+
+
+def objective(program: Program, x: np.ndarray) -> float:
+    """What is minimised, at x."""
+    value = sum(float(np.sum(part.value(x))) for part in program.sums)
+    value += sum(float(np.max([piece.value(x)[:, 0] for piece in group], axis=0).sum()) for group in program.maxima)
+    return value + (float(evaluate(program.top, x)[0].max()) if program.top else 0.0)
+
+
+def lower_bound(program: Program, domain: Domain, x: np.ndarray, solution: Solution) -> float:
+    """A number that the objective is nowhere below on the domain where the limits hold, proved by the weights of `solution`.
+
+    Every function lies above its tangent at x. A maximum is at least any average of its pieces, and a limit times a multiplier can be
+    added for free where the limit holds. What is left is affine, and `linear_min` gives its least value.
+    """
+    value, slope = 0.0, np.zeros(len(x))
+    for part in program.sums:
+        value += float(np.sum(part.value(x)))
+        slope = slope + np.asarray(part.grad(x)).sum(axis=0)
+    for group, weights in zip(program.maxima, solution.maxima, strict=True):
+        for piece, weight in zip(group, (weights / weights.sum(axis=1, keepdims=True)).T, strict=True):
+            value += float(weight @ piece.value(x)[:, 0])
+            slope = slope + weight @ piece.grad(x)
+    for parts, weight in ((program.top, solution.top / max(solution.top.sum(), 1e-300)), (program.limits, solution.limits)):
+        values, rows = evaluate(parts, x)
+        value += float(weight @ values)
+        slope = slope + weight @ rows
+    return value + float(domain.linear_min(slope)) - float(slope @ x)

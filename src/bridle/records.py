@@ -1,0 +1,130 @@
+"""Records: the NamedTuples of numbers that algorithms, states and functions are made of.
+
+Everything here maps over the leaves of a record: naming them, rebuilding a record from them, and the few structural operations
+(pick a time step, stack runs, choose between two states) that engines and wrappers share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bridle import ops
+
+
+def is_record(value: Any) -> bool:
+    """Whether `value` is a NamedTuple or a plain tuple, that is, a node and not a leaf."""
+    return isinstance(value, tuple)
+
+
+def children(record: Any) -> list[tuple[str, Any]]:
+    """The parts of a record under their names; positions name the parts of a plain tuple."""
+    names = getattr(record, "_fields", None) or [str(i) for i in range(len(record))]
+    return list(zip(names, record, strict=True))
+
+
+def rebuild(record: Any, parts: Sequence[Any]) -> Any:
+    """A record of the same type as `record` with other parts."""
+    return record._make(parts) if hasattr(record, "_make") else tuple(parts)
+
+
+def transform(function: Callable[..., Any], record: Any, *others: Any) -> Any:
+    """`function` applied to every leaf of `record`, with the leaves of `others` at the same places; None stays None.
+
+    >>> transform(lambda a, b: a + b, (1.0, (2.0, None)), (10.0, (20.0, None)))
+    (11.0, (22.0, None))
+    """
+    if is_record(record):
+        return rebuild(record, [transform(function, *parts) for parts in zip(record, *others, strict=True)])
+    return None if record is None else function(record, *others)
+
+
+def leaves(record: Any, prefix: str = "") -> dict[str, Any]:
+    """The leaves of a record under their dotted names, without the Nones.
+
+    >>> leaves((1.0, (2.0, None)))
+    {'0': 1.0, '1.0': 2.0}
+    """
+    if not is_record(record):
+        return {} if record is None else {prefix: record}
+    found: dict[str, Any] = {}
+    for name, part in children(record):
+        found |= leaves(part, f"{prefix}.{name}" if prefix else name)
+    return found
+
+
+def nodes(record: Any) -> Iterator[Any]:
+    """The record itself and every record inside it."""
+    if is_record(record):
+        yield record
+        for part in record:
+            yield from nodes(part)
+
+
+def choose(flag: Any, a: Any, b: Any) -> Any:
+    """The record `a` where `flag` holds, else `b`."""
+    if isinstance(flag, (bool, np.bool_)):
+        return a if flag else b
+    return transform(lambda p, q: ops.where(flag, p, q), a, b)
+
+
+def take(record: Any, i: Any) -> Any:
+    """Element `i` (a whole number, held as a float) of every leaf's first axis."""
+
+    def pick(leaf: Any) -> Any:
+        if isinstance(i, float) and isinstance(leaf, np.ndarray):
+            part = leaf[int(i)]
+            return float(part) if part.ndim == 0 else part
+        return leaf[ops.namespace(i, leaf).asarray(i, dtype="int32")]
+
+    return transform(pick, record)
+
+
+def cut(record: Any, start: int, stop: int) -> Any:
+    """The part of a sequence of records from `start` to `stop` along the first axis."""
+    return transform(lambda leaf: leaf[start:stop], record)
+
+
+def stack(records: Sequence[Any], axis: int = 0) -> Any:
+    """Records of one structure as one record with a new axis, on NumPy arrays."""
+    return transform(lambda *parts: np.stack([np.asarray(part, dtype=float) for part in parts], axis=axis), records[0], *records[1:])
+
+
+def join(records: Sequence[Any]) -> Any:
+    """Sequences of records one after the other along the first axis."""
+    return transform(lambda *parts: np.concatenate(parts, axis=0), records[0], *records[1:])
+
+
+def unstack(record: Any, length: int) -> Iterator[Any]:
+    """The records of a sequence, one after the other; scalars come out as Python floats."""
+    if record is None:
+        yield from [None] * length
+    elif is_record(record):
+        for parts in zip(*(unstack(part, length) for part in record), strict=True):
+            yield rebuild(record, parts)
+        if not record:
+            yield from [record] * length
+    elif record.ndim == 1:
+        yield from np.asarray(record).tolist()
+    else:
+        yield from record
+
+
+def widen(record: Any, outer: int) -> Any:
+    """Give per-run scalars their trailing axis: a leaf with only `outer` leading axes becomes ``(..., 1)``.
+
+    With `outer` = 1 a sequence of records over time becomes a batch that can be evaluated at one decision in one call.
+    """
+    return transform(lambda leaf: leaf[..., None] if leaf.ndim == outer else leaf, record)
+
+
+def spread(record: Any, runs: int) -> Any:
+    """The record of one run as that of `runs` equal runs: ``()`` becomes ``(runs, 1)``, any other leaf gets a leading axis."""
+
+    def widened(leaf: Any) -> Any:
+        leaf = np.asarray(leaf, dtype=float)
+        return np.full((runs, 1), leaf) if leaf.ndim == 0 else np.broadcast_to(leaf, (runs, *leaf.shape)).copy()
+
+    return transform(widened, record)

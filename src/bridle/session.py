@@ -1,0 +1,194 @@
+"""A policy driven round by round by a caller: decide, observe, save, resume."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from bridle import savefile, validate
+from bridle.core import BridleWarning, Feedback, InputError
+from bridle.game import domain_of, record_of
+
+LOOK = 64
+"""Every so many rounds the state is asked whether the policy's assumptions still hold."""
+
+
+class Session:
+    """One policy and its state; totals of what was observed.
+
+    `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv.
+
+    >>> import bridle
+    >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
+    >>> session.decide()
+    array([0., 0.])
+    >>> session.observe(f=0.3, df=[1.0, 0.0], g=0.1, dg=[0.0, 1.0])
+    >>> session.rounds, session.cost, session.ccv
+    (1, 0.3, 0.1)
+    """
+
+    def __init__(self, policy: Any, x1: Any = None, *, domain: Any = None, history: Callable[[dict[str, Any]], Any] | None = None) -> None:
+        record = record_of(policy)
+        for method in ("init", "decide", "update"):
+            if not hasattr(record, method):
+                raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
+        if getattr(policy, "runs", None) is not None:
+            raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
+        if history is not None and not callable(history):
+            raise InputError(f"history must be callable, not {validate.show(history)}")
+        domain = domain_of(policy) if domain is None else domain
+        if domain is None and x1 is None:
+            raise InputError("x1 must be given: the policy does not say what its domain is")
+        start = validate.vector("x1", domain.center() if x1 is None else x1, None if domain is None else domain.dim)
+        if domain is not None and not domain.contains(start):
+            raise InputError(f"x1 must lie in the domain; {validate.show(start)} does not")
+        self.policy, self.history = policy, history
+        self._record, self._start = record, start
+        self._state = record.init(start)
+        self._x = record.decide(self._state)
+        each = getattr(record, "each", None)
+        self._k: int | None = None if each is None else len(each)
+        self._rounds, self._cost = 0, 0.0
+        self._hard = np.zeros(self._k or 1)
+        self._warned: set[str] = set()
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been observed."""
+        return self._rounds
+
+    @property
+    def cost(self) -> float:
+        """The total cost so far."""
+        return self._cost
+
+    @property
+    def ccv(self) -> float:
+        """The cumulative constraint violation so far: of the constraint that has been violated most."""
+        return float(self._hard.max())
+
+    @property
+    def violations(self) -> np.ndarray:
+        """The cumulative violation of every constraint."""
+        return self._hard.copy()
+
+    @property
+    def state(self) -> Any:
+        """The policy's state, a plain record."""
+        return self._state
+
+    def decide(self) -> np.ndarray:
+        """The decision of this round; the same until `observe` is called."""
+        return np.array(self._x, dtype=float)
+
+    def observe(self, f: Any, df: Any, g: Any, dg: Any, modulus: Any = None) -> None:
+        """Take in what was revealed at the decision: cost and constraint values and their gradients.
+
+        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, where known.
+        """
+        d = len(self._x)
+        f, df, g = validate.number("f", f), validate.vector("df", df, d), validate.array("g", g)
+        if g.ndim > 1 or g.size == 0:
+            raise InputError(f"g must be a number or a vector of one value per constraint, not an array of shape {g.shape}")
+        g = g.reshape(-1)
+        if self._k is not None and len(g) != self._k:
+            raise InputError(f"g must hold {self._k} constraint value{'s' if self._k > 1 else ''}, not {len(g)}")
+        dg = validate.array("dg", dg)
+        if dg.shape != (len(g), d) and not (len(g) == 1 and dg.shape == (d,)):
+            raise InputError(f"dg must have shape {(len(g), d)}, not {dg.shape}")
+        modulus = None if modulus is None else validate.positive("modulus", modulus)
+        self._take(Feedback(self._x, f, df, g, dg.reshape(len(g), d), modulus))
+
+    def step(self, cost: Any, constraints: Sequence[Any] = ()) -> np.ndarray:
+        """One whole round from functions: decide, evaluate, observe; gives the decision that was played.
+
+        Each function is a `Function`, a pair (value, gradient) of callables, or one callable, whose gradient JAX then takes.
+
+        >>> import bridle
+        >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
+        >>> session.step(cost=bridle.Affine([1.0, 0.0]), constraints=[(lambda x: x[1] - 0.5, lambda x: [0.0, 1.0])])
+        array([0., 0.])
+        """
+        if not constraints:
+            raise InputError("constraints must hold at least one function, not an empty list")
+        x = self.decide()
+        f, df = _evaluate("cost", cost, x)
+        rows = [_evaluate(f"constraints[{i}]", constraint, x) for i, constraint in enumerate(constraints)]
+        self.observe(f=f, df=df, g=[value for value, _ in rows], dg=[validate.vector("dg", grad, len(x)) for _, grad in rows])
+        return x
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything needed to go on to one `.npz` file, atomically."""
+        totals = {"rounds": float(self._rounds), "cost": self._cost, "hard": self._hard, "k": float(self._k or 0)}
+        savefile.write(path, self.policy, self._start, self._state, totals)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], policy: Any = None, history: Callable[[dict[str, Any]], Any] | None = None) -> Session:
+        """The session that was saved, bit for bit; `policy` is needed where the one that was saved is not registered."""
+        saved = savefile.read(path)
+        policy = saved.make_policy() if policy is None else policy
+        session = cls(policy, saved.start, history=history)
+        session._state = saved.fill(session._state)
+        session._x = session._record.decide(session._state)
+        totals = saved.totals
+        session._rounds, session._cost, session._hard = int(totals["rounds"]), float(totals["cost"]), np.array(totals["hard"])
+        session._k = int(totals["k"]) or None
+        return session
+
+    def _take(self, feedback: Feedback) -> None:
+        state = self._record.update(self._state, feedback)
+        x = self._record.decide(state)
+        if not np.isfinite(x).all():
+            raise InputError(
+                f"the policy's next decision is not finite after f = {feedback.f:g}, g = {validate.show(feedback.g)}; nothing was changed"
+            )
+        violation = np.maximum(feedback.g, 0.0)
+        self._hard = violation if self._rounds == 0 else self._hard + violation
+        self._state, self._x, self._k = state, x, len(feedback.g)
+        self._rounds += 1
+        self._cost += feedback.f
+        self._look()
+        if self.history is not None:
+            self.history(
+                {
+                    "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(), "violation": violation.copy(),
+                    "cost": self._cost, "ccv": self.ccv,
+                }
+            )  # fmt: skip
+
+    def _look(self) -> None:
+        """Warn, once each, of what a user should know; never stop."""
+        horizon = getattr(self.policy, "parameters", {}).get("horizon")
+        if horizon is not None and self._rounds == int(horizon) + 1:
+            self._warn(f"round {self._rounds} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more")
+        if self._rounds % LOOK == 0 and hasattr(self._record, "alarm"):
+            self._warn(self._record.alarm(self._state), "alarm")
+
+    def _warn(self, message: str, kind: str = "horizon") -> None:
+        if message and kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(message, BridleWarning, stacklevel=5)
+
+
+def _evaluate(name: str, function: Any, x: np.ndarray) -> tuple[Any, Any]:
+    """Value and gradient at x of a function given in any of the accepted forms."""
+    if hasattr(function, "value") and hasattr(function, "grad"):
+        return function.value(x), function.grad(x)
+    if isinstance(function, tuple) and len(function) == 2 and all(callable(part) for part in function):
+        value, grad = function
+        return value(x), grad(x)
+    if not callable(function):
+        raise InputError(f"{name} must be a function or a pair of functions (value, gradient), not {validate.show(function)}")
+    try:
+        engine = importlib.import_module("bridle.engines.jax")
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
+        ) from None
+    value, grad = engine.value_and_gradient(function, x)
+    return value, grad

@@ -1,0 +1,98 @@
+"""Checks at the boundary: each returns the clean value, or raises one InputError that names the argument and the value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bridle.core import InputError
+
+
+def show(value: Any) -> str:
+    """A value in a message: short, on one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def number(name: str, value: Any) -> float:
+    """A finite float."""
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, not {show(value)}") from None
+    if not np.isfinite(result):
+        raise InputError(f"{name} must be finite, not {show(value)}")
+    return result
+
+
+def positive(name: str, value: Any) -> float:
+    """A finite float above zero."""
+    result = number(name, value)
+    if result <= 0.0:
+        raise InputError(f"{name} must be above 0, not {show(value)}")
+    return result
+
+
+def nonnegative(name: str, value: Any) -> float:
+    """A finite float, zero or above."""
+    result = number(name, value)
+    if result < 0.0:
+        raise InputError(f"{name} must be 0 or above, not {show(value)}")
+    return result
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """A whole number, `least` or above."""
+    result = number(name, value)
+    if result != int(result) or isinstance(value, bool):
+        raise InputError(f"{name} must be a whole number, not {show(value)}")
+    if result < least:
+        raise InputError(f"{name} must be {least} or above, not {show(value)}")
+    return int(result)
+
+
+def setting(name: str, value: Any, *, zero: bool = False) -> Any:
+    """A hyper-parameter: a number above zero (or zero too), or one for each run, shaped ``(runs, 1)``."""
+    if np.ndim(value) == 0:
+        return (nonnegative if zero else positive)(name, value)
+    values = array(name, value)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise InputError(f"{name} must be a number or a list of one number per run, not an array of shape {values.shape}")
+    for entry in values:
+        (nonnegative if zero else positive)(name, entry)
+    return values[:, None]
+
+
+def array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """A finite float64 array in C order, of the given shape where one is given."""
+    try:
+        result = np.array(value, dtype=float, order="C")
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of numbers, not {show(value)}") from None
+    if shape is not None and result.shape != shape:
+        raise InputError(f"{name} must have shape {shape}, not {result.shape}")
+    if result.size and not np.isfinite(result).all():
+        where = np.argwhere(~np.isfinite(result))[0]
+        raise InputError(f"{name} must be finite, not {result[tuple(where)]} at index {', '.join(map(str, where)) or '()'}")
+    return result
+
+
+def vector(name: str, value: Any, dim: int | None = None) -> np.ndarray:
+    """A finite, non-empty vector, of length `dim` where it is given."""
+    result = array(name, value, None if dim is None else (dim,))
+    if result.ndim != 1 or result.size == 0:
+        raise InputError(f"{name} must be a vector, not an array of shape {result.shape}")
+    return result
+
+
+def unknown(kind: str, name: Any, known: Any) -> InputError:
+    """The error for a name that is not there, with the nearest ones that are."""
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    near = get_close_matches(str(name), names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+    return InputError(f"unknown {kind} {show(name)}; {hint}")

@@ -1,0 +1,217 @@
+"""Wrappers that turn any learner or policy into one for delayed feedback, or for an unknown horizon.
+
+Both are records themselves, so they run on every engine and can be put under or over anything else: `Delayed(AdaGrad(...), 5)` is a
+learner, `Delayed(policy, 5)` a policy, `Doubling(lambda T: ...)` whichever its argument makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import floor, log2
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import ops, records, validate
+from bridle.core import Feedback, InputError
+from bridle.ops import Array
+
+
+class DelayedState(NamedTuple):
+    """The inner state, what is still on its way (oldest first), and how many items have been sent."""
+
+    inner: Any
+    waiting: Any
+    sent: Array
+
+
+class DelayedLearner(NamedTuple):
+    """The gradient of round s reaches the inner learner after round s + delay; the delay is the length of `slots`."""
+
+    inner: Any
+    slots: Array
+
+    @property
+    def domain(self) -> Any:
+        return self.inner.domain
+
+    @property
+    def scale_free(self) -> bool:
+        return bool(self.inner.scale_free)
+
+    def init(self, x1: Array) -> DelayedState:
+        return DelayedState(self.inner.init(x1), ops.namespace(x1).zeros((self.slots.shape[-1], *x1.shape)), 0.0)
+
+    def decide(self, state: DelayedState) -> Array:
+        return self.inner.decide(state.inner)
+
+    def step(self, state: DelayedState, grad: Array, modulus: Array | None = None) -> DelayedState:
+        return _exchange(state, grad, self.inner.step)
+
+    def rescale(self, state: DelayedState, factor: Array) -> DelayedState:
+        return DelayedState(self.inner.rescale(state.inner, factor), factor * state.waiting, state.sent)
+
+
+class DelayedPolicy(NamedTuple):
+    """The feedback of round s reaches the inner policy after round s + delay; the delay is the length of `slots`."""
+
+    inner: Any
+    slots: Array
+    each: Array  # (k,): its length is the number of constraints
+
+    @property
+    def domain(self) -> Any:
+        return self.inner.domain
+
+    def init(self, x1: Array) -> DelayedState:
+        lead, d, k = x1.shape[:-1], x1.shape[-1], self.each.shape[-1]
+        shapes = ((*lead, d), (*lead, 1) if lead else (), (*lead, d), (*lead, k), (*lead, k, d))  # of x, f, df, g, dg
+        zeros = [ops.namespace(x1).zeros((self.slots.shape[-1], *shape)) for shape in shapes]
+        return DelayedState(self.inner.init(x1), Feedback(*zeros), 0.0)
+
+    def decide(self, state: DelayedState) -> Array:
+        return self.inner.decide(state.inner)
+
+    def update(self, state: DelayedState, feedback: Feedback) -> DelayedState:
+        return _exchange(state, feedback._replace(modulus=None, round=None), self.inner.update)
+
+
+def _exchange(state: DelayedState, new: Any, apply: Any) -> DelayedState:
+    """Queue what is new, and apply what has waited long enough."""
+
+    def shifted(leaf: Array, last: Array) -> Array:
+        xp = ops.namespace(leaf, last)
+        return xp.concatenate([leaf[1:], xp.broadcast_to(xp.asarray(last), leaf.shape[1:])[None]])
+
+    def head(leaf: Array) -> Array:  # a float comes back as a float: the fast path of `ops` is chosen by type
+        return float(leaf[0]) if isinstance(leaf, np.ndarray) and leaf.ndim == 1 else leaf[0]
+
+    slots = next(iter(records.leaves(state.waiting).values())).shape[0]
+    inner = records.choose(state.sent >= float(slots), apply(state.inner, records.transform(head, state.waiting)), state.inner)
+    return DelayedState(inner, records.transform(shifted, state.waiting, new), state.sent + 1.0)
+
+
+class DoublingState(NamedTuple):
+    """The epoch, the rounds left in it, and the state of the epoch's algorithm."""
+
+    epoch: Array
+    left: Array
+    inner: Any
+
+
+class DoublingLearner(NamedTuple):
+    """Epoch m runs the learner made for a horizon of lengths[m], from where epoch m - 1 stopped; the last epoch never ends."""
+
+    stages: Any  # the learner of every epoch: each leaf with a leading axis over epochs
+    lengths: Array
+
+    scale_free = False  # a restart forgets the scale
+
+    @property
+    def domain(self) -> Any:
+        return records.take(self.stages, 0.0).domain
+
+    def init(self, x1: Array) -> DoublingState:
+        return DoublingState(0.0, records.take(self.lengths, 0.0), records.take(self.stages, 0.0).init(x1))
+
+    def decide(self, state: DoublingState) -> Array:
+        return records.take(self.stages, state.epoch).decide(state.inner)
+
+    def step(self, state: DoublingState, grad: Array, modulus: Array | None = None) -> DoublingState:
+        return _next(self, state, records.take(self.stages, state.epoch).step(state.inner, grad, modulus))
+
+
+class DoublingPolicy(NamedTuple):
+    """Epoch m runs the policy made for a horizon of lengths[m], from where epoch m - 1 stopped; the last epoch never ends."""
+
+    stages: Any
+    lengths: Array
+
+    @property
+    def domain(self) -> Any:
+        return records.take(self.stages, 0.0).domain
+
+    def init(self, x1: Array) -> DoublingState:
+        return DoublingState(0.0, records.take(self.lengths, 0.0), records.take(self.stages, 0.0).init(x1))
+
+    def decide(self, state: DoublingState) -> Array:
+        return records.take(self.stages, state.epoch).decide(state.inner)
+
+    def update(self, state: DoublingState, feedback: Feedback) -> DoublingState:
+        return _next(self, state, records.take(self.stages, state.epoch).update(state.inner, feedback))
+
+
+def _next(self: DoublingLearner | DoublingPolicy, state: DoublingState, inner: Any) -> DoublingState:
+    """The state after a round whose inner state is `inner`: in the same epoch, or at the start of the next."""
+    left = state.left - 1.0
+    over = left <= 0.0
+    epoch = ops.minimum(state.epoch + 1.0 * over, self.lengths.shape[0] - 1.0)
+    fresh = records.take(self.stages, epoch).init(records.take(self.stages, state.epoch).decide(inner))
+    return DoublingState(epoch, ops.where(over, records.take(self.lengths, epoch), left), records.choose(over, fresh, inner))
+
+
+def Delayed(inner: Any, delay: int, constraints: int = 1) -> Any:
+    """Run `inner` (a learner or a policy) on feedback that arrives `delay` rounds late; 0 gives `inner` back.
+
+    Guarantee: `delayed_ogd_regret` for a learner with constant steps.
+    Reference: Joulani, Gyorgy, Szepesvari 2016 for the setting; the constant-delay bound is proved at `delayed_ogd_regret`.
+
+    >>> import bridle
+    >>> learner = Delayed(bridle.OGD(bridle.Ball(1), step=0.5), delay=1)
+    >>> state = learner.step(learner.init(np.zeros(1)), np.array([1.0]))
+    >>> learner.decide(state), learner.decide(learner.step(state, np.array([0.0])))
+    (array([0.]), array([-0.5]))
+    """
+    delay = validate.whole("delay", delay, 0)
+    k = validate.whole("constraints", constraints)
+    inner = getattr(inner, "record", inner)
+    if delay == 0:
+        return inner
+    return DelayedLearner(inner, np.zeros(delay)) if hasattr(inner, "step") else DelayedPolicy(inner, np.zeros(delay), np.zeros(k))
+
+
+def Doubling(make: Callable[[int], Any], growth: str = "double", epochs: int = 40) -> DoublingLearner | DoublingPolicy:
+    """Restart the algorithm that ``make(horizon)`` gives on epochs of 1, 2, 4, ... rounds: no horizon has to be known.
+
+    With ``growth="square"`` the epochs are 2, 4, 16, 256, ... rounds long, which keeps logarithmic regret logarithmic.
+
+    Guarantee: `bridle.policies.sinha2024.doubling_bound` for Algorithm 1.
+    Reference: the standard doubling trick, named in the paper's section 2.2.
+
+    >>> import bridle
+    >>> ball = bridle.Ball(2)
+    >>> policy = Doubling(lambda T: bridle.policy("sinha2024", ball, horizon=T, lipschitz=1.0))
+    >>> bridle.Session(policy).decide()
+    array([0., 0.])
+    """
+    if growth not in ("double", "square"):
+        raise validate.unknown("growth", growth, ("double", "square"))
+    count = validate.whole("epochs", epochs)
+    count = count if growth == "double" else min(count, 6)  # 2^(2^5) rounds: nobody outlives the sixth epoch
+    lengths = [2 ** (m if growth == "double" else 2**m) for m in range(count)]
+    stages = [getattr(stage, "record", stage) for stage in map(make, lengths)]
+    if len({type(stage) for stage in stages}) > 1:
+        raise InputError("make must give one kind of algorithm for every horizon")
+    kind = DoublingLearner if hasattr(stages[0], "step") else DoublingPolicy
+    return kind(records.stack(stages), np.array(lengths, dtype=float))
+
+
+def delayed_ogd_regret(D: float, G: float, step: float, T: float, delay: float) -> float:
+    """Constant step and delay: D^2 / (2 step) + step G^2 T (1/2 + delay).
+
+    Proof. <p_s, x_s - u> = <p_s, x_{s+delay} - u> + <p_s, x_s - x_{s+delay}>; the first is an ordinary descent step, and between the two
+    points lie `delay` steps of length at most step * G each.
+    """
+    return D * D / (2.0 * step) + step * G * G * T * (0.5 + delay)
+
+
+def doubling_epochs(T: int) -> list[tuple[int, int]]:
+    """The epochs of T rounds: (horizon the epoch was made for, rounds played in it).
+
+    >>> doubling_epochs(6)
+    [(1, 1), (2, 2), (4, 3)]
+    """
+    last = floor(log2(T + 1))
+    played = [(2**m, 2**m) for m in range(last)]
+    rest = T - (2**last - 1)
+    return played + ([(2**last, rest)] if rest else [])

@@ -1,0 +1,6 @@
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "bridle", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("bridle")
