@@ -23,7 +23,9 @@ class Fixed(NamedTuple):
 
     round: Round
 
-    oblivious = True
+    @property
+    def oblivious(self) -> bool:
+        return True
 
     def init(self) -> tuple[()]:
         return ()
@@ -44,7 +46,9 @@ class Minimax(NamedTuple):
     a: Array
     b: Array
 
-    oblivious = False
+    @property
+    def oblivious(self) -> bool:
+        return False
 
     def init(self) -> tuple[()]:
         return ()
@@ -68,7 +72,9 @@ class RandomHalfspaces(NamedTuple):
     modulus: Array
     each: Array  # (k,)
 
-    oblivious = True
+    @property
+    def oblivious(self) -> bool:
+        return True
 
     def init(self) -> tuple[()]:
         return ()
@@ -100,7 +106,9 @@ class CoinPerCoordinate(NamedTuple):
     low: Array
     high: Array
 
-    oblivious = True
+    @property
+    def oblivious(self) -> bool:
+        return True
 
     def init(self) -> Array:
         return 0.0  # the coordinate of the next round

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -12,11 +13,32 @@ import typer
 from bridle.core import BridleWarning, InputError
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Decisions made online under constraints that are revealed too late.",
 )  # fmt: skip
 
-Json = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the facts as JSON to FILE; - for standard output.")]
+USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""What every complaint about usage is, both where typer depends on click and where it carries its own copy."""
+
+
+def _writable(path: str | None) -> str | None:
+    """Say before the game, not after it, that a file cannot be written."""
+    if path is None or path == "-":
+        return path
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise InputError(f"cannot write {path}: it is a folder")
+    if not os.path.isdir(folder):
+        raise InputError(f"cannot write {path}: there is no folder {folder}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise InputError(f"cannot write {path}: permission denied")
+    return path
+
+
+Json = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", callback=_writable, help="Write the facts as JSON to FILE; - for standard output."),
+]
 
 
 @app.command()
@@ -59,7 +81,7 @@ def play(
     from bridle.game import play as run
 
     made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, _settings(settings or []))
-    facts = report.summary(_with_progress(lambda progress: run(chosen, made, engine=engine, progress=progress)))
+    facts = _with_progress(lambda progress: report.summary(run(chosen, made, engine=engine, progress=progress)))
     _show(report.game_table(facts), report.game_notes(facts), facts, json_file)
 
 
@@ -77,12 +99,13 @@ def demo(
     notes = [
         "bound: the sharpest proved form for the parameters used; paper: the theorem as printed; -: it says nothing about that quantity.",
         "sinha2024-strong plays with quadratic costs (modulus 1), the others with linear ones. sinha2024-ocs ignores costs.",
-        "'practice' is Algorithm 1 with constants that react at realistic horizons; it keeps its own proved bounds, the printed theorem is for 'theory'.",
+        "'practice' sets constants that react at realistic horizons: its own bounds are proved, the printed theorem is for 'theory'.",
     ]
-    _show(report.comparison_table(rows, f"The paper's algorithms, T = {horizon:,}, seed {seed}, engine {engine}"), notes, rows, json_file)
+    title = f"The paper's algorithms, T = {horizon:,}, seed {seed}, engine {engine}"
+    _show(report.comparison_table(rows, title), [*report.comparison_notes(rows), *notes], rows, json_file)
 
 
-DEMO = (
+DEMO: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("sinha2024", "sinha2024", {}),
     ("sinha2024", "sinha2024 practice", {"preset": "practice"}),
     ("sinha2024-strong", "sinha2024-strong", {}),
@@ -123,10 +146,10 @@ def arrange(problem: str, policy: str, horizon: int, seed: int, options: dict[st
     for name in settings:
         if name not in of_policy | of_problem:
             raise validate.unknown(f"parameter of policy {policy} or problem {problem}", name, of_policy | of_problem)
-    for_problem = {k: v for k, v in settings.items() if k in of_problem - {"horizon", "seed"}} | {
-        k: v for k, v in options.items() if v is not None
-    }
-    made = make_problem(problem, settings.get("horizon", horizon) if "horizon" not in of_policy else horizon, seed, **for_problem)
+    # --set horizon and --set seed are the policy's own where it has them; the game's come from --horizon and --seed.
+    taken = of_policy & {"horizon", "seed"}
+    for_problem = {"horizon": horizon, "seed": seed} | {k: v for k, v in settings.items() if k in of_problem - taken}
+    made = make_problem(problem, **for_problem | {k: v for k, v in options.items() if v is not None})
     return made, policy_for(policy, made, **{k: v for k, v in settings.items() if k in of_policy})
 
 
@@ -153,6 +176,7 @@ def _with_progress(work: Any) -> Any:
     """Run `work` with a progress bar on standard error where that is a terminal."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BridleWarning)  # the results carry them
+        warnings.simplefilter("ignore", RuntimeWarning)  # and say what is not finite
         if not sys.stderr.isatty():
             return work(None)
         from rich.console import Console
@@ -164,46 +188,46 @@ def _with_progress(work: Any) -> Any:
 
 
 def _show(table: Any, notes: list[str], facts: Any, json_file: str | None) -> None:
-    text = None if json_file is None else json.dumps(facts, indent=2, allow_nan=False) + "\n"
+    text = "" if json_file is None else json.dumps(facts, indent=2, allow_nan=False) + "\n"
     if json_file == "-":
-        sys.stdout.write(text or "")
+        sys.stdout.write(text)
         return
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    console.print(table)
-    for note in notes:
-        console.print(note, highlight=False, markup=False)
-    if text is not None and json_file is not None:
+    if json_file is not None:
         try:
             with open(json_file, "w", encoding="utf-8") as file:
                 file.write(text)
         except OSError as problem:
             raise InputError(f"cannot write {json_file}: {problem.strerror}") from None
-        console.print(f"facts written to {json_file}", highlight=False, markup=False)
+        notes = [*notes, f"facts written to {json_file}"]
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
+    console.print(table)
+    for note in notes:
+        console.print(note, highlight=False, markup=False)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: bad usage or bad input is one line on standard error and exit status 2."""
-    import click
-
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        status = app(args=arguments, standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as helped:
-        sys.stdout.write(helped.format_message() + "\n")
-        status = 2
-    except click.ClickException as wrong:
+        status = app(args=given or ["--help"], prog_name="bridle", standalone_mode=False)
+    except USAGE_ERROR as wrong:
         status = _fail(wrong.format_message())
     except InputError as wrong:
         status = _fail(str(wrong))
-    except (KeyboardInterrupt, click.Abort):
-        status = _fail("interrupted; nothing was written", 130)
+    except (MemoryError, ArithmeticError) as wrong:
+        status = _fail(f"too large or too small to compute: {wrong}")
+    except (KeyboardInterrupt, typer.Abort):
+        status = 130
     except BrokenPipeError:
         sys.stderr.close()
         status = 141
+    if status == 130:
+        _fail("interrupted; nothing was written")
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _fail(message: str, status: int = 2) -> int:
+def _fail(message: str) -> int:
     sys.stderr.write("bridle: " + " ".join(message.split()) + "\n")
-    return status
+    return 2

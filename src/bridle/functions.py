@@ -26,7 +26,9 @@ class AffineFunction(NamedTuple):
     a: Array
     b: Array
 
-    convex = True
+    @property
+    def convex(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         return dot(self.a, x) + self.b
@@ -45,8 +47,13 @@ class AffineRows(NamedTuple):
     A: Array
     b: Array
 
-    convex = True
-    several = True
+    @property
+    def convex(self) -> bool:
+        return True
+
+    @property
+    def several(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         if self.A.ndim == 2 and x.ndim == 1:
@@ -65,7 +72,9 @@ class RoundQuadratic(NamedTuple):
     a: Array
     b: Array
 
-    convex = True
+    @property
+    def convex(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         away = x - self.c
@@ -90,7 +99,9 @@ class QuadraticForm(NamedTuple):
     a: Array
     b: Array
 
-    convex = True
+    @property
+    def convex(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         return 0.5 * dot(x, self._times(x)) + dot(self.a, x) + self.b
@@ -113,14 +124,16 @@ class LogisticLoss(NamedTuple):
     label: Array
     weight: Array
 
-    convex = True
+    @property
+    def convex(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         return self.weight * ops.softplus(-self.label * dot(self.a, x))
 
     def grad(self, x: Array) -> Array:
-        margin = self.label * dot(self.a, x)
-        return (-0.5 * self.weight * self.label * (1.0 - ops.tanh(0.5 * margin))) * self.a
+        # e^{-softplus(m)} is 1 / (1 + e^m) to full relative precision, however small: scale-free learners see small gradients too.
+        return (-1.0 * self.weight * self.label * ops.exp(-ops.softplus(self.label * dot(self.a, x)))) * self.a
 
 
 class HingeLoss(NamedTuple):
@@ -131,7 +144,9 @@ class HingeLoss(NamedTuple):
     margin: Array
     weight: Array
 
-    convex = True
+    @property
+    def convex(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         return self.weight * ops.pos(self.margin - self.label * dot(self.a, x))
@@ -147,7 +162,9 @@ class Deviation(NamedTuple):
     a: Array
     b: Array
 
-    convex = True
+    @property
+    def convex(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         return abs(dot(self.a, x) - self.b)
@@ -164,7 +181,9 @@ class Coordinate(NamedTuple):
     sign: Array
     target: Array
 
-    convex = True
+    @property
+    def convex(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         return self.sign * (dot(ops.onehot(self.j, x), x) - self.target)
@@ -179,7 +198,9 @@ class CoordinateDeviation(NamedTuple):
     j: Array
     target: Array
 
-    convex = True
+    @property
+    def convex(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         return abs(dot(ops.onehot(self.j, x), x) - self.target)
@@ -221,7 +242,9 @@ class Opaque(NamedTuple):
     gradient: PyCallable[[Array], Any]
     declared: float  # 1.0 where the author says it is convex
 
-    compiled = False
+    @property
+    def compiled(self) -> bool:
+        return False
 
     @property
     def convex(self) -> bool:
@@ -245,8 +268,9 @@ def Affine(a: Any, b: Any = 0.0) -> AffineFunction | AffineRows:
     array([2., 2.])
     """
     normal = validate.array("a", a)
-    if normal.ndim == 2:
-        return AffineRows(normal, validate.vector("b", np.broadcast_to(np.asarray(b, dtype=float), normal.shape[:1]), len(normal)))
+    if normal.ndim == 2 and normal.size:
+        offsets = validate.array("b", b)
+        return AffineRows(normal, validate.vector("b", np.full(len(normal), offsets) if offsets.ndim == 0 else offsets, len(normal)))
     return AffineFunction(validate.vector("a", a), validate.number("b", b))
 
 
@@ -257,17 +281,17 @@ def Quadratic(curvature: Any, center: Any = None, linear: Any = None, offset: An
     2.0
     """
     b = validate.number("offset", offset)
-    if np.ndim(curvature) == 0:
+    P = validate.array("curvature", curvature)
+    if P.ndim == 0:
         if center is None and linear is None:
             raise InputError("center or linear must be given with a number as curvature: the dimension is unknown otherwise")
-        c = np.zeros(np.size(linear)) if center is None else validate.vector("center", center)
+        c = np.zeros(len(validate.vector("linear", linear))) if center is None else validate.vector("center", center)
         a = np.zeros(len(c)) if linear is None else validate.vector("linear", linear, len(c))
         return RoundQuadratic(validate.nonnegative("curvature", curvature), c, a, b)
-    P = validate.array("curvature", curvature)
-    if P.ndim != 2 or P.shape[0] != P.shape[1]:
+    if P.ndim != 2 or P.shape[0] != P.shape[1] or P.size == 0:
         raise InputError(f"curvature must be a number or a square matrix, not an array of shape {P.shape}")
     if not np.allclose(P, P.T, rtol=1e-12, atol=0.0):
-        raise InputError("curvature must be a symmetric matrix")
+        raise InputError(f"curvature must be a symmetric matrix, not {validate.show(curvature)}")
     least = float(np.linalg.eigvalsh(P)[0])
     if least < -1e-12 * max(1.0, float(abs(P).max())):
         raise InputError(f"curvature must be positive semidefinite; its smallest eigenvalue is {least:.3g}")
@@ -313,6 +337,11 @@ def Maximum(*functions: Any) -> MaximumOf:
     """
     if not functions:
         raise InputError("functions must hold at least one function, not ()")
+    for i, function in enumerate(functions):
+        if not (hasattr(function, "value") and hasattr(function, "grad")):
+            raise InputError(f"functions[{i}] must be a function such as bridle.Affine([1.0]), not {validate.show(function)}")
+        if getattr(function, "several", False):
+            raise InputError(f"functions[{i}] must be one function, not the rows of {validate.show(function)}: give them one by one")
     return MaximumOf(tuple(functions))
 
 

@@ -1,7 +1,7 @@
 """The game: a policy against an adversary, round by round or over a whole horizon.
 
-`turn` is one round, and the only place where the two sides meet; every engine repeats it. `play` deals the adversary's draws in blocks, lets an
-engine advance block by block, and keeps running totals, so memory does not grow with the horizon unless more is asked for.
+`turn` is one round, and the only place where the two sides meet; every engine repeats it. `play` deals the adversary's draws in blocks,
+lets an engine advance block by block, and keeps running totals, so memory does not grow with the horizon unless more is asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,8 +47,8 @@ class Block(NamedTuple):
 class Totals(NamedTuple):
     """Running sums after so many rounds. Shapes: ``()`` and ``(k,)`` for one run, ``(B,)`` and ``(B, k)`` for B runs.
 
-    Over the rounds so far: `cost` of f; `hard` of (g_i)^+; `soft` of g_i; `squared` of ((g_i)^+)^2; `worst` of (max_i g_i)^+. `queue` is the largest sum
-    of g_i over an interval that ends now, `interval` over any interval (the empty one counts 0).
+    Over the rounds so far: `cost` of f; `hard` of (g_i)^+; `soft` of g_i; `squared` of ((g_i)^+)^2; `worst` of (max_i g_i)^+. `queue` is
+    the largest sum of g_i over an interval that ends now, `interval` over any interval (the empty one counts 0).
     """
 
     rounds: Any
@@ -84,11 +84,20 @@ def accumulate(before: Totals, f: np.ndarray, g: np.ndarray) -> Totals:
     )
 
 
+def _empty(shape: tuple[int, ...], k: int) -> Totals:
+    zero, each = np.zeros(shape), np.zeros((*shape, k))
+    return Totals(0.0, zero, each, each, each, zero, each, each)
+
+
+_NOTHING = _empty((), 0)
+
+
 @dataclass(frozen=True)
 class Trace:
     """What happened in a game: totals, the same at log-spaced rounds, and the recipe to replay the stream.
 
-    `costs`, `values` (of the constraints) and `decisions` are there, round by round, where `play` was asked to keep them.
+    `seconds` is the time it took, `pace` the microseconds a round once running (a first block, in which an engine may compile, is left out
+    where there are others). `costs`, `values` (of the constraints) and `decisions` are there, round by round, where `play` was asked to keep them.
     """
 
     policy: Any
@@ -97,12 +106,12 @@ class Trace:
     seeds: tuple[int, ...]
     runs: int | None
     engine: str
-    totals: Totals
-    curve: Totals
-    state: Any
-    seconds: float
-    pace: float  # microseconds a round once running: the first block, in which an engine may compile, is left out where there are others
     x1: np.ndarray
+    totals: Totals = _NOTHING
+    curve: Totals = _NOTHING
+    state: Any = None
+    seconds: float = 0.0
+    pace: float = 0.0
     warnings: tuple[str, ...] = ()
     costs: np.ndarray | None = None
     values: np.ndarray | None = None
@@ -138,8 +147,8 @@ def play(
 ) -> Trace:
     """Play the policy on the problem and give the trace.
 
-    A list of seeds, or a policy made with lists of parameters, plays that many games in one call. `keep` is "totals" (memory does not grow with
-    the horizon), "rounds" (also every round's cost and constraint values) or "decisions" (also every decision).
+    A list of seeds, or a policy made with lists of parameters, plays that many games in one call. `keep` is "totals" (memory does not
+    grow with the horizon), "rounds" (also every round's cost and constraint values) or "decisions" (also every decision).
 
     >>> import bridle
     >>> policy = bridle.policy("sinha2024", bridle.Ball(5), horizon=200, lipschitz=1.0)
@@ -153,52 +162,46 @@ def play(
     if keep not in KEEP:
         raise validate.unknown("keep", keep, KEEP)
     start = source.domain.center() if x1 is None else _start(x1, source.domain, runs)
-    notes = _notes(policy, source, rounds)
     shape = () if runs is None else (runs,)
-    game = Trace(policy, source, rounds, seeds, runs, engine, _empty(shape, 0), _empty(shape, 0), None, 0.0, 0.0, start)
-    marks = np.unique(np.concatenate([[1.0, rounds], np.round(np.geomspace(1, rounds, 20 * max(1, len(str(rounds)))))]))
-    totals: Totals | None = None
+    game = Trace(policy, source, rounds, seeds, runs, engine, start)
+    marks = np.unique(np.concatenate([[1.0, rounds], np.round(np.geomspace(1, rounds, 20 * len(str(rounds))))]))
+    totals, state = _empty(shape, 0), None
     curve: list[Totals] = []
     kept: list[Block] = []
-    begun = warm = time.perf_counter()
-    warm_rounds = 0
-    for done, state, block in _advance(game, engine, {"totals": "", "rounds": "", "decisions": "x"}[keep]):
-        if totals is None:
-            totals = _empty(shape, block.g.shape[-1])
-        running = accumulate(totals, block.f, block.g)
-        if not np.isfinite(running.cost[-1]).all() or not np.isfinite(running.soft[-1]).all():
-            first = int(
-                np.argmax(
-                    ~np.isfinite(block.f).reshape(len(block.f), -1).all(axis=1)
-                    | ~np.isfinite(block.g).reshape(len(block.g), -1).all(axis=1)
-                )
-            )
-            raise InputError(f"the cost or a constraint is not finite in round {done - len(block.f) + first + 1} of the game")
+    clock = [(0, time.perf_counter())]
+    for done, after, block in _advance(game, engine, "x" if keep == "decisions" else ""):
+        _check_finite(block, done)
+        running = accumulate(totals if curve else _empty(shape, block.g.shape[-1]), block.f, block.g)
         hit = np.isin(running.rounds, marks)
         curve.append(records.transform(lambda leaf, hit=hit: leaf[hit], running))
-        totals = records.transform(lambda leaf: leaf[-1], running)
+        totals, state = records.transform(lambda leaf: leaf[-1], running), after
         if keep != "totals":
             kept.append(block)
-        if not warm_rounds and done < rounds:
-            warm, warm_rounds = time.perf_counter(), done
+        clock.append((done, time.perf_counter()))
         if progress is not None:
             progress(done, rounds)
-    ended = time.perf_counter()
-    alarm = record.alarm(state) if hasattr(record, "alarm") else ""
-    if alarm:
-        notes.append(alarm)
+    notes = _notes(policy, record, state, rounds)
     for note in notes:
         warnings.warn(note, BridleWarning, stacklevel=2)
+    first = clock[1] if len(clock) > 2 else clock[0]  # an engine may compile in the first block
+    return replace(
+        game,
+        totals=totals,
+        curve=records.join(curve),
+        state=state,
+        seconds=clock[-1][1] - clock[0][1],
+        pace=1e6 * (clock[-1][1] - first[1]) / (rounds - first[0]),
+        warnings=tuple(notes),
+        costs=np.concatenate([block.f for block in kept]) if kept else None,
+        values=np.concatenate([block.g for block in kept]) if kept else None,
+        decisions=np.concatenate([block.x for block in kept]) if keep == "decisions" else None,
+    )
 
-    def gathered(part: Callable[[Block], Any]) -> Any:
-        return np.concatenate([part(block) for block in kept])
 
-    return Trace(
-        policy, source, rounds, seeds, runs, engine, totals or _empty(shape, 0), records.join(curve), state, ended - begun,
-        1e6 * (ended - warm) / (rounds - warm_rounds), start, tuple(notes),
-        gathered(lambda b: b.f) if kept else None, gathered(lambda b: b.g) if kept else None,
-        gathered(lambda b: b.x) if keep == "decisions" else None,
-    )  # fmt: skip
+def _check_finite(block: Block, done: int) -> None:
+    fine = np.isfinite(block.f).reshape(len(block.f), -1).all(axis=1) & np.isfinite(block.g).reshape(len(block.g), -1).all(axis=1)
+    if not fine.all():
+        raise InputError(f"the cost or a constraint is not finite in round {done - len(fine) + int(np.argmin(fine)) + 1} of the game")
 
 
 def policy_for(name: str, problem: Problem, **given: Any) -> Any:
@@ -284,11 +287,14 @@ def _start(x1: Any, domain: Any, runs: int | None) -> np.ndarray:
     return point
 
 
-def _notes(policy: Any, source: Problem, rounds: int) -> list[str]:
+def _notes(policy: Any, record: Any, state: Any, rounds: int) -> list[str]:
+    """What a user should know about a finished game."""
+    notes = []
     own = getattr(policy, "parameters", {}).get("horizon")
     if own is not None and np.any(rounds > np.asarray(own)):
-        return [f"the policy was made for {np.min(own):g} rounds and plays {rounds}: past its horizon its bounds do not hold"]
-    return []
+        notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")
+    alarm = record.alarm(state) if hasattr(record, "alarm") else ""
+    return [*notes, alarm] if alarm else notes
 
 
 def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any, Block]]:
@@ -336,11 +342,6 @@ def _oblivious(adversary: Any, seed: int, rounds: int, domain: Any) -> Iterator[
             foe, chosen = adversary.answer(foe, x) if draw is None else adversary.answer(foe, x, draw)
             answers.append(chosen)
         yield records.stack(answers)
-
-
-def _empty(shape: tuple[int, ...], k: int) -> Totals:
-    zero, each = np.zeros(shape), np.zeros((*shape, k))
-    return Totals(0.0, zero, each, each, each, zero, each, each)
 
 
 def load_engine(name: str) -> Callable[..., tuple[Any, Any, Block]]:

@@ -65,7 +65,7 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
     many = 20 + 2 * domain.dim + goal.pieces // 100  # as many as cost little beside what is there anyway
     chosen.scan(stream, center, many, -np.inf)
     form = shape(domain)
-    accuracy = 1e-4 if form.known and goal.cuts is None else EXACT  # roughly, until the constraints that matter are known
+    accuracy = 1e-4 if goal.cuts is None else EXACT  # roughly, until the constraints that matter are known
     for _ in range(200):
         program, found = goal.solve(Program(form, limits=chosen.parts), domain, accuracy)
         x = _inside(domain, found.x)
@@ -259,6 +259,7 @@ class _Goal:
         d = len(center)
         P, a, b = np.zeros((d, d)), np.zeros(d), 0.0
         rest: dict[tuple[type, ...], list[Any]] = {}
+        self.center = center
         self.cuts: Cuts | None = None
         for block in stream:
             cost = records.widen(records.stack([block.cost.total()]), 1) if hasattr(block.cost, "total") else block.cost
@@ -282,7 +283,7 @@ class _Goal:
     @property
     def pieces(self) -> int:
         """How many rows the pieces of the cost make."""
-        return 0 if self.cuts else sum(len(part) * len(records.leaves(part[0])) for part in self.maxima)
+        return 0 if self.cuts else sum(len(group) * len(np.asarray(group[0].grad(self.center))) for group in self.maxima)
 
     def solve(self, program: Program, domain: Domain, accuracy: float) -> tuple[Program, Solution]:
         """The program with this cost, and its solution."""
@@ -293,32 +294,42 @@ class _Goal:
 
 
 class _Limits:
-    """The constraints that have been chosen from a stream."""
+    """The constraints that have been chosen from a stream, in the form programs take."""
 
     def __init__(self, center: np.ndarray, diameter: float) -> None:
         self.center, self.diameter = center, diameter
         self.parts: tuple[Any, ...] = ()
+        # Rounds often repeat a constraint. Its value at some odd point tells whether it has been chosen already.
+        self.chosen, self.mark = np.zeros(0), center + diameter * np.random.default_rng(0).standard_normal(len(center))
 
     def scan(self, stream: _Stream, x: np.ndarray, many: int, floor: float) -> float:
-        """Choose those that are most violated at x, at most `many` of each, by more than `floor` of their range; the largest such share."""
-        seen: dict[tuple[int, int], list[tuple[np.ndarray, tuple[Any, ...]]]] = {}
+        """The largest share of its range by which any constraint of the stream is violated at x.
+
+        Where it is above `floor`, the `many` highest of each constraint are chosen: next to those that are violated, those that nearly are,
+        which are likely to be next.
+        """
+        found: dict[tuple[int, int], list[tuple[Any, np.ndarray, np.ndarray]]] = {}
+        worst = 0.0
         for block in stream:
             for place, constraint in enumerate(block.constraints):
                 values = np.asarray(constraint.value(x))
-                for i in range(values.shape[1]):
-                    rounds = np.flatnonzero(values[:, i] > 0.0) if floor >= 0.0 else np.arange(len(values))
-                    if len(rounds):
-                        parts = _pick(constraint, rounds, i, x)
-                        share = np.max([self._share(part, x) for part in parts], axis=0)
-                        seen.setdefault((place, i), []).append((share, parts))
-        worst = -np.inf
-        for found in seen.values():
-            shares = np.concatenate([share for share, _ in found])
-            worst = max(worst, float(shares.max()))
-            least = max(floor, float(np.partition(shares, -many)[-many]) if len(shares) > many else -np.inf)
-            for share, parts in found:
-                keep = (share >= least) & (share > floor)
-                self._add([records.transform(lambda leaf, keep=keep: leaf[keep], part) for part in parts] if keep.any() else [])
+                for i, column in enumerate(values.T):
+                    least = np.partition(column, -many)[-many] if len(column) > many else -np.inf
+                    parts, exact = _pick(constraint, np.flatnonzero(column >= min(least, 0.0)), i, x)
+                    share = np.max([self._share(part, x) for part in parts], axis=0)
+                    worst = max(worst, float(share.max()))
+                    marks = sum(j * np.asarray(part.value(self.mark))[:, 0] for j, part in enumerate(parts, 1))
+                    found.setdefault((place, i), []).append((parts, share if exact else np.where(share > 0.0, share, -np.inf), marks))
+        for group in found.values() if worst > floor else ():
+            shares, marks = (np.concatenate([entry[n] for entry in group]) for n in (1, 2))
+            order = np.argsort(-shares, kind="stable")
+            order = order[np.isfinite(shares[order]) & ~np.isin(marks[order], self.chosen)]
+            order = order[np.sort(np.unique(marks[order], return_index=True)[1])][:many]
+            self.chosen, at = np.concatenate([self.chosen, marks[order]]), 0
+            for parts, share, _ in group:
+                some = order[(order >= at) & (order < at + len(share))] - at
+                self._add([_some(part, some) for part in parts])
+                at += len(share)
         return worst
 
     def excess(self, x: np.ndarray) -> float:
@@ -340,18 +351,22 @@ class _Limits:
         self.parts = tuple(by_type.values())
 
 
-def _pick(constraint: Any, rounds: np.ndarray, i: int, x: np.ndarray) -> tuple[Any, ...]:
-    """The i-th constraint of some rounds in smooth pieces, or their tangents at x where the pieces are not known."""
+def _some(sequence: Any, which: np.ndarray) -> Any:
+    """Some functions of a sequence."""
+    return records.transform(lambda leaf: leaf[which], sequence)
+
+
+def _pick(constraint: Any, rounds: np.ndarray, i: int, x: np.ndarray) -> tuple[tuple[Any, ...], bool]:
+    """The i-th constraint of some rounds in smooth pieces; where these are not known its tangents at x, and then False."""
     if isinstance(constraint, AffineRows):
-        return (AffineFunction(constraint.A[rounds, i], constraint.b[rounds, i][:, None]),)
-    if not isinstance(constraint, _Once):
-        constraint = records.transform(lambda leaf: leaf[rounds], constraint)
-    parts = pieces(constraint)
+        return (AffineFunction(constraint.A[rounds, i], constraint.b[rounds, i][:, None]),), True
+    some = constraint if isinstance(constraint, _Once) else _some(constraint, rounds)
+    parts = pieces(some)
     if parts is not None:
-        return parts
-    values, rows = np.asarray(constraint.value(x))[:, i : i + 1], np.asarray(constraint.grad(x))
+        return parts, True
+    values, rows = np.asarray(some.value(x))[:, i : i + 1], np.asarray(some.grad(x))
     rows = rows[:, i] if rows.ndim == 3 else rows
-    return (AffineFunction(rows, values - (rows @ x)[:, None]),)
+    return (AffineFunction(rows, values - (rows @ x)[:, None]),), False
 
 
 def _inside(domain: Domain, x: np.ndarray) -> np.ndarray:

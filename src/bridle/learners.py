@@ -33,7 +33,9 @@ class ConstantOGD(NamedTuple):
     domain: Any
     step_size: Array
 
-    scale_free = False
+    @property
+    def scale_free(self) -> bool:
+        return False
 
     def init(self, x1: Array) -> Iterate:
         return Iterate(x1, scalar(x1))
@@ -51,7 +53,9 @@ class DecreasingOGD(NamedTuple):
     domain: Any
     step_size: Array
 
-    scale_free = False
+    @property
+    def scale_free(self) -> bool:
+        return False
 
     def init(self, x1: Array) -> Iterate:
         return Iterate(x1, scalar(x1))
@@ -70,7 +74,9 @@ class CurvedOGD(NamedTuple):
     domain: Any
     modulus: Array
 
-    scale_free = False
+    @property
+    def scale_free(self) -> bool:
+        return False
 
     def init(self, x1: Array) -> Iterate:
         return Iterate(x1, scalar(x1))
@@ -89,7 +95,9 @@ class AdaGradNorm(NamedTuple):
     domain: Any
     diameter: Array
 
-    scale_free = True
+    @property
+    def scale_free(self) -> bool:
+        return True
 
     def init(self, x1: Array) -> Iterate:
         return Iterate(x1, scalar(x1))
@@ -124,7 +132,9 @@ class SoloFTRL(NamedTuple):
     domain: Any
     c: Array
 
-    scale_free = True
+    @property
+    def scale_free(self) -> bool:
+        return True
 
     def init(self, x1: Array) -> SoloState:
         return SoloState(x1, x1, 0.0 * x1, scalar(x1))
@@ -159,7 +169,9 @@ class FixedFTPL(NamedTuple):
     Z: Array
     scale: Array
 
-    scale_free = False
+    @property
+    def scale_free(self) -> bool:
+        return False
 
     def init(self, x1: Array) -> LeaderState:
         return LeaderState(_leader(self.domain, self.Z, 0.0 * x1, scalar(x1, 1.0)), 0.0 * x1, scalar(x1))
@@ -179,7 +191,9 @@ class AdaptiveFTPL(NamedTuple):
     Z: Array
     c: Array
 
-    scale_free = True
+    @property
+    def scale_free(self) -> bool:
+        return True
 
     def init(self, x1: Array) -> LeaderState:
         return LeaderState(_leader(self.domain, self.Z, 0.0 * x1, scalar(x1, 1.0)), 0.0 * x1, scalar(x1))
@@ -344,7 +358,7 @@ def adaptive_ftpl_regret(D: float, dim: int, S: float) -> float:
     S_t <= 2 S_{t-1}, so these sum to (D / (4c)) sqrt(2/pi) sqrt(2) * 2 sqrt(S_T). Where not, S doubles, so the |p_t| <= sqrt(S_t) there
     sum to at most sqrt(S_T) (1 + 2^{-1/2} + 2^{-1} + ...) = (2 + sqrt(2)) sqrt(S_T). The choice of c balances the first two terms.
     """
-    return (2.0 * (dim / pi) ** 0.25 + 2.0 + sqrt(2.0)) * D * sqrt(S)
+    return float((2.0 * (dim / pi) ** 0.25 + 2.0 + sqrt(2.0)) * D * sqrt(S))
 
 
 LEARNERS: dict[str, Any] = {"adagrad": AdaGrad, "adaftrl": AdaFTRL, "ftpl": FTPL, "ogd": OGD, "strongly-convex-ogd": StronglyConvexOGD}

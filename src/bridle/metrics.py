@@ -72,9 +72,10 @@ def regret_curve(trace: Trace, comparator: Any = None) -> tuple[np.ndarray, np.n
     """Regret after each of the trace's log-spaced rounds, against one action: the given one, or the best for the whole horizon."""
 
     def costs(run: int | None) -> np.ndarray:
-        x = hindsight(trace, run).x if comparator is None else _action(trace, comparator)
+        known = _known(trace, run, "optimum")
+        x = _action(trace, comparator) if comparator is not None else hindsight(trace, run).x if known is None else known
         f, _ = values_at(lambda: trace.blocks(run), x)
-        return np.cumsum(f)[trace.curve.rounds.astype(int) - 1]
+        return np.asarray(np.cumsum(f)[trace.curve.rounds.astype(int) - 1])
 
     return trace.curve.rounds, trace.curve.cost - _per_run(trace, comparator, costs)
 
@@ -93,13 +94,16 @@ def totals_at(trace: Trace) -> Totals:
 
 def _total(trace: Trace, comparator: Any, run: int | None) -> np.ndarray:
     if comparator is not None:
-        f, _ = values_at(lambda: trace.blocks(run), _action(trace, comparator))
-        return np.asarray(f.sum())
+        total, _ = values_at(lambda: trace.blocks(run), _action(trace, comparator), totals=True)
+        return np.asarray(total)
+    known = _known(trace, run, "optimal_cost")
+    return np.asarray(hindsight(trace, run).cost if known is None else known)
+
+
+def _known(trace: Trace, run: int | None, fact: str) -> Any:
+    """What the problem knows in advance about the best action, for the whole of its horizon; else None."""
     source = trace.problem if run is None or len(trace.seeds) == 1 else trace.problem.with_seed(trace.seeds[run])
-    known = source.constants.get("optimal_cost")
-    if known is not None and trace.rounds == source.horizon:
-        return np.asarray(float(known))
-    return np.asarray(hindsight(trace, run).cost)
+    return source.constants.get(fact) if trace.rounds == source.horizon else None
 
 
 def _per_run(trace: Trace, comparator: Any, compute: Any) -> np.ndarray:

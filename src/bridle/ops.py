@@ -53,7 +53,6 @@ def _elementwise(name: str, on_float: Any) -> Any:
 sqrt = _elementwise("sqrt", math.sqrt)
 exp = _elementwise("exp", math.exp)
 floor = _elementwise("floor", lambda x: float(math.floor(x)))
-tanh = _elementwise("tanh", math.tanh)
 
 
 def maximum(a: Array, b: Array) -> Array:

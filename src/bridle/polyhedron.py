@@ -50,7 +50,7 @@ class Osqp(NamedTuple):
             solver.update(u=r)
             for tolerance in (1e-8, 1e-11, 1e-14):  # until the rows that hold the point are known: polishing is then exact
                 solver.update_settings(eps_abs=tolerance, eps_rel=tolerance)
-                result = solver.solve()
+                result = solver.solve(raise_error=False)
                 if result.info.status_polish == 1:
                     break
             if result.info.status_val not in (1, 2):
@@ -88,8 +88,8 @@ class PolyhedronSet(NamedTuple):
             return x
         if not np.isfinite(x).all():
             raise InputError(f"x must be finite to be projected onto a polyhedron, not {validate.show(x)}")
-        # The move y = P(x) - x is what is solved for, in units of the distance it covers, so that tolerances are relative.
-        units = abs(over[outside]).max(axis=-1, keepdims=True)
+        # The move y = P(x) - x is what is solved for, in units of the distance to go, so that tolerances are relative.
+        units = np.maximum(over[outside].max(axis=-1, keepdims=True), 1e-4 * abs(over[outside]).max(axis=-1, keepdims=True))
         moves = self.solver.nearest(self.A, -over[outside] / units)
         result = rows.copy()
         result[outside] = [self._refine(v + unit * y, pull) for v, unit, (y, pull) in zip(rows[outside], units, moves, strict=True)]
@@ -99,7 +99,7 @@ class PolyhedronSet(NamedTuple):
         """`x` put back onto the rows that hold it: rounding at the scale of a far point has left it a little off them."""
         held = pull > 1e-10 * pull.max()
         off = self.A[held] @ x - self.b[held]
-        if abs(off).max() <= 1e-14 * self.span:
+        if not (abs(off) > 1e-14 * self.span).any():
             return x
         better = x - np.linalg.lstsq(self.A[held], off, rcond=None)[0]
         return better if (self.A @ better - self.b).max() <= (self.A @ x - self.b).max() else x
@@ -125,7 +125,7 @@ class PolyhedronSet(NamedTuple):
 
 
 def Polyhedron(A: Any, b: Any, solver: str = "daqp") -> PolyhedronSet:
-    """{x : A x <= b}, which must be bounded and not empty. Projections need ``pip install 'bridle[qp]'``.
+    """{x : A x <= b}, which must be bounded and not empty; needs ``pip install 'bridle[qp]'``.
 
     The diameter is that of a certified bounding box: never too small, and at most sqrt(dim) times too large.
 
@@ -135,6 +135,7 @@ def Polyhedron(A: Any, b: Any, solver: str = "daqp") -> PolyhedronSet:
     """
     if solver not in _SOLVERS:
         raise validate.unknown("solver", solver, _SOLVERS)
+    _package(solver)
     rows = validate.array("A", A)
     if rows.ndim != 2 or rows.size == 0:
         raise InputError(f"A must be a matrix with a row for each constraint, not an array of shape {rows.shape}")

@@ -9,6 +9,7 @@ from math import log
 from typing import NamedTuple
 
 from bridle import validate
+from bridle.core import InputError
 from bridle.ops import Array, exp, floor, minimum
 
 UNIT = 64.0 * log(2.0)
@@ -74,7 +75,7 @@ def Power(exponent: float) -> PowerPotential:
     """
     n = validate.setting("exponent", exponent)
     if n < 2.0 if isinstance(n, float) else (n < 2.0).any():
-        raise validate.InputError(f"exponent must be 2 or above, not {validate.show(exponent)}")
+        raise InputError(f"exponent must be 2 or above, not {validate.show(exponent)}")
     return PowerPotential(n)
 
 

@@ -29,8 +29,9 @@ HELP = {
 class Problem:
     """A domain, an adversary, and constants under the parameter names.
 
-    `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `feasible` is an action that satisfies
-    every constraint; `optimal_cost` the least total cost of such an action over the horizon, where it is known in advance.
+    `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `feasible` is an action that
+    satisfies every constraint; `optimum` the best such action over the whole horizon and `optimal_cost` its
+    total cost, where they are known in advance.
     """
 
     domain: Any
@@ -103,9 +104,10 @@ def lower_bound(horizon: int, seed: int = 0, dim: int | None = None, modulus: fl
         raise InputError(f"modulus of problem lower-bound is 0 (its costs are absolute values), not {validate.show(modulus)}")
     side = 1.0 / np.sqrt(horizon)
     domain = domains.Box(np.zeros(horizon), np.full(horizon, side))
-    # Each constraint is x_t <= side/4 or x_t >= 3 side/4, so |g| is at most 3 side/4, and the targets together are a feasible action of cost 0.
+    # Each constraint is x_t <= side/4 or x_t >= 3 side/4, so |g| is at most 3 side/4; the targets together are a feasible action of cost 0.
     constants = _constants(domain, lipschitz=1.0, bound=0.75 * side, modulus=0.0, constraints=1)
-    constants |= {"feasible": _targets(seed, side, horizon), "optimal_cost": 0.0}
+    targets = _targets(seed, side, horizon)
+    constants |= {"feasible": targets, "optimum": targets, "optimal_cost": 0.0}
     return Problem(domain, CoinPerCoordinate(0.25 * side, 0.75 * side), constants)
 
 
@@ -133,7 +135,7 @@ def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, doma
         cost = AffineFunction(-direction, 0.0)
         best, G = allowed.linear_argmin(-direction), 1.0
     constants = _constants(domain, lipschitz=G, bound=_largest(domain, a, b), modulus=alpha, constraints=1)
-    constants |= {"feasible": best, "optimal_cost": horizon * float(cost.value(best))}
+    constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
     return Problem(domain, Fixed(Round(cost, (AffineFunction(a, -b),))), constants)
 
 
@@ -162,7 +164,7 @@ def _start(seed: int, dim: Any, modulus: Any, domain: Any) -> tuple[np.random.Ge
     """What every random instance begins with. The instance has its own stream, apart from the one its rounds are dealt from."""
     if isinstance(domain, str):
         d = validate.whole("dim", dim)
-        shapes = {
+        shapes: dict[str, Callable[[], Any]] = {
             "ball": lambda: domains.Ball(d),
             "box": lambda: domains.Box(-1.0 / np.sqrt(d), 1.0 / np.sqrt(d), dim=d),
             "simplex": lambda: domains.Simplex(d),

@@ -7,6 +7,7 @@ whatever the solver did, by way of the domain's own `linear_min`.
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ class BallLimit(NamedTuple):
 class Shape(NamedTuple):
     """A domain as inequalities: x = origin + N y, A y <= b and `curved` <= 0. y holds nothing but what can vary, in units of the diameter.
 
+    The parts of x that `cones` names are positive semidefinite matrices.
     `known` is False where nothing can be said about the domain but its projection: all of space then stands for it.
     """
 
@@ -56,17 +58,19 @@ class Shape(NamedTuple):
     A: np.ndarray
     b: np.ndarray
     curved: tuple[Any, ...] = ()
+    cones: tuple[slice, ...] = ()
     known: bool = True
 
 
 class _Facets(NamedTuple):
-    """Rows A w <= b and E w = e over w = (x, more variables), and balls over x."""
+    """Rows A w <= b and E w = e over w = (x, more variables); balls and positive semidefinite matrices over x."""
 
     A: np.ndarray
     b: np.ndarray
     E: np.ndarray
     e: np.ndarray
     balls: tuple[tuple[np.ndarray, np.ndarray, float], ...] = ()
+    cones: tuple[slice, ...] = ()
 
 
 def shape(domain: Domain) -> Shape:
@@ -74,7 +78,7 @@ def shape(domain: Domain) -> Shape:
     d, origin, unit = domain.dim, np.asarray(domain.center(), dtype=float), float(domain.diameter()) or 1.0
     facets = _facets(domain)
     if facets is None:
-        return Shape(origin, unit * np.eye(d), np.zeros((0, d)), np.zeros(0), (), False)
+        return Shape(origin, unit * np.eye(d), np.zeros((0, d)), np.zeros(0), known=False)
     more = facets.A.shape[1] - d
     start = np.concatenate([origin, np.full(more, unit / (4.0 * max(more, 1)))])
     free = np.eye(len(start))
@@ -82,7 +86,7 @@ def shape(domain: Domain) -> Shape:
         _, sizes, axes = np.linalg.svd(facets.E)
         free = axes[int((sizes > 1e-12 * sizes[0]).sum()) :].T
     curved = tuple(BallLimit(inside[None], middle[None], np.full((1, 1), radius)) for inside, middle, radius in facets.balls)
-    return Shape(origin, unit * free[:d], unit * facets.A @ free, facets.b - facets.A @ start, curved)
+    return Shape(origin, unit * free[:d], unit * facets.A @ free, facets.b - facets.A @ start, curved, facets.cones)
 
 
 def _facets(domain: Any) -> _Facets | None:
@@ -102,6 +106,11 @@ def _facets(domain: Any) -> _Facets | None:
     if isinstance(domain, domains.BallCut):
         ball = (np.ones(d), domain.middle, float(domain.radius))
         return _Facets(domain.a[None], np.full(1, domain.height + domain.a @ domain.middle), none, zero, (ball,))
+    if isinstance(domain, domains.SpectrahedronSet):
+        order = np.arange(d).reshape(isqrt(d), -1)
+        above, below = order[np.triu_indices(isqrt(d), 1)], order.T[np.triu_indices(isqrt(d), 1)]
+        E = np.concatenate([I[above] - I[below], I[np.diag(order)].sum(axis=0, keepdims=True)])
+        return _Facets(none, zero, E, np.append(np.zeros(len(above)), domain.trace), cones=(slice(0, d),))
     if isinstance(domain, domains.DomainCut):
         base = _facets(domain.within)
         if base is None:
@@ -121,7 +130,7 @@ def _side_by_side(dims: list[int], parts: list[Any]) -> _Facets:
     d, more = sum(dims), [part.A.shape[1] - dim for part, dim in zip(parts, dims, strict=True)]
     starts, ends = np.cumsum([0, *dims]), d + np.cumsum([0, *more])
     rows: dict[str, list[np.ndarray]] = {"A": [], "E": []}
-    balls = []
+    balls, cones = [], []
     for i, part in enumerate(parts):
         columns = np.concatenate([np.arange(starts[i], starts[i + 1]), np.arange(ends[i], ends[i + 1])])
         for name, into in rows.items():
@@ -132,8 +141,9 @@ def _side_by_side(dims: list[int], parts: list[Any]) -> _Facets:
             wide = np.zeros((2, d))
             wide[:, starts[i] : starts[i + 1]] = inside, middle
             balls.append((wide[0], wide[1], radius))
-    A, E = np.concatenate(rows["A"]), np.concatenate(rows["E"])
-    return _Facets(A, np.concatenate([part.b for part in parts]), E, np.concatenate([part.e for part in parts]), tuple(balls))
+        cones += [slice(int(starts[i]) + cone.start, int(starts[i]) + cone.stop) for cone in part.cones]
+    b, e = np.concatenate([part.b for part in parts]), np.concatenate([part.e for part in parts])
+    return _Facets(np.concatenate(rows["A"]), b, np.concatenate(rows["E"]), e, tuple(balls), tuple(cones))
 
 
 def pieces(function: Any) -> tuple[Any, ...] | None:
@@ -183,7 +193,7 @@ class Program(NamedTuple):
     def linear(self) -> bool:
         """Whether it is a linear program."""
         parts = (*self.sums, *self.top, *self.limits)
-        return not self.maxima and not self.shape.curved and all(isinstance(part, AFFINE) for part in parts)
+        return not self.maxima and not self.shape.curved and not self.shape.cones and all(isinstance(part, AFFINE) for part in parts)
 
 
 class Solution(NamedTuple):

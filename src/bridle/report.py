@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
 from bridle import metrics, policies
@@ -95,36 +97,45 @@ def all_problems() -> list[dict[str, Any]]:
 
 
 def policies_table(rows: list[dict[str, Any]]) -> Table:
-    """The policies, one line each."""
-    table = _table("Policies", "name", "what", "regret", "violation", "needs", "per round", "parameters", "reference")
+    """The policies: what each is and assumes, what is proved, what it costs, and what it can be given."""
+    table = _table("Policies", "name", "what", "parameters")
     for row in rows:
-        given = ", ".join(p["name"] if p["required"] else f"[{p['name']}]" for p in row["parameters"])
-        table.add_row(
-            row["name"],
+        assumed = ["strongly convex costs"] * row["strongly_convex"] + ["a Slater point"] * row["slater"]
+        facts = [
             row["title"],
-            row["regret"],
-            row["violation"],
-            ", ".join(row["needs"]),
-            row["per_round"],
-            _safe(given),
+            *([f"assumes {' and '.join(assumed)}"] if assumed else []),
+            *([f"regret {row['regret']}"] if row["regret"] != "-" else []),
+            f"violation {row['violation']}",
+            f"constraints: {row['constraints']}; of several: {row['several_constraints']}",
+            f"{row['per_round']} a round",
             row["reference"],
-        )
+        ]
+        table.add_row(row["name"], _safe("\n".join(facts)), _safe(_parameters(row)))
+        table.add_section()
     return table
 
 
 def problems_table(rows: list[dict[str, Any]]) -> Table:
-    """The problems, one line each."""
+    """The problems: what each is, and what it can be given."""
     table = _table("Problems", "name", "what", "parameters")
     for row in rows:
-        given = ", ".join(p["name"] if p["required"] else f"{p['name']}={p['default']}" for p in row["parameters"])
-        table.add_row(row["name"], row["summary"], _safe(given))
+        table.add_row(row["name"], _safe(row["summary"]), _safe(_parameters(row)))
+        table.add_section()
     return table
+
+
+def _parameters(row: dict[str, Any]) -> str:
+    """The required parameters, and the others with their defaults where these are fixed."""
+    needed = [p["name"] for p in row["parameters"] if p["required"]]
+    others = [p["name"] if p["default"] is None else f"{p['name']}={p['default']}" for p in row["parameters"] if not p["required"]]
+    return "\n".join(text for text in (f"needs {', '.join(needed)}" if needed else "", f"takes {', '.join(others)}") if text)
 
 
 def game_table(facts: dict[str, Any]) -> Table:
     """One game: what happened, what was proved, whether it held."""
+    size = f"T = {facts['horizon']:,}, d = {facts['dim']}"
     table = _table(
-        f"{facts['policy']} on {facts['problem']}: T = {facts['horizon']:,}, d = {facts['dim']}, seed {facts['seed']}, engine {facts['engine']}",
+        f"{facts['policy']} on {facts['problem']}: {size}, seed {facts['seed']}, engine {facts['engine']}",
         "quantity", "measured", "bound", "paper's bound", "holds",
     )  # fmt: skip
     table.add_row("total cost", _number(facts["cost"]), "", "", "")
@@ -145,43 +156,85 @@ def game_notes(facts: dict[str, Any]) -> list[str]:
     if facts["regret_why"]:
         notes.append(f"regret: not known, {facts['regret_why']}")
     if facts["bound_why"]:
-        notes.append(f"bound: {facts['bound_why']}")
+        proved = any(facts[f"{key}_bound"] is not None for key in ("regret", "ccv", "interval"))
+        notes.append(f"{'bound' if proved else 'no bound'}: {facts['bound_why']}")
     if facts["paper_why"] and facts["paper_why"] != facts["bound_why"]:
         notes.append(f"paper's bound: does not apply, {facts['paper_why']}")
     return notes + [f"warning: {text}" for text in facts["warnings"]]
 
 
-def comparison_table(rows: list[dict[str, Any]], title: str) -> Table:
-    """Several games side by side; a row with `does_not_apply` says why instead."""
-    table = _table(
-        title, "problem", "policy", "regret", "bound", "paper", "CCV", "bound", "paper", "interval", "bound", "paper", "us/round"
-    )  # fmt: skip
+QUANTITIES = (("regret", "regret", "regret_bound"), ("CCV", "ccv", "ccv_bound"), ("interval", "interval_violation", "interval_bound"))
+"""What a comparison shows: heading, measured fact, bound; the paper's bound is under the same name with ``_paper``."""
+
+
+class Fitting:
+    """The first of several tables that fits the terminal, else the last."""
+
+    def __init__(self, *tables: Table) -> None:
+        self.tables = tables
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = options.update(max_width=1000)
+        fitting = (table for table in self.tables if console.measure(table, options=room).maximum <= options.max_width)
+        yield next(fitting, self.tables[-1])
+
+
+def comparison_table(rows: list[dict[str, Any]], title: str) -> Fitting:
+    """Several games side by side, one line each; on a narrow terminal one line for each quantity of a game."""
+    return Fitting(_wide(rows, title), _narrow(rows, title))
+
+
+def comparison_notes(rows: list[dict[str, Any]]) -> list[str]:
+    """Why a policy does not apply, and which games broke a bound."""
+    notes = [f"{row['label']} does not apply to {row['problem']}: {row['does_not_apply']}" for row in rows if row.get("does_not_apply")]
+    if any(row.get(f"{bound}_holds") is False for row in rows for _, _, bound in QUANTITIES):
+        notes.append("!: above its bound, which must not happen")
+    return notes
+
+
+def _wide(rows: list[dict[str, Any]], title: str) -> Table:
+    table = _table(title, "problem", "policy", *(name for head, _, _ in QUANTITIES for name in (head, "bound", "paper")), "us/round")
     last = None
     for row in rows:
-        if last is not None and row["problem"] != last:
+        if last not in (None, row["problem"]):
             table.add_section()
-        shown = row["problem"] if row["problem"] != last else ""
+        shown, last = row["problem"] if row["problem"] != last else "", row["problem"]
+        if row.get("does_not_apply"):
+            table.add_row(shown, row["label"], "does not apply")
+            continue
+        cells = [cell for _, measured, bound in QUANTITIES for cell in _measured(row, measured, bound)]
+        table.add_row(shown, row["label"], *cells, _number(row["us_per_round"]))
+    return table
+
+
+def _narrow(rows: list[dict[str, Any]], title: str) -> Table:
+    table = _table(title, "policy", "quantity", "measured", "bound", "paper")
+    last = None
+    for row in rows:
+        if row["problem"] != last:
+            table.add_section()
+            table.add_row(f"[bold]on {row['problem']}[/bold]")
         last = row["problem"]
         if row.get("does_not_apply"):
-            table.add_row(shown, row["policy"], f"does not apply: {row['does_not_apply']}")
+            table.add_row(row["label"], "does not apply")
             continue
-        cells = [
-            _number(row[key]) for key in (
-                "regret", "regret_bound", "regret_bound_paper", "ccv", "ccv_bound", "ccv_bound_paper",
-                "interval_violation", "interval_bound", "interval_bound_paper", "us_per_round",
-            )
-        ]  # fmt: skip
-        table.add_row(shown, row.get("label", row["policy"]), *cells)
+        for i, (head, measured, bound) in enumerate(QUANTITIES):
+            if head != "interval" or row[bound] is not None:
+                table.add_row("" if i else row["label"], head, *_measured(row, measured, bound))
     return table
+
+
+def _measured(row: dict[str, Any], measured: str, bound: str) -> tuple[str, str, str]:
+    """What was measured, with a mark where it is above its bound; the bound; the paper's."""
+    mark = " !" if row[f"{bound}_holds"] is False else ""
+    return _number(row[measured]) + mark, _number(row[bound]), _number(row[f"{bound}_paper"])
 
 
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in columns:
         numeric = column in ("regret", "bound", "paper", "CCV", "interval", "us/round", "measured", "paper's bound")
-        table.add_column(
-            column, justify="right" if numeric else "left", no_wrap=numeric or column in ("name", "policy", "problem", "quantity")
-        )
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")  # a number is never cut short
     return table
 
 
@@ -198,11 +251,17 @@ def _safe(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON can hold: numbers, strings, lists; anything else by its name."""
+    """A value that JSON can hold: finite numbers, strings, lists; None for what overflowed, anything else by its name."""
     if isinstance(value, np.ndarray):
-        return value.reshape(-1).tolist() if value.ndim else float(value)
-    if isinstance(value, np.generic):
-        return value.item()
+        value = value.reshape(-1).tolist() if value.ndim else value.item()
+    elif isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value).__name__
-    return value if value is None or isinstance(value, (bool, int, float, str, list, dict)) else str(value)
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

@@ -6,9 +6,8 @@ import importlib
 import json
 import os
 import tempfile
-import zipfile
-import zlib
 from dataclasses import dataclass
+from functools import cache
 from os import PathLike
 from typing import Any
 
@@ -19,8 +18,11 @@ from bridle.core import InputError
 from bridle.game import record_of
 
 SCHEMA = 1
-HOMES = ("bridle.domains", "bridle.polyhedron", "bridle.learners", "bridle.potentials", "bridle.wrappers", "bridle.policies.sinha2024")
-"""Where record types may come from when a file is read; nothing else is ever imported on a file's word."""
+HOMES = (
+    "bridle.sets", "bridle.cuts", "bridle.polyhedron", "bridle.learners", "bridle.potentials", "bridle.wrappers",
+    "bridle.policies.sinha2024",
+)  # fmt: skip
+"""Where the record types that a file may name are defined. Files name the type alone, so a type can move between these."""
 
 
 class Unportable(Exception):
@@ -40,16 +42,25 @@ class Saved:
         return self.arrays["start"]
 
     @property
-    def totals(self) -> dict[str, np.ndarray]:
-        return {name.removeprefix("totals."): value for name, value in self.arrays.items() if name.startswith("totals.")}
+    def totals(self) -> tuple[int, float, np.ndarray, int | None]:
+        """Rounds, cost, violation of every constraint, and how many constraints there are where that is known."""
+        rounds, k = (validate.whole(f"totals.{name} in {self.path}", self.arrays[f"totals.{name}"], 0) for name in ("rounds", "k"))
+        cost = validate.number(f"totals.cost in {self.path}", self.arrays["totals.cost"])
+        return rounds, cost, validate.array(f"totals.hard in {self.path}", self.arrays["totals.hard"], (k or 1,)), k or None
 
     def make_policy(self) -> Any:
         """The registered policy that was saved."""
-        if self.header["policy"] is None:
-            raise InputError(f"{self.path} holds a policy that is not registered ({self.header['kind']}): load it with policy=...")
-        domain = _decode(self.header["domain"], self.arrays)
-        parameters = {name: _decode(code, self.arrays) for name, code in self.header["parameters"].items()}
-        return policies.policy(self.header["policy"], domain, **parameters)
+        if self.header.get("policy") is None:
+            kind = self.header.get("kind")
+            raise InputError(f"cannot load {self.path}: it holds a policy that is not registered ({kind}); give it as policy=...")
+        try:
+            domain = _decode(self.header["domain"], self.arrays)
+            parameters = {name: _decode(code, self.arrays) for name, code in self.header["parameters"].items()}
+            return policies.policy(self.header["policy"], domain, **parameters)
+        except InputError as wrong:
+            raise InputError(f"cannot load {self.path}: {wrong}") from None
+        except Exception:  # only this library writes headers, so whatever else goes wrong was done to the file
+            raise InputError(f"cannot load {self.path}: its header is damaged") from None
 
     def fill(self, template: Any) -> Any:
         """A state like `template` with the saved leaves; any difference in names or shapes is an error."""
@@ -57,41 +68,42 @@ class Saved:
         wanted = records.leaves(template)
         if saved.keys() != wanted.keys():
             odd = sorted(saved.keys() ^ wanted.keys())[0]
-            raise InputError(
-                f"{self.path} does not fit this policy: leaf {odd!r} is {'missing from' if odd in wanted else 'only in'} the file"
-            )
+            where = "missing from" if odd in wanted else "only in"
+            raise InputError(f"cannot load {self.path}: it does not fit this policy, leaf {odd!r} is {where} the file")
         for name, leaf in wanted.items():
             if np.shape(leaf) != saved[name].shape:
-                raise InputError(f"{self.path} does not fit this policy: leaf {name!r} has shape {saved[name].shape}, not {np.shape(leaf)}")
+                found = f"leaf {name!r} has shape {saved[name].shape}, not {np.shape(leaf)}"
+                raise InputError(f"cannot load {self.path}: it does not fit this policy, {found}")
         values = iter([saved[name] for name in wanted])
-        return records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else np.array(next(values)), template)
+        return records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), template)
 
 
 def write(path: str | PathLike[str], policy: Any, start: np.ndarray, state: Any, totals: dict[str, Any]) -> None:
     """Write a save file: the whole new one, or the old one stays."""
-    arrays: dict[str, np.ndarray] = {"start": start}
+    name = _name(path)
+    arrays = {"start": start}
     header: dict[str, Any] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(record_of(policy)).__name__}
-    if getattr(policy, "name", None) in policies.names():
+    if isinstance(policy, policies.Configured):
         try:
             codes = {key: _encode(value, f"parameters.{key}", arrays) for key, value in policy.parameters.items()}
             header |= {"domain": _encode(policy.domain, "domain", arrays), "parameters": codes, "policy": policy.name}
         except Unportable:
             arrays = {"start": start}  # a learner, potential or domain of the user's own: loading needs policy=...
-    arrays |= {f"state.{name}": np.asarray(leaf, dtype=float) for name, leaf in records.leaves(state).items()}
-    arrays |= {f"totals.{name}": np.asarray(value, dtype=float) for name, value in totals.items()}
-    target = os.path.abspath(os.fspath(path))
+    arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
+    arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
     try:
+        target = os.path.realpath(name)  # a link stays a link
         handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".bridle-", suffix=".tmp")
-    except OSError as problem:
-        raise InputError(f"cannot write {os.fspath(path)}: {problem.strerror}") from None
+    except (OSError, ValueError) as problem:
+        raise InputError(f"cannot write {name}: {getattr(problem, 'strerror', None) or problem}") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **{"header": np.array(json.dumps(header))}, **arrays)  # type: ignore[arg-type]
+            np.savez(file, allow_pickle=False, **{"header": np.array(json.dumps(header))}, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except OSError as problem:
-        raise InputError(f"cannot write {os.fspath(path)}: {problem.strerror}") from None
+        raise InputError(f"cannot write {name}: {problem.strerror or problem}") from None
     finally:
         if os.path.exists(temporary):
             os.remove(temporary)
@@ -99,14 +111,13 @@ def write(path: str | PathLike[str], policy: Any, start: np.ndarray, state: Any,
 
 def read(path: str | PathLike[str]) -> Saved:
     """Read a save file back, or say in one line what is wrong with it."""
-    name = os.fspath(path)
+    name = _name(path)
     try:
-        with np.load(name, allow_pickle=False) as file:
+        with open(name, "rb") as opened, np.load(opened, allow_pickle=False) as file:  # closed also where np.load forgets to
             arrays = {key: file[key] for key in file.files}
-    except OSError as problem:
-        raise InputError(f"cannot read {name}: {problem.strerror or 'not a save file'}") from None
-    except (ValueError, EOFError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
-        raise InputError(f"cannot read {name}: it is truncated, damaged, or not a save file") from None
+    except Exception as problem:  # bytes that are not a save file can make the reader fail in any way
+        reason = getattr(problem, "strerror", None) or "it is truncated, damaged, or not a save file"
+        raise InputError(f"cannot read {name}: {reason}") from None
     try:
         header = json.loads(str(arrays.pop("header")))
         if header["library"] != "bridle":
@@ -120,8 +131,16 @@ def read(path: str | PathLike[str]) -> Saved:
     if missing:
         raise InputError(f"cannot read {name}: {sorted(missing)[0]!r} is missing")
     for key, value in arrays.items():
-        validate.array(f"{key} in {name}", value)
-    return Saved(name, header, arrays)
+        if value.dtype.kind != "f" or np.isnan(value).any():
+            raise InputError(f"cannot read {name}: {key!r} must hold numbers, not {validate.show(value)}")
+    return Saved(name, header, {key: np.array(value, dtype=float) for key, value in arrays.items()})
+
+
+def _name(path: Any) -> str:
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise InputError(f"path must be the path of a file, not {validate.show(path)}") from None
 
 
 def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -133,14 +152,10 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"array": name}
     if records.is_record(value):
         kind = type(value)
-        if hasattr(value, "_fields") and kind.__module__ not in HOMES:
+        if hasattr(value, "_fields") and _kinds().get(kind.__name__) is not kind:
             raise Unportable(name)
         parts = {part: _encode(inner, f"{name}.{part}", arrays) for part, inner in records.children(value)}
-        return (
-            {"record": f"{kind.__module__}:{kind.__name__}", "parts": parts}
-            if hasattr(value, "_fields")
-            else {"tuple": list(parts.values())}
-        )
+        return {"record": kind.__name__, "parts": parts} if hasattr(value, "_fields") else {"tuple": list(parts.values())}
     raise Unportable(name)
 
 
@@ -151,8 +166,16 @@ def _decode(code: Any, arrays: dict[str, np.ndarray]) -> Any:
         return arrays[code["array"]]
     if "tuple" in code:
         return tuple(_decode(part, arrays) for part in code["tuple"])
-    module, _, kind = code["record"].partition(":")
-    if module not in HOMES:
-        raise InputError(f"the save file names a record of {module!r}, which is not part of bridle")
-    made: Any = getattr(importlib.import_module(module), kind)
-    return made(**{part: _decode(inner, arrays) for part, inner in code["parts"].items()})
+    kind = _kinds().get(code["record"])
+    if kind is None:
+        raise InputError(f"it names a record {validate.show(code['record'])}, which is not part of bridle")
+    return kind(**{part: _decode(inner, arrays) for part, inner in code["parts"].items()})
+
+
+@cache
+def _kinds() -> dict[str, Any]:
+    """The record types of this library by name."""
+    homes = [importlib.import_module(home) for home in HOMES]
+    return {
+        name: kind for home in homes for name, kind in vars(home).items() if hasattr(kind, "_fields") and kind.__module__ == home.__name__
+    }

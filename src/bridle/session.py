@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from bridle import savefile, validate
+from bridle import records, savefile, validate
 from bridle.core import BridleWarning, Feedback, InputError
 from bridle.game import domain_of, record_of
+
+LARGEST = 1e70
+"""Numbers of a larger size are refused: they come from a broken source, and the squared products of two of them would not be finite."""
 
 LOOK = 64
 """Every so many rounds the state is asked whether the policy's assumptions still hold."""
@@ -50,7 +53,11 @@ class Session:
         self.policy, self.history = policy, history
         self._record, self._start = record, start
         self._state = record.init(start)
-        self._x = record.decide(self._state)
+        self._x = np.asarray(record.decide(self._state), dtype=float)
+        if self._x.shape != start.shape or not _sound(self._x, self._state):
+            raise InputError(
+                f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
+            )
         each = getattr(record, "each", None)
         self._k: int | None = None if each is None else len(each)
         self._rounds, self._cost = 0, 0.0
@@ -89,7 +96,8 @@ class Session:
     def observe(self, f: Any, df: Any, g: Any, dg: Any, modulus: Any = None) -> None:
         """Take in what was revealed at the decision: cost and constraint values and their gradients.
 
-        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, where known.
+        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, where
+        it is known.
         """
         d = len(self._x)
         f, df, g = validate.number("f", f), validate.vector("df", df, d), validate.array("g", g)
@@ -102,24 +110,34 @@ class Session:
         if dg.shape != (len(g), d) and not (len(g) == 1 and dg.shape == (d,)):
             raise InputError(f"dg must have shape {(len(g), d)}, not {dg.shape}")
         modulus = None if modulus is None else validate.positive("modulus", modulus)
+        for name, value in (("f", f), ("df", df), ("g", g), ("dg", dg), ("modulus", modulus or 0.0)):
+            if (size := np.abs(value).max()) > LARGEST:
+                raise InputError(f"{name} must be at most {LARGEST:g} in size, not {size:.3g}")
         self._take(Feedback(self._x, f, df, g, dg.reshape(len(g), d), modulus))
 
-    def step(self, cost: Any, constraints: Sequence[Any] = ()) -> np.ndarray:
+    def step(self, cost: Any, constraints: Iterable[Any]) -> np.ndarray:
         """One whole round from functions: decide, evaluate, observe; gives the decision that was played.
 
-        Each function is a `Function`, a pair (value, gradient) of callables, or one callable, whose gradient JAX then takes.
+        Each function is a `Function` (a constraint may hold several), a pair (value, gradient) of callables, or one callable, whose
+        gradient JAX then takes.
 
         >>> import bridle
         >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
         >>> session.step(cost=bridle.Affine([1.0, 0.0]), constraints=[(lambda x: x[1] - 0.5, lambda x: [0.0, 1.0])])
         array([0., 0.])
         """
-        if not constraints:
-            raise InputError("constraints must hold at least one function, not an empty list")
+        if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
+            raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
         x = self.decide()
         f, df = _evaluate("cost", cost, x)
-        rows = [_evaluate(f"constraints[{i}]", constraint, x) for i, constraint in enumerate(constraints)]
-        self.observe(f=f, df=df, g=[value for value, _ in rows], dg=[validate.vector("dg", grad, len(x)) for _, grad in rows])
+        values, rows = [], []
+        for i, constraint in enumerate(constraints):
+            value, grad = _evaluate(f"constraints[{i}]", constraint, x)
+            values.append(value.reshape(-1))
+            rows.append(grad.reshape(-1, len(x)))
+        if not values:
+            raise InputError("constraints must hold at least one function, not an empty list")
+        self.observe(f=f, df=df, g=np.concatenate(values), dg=np.concatenate(rows))
         return x
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -132,32 +150,35 @@ class Session:
         """The session that was saved, bit for bit; `policy` is needed where the one that was saved is not registered."""
         saved = savefile.read(path)
         policy = saved.make_policy() if policy is None else policy
-        session = cls(policy, saved.start, history=history)
+        try:
+            session = cls(policy, saved.start, history=history)
+        except InputError as wrong:
+            raise InputError(f"cannot load {saved.path}: {wrong}") from None
         session._state = saved.fill(session._state)
         session._x = session._record.decide(session._state)
-        totals = saved.totals
-        session._rounds, session._cost, session._hard = int(totals["rounds"]), float(totals["cost"]), np.array(totals["hard"])
-        session._k = int(totals["k"]) or None
+        session._rounds, session._cost, session._hard, session._k = saved.totals
         return session
 
     def _take(self, feedback: Feedback) -> None:
-        state = self._record.update(self._state, feedback)
-        x = self._record.decide(state)
-        if not np.isfinite(x).all():
-            raise InputError(
-                f"the policy's next decision is not finite after f = {feedback.f:g}, g = {validate.show(feedback.g)}; nothing was changed"
-            )
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
+                state = self._record.update(self._state, feedback)
+                x = self._record.decide(state)
+            if x.shape != self._x.shape or not _sound(x, state):
+                raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
+        except OverflowError as wrong:
+            raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
         violation = np.maximum(feedback.g, 0.0)
         self._hard = violation if self._rounds == 0 else self._hard + violation
         self._state, self._x, self._k = state, x, len(feedback.g)
-        self._rounds += 1
         self._cost += feedback.f
+        self._rounds += 1
         self._look()
         if self.history is not None:
             self.history(
                 {
-                    "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(), "violation": violation.copy(),
-                    "cost": self._cost, "ccv": self.ccv,
+                    "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
+                    "violation": violation.copy(), "cost": self._cost, "ccv": self.ccv,
                 }
             )  # fmt: skip
 
@@ -175,8 +196,23 @@ class Session:
             warnings.warn(message, BridleWarning, stacklevel=5)
 
 
-def _evaluate(name: str, function: Any, x: np.ndarray) -> tuple[Any, Any]:
-    """Value and gradient at x of a function given in any of the accepted forms."""
+def _sound(x: np.ndarray, state: Any) -> bool:
+    """Whether a decision is finite and its state holds no NaN."""
+    return bool(np.isfinite(x).all()) and not any(np.isnan(leaf).any() for leaf in records.leaves(state).values())
+
+
+def _evaluate(name: str, function: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Value and gradient at x of a function given in any of the accepted forms: () and (d,), or (k,) and (k, d) where it holds several."""
+    value, grad = _call(name, function, x.copy())
+    value, grad = validate.array(f"the value of {name}", value), validate.array(f"the gradient of {name}", grad)
+    if value.ndim > (0 if name == "cost" else 1):
+        raise InputError(f"the value of {name} must be a number, not an array of shape {value.shape}")
+    if grad.shape != (*value.shape, len(x)):
+        raise InputError(f"the gradient of {name} must have shape {(*value.shape, len(x))}, not {grad.shape}")
+    return value, grad
+
+
+def _call(name: str, function: Any, x: np.ndarray) -> tuple[Any, Any]:
     if hasattr(function, "value") and hasattr(function, "grad"):
         return function.value(x), function.grad(x)
     if isinstance(function, tuple) and len(function) == 2 and all(callable(part) for part in function):
@@ -190,5 +226,4 @@ def _evaluate(name: str, function: Any, x: np.ndarray) -> tuple[Any, Any]:
         raise InputError(
             f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
         ) from None
-    value, grad = engine.value_and_gradient(function, x)
-    return value, grad
+    return engine.value_and_gradient(function, x)  # type: ignore[no-any-return]

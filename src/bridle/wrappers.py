@@ -7,7 +7,6 @@ learner, `Delayed(policy, 5)` a policy, `Doubling(lambda T: ...)` whichever its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import floor, log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +45,7 @@ class DelayedLearner(NamedTuple):
         return self.inner.decide(state.inner)
 
     def step(self, state: DelayedState, grad: Array, modulus: Array | None = None) -> DelayedState:
+        _refuse(modulus)
         return _exchange(state, grad, self.inner.step)
 
     def rescale(self, state: DelayedState, factor: Array) -> DelayedState:
@@ -73,7 +73,13 @@ class DelayedPolicy(NamedTuple):
         return self.inner.decide(state.inner)
 
     def update(self, state: DelayedState, feedback: Feedback) -> DelayedState:
-        return _exchange(state, feedback._replace(modulus=None, round=None), self.inner.update)
+        _refuse(feedback.modulus)
+        return _exchange(state, feedback._replace(round=None), self.inner.update)
+
+
+def _refuse(modulus: Any) -> None:
+    if modulus is not None:
+        raise InputError(f"modulus must be left out where feedback is delayed, not {validate.show(modulus)}: it does not wait too")
 
 
 def _exchange(state: DelayedState, new: Any, apply: Any) -> DelayedState:
@@ -105,7 +111,9 @@ class DoublingLearner(NamedTuple):
     stages: Any  # the learner of every epoch: each leaf with a leading axis over epochs
     lengths: Array
 
-    scale_free = False  # a restart forgets the scale
+    @property
+    def scale_free(self) -> bool:
+        return False  # a restart forgets the scale
 
     @property
     def domain(self) -> Any:
@@ -145,7 +153,7 @@ def _next(self: DoublingLearner | DoublingPolicy, state: DoublingState, inner: A
     """The state after a round whose inner state is `inner`: in the same epoch, or at the start of the next."""
     left = state.left - 1.0
     over = left <= 0.0
-    epoch = ops.minimum(state.epoch + 1.0 * over, self.lengths.shape[0] - 1.0)
+    epoch = state.epoch + 1.0 * over
     fresh = records.take(self.stages, epoch).init(records.take(self.stages, state.epoch).decide(inner))
     return DoublingState(epoch, ops.where(over, records.take(self.lengths, epoch), left), records.choose(over, fresh, inner))
 
@@ -164,7 +172,7 @@ def Delayed(inner: Any, delay: int, constraints: int = 1) -> Any:
     """
     delay = validate.whole("delay", delay, 0)
     k = validate.whole("constraints", constraints)
-    inner = getattr(inner, "record", inner)
+    inner = _algorithm("inner", inner)
     if delay == 0:
         return inner
     return DelayedLearner(inner, np.zeros(delay)) if hasattr(inner, "step") else DelayedPolicy(inner, np.zeros(delay), np.zeros(k))
@@ -189,11 +197,20 @@ def Doubling(make: Callable[[int], Any], growth: str = "double", epochs: int = 4
     count = validate.whole("epochs", epochs)
     count = count if growth == "double" else min(count, 6)  # 2^(2^5) rounds: nobody outlives the sixth epoch
     lengths = [2 ** (m if growth == "double" else 2**m) for m in range(count)]
-    stages = [getattr(stage, "record", stage) for stage in map(make, lengths)]
-    if len({type(stage) for stage in stages}) > 1:
-        raise InputError("make must give one kind of algorithm for every horizon")
+    if not callable(make):
+        raise InputError(f"make must be callable with a horizon, not {validate.show(make)}")
+    stages = [_algorithm(f"make({length})", make(length)) for length in lengths]
+    if len({tuple(map(type, records.nodes(stage))) for stage in stages}) > 1:
+        raise InputError("make must give one kind of algorithm for every horizon, made of the same parts")
     kind = DoublingLearner if hasattr(stages[0], "step") else DoublingPolicy
-    return kind(records.stack(stages), np.array(lengths, dtype=float))
+    return kind(records.stack(stages), np.array([*lengths[:-1], np.inf]))
+
+
+def _algorithm(name: str, given: Any) -> Any:
+    record = getattr(given, "record", given)
+    if not (hasattr(record, "step") or hasattr(record, "update")):
+        raise InputError(f"{name} must be a learner or a policy, not {validate.show(given)}")
+    return record
 
 
 def delayed_ogd_regret(D: float, G: float, step: float, T: float, delay: float) -> float:
@@ -211,7 +228,7 @@ def doubling_epochs(T: int) -> list[tuple[int, int]]:
     >>> doubling_epochs(6)
     [(1, 1), (2, 2), (4, 3)]
     """
-    last = floor(log2(T + 1))
+    last = int(T + 1).bit_length() - 1
     played = [(2**m, 2**m) for m in range(last)]
     rest = T - (2**last - 1)
     return played + ([(2**last, rest)] if rest else [])

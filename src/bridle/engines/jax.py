@@ -19,8 +19,11 @@ from bridle.adversaries import block_length
 from bridle.game import Block, check_compiled, turn
 
 
-def _loop(count: int, body: Any, state: Any) -> Any:
-    return jax.lax.fori_loop(0, count, lambda _, s: body(s), state)
+def _loop(count: int, body: Any, state: Any, done: Any) -> Any:
+    def going_on(at: Any) -> Any:
+        return (at[0] < count) & ~jnp.all(done(at[1]))
+
+    return jax.lax.while_loop(going_on, lambda at: (at[0] + 1, body(at[1])), (0, state))[1]
 
 
 ops.register(jax.Array, SimpleNamespace(**{name: getattr(jnp, name) for name in dir(jnp)}, bridle_loop=_loop))

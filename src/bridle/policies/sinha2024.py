@@ -60,7 +60,7 @@ class Weights(NamedTuple):
 
 
 class Lyapunov(NamedTuple):
-    """Algorithm 1: run `learner` on the surrogate costs  V beta f_t + Phi'(Q(t)) beta (g_t)^+ ; several constraints are reduced to the worst."""
+    """Algorithm 1: run `learner` on the surrogates  V beta f_t + Phi'(Q(t)) beta (g_t)^+ ; of several constraints the worst counts."""
 
     learner: Any
     potential: Any
@@ -257,7 +257,7 @@ def _potential(given: Any, lam: Any, exponent: Any, T: Any) -> tuple[Any, Any]:
     raise validate.unknown("potential", given, ("exponential", "quadratic", "power"))
 
 
-# --- the paper's theorems, as printed ------------------------------------------------------------------------------------------------------
+# --- the paper's theorems, as printed -------------------------------------------------------------------------------------------------
 
 
 def theorem1(G: float, D: float, t: float, T: float) -> Bound:
@@ -307,10 +307,10 @@ def theorem5(G: float, D: float, F: float, k: int, P_T: float, T: float) -> floa
     The printed proof has a gap (its last block is shorter than the others); the statement holds because sqrt(P_T T) <= P_T^{1/3} T^{2/3}.
     """
     P_T = max(P_T, 0.0)
-    return 2.0 * sqrt(2.0) * G * D * sqrt(k * T) + F * sqrt(2.0 * k) * P_T ** (1.0 / 3.0) * T ** (2.0 / 3.0)
+    return float(2.0 * sqrt(2.0) * G * D * sqrt(k * T) + F * sqrt(2.0 * k) * P_T ** (1.0 / 3.0) * T ** (2.0 / 3.0))
 
 
-# --- sharper explicit forms for the same algorithms, with the parameters a policy really has -----------------------------------------------
+# --- sharper explicit forms for the same algorithms, with the parameters a policy really has ------------------------------------------
 
 
 def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
@@ -468,7 +468,7 @@ def _flat(value: Any) -> Any:
     return float(array) if array.ndim == 0 else array.reshape(-1)
 
 
-# --- when the printed theorems apply, and the registry's entries ----------------------------------------------------------------------------
+# --- when the printed theorems apply, and the registry's entries ----------------------------------------------------------------------
 
 
 def _paper_convex(policy: Any, constants: Constants, t: float) -> Bound:

@@ -1,0 +1,238 @@
+"""A set cut by a half-space: {x in X : <a, x> <= b}, for any X with a projection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import ops
+from bridle.ops import Array, dot, norm
+from bridle.records import choose
+from bridle.sets import EPS, BallSet, BoxSet, all_of, margin, surely
+
+
+class BallCut(NamedTuple):
+    """{x : |x - middle| <= radius, <a, x - middle> <= height}, with `a` of unit length and -radius < height < radius."""
+
+    middle: Array
+    radius: Array
+    a: Array
+    height: Array
+
+    @property
+    def dim(self) -> int:
+        return int(self.middle.shape[-1])
+
+    def project(self, x: Array) -> Array:
+        # Either the ball's projection is below the cut, or the nearest point is in the disk where the cut meets the ball.
+        onto = BallSet(self.middle, self.radius).project(x)
+        below = dot(self.a, onto - self.middle) <= self.height
+        if surely(below):
+            return onto
+        along, rim = self._along(x - self.middle), self._rim(self.height)
+        return ops.where(below, onto, self._disk(along * (rim / ops.maximum(norm(along), rim))))
+
+    def diameter(self) -> Array:
+        if self.dim == 1:
+            return self.radius + self.height
+        return 2.0 * self._rim(ops.minimum(self.height, 0.0))
+
+    def center(self) -> Array:
+        """The centre of the largest ball inside."""
+        return self.middle + (0.5 * (self.height - self.radius)) * self.a
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every row of `x` is in the ball and below the cut, up to `tolerance` times the ball's (diameter + |centre|)."""
+        away, slack = x - self.middle, margin(BallSet(self.middle, self.radius), tolerance)
+        return all_of(norm(away) <= self.radius + slack) and all_of(dot(self.a, away) <= self.height + slack)
+
+    def linear_min(self, v: Array) -> Array:
+        return dot(v, self.linear_argmin(v))
+
+    def linear_argmin(self, v: Array) -> Array:
+        lowest = BallSet(self.middle, self.radius).linear_argmin(v)
+        along = self._along(v)
+        below = dot(self.a, lowest - self.middle) <= self.height
+        return ops.where(below, lowest, self._disk(-along * ops.ratio(self._rim(self.height), norm(along))))
+
+    def _along(self, u: Array) -> Array:
+        """The part of `u` along the cut; taken twice, so that rounding at the scale of a far point does not show."""
+        u = u - dot(self.a, u) * self.a
+        return u - dot(self.a, u) * self.a
+
+    def _rim(self, height: Array) -> Array:
+        """The radius of the disk at `height`."""
+        return ops.sqrt((self.radius - height) * (self.radius + height))
+
+    def _disk(self, along: Array) -> Array:
+        return self.middle + self.height * self.a + along
+
+
+class DomainCut(NamedTuple):
+    """{x in `within` : <a, x> <= b}, with `a` of unit length; `bottom` is the lowest point of `within` along a, `room` above it is left."""
+
+    within: Any
+    a: Array
+    b: Array
+    bottom: Array
+    room: Array
+    middle: Array
+
+    @property
+    def dim(self) -> int:
+        return int(self.within.dim)
+
+    def project(self, x: Array) -> Array:
+        # Where the projection P(x) is above the cut, the nearest point is P(x - s a) for the s > 0 that brings it down to the cut.
+        onto = self.within.project(x)
+        over = ops.pos(dot(self.a, onto) - self.b)
+        below = over <= 0.0
+        if surely(below):
+            return onto
+        return ops.where(below, onto, self._crossing_in_box(x) if isinstance(self.within, BoxSet) else self._crossing(x, onto, over))
+
+    def diameter(self) -> Array:
+        """Of the smallest box that holds what is left of a box; else that of the domain that is cut."""
+        if not isinstance(self.within, BoxSet):
+            return self.within.diameter()
+        sides, steep = self.within.high - self.within.low, abs(self.a)
+        return norm(ops.where(steep * sides > self.room, ops.ratio(self.room, steep), sides))
+
+    def center(self) -> Array:
+        return self.middle.copy()
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every row of `x` is in `within` and below the cut, up to `tolerance` times its (diameter + |centre|)."""
+        slack = margin(self.within, tolerance)
+        return bool(self.within.contains(x, tolerance)) and all_of(dot(self.a, x) <= self.b + slack)
+
+    def linear_min(self, v: Array) -> Array:
+        return dot(v, self.linear_argmin(v))
+
+    def linear_argmin(self, v: Array) -> Array:
+        # Bisect the dual's one multiplier; where it changes sides, mix the minimisers on both sides so that they meet the cut.
+        within, a, b = self.within, self.a, self.b
+        free = within.linear_argmin(v)
+        below = dot(a, free) <= b
+        if surely(below):
+            return free
+        bottom = free + (self.bottom - free)  # one for each run
+        start = _Ends(ops.scalar(free), ops.pos(dot(v, bottom - free)) / self.room, free, bottom)
+
+        def halve(at: _Ends) -> _Ends:
+            s = 0.5 * (at.low + at.high)
+            point = within.linear_argmin(v + s * a)
+            ends: _Ends = choose(dot(a, point) > b, _Ends(s, at.high, point, at.beneath), _Ends(at.low, s, at.above, point))
+            return ends
+
+        end = _iterate(halve, start, 64, v, lambda at: at.high - at.low <= EPS * at.high)
+        return ops.where(below, free, _meet(end.above, end.beneath, a, b))
+
+    def _crossing_in_box(self, x: Array) -> Array:
+        # <a, P(x - s a)> falls piecewise linearly in s; its kinks are where a coordinate meets a side of the box. Search the sorted
+        # kinks for the piece that crosses b, then interpolate between its ends: that is exact, and stays in the box.
+        box, a, b = self.within, self.a, self.b
+        kinks = ops.join([0.0 * x[..., :1], ops.pos(ops.ratio(x - box.low, a)), ops.pos(ops.ratio(x - box.high, a))], -1)
+        kinks = ops.namespace(kinks).sort(kinks)
+        last = kinks.shape[-1] - 1
+        k = 0 if x.ndim == 1 else ops.namespace(kinks).zeros((*kinks.shape[:-1], 1), dtype="int32")
+        for step in (2**e for e in reversed(range(last.bit_length()))):
+            ahead = ops.minimum(k + step, last)
+            k = ops.where(dot(a, box.project(x - _pick(kinks, ahead) * a)) > b, ahead, k)
+        above = box.project(x - _pick(kinks, k) * a)
+        beneath = box.project(x - _pick(kinks, ops.minimum(k + 1, last)) * a)
+        return _meet(above, beneath, a, b)
+
+    def _crossing(self, x: Array, onto: Array, over: Array) -> Array:
+        project, a, b = self.within.project, self.a, self.b
+
+        # The height <a, P(x - s a)> - b falls at a rate of at most |a|^2 = 1, so s is `over` or more: that, where nothing is in the way.
+        least = over * (1.0 + 4.0 * EPS)
+        point = project(x - least * a)
+        height = dot(a, point) - b
+        met = height <= 0.0
+        if surely(met):
+            return point
+
+        # By duality s is at most (|y - x|^2 - |onto - x|^2) / (2 (b - <a, y>)) for any y below the cut: one from onto towards bottom.
+        down = self.bottom - onto
+        share = ops.minimum(1.0, 2.0 * over / (over + self.room))
+        most = (ops.pos(dot(onto - x, down)) + 0.5 * share * dot(down, down)) * ops.maximum(2.0 / (over + self.room), 1.0 / self.room)
+        most = ops.where(met, least, ops.maximum(most, least))
+
+        def tried(at: _Bracket, s: Array) -> _Bracket:
+            point = project(x - s * a)
+            height, reach = dot(a, point) - b, 0.6 * at.reach
+            lower, upper = _Bracket(s, height, at.high, at.beneath, at.point, reach), _Bracket(at.low, at.above, s, height, point, reach)
+            kept: _Bracket = choose(height > 0.0, lower, upper)
+            return kept
+
+        def narrow(at: _Bracket) -> _Bracket:
+            # A step of the ITP method (Oliveira and Takahashi 2020): the secant's point, pulled a little towards the middle so that both
+            # ends move, and no farther from the middle than lets the width fall as 0.6^n. (Their 0.5^n turns into bisection for good
+            # once its slack is spent, which functions with steps, those of far points, do at once.)
+            half = 0.5 * (at.high - at.low)
+            middle = at.low + half
+            s = at.low + 2.0 * half * ops.ratio(at.above, at.above - at.beneath)
+            s = s + _clip(middle - s, ops.maximum(0.8 * half * half / width, 2.0 * EPS * at.high))
+            return tried(at, middle + _clip(s - middle, at.reach - half))
+
+        # Where the set is thin the bounds can be many powers of ten apart: agree on the power first.
+        lowest = project(x - most * a)
+        at = _Bracket(least, height, most, dot(a, lowest) - b, lowest, most)
+        at = _iterate(lambda at: tried(at, ops.sqrt(at.low * at.high)), at, 5, x, lambda at: at.high <= 16.0 * at.low)
+        width = ops.where(at.high > at.low, at.high - at.low, 1.0)
+        at = at._replace(reach=at.high - at.low)
+        return _iterate(narrow, at, 72, x, lambda at: (at.high - at.low <= 4.0 * EPS * at.high) | (at.beneath == 0.0)).point
+
+
+class _Bracket(NamedTuple):
+    """Multipliers `low` and `high` with a height `above` and `beneath` zero, the point at the latter, and how wide it may still be."""
+
+    low: Array
+    above: Array
+    high: Array
+    beneath: Array
+    point: Array
+    reach: Array
+
+
+class _Ends(NamedTuple):
+    """Multipliers `low` and `high`, and the linear minimisers there: one above the cut, one beneath."""
+
+    low: Array
+    high: Array
+    above: Array
+    beneath: Array
+
+
+def _meet(above: Array, beneath: Array, a: Array, b: Array) -> Array:
+    """The point between the two with <a, x> = b."""
+    bottom = dot(a, beneath)
+    return beneath + ops.ratio(b - bottom, dot(a, above) - bottom) * (above - beneath)
+
+
+def _iterate(body: Callable[[Any], Any], state: Any, n: int, like: Array, done: Callable[[Any], Array]) -> Any:
+    """`body` applied up to `n` times to the record `state`, until all runs are `done`; `body` must leave those that are as they are.
+
+    A compiler's namespace may offer ``bridle_loop(n, body, state, done)``; without one the loop is unrolled.
+    """
+    xp = ops.namespace(like, state[0])
+    if xp is not np and hasattr(xp, "bridle_loop"):
+        return xp.bridle_loop(n, body, state, done)
+    for _ in range(n):
+        if surely(done(state)):
+            break
+        state = body(state)
+    return state
+
+
+def _clip(x: Array, size: Array) -> Array:
+    return ops.maximum(-size, ops.minimum(x, size))
+
+
+def _pick(sequence: Array, k: Array) -> Array:
+    """Element k of each run's sequence."""
+    return sequence[k] if sequence.ndim == 1 else ops.namespace(sequence, k).take_along_axis(sequence, k, axis=-1)

@@ -1,0 +1,322 @@
+"""A primal-dual interior point for the programs of `programs`, on dense arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle.functions import LogisticLoss
+from bridle.programs import AFFINE, Program, Solution, curvature, evaluate
+
+EXACT = 1e-11
+"""The residuals at which it stops, in units where the domain and the cost's variation over it are of the order of 1."""
+
+
+class _Rows:
+    """All inequalities of a program: first those under a maximum, then the limits, then the domain's own.
+
+    The first `count` are functions of x, with Jacobian `J` (count, d); the last are the rows A y <= b. What is affine is laid out once.
+    Everything is in units in which a limit varies by about 1 over the domain, and so does the cost.
+    """
+
+    def __init__(self, program: Program) -> None:
+        shape = self.shape = program.shape
+        self.sums, self.N = program.sums, shape.N
+        functions = [piece for group in program.maxima for piece in group] + [*program.top, *program.limits, *shape.curved]
+        values, self.J = evaluate(tuple(functions), shape.origin)
+        ends = np.cumsum([0, *(len(function.value(shape.origin)) for function in functions)])
+        self.places = [(slice(int(start), int(end)), f) for start, end, f in zip(ends, ends[1:], functions, strict=False)]
+        self.count, self.limits = len(values), len(values) - len(shape.curved)
+        self.curved = [place for place in self.places if not isinstance(place[1], AFFINE)]
+        self.bent = bool(self.curved) or any(isinstance(part, LogisticLoss) for part in self.sums)
+        # A maximum's pieces stand one below the other: (start, pieces, rounds) of every group.
+        self.groups, at = [], 0
+        for width, rounds in [(len(group), len(group[0].value(shape.origin))) for group in program.maxima]:
+            self.groups.append((at, width, rounds))
+            at += width * rounds
+        if program.top:
+            self.groups.append((at, len(evaluate(program.top, shape.origin)[0]), 1))
+            at += self.groups[-1][1]
+        self.owned = at
+        lengths = np.concatenate([np.linalg.norm(self.J @ self.N, axis=1), np.linalg.norm(shape.A, axis=1)])
+        _, slope, bend = self.cost(shape.origin)
+        most = sum(float(part.max(axis=0).sum()) for part in self.split(lengths))
+        self.unit = max(float(np.linalg.norm(slope @ self.N)), float(np.abs(self.N.T @ bend @ self.N).max(initial=0.0)), most) or 1.0
+        lengths = np.maximum(lengths, np.abs(np.concatenate([values, shape.b])))
+        lengths[:at] = self.unit
+        self.scale = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
+        scale = self.scale[: self.count]
+        self.J, self.A, self.b = self.J * scale[:, None], shape.A * self.scale[self.count :, None], shape.b * self.scale[self.count :]
+        self.start, self.fixed = values * scale, self.J.copy() if self.curved else self.J
+        for place, _ in self.curved:
+            self.fixed[place] = 0.0
+
+    def cost(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """The smooth part of the cost at x: value, gradient, Hessian."""
+        value, slope, bend = 0.0, np.zeros(len(x)), np.zeros((len(x), len(x)))
+        for part in self.sums:
+            values = np.asarray(part.value(x))[:, 0]
+            value += float(values.sum())
+            slope = slope + np.asarray(part.grad(x)).sum(axis=0)
+            bend = bend + curvature(part, x, np.ones(len(values)))
+        return value, slope, bend
+
+    def at(self, y: np.ndarray) -> np.ndarray:
+        """Evaluate everything at y: the rows `c` and their Jacobian `J`, and `value`, `slope` and `bend` of the cost's smooth part."""
+        x = self.shape.origin + self.N @ y
+        self.c = np.concatenate([self.start + self.fixed @ (self.N @ y), self.A @ y - self.b])
+        for place, part in self.curved:
+            self.c[place] = self.scale[place] * np.asarray(part.value(x))[:, 0]
+            self.J[place] = self.scale[place][:, None] * part.grad(x)
+        self.value, self.slope, self.bend = (term / self.unit for term in self.cost(x))
+        return self.c
+
+    def hessian(self, y: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+        """The Hessian in x of the cost's smooth part and of the rows times their multipliers."""
+        x = self.shape.origin + self.N @ y
+        return sum((curvature(part, x, multipliers[place] * self.scale[place]) for place, part in self.curved), self.bend)
+
+    def back(self, weights: np.ndarray, J: np.ndarray) -> np.ndarray:
+        """The weighted sum of the rows' gradients in y, for the Jacobian J in x."""
+        return np.asarray(weights[: self.count] @ J @ self.N + weights[self.count :] @ self.A)
+
+    # Sums and maxima over the pieces of each maximum, and values of each maximum back on its rows (0 on the rows of none).
+
+    def split(self, values: np.ndarray) -> list[np.ndarray]:
+        return [values[at : at + width * rounds].reshape(width, rounds, *values.shape[1:]) for at, width, rounds in self.groups]
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        return np.concatenate([part.sum(axis=0) for part in self.split(values)] or [values[:0]])
+
+    def most(self, values: np.ndarray) -> np.ndarray:
+        return np.concatenate([part.max(axis=0) for part in self.split(values)] or [values[:0]])
+
+    def spread(self, values: np.ndarray, length: int) -> np.ndarray:
+        wide, at = np.zeros((length, *values.shape[1:])), 0
+        for part in self.split(wide):
+            part[:] = values[at : at + part.shape[1]]
+            at += part.shape[1]
+        return wide
+
+
+class _Cones:
+    """The positive semidefinite parts X = X0 + sum_k y_k B_k of a decision, of trace 1 at the centre."""
+
+    def __init__(self, program: Program) -> None:
+        shape = program.shape
+        self.parts = []
+        for cone in shape.cones:
+            n = isqrt(cone.stop - cone.start)
+            X0 = shape.origin[cone].reshape(n, n)
+            self.parts.append((X0 / np.trace(X0), shape.N[cone].reshape(n, n, -1) / np.trace(X0)))
+        self.count = sum(len(X0) for X0, _ in self.parts)
+
+    def at(self, y: np.ndarray) -> list[np.ndarray]:
+        return [X0 + B @ y for X0, B in self.parts]
+
+    def along(self, dy: np.ndarray) -> list[np.ndarray]:
+        return [B @ dy for _, B in self.parts]
+
+    def back(self, matrices: list[np.ndarray]) -> np.ndarray | float:
+        """The gradient in y of the sum of <matrix, X>."""
+        return sum((np.tensordot(S, B, 2) for S, (_, B) in zip(matrices, self.parts, strict=True)), 0.0)
+
+    def bend(self, inverses: list[np.ndarray], S: list[np.ndarray]) -> np.ndarray | float:
+        """<B_k, X^-1 B_l S> for all k and l: what X S = const makes of the Hessian."""
+        total: np.ndarray | float = 0.0
+        for inverse, dual, (_, B) in zip(inverses, S, self.parts, strict=True):
+            moved = np.einsum("ab,bck,cd->adk", inverse, B, dual, optimize=True)
+            total = total + B.reshape(-1, B.shape[2]).T @ moved.reshape(-1, B.shape[2])
+        return total
+
+
+def interior(program: Program, accuracy: float = EXACT, iterations: int = 200) -> Solution:
+    """Mehrotra's predictor-corrector from an infeasible start, with a slack for every inequality.
+
+    The variable that lies above each maximum is eliminated round by round, so a step costs what a least-squares fit to the rows costs. Where
+    functions are neither affine nor quadratic costs, steps are shortened until they pay: by the barrier function with the residuals of the
+    rows as a penalty. The best iterate is returned, whatever the accuracy reached.
+    """
+    rows, cones = _Rows(program), _Cones(program)
+    now = _start(rows, cones)
+    best, least, idle = now, np.inf, 0
+    for _ in range(iterations):
+        left, gap = _residuals(rows, cones, now), float(now.lam @ now.z) + _inner(now.X, now.S)
+        error = max(_size(left.dual), _size(left.balance), _size(left.primal), gap)
+        idle += 1
+        if error < 0.9 * least:
+            best, least, idle = now, error, 0
+        if least <= accuracy or idle > (40 if least > 1e-9 else 3) or not now.count:
+            break
+        try:
+            now = _advance(rows, cones, now, left, gap)
+        except (np.linalg.LinAlgError, FloatingPointError):
+            break
+    weights = best.lam * rows.scale * rows.unit
+    groups = [part.T for part in rows.split(weights)]
+    top = groups.pop()[0] if program.top else np.zeros(0)
+    return Solution(rows.shape.origin + rows.N @ best.y, groups, top, weights[rows.owned : rows.limits])
+
+
+class _Iterate(NamedTuple):
+    """Variables, what lies above the maxima, multipliers and slacks of rows, positive semidefinite parts and their multipliers."""
+
+    y: np.ndarray
+    s: np.ndarray
+    lam: np.ndarray
+    z: np.ndarray
+    X: list[np.ndarray]
+    S: list[np.ndarray]
+
+    @property
+    def count(self) -> int:
+        return len(self.z) + sum(map(len, self.X))
+
+    def moved(self, step: _Iterate, reach: float) -> _Iterate:
+        plain = [value + reach * change for value, change in zip(self[:4], step[:4], strict=True)]
+        matrices = [[p + reach * q for p, q in zip(self[i], step[i], strict=True)] for i in (4, 5)]
+        return _Iterate(*plain, *matrices)
+
+    def reach(self, step: _Iterate) -> float:
+        """The longest share of the step, at most 1, that keeps slacks and multipliers from becoming negative."""
+        reach = 1.0
+        for value, change in ((self.lam, step.lam), (self.z, step.z)):
+            falling = change < 0.0
+            reach = min(reach, float((value[falling] / -change[falling]).min(initial=1.0)))
+        for matrix, turn in zip((*self.X, *self.S), (*step.X, *step.S), strict=True):
+            root = np.linalg.inv(np.linalg.cholesky(matrix))
+            reach = min(reach, 1.0 / max(1.0, -float(np.linalg.eigvalsh(root @ turn @ root.T)[0])))
+        return reach
+
+
+class _Residuals(NamedTuple):
+    dual: np.ndarray
+    balance: np.ndarray
+    primal: np.ndarray
+
+
+def _start(rows: _Rows, cones: _Cones) -> _Iterate:
+    y = np.zeros(rows.N.shape[1])
+    c = rows.at(y)
+    m = len(c)
+    owned, share = np.arange(m) < rows.owned, 1.0 / rows.sum(np.ones(m))
+    s = rows.most(c)
+    s = s + np.maximum(s - rows.sum(c) * share, (0.1 * np.abs(s).sum() + 1e-3) / max(len(s), 1))
+    z = np.where(owned, rows.spread(s, m) - c, np.maximum(-c, 0.1))
+    lam = rows.spread(share, m)
+    level = float(lam @ z) / rows.owned if rows.owned else 0.1
+    X = cones.at(y)
+    return _Iterate(y, s, np.where(owned, lam, level / z), z, X, [level * np.linalg.inv(part) for part in X])
+
+
+def _residuals(rows: _Rows, cones: _Cones, now: _Iterate) -> _Residuals:
+    """What is left of the optimality conditions, but for complementarity; `rows` must have been evaluated there."""
+    dual = rows.slope @ rows.N + rows.back(now.lam, rows.J) - cones.back(now.S)
+    return _Residuals(dual, 1.0 - rows.sum(now.lam), rows.c - rows.spread(now.s, len(now.z)) + now.z)
+
+
+def _advance(rows: _Rows, cones: _Cones, now: _Iterate, left: _Residuals, gap: float) -> _Iterate:
+    """The next iterate; `rows` are evaluated there."""
+    newton = _Newton(rows, cones, now, left)
+    guess = newton(now.lam * now.z, [0.0 * part for part in now.X])
+    ahead = now.moved(guess, now.reach(guess))
+    target = min(1.0, ((float(ahead.lam @ ahead.z) + _inner(ahead.X, ahead.S)) / gap) ** 3) * gap / now.count
+    unit = [target * np.eye(len(part)) for part in now.X]
+    cross = [p @ q - t for p, q, t in zip(guess.X, guess.S, unit, strict=True)]
+    step = newton(now.lam * now.z + guess.lam * guess.z - target, cross)
+    short = min(max(0.9, 1.0 - 10.0 * gap), 0.9999)
+    if not rows.bent:
+        new = now.moved(step, short * now.reach(step))
+        rows.at(new.y)
+        return new
+
+    price = 1.0 + 1.5 * float(np.abs(now.lam + step.lam).max(initial=0.0))
+    before, value = _barrier(now, target) + price * float(np.abs(left.primal).sum()), rows.value
+    rate = _rate(rows, now, step, target) - price * float(np.abs(left.primal).sum())
+    if rate >= 0.0:  # the second-order correction can spoil the descent; the Newton step cannot
+        step = newton(now.lam * now.z - target, [-t for t in unit])
+        rate = _rate(rows, now, step, target) - price * float(np.abs(left.primal).sum())
+    reach = short * now.reach(step)
+    for _ in range(12):
+        new = now.moved(step, reach)
+        c = rows.at(new.y)
+        after = _barrier(new, target) + price * float(np.abs(c - rows.spread(new.s, len(c)) + new.z).sum())
+        if rows.value - value + after - before <= 1e-4 * reach * min(rate, 0.0) + 1e-12 * (1.0 + abs(before) + abs(value)):
+            break
+        reach *= 0.5
+    return new
+
+
+def _barrier(now: _Iterate, target: float) -> float:
+    return float(now.s.sum()) - target * (float(np.log(now.z).sum()) + sum(float(np.linalg.slogdet(part)[1]) for part in now.X))
+
+
+def _rate(rows: _Rows, now: _Iterate, step: _Iterate, target: float) -> float:
+    """The rate at which cost and barrier change along the step."""
+    inside = sum(float(np.trace(np.linalg.solve(part, turn))) for part, turn in zip(now.X, step.X, strict=True))
+    return float(rows.slope @ (rows.N @ step.y)) + float(step.s.sum()) - target * (float((step.z / now.z).sum()) + inside)
+
+
+class _Newton:
+    """The Newton step at one iterate, factored once for predictor and corrector.
+
+    With D = lam / z a maximum contributes sum_j D_j (h_j - m)(h_j - m)', where m is the D-weighted mean of its gradients h_j: written so,
+    nothing cancels when one piece has nearly all the weight.
+    """
+
+    def __init__(self, rows: _Rows, cones: _Cones, now: _Iterate, left: _Residuals) -> None:
+        from scipy.linalg import cho_factor, cho_solve
+
+        self.rows, self.cones, self.now, self.left, self.D = rows, cones, now, left, now.lam / now.z
+        self.inverses = [np.linalg.inv(part) for part in now.X]
+        D = self.D[: rows.count, None]
+        self.weight = rows.sum(self.D)
+        self.middle = rows.sum(D * rows.J) / self.weight[:, None] if rows.owned else np.zeros((0, len(rows.slope)))
+        self.K = rows.J - rows.spread(self.middle, rows.count) if rows.owned else rows.J
+        M = rows.N.T @ (rows.hessian(now.y, now.lam) + (D * self.K).T @ self.K) @ rows.N
+        M = M + (rows.A * self.D[rows.count :, None]).T @ rows.A + cones.bend(self.inverses, now.S)
+        if not np.isfinite(M).all():
+            raise FloatingPointError
+        units = np.sqrt(np.maximum(np.diag(M), 1e-300))
+        M = M / units / units[:, None]
+        for extra in (1e-15, 1e-12, 1e-9, 1e-6, 1e-3):  # rounding may have made it indefinite
+            try:
+                factor = cho_factor(M + extra * np.eye(len(M)))
+                break
+            except np.linalg.LinAlgError:
+                if extra == 1e-3:
+                    raise
+        self.solve: Callable[[np.ndarray], np.ndarray] = lambda v: cho_solve(factor, v / units, check_finite=False) / units
+
+    def __call__(self, product: np.ndarray, cross: list[np.ndarray]) -> _Iterate:
+        """The step that would zero the residuals, the products of slacks and multipliers being off by `product` and, for matrices, `cross`."""
+        rows, now, (dual, balance, primal) = self.rows, self.now, self.left
+        e = (now.lam * primal - product) / now.z
+        R = [-part - _symmetric(inverse @ c) for part, inverse, c in zip(now.S, self.inverses, cross, strict=True)]
+        dy = self.solve(-(dual + rows.back(e, self.K) + balance @ self.middle @ rows.N - self.cones.back(R)))
+        if not np.isfinite(dy).all():
+            raise FloatingPointError
+        lift, dx, dX = (rows.sum(e) - balance) / self.weight, rows.N @ dy, self.cones.along(dy)
+        rise = np.concatenate([self.K @ dx, rows.A @ dy]) - rows.spread(lift, len(e))
+        dS = [r - _symmetric(inverse @ turn @ S) for r, inverse, turn, S in zip(R, self.inverses, dX, now.S, strict=True)]
+        return _Iterate(dy, lift + self.middle @ dx, e + self.D * rise, -primal - rise, dX, dS)
+
+
+def _symmetric(matrix: np.ndarray) -> np.ndarray:
+    return 0.5 * (matrix + matrix.T)
+
+
+def _inner(a: list[np.ndarray], b: list[np.ndarray]) -> float:
+    return float(sum((p * q).sum() for p, q in zip(a, b, strict=True)))
+
+
+def _size(residual: np.ndarray) -> float:
+    return float(np.abs(residual).max(initial=0.0))
+
+
+def cost_unit(program: Program) -> float:
+    """How much the cost of a program varies over its domain, roughly."""
+    return _Rows(program).unit

@@ -1,0 +1,279 @@
+"""Sets with a closed form: ball, box, simplex, L1 ball, spectrahedron, product.
+
+Each is a NamedTuple of arrays, and every method works along the last axis: on one decision, on one per run, on any leading axes. Three
+rules hold throughout: a point inside comes back bit for bit; a projection is in the set up to rounding at the *set's* scale, however far the
+point; nothing branches on data inside a compiler.
+"""
+
+from __future__ import annotations
+
+from math import isqrt, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import ops
+from bridle.ops import Array, dot, norm
+
+EPS = 2.0**-52
+
+
+class BallSet(NamedTuple):
+    """{x : |x - middle| <= radius}."""
+
+    middle: Array
+    radius: Array
+
+    @property
+    def dim(self) -> int:
+        return int(self.middle.shape[-1])
+
+    def project(self, x: Array) -> Array:
+        away = x - self.middle
+        distance = norm(away)
+        return ops.where(distance <= self.radius, x, self.middle + away * (self.radius / ops.maximum(distance, self.radius)))
+
+    def diameter(self) -> Array:
+        return 2.0 * self.radius
+
+    def center(self) -> Array:
+        return self.middle.copy()
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every row of `x` is in the ball, up to `tolerance` times (diameter + |centre|)."""
+        return all_of(norm(x - self.middle) <= self.radius + margin(self, tolerance))
+
+    def linear_min(self, v: Array) -> Array:
+        return dot(v, self.linear_argmin(v))
+
+    def linear_argmin(self, v: Array) -> Array:
+        return self.middle - v * ops.ratio(self.radius, norm(v))
+
+
+class BoxSet(NamedTuple):
+    """{x : low <= x <= high}."""
+
+    low: Array
+    high: Array
+
+    @property
+    def dim(self) -> int:
+        return int(self.low.shape[-1])
+
+    def project(self, x: Array) -> Array:
+        return ops.minimum(ops.maximum(x, self.low), self.high)
+
+    def diameter(self) -> Array:
+        return norm(self.high - self.low)
+
+    def center(self) -> Array:
+        return 0.5 * self.low + 0.5 * self.high
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every row of `x` is in the box, up to `tolerance` times (diameter + |centre|) in each coordinate."""
+        slack = margin(self, tolerance)
+        return all_of((self.low - slack <= x) & (x <= self.high + slack))
+
+    def linear_min(self, v: Array) -> Array:
+        return dot(v, self.linear_argmin(v))
+
+    def linear_argmin(self, v: Array) -> Array:
+        return ops.where(v > 0.0, self.low, self.high)
+
+
+class SimplexSet(NamedTuple):
+    """{x >= 0 : sum of x = mass}."""
+
+    mass: Array
+    middle: Array
+
+    @property
+    def dim(self) -> int:
+        return int(self.middle.shape[-1])
+
+    def project(self, x: Array) -> Array:
+        top, level = _water(x, self.mass)
+        # Where the sum is right up to rounding there is nothing to spread: leave what is not negative as it is.
+        return ops.where(abs(top + level) <= 8.0 * EPS * self.mass, ops.pos(x), ops.pos((x - top) - level))
+
+    def diameter(self) -> Array:
+        return _across(self.mass, self.dim)
+
+    def center(self) -> Array:
+        return self.middle.copy()
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every row of `x` is in the simplex, up to `tolerance` times (diameter + |centre|) in each coordinate and in the sum."""
+        slack = margin(self, tolerance)
+        return all_of(x >= -slack) and all_of(abs(_each(x, "sum") - self.mass) <= slack)
+
+    def linear_min(self, v: Array) -> Array:
+        return dot(v, self.linear_argmin(v))
+
+    def linear_argmin(self, v: Array) -> Array:
+        return self.mass * ops.onehot(v.argmin(axis=-1)[..., None], v)
+
+
+class L1BallSet(NamedTuple):
+    """{x : sum of |x - middle| <= radius}."""
+
+    middle: Array
+    radius: Array
+
+    @property
+    def dim(self) -> int:
+        return int(self.middle.shape[-1])
+
+    def project(self, x: Array) -> Array:
+        away = x - self.middle
+        sizes = abs(away)
+        inside = _each(sizes, "sum") <= self.radius
+        if surely(inside):
+            return x
+        top, level = _water(sizes, self.radius)
+        onto = self.middle + ops.namespace(away).copysign(ops.pos((sizes - top) - level), away)
+        return ops.where(inside, x, onto)
+
+    def diameter(self) -> Array:
+        return 2.0 * self.radius
+
+    def center(self) -> Array:
+        return self.middle.copy()
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every row of `x` is in the ball, up to `tolerance` times (diameter + |centre|) in the sum of |x - centre|."""
+        return all_of(_each(abs(x - self.middle), "sum") <= self.radius + margin(self, tolerance))
+
+    def linear_min(self, v: Array) -> Array:
+        return dot(v, self.linear_argmin(v))
+
+    def linear_argmin(self, v: Array) -> Array:
+        steepest = ops.onehot(abs(v).argmax(axis=-1)[..., None], v)
+        return self.middle - self.radius * steepest * ops.namespace(v).sign(v)
+
+
+class SpectrahedronSet(NamedTuple):
+    """The positive semidefinite matrices of a given trace, each flattened to a vector row by row."""
+
+    trace: Array
+    middle: Array
+
+    @property
+    def dim(self) -> int:
+        return int(self.middle.shape[-1])
+
+    def project(self, x: Array) -> Array:
+        matrix = _square(x)
+        mirror = _transposed(matrix)
+        values, vectors = ops.namespace(x).linalg.eigh(0.5 * (matrix + mirror))
+        top, level = _water(values, self.trace)
+        there = (abs(top + level) <= 8.0 * EPS * self.trace) & (values[..., :1] >= 0.0) & (matrix == mirror).all(axis=(-2, -1))[..., None]
+        onto = (vectors * ops.pos((values - top) - level)[..., None, :]) @ _transposed(vectors)
+        return ops.where(there, x, (0.5 * (onto + _transposed(onto))).reshape(x.shape))
+
+    def diameter(self) -> Array:
+        return _across(self.trace, isqrt(self.dim))
+
+    def center(self) -> Array:
+        return self.middle.copy()
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every row of `x` is in the set, up to `tolerance` times (diameter + |centre|) in symmetry, eigenvalues and trace."""
+        slack = margin(self, tolerance)
+        matrix = _square(np.asarray(x))
+        if not (all_of(np.isfinite(matrix)) and all_of(abs(matrix - _transposed(matrix)) <= slack)):
+            return False
+        values = np.linalg.eigvalsh(0.5 * (matrix + _transposed(matrix)))
+        return all_of(values >= -slack) and all_of(abs(values.sum(axis=-1) - self.trace) <= slack)
+
+    def linear_min(self, v: Array) -> Array:
+        return dot(v, self.linear_argmin(v))
+
+    def linear_argmin(self, v: Array) -> Array:
+        matrix = _square(v)
+        lowest = ops.namespace(v).linalg.eigh(0.5 * (matrix + _transposed(matrix)))[1][..., 0]
+        return self.trace * (lowest[..., :, None] * lowest[..., None, :]).reshape(v.shape)
+
+
+class ProductSet(NamedTuple):
+    """The decisions whose consecutive parts are in one domain each."""
+
+    domains: tuple[Any, ...]
+
+    @property
+    def dim(self) -> int:
+        return sum(domain.dim for domain in self.domains)
+
+    def project(self, x: Array) -> Array:
+        return ops.join([domain.project(part) for domain, part in self._parts(x)], -1)
+
+    def diameter(self) -> Array:
+        return ops.sqrt(sum(domain.diameter() ** 2 for domain in self.domains))
+
+    def center(self) -> Array:
+        return ops.join([domain.center() for domain in self.domains], -1)
+
+    def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
+        """Whether every part of every row is in its domain, up to `tolerance` times that domain's scale."""
+        return all(domain.contains(part, tolerance) for domain, part in self._parts(x))
+
+    def linear_min(self, v: Array) -> Array:
+        return sum(domain.linear_min(part) for domain, part in self._parts(v))
+
+    def linear_argmin(self, v: Array) -> Array:
+        return ops.join([domain.linear_argmin(part) for domain, part in self._parts(v)], -1)
+
+    def _parts(self, x: Array) -> list[tuple[Any, Array]]:
+        parts, start = [], 0
+        for domain in self.domains:
+            parts.append((domain, x[..., start : start + domain.dim]))
+            start += domain.dim
+        return parts
+
+
+def _water(x: Array, mass: Array) -> tuple[Array, Array]:
+    """How far to lower x until its positive part sums to `mass`, as two addends: the largest of x, and the rest.
+
+    The rest is at least -mass, whatever the size of x: subtracting the two one after the other cancels nothing.
+    """
+    top = _each(x, "max")
+    x = x - top
+    xp = ops.namespace(x)
+    level = _each((xp.cumsum(xp.sort(x)[..., ::-1], axis=-1) - mass) / xp.arange(1.0, x.shape[-1] + 1.0), "max")
+    if x.shape[-1] > 32:  # the running sums of a long vector are far larger than mass, and so is their rounding: correct for it
+        left = ops.pos(x - level)
+        level = level + (_each(left, "sum") - mass) / ops.maximum(_each(left > 0.0, "sum"), 1.0)
+    return top, level
+
+
+def _each(x: Array, reduction: str) -> Array:
+    """The reduction of the last axis, a scalar of each run."""
+    return getattr(x, reduction)() if x.ndim == 1 else getattr(x, reduction)(axis=-1, keepdims=True)
+
+
+def _square(x: Array) -> Array:
+    size = isqrt(x.shape[-1])
+    return x.reshape(*x.shape[:-1], size, size)
+
+
+def _transposed(matrix: Array) -> Array:
+    return matrix.swapaxes(-1, -2)
+
+
+def _across(mass: Array, corners: int) -> Array:
+    """The distance between two corners of a simplex."""
+    return sqrt(2.0) * mass if corners > 1 else 0.0 * mass
+
+
+def margin(domain: Any, tolerance: float) -> Array:
+    return tolerance * (domain.diameter() + norm(domain.center()))
+
+
+def all_of(flag: Array) -> bool:
+    """Whether a flag holds for every run."""
+    return bool(np.all(flag))
+
+
+def surely(flag: Array) -> bool:
+    """Whether the flag is known to hold for every run: never inside a compiler's trace."""
+    return bool(flag.all()) if isinstance(flag, np.ndarray) else isinstance(flag, (bool, np.bool_)) and bool(flag)
