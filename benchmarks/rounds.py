@@ -1,7 +1,7 @@
 """What one round of Algorithm 1 costs on each path, as ratios to a hand-inlined NumPy loop on the same stream in the same run.
 
-Linear costs and constraints, d = 30, L2 ball, preset practice. Repeats are interleaved; the table shows the median and the spread of the ratios.
-Every path is checked to end at the same decision before anything is timed.
+Linear costs and constraints, d = 30, L2 ball, preset practice. Repeats are interleaved; the table shows the median and the spread of the
+ratios. Every path is checked to end at the same decision before anything is timed.
 """
 
 from __future__ import annotations
@@ -81,9 +81,8 @@ def main() -> None:
             run()
             times[name].append((time.perf_counter() - begun) / (ROUNDS * runs))
     base = times["NumPy loop, inlined by hand"]
-    table = Table(
-        title=f"Algorithm 1, d = {D}, T = {ROUNDS:,}, {platform.machine()}, Python {platform.python_version()}, {REPEATS} interleaved repeats"
-    )
+    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    table = Table(title=f"Algorithm 1, d = {D}, T = {ROUNDS:,}, {machine}, {REPEATS} interleaved repeats")
     for column in ("path", "us per run and round", "ratio to NumPy", "spread"):
         table.add_column(column, justify="left" if column == "path" else "right")
     for name, spent in times.items():

@@ -307,6 +307,18 @@ def test_curved_losses_keep_to_their_bound(instance, move, log_modulus, moduli):
             assert paid - best >= bound - slack  # attained: the decision is the best action so far
 
 
+@pytest.mark.parametrize("kind", CLAIMS)
+@pytest.mark.parametrize("opponent", OPPONENTS)
+def test_no_opponent_breaks_the_bound_where_it_is_nearly_attained(kind, opponent):
+    """In one and two dimensions, from the middle and from a corner, with steps far too short, right and far too long."""
+    for domain in (bridle.Box([-1.0], [1.0]), bridle.Ball(2)):
+        for x1 in (domain.center(), domain.linear_argmin(np.ones(domain.dim))):
+            for ratio in (0.2, 1.0, 6.0):
+                learner, bound = claim(kind, domain, 1.0, ratio)
+                for at in duel(learner, domain, x1, Opponent(opponent, domain, np.random.default_rng(0))):
+                    assert at.regret <= bound(at) * (1.0 + 1e-12) + 1e-12 * at.t
+
+
 def test_ogd_bound_is_attained():
     """A constant pull from one end of the domain to the other, in exactly T steps."""
     T, G, D = 8, 2.0, 4.0

@@ -312,21 +312,8 @@ def test_without_jax_a_single_callable_is_one_clear_error(monkeypatch):
 
 GOOD: dict[str, Any] = {"f": 0.3, "df": [1.0, 0.0, 0.0], "g": [0.1, -0.2], "dg": [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}
 NOT_NUMBERS = [
-    None,
-    "abc",
-    1j,
-    {},
-    object(),
-    np.nan,
-    np.inf,
-    -np.inf,
-    [],
-    [[]],
-    [np.nan],
-    ["a", "b"],
-    [None, 0.0, 0.0],
-    [[1.0], [2.0, 3.0]],
-]
+    None, "abc", 1j, {}, ..., np.nan, np.inf, -np.inf, [], [[]], [np.nan], ["a", "b"], [None, 0.0, 0.0], [[1.0], [2.0, 3.0]],
+]  # fmt: skip
 BAD = (
     [(name, value) for name in GOOD for value in NOT_NUMBERS]
     + [("f", value) for value in ([1.0], [1.0, 2.0], np.ones((1, 1)))]
@@ -357,23 +344,15 @@ def test_bad_numbers_are_one_error_and_change_nothing(policy, name, value):
 
 
 # `validate.number` and `validate.array` let these through or raise something else; the marks go when they do not.
-SLIPS = (
-    [(name, value) for name in GOOD for value in (10**400, [10**400, 0.0, 0.0])]
-    + [
-        ("f", "0.3"),
-        ("f", b"1"),
-        ("f", np.complex128(1 + 1j)),
-        ("df", ["1", "2", "3"]),
-        ("g", ["0.1", "0.2"]),
-        ("modulus", "1.0"),
-        ("modulus", 10**400),
-    ]
-    + [("df", np.array([1j, 0.0, 0.0])), ("g", np.array([1j, 0.0])), ("dg", np.ones((2, DIM)) * 1j)]
-)
+SLIPS = [
+    *[(name, 10**400) for name in (*GOOD, "modulus")], ("df", [10**400, 0.0, 0.0]), ("f", "0.3"), ("f", b"1"), ("df", ["1", "2", "3"]),
+    ("g", ["0.1", "0.2"]), ("modulus", "1.0"), ("f", np.complex128(1 + 1j)), ("df", np.array([1j, 0.0, 0.0])), ("g", np.array([1j, 0.0])),
+    ("dg", np.ones((2, DIM)) * 1j),
+]  # fmt: skip
 
 
 @pytest.mark.xfail(strict=True, reason="validate.number and validate.array: numeric strings, complex arrays and integers beyond floats")
-@pytest.mark.parametrize(("name", "value"), [s for s in SLIPS if s[0] != "f" or not isinstance(s[1], list)], ids=lambda v: repr(v)[:40])
+@pytest.mark.parametrize(("name", "value"), SLIPS, ids=lambda v: " ".join(repr(v).split())[:40])
 def test_strings_complex_arrays_and_huge_integers_are_bad_numbers_too(name, value):
     test_bad_numbers_are_one_error_and_change_nothing("sinha2024", name, value)
 
@@ -574,8 +553,8 @@ def test_every_registered_policy_resumes_bit_for_bit(name, where, tmp_path):
     domain = place(where)
     slow = where in ("polyhedron", "osqp", "cut-polyhedron", "nested")
     for inside in INSIDE:
-        if inside == "doubling" and slow:
-            continue  # its stages are stacked arrays, which a solver does not take
+        if slow and inside in ("doubling", "fixed-ftpl"):
+            continue  # stacked stages are not for solvers, and one learner that solves many programs a round is enough
         rounds = 8 if slow and "ftpl" in inside else 24
         policy = build(name, inside, domain)
         session = resume(policy, tmp_path / "session.npz", rounds=rounds, cut=rounds // 2 - 1)

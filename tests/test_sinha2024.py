@@ -21,7 +21,7 @@ from support import constraint_at, cost_at, instances, moves
 PROBLEMS = ("lower-bound", "minimax", "fixed", "halfspaces")
 
 
-# --- the update, against a transcription of the page that shares no code with the library ----------------------------------------------
+# --- the update, against a transcription of the page that shares no code with the library ---------------------------------------------
 
 
 def transcribed(kind: str, project, D: float, T: int, G: float, alpha: float, preset: str):
@@ -108,7 +108,7 @@ def test_every_parameter_of_theory_can_be_overridden():
     assert (made.V, made.beta, made.learner.modulus) == (2.0, 3.0, 6.0)
 
 
-# --- special cases -----------------------------------------------------------------------------------------------------------------------
+# --- special cases --------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("learner", ["adagrad", "adaftrl"])
@@ -148,7 +148,7 @@ def test_nothing_moves_before_the_first_gradient():
         np.testing.assert_array_equal(policy.decide(state), [4.0, 4.0])
 
 
-# --- the theorems ------------------------------------------------------------------------------------------------------------------------
+# --- the theorems ---------------------------------------------------------------------------------------------------------------------
 
 
 def within(trace) -> dict[str, float]:
@@ -275,7 +275,7 @@ def test_the_literal_strongly_convex_step_breaks_theorem_2():
 
 
 def test_nonnegative_regret_sharpens_the_strong_bound():
-    """A stream with a fixed cost whose minimiser is feasible has regret >= 0: CCV stays under the logarithmic bound of Theorem 2, part two."""
+    """Where regret is not negative, CCV stays under the logarithmic bound of Theorem 2, part two."""
     problem = bridle.problem("minimax", horizon=3000, modulus=1.0, dim=3)
     trace = bridle.play(bridle.policy_for("sinha2024-strong", problem), problem)
     facts = problem.constants
@@ -339,14 +339,14 @@ def test_theorems_4_and_5_on_streams_that_are_feasible_only_on_average(S, k, exc
     window = smallest_window(at_point)
     if excess == 0.0:
         assert window is not None
-        assert P <= F * (window // 2) + 1e-9
+        assert F * (window // 2) + 1e-9 >= P
         assert measured <= trace.policy.bound({**facts, "window": window}, T).interval
         assert measured <= paper.theorem4(1.0, 2.0, F, k, window, T)
     else:
         assert trace.policy.bound(facts, T).interval is None
 
 
-# --- the bounds as numbers, against the specification's own formulas ------------------------------------------------------------------------
+# --- the bounds as numbers, against formulas written down on their own ------------------------------------------------------------------
 
 
 @settings(max_examples=100)
@@ -437,12 +437,12 @@ def test_bounds_are_null_with_a_reason_where_the_theorem_is_void():
     assert "not strongly convex" in bridle.policy_for("sinha2024-strong", strong).bound({**strong.constants, "modulus": 0.0}, 100).why
 
 
-# --- when assumptions fail --------------------------------------------------------------------------------------------------------------------
+# --- when assumptions fail ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("learner", ["adagrad", "adaftrl"])
 def test_an_exponent_far_beyond_overflow_is_exact(learner):
-    """An infeasible stream drives lam Q past 709. The decisions equal those of the plain update in a number format that does not overflow."""
+    """An infeasible stream drives lam Q past 709. The decisions equal the plain update's in a number format that does not overflow."""
     wide, ball, rng = np.longdouble, bridle.Ball(3), np.random.default_rng(1)
     policy = bridle.policy("sinha2024", ball, horizon=100, lipschitz=0.002, learner=learner).record
     lam, beta, V, D = policy.potential.lam, policy.beta, policy.V, 2.0
@@ -476,7 +476,7 @@ def test_other_learners_stay_finite_past_overflow(learner):
     assert policy.potential.lam * state.Q > 709.0
 
 
-# --- bad input ------------------------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

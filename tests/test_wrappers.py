@@ -261,15 +261,17 @@ def test_doubling_policy_is_the_loop_by_hand(growth, lengths, ends, instance):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_doubling_learner_is_the_loop_by_hand(kind):
-    """Every learner, told something else in every epoch; one run and several."""
-    domain = bridle.Box([-1.0, 0.0, 2.0], [1.0, 3.0, 4.0])
+    """Every learner, told something else in every epoch (with other draws, where it has them); one run and several."""
+    domain = bridle.Simplex(3, mass=2.0)
 
     def made(T: int) -> Any:
+        if kind.startswith("ftpl"):
+            return bridle.FTPL(domain, 3.0 / sqrt(T) if kind == "ftpl" else None, samples=20, seed=T)
         return make(kind, domain, 1.0 / sqrt(T))
 
     doubling = bridle.Doubling(made, epochs=8)
     assert not doubling.scale_free
-    rng, x1 = np.random.default_rng(2), np.array([[0.5, 1.0, 3.0], [-1.0, 0.0, 2.0], [0.0, 0.0, 4.0]])
+    rng, x1 = np.random.default_rng(2), np.array([[0.5, 1.0, 0.5], [2.0, 0.0, 0.0], [0.0, 0.2, 1.8]])
     foes = [Opponent("seek", domain, rng) for _ in x1]
     singles = [Restarted(made, x, DOUBLE) for x in x1]
     one, several = doubling.init(x1[0]), doubling.init(x1)
@@ -300,15 +302,15 @@ def test_horizons_are_what_make_is_asked_for():
     assert asked == {"double": [1, 2, 4, 8, 16, 32], "square": [2, 4, 16, 256, 65536, 2**32]}
 
 
-@given(st.integers(1, 2**62))
-def test_epochs_add_up(T):
-    epochs = doubling_epochs(T)
-    assert [length for length, _ in epochs] == [2**m for m in range(len(epochs))]
-    assert all(played == length for length, played in epochs[:-1])
-    assert 1 <= epochs[-1][1] <= epochs[-1][0]
-    assert sum(played for _, played in epochs) == T
-    for edge in (2 ** len(epochs) - 2, 2 ** len(epochs) - 1, 2 ** len(epochs)):
-        assert sum(played for _, played in doubling_epochs(edge)) == edge
+@given(st.integers(1, 2**62), st.integers(1, 62))
+def test_epochs_add_up(T, m):
+    """Also just before, at and just after the end of an epoch, where a logarithm would round."""
+    for rounds in (T, max(1, 2**m - 2), 2**m - 1, 2**m):
+        epochs = doubling_epochs(rounds)
+        assert [length for length, _ in epochs] == [2**i for i in range(len(epochs))]
+        assert all(played == length for length, played in epochs[:-1])
+        assert 1 <= epochs[-1][1] <= epochs[-1][0]
+        assert sum(played for _, played in epochs) == rounds
 
 
 @settings(max_examples=100)

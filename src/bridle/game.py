@@ -97,7 +97,8 @@ class Trace:
     """What happened in a game: totals, the same at log-spaced rounds, and the recipe to replay the stream.
 
     `seconds` is the time it took, `pace` the microseconds a round once running (a first block, in which an engine may compile, is left out
-    where there are others). `costs`, `values` (of the constraints) and `decisions` are there, round by round, where `play` was asked to keep them.
+    where there are others). `costs`, `values` (of the constraints) and `decisions` are there, round by round, where `play` was asked to
+    keep them.
     """
 
     policy: Any
@@ -126,7 +127,7 @@ class Trace:
             yield from _oblivious(adversary, seed, self.rounds, source.domain)
             return
         for _, _, block in _advance(self, self.engine, "round"):
-            yield block.round if self.runs is None else records.transform(lambda leaf: leaf[:, run or 0], block.round)
+            yield block.round if self.runs is None else records.transform(lambda leaf: _of_run(leaf, self.runs, run or 0), block.round)
 
     @property
     def shared_stream(self) -> bool:
@@ -198,6 +199,11 @@ def play(
     )
 
 
+def _of_run(leaf: np.ndarray, runs: int | None, run: int) -> np.ndarray:
+    """One run's share of a sequence of rounds; what an adversary does not tell apart by runs has no axis for them."""
+    return leaf[:, run] if leaf.ndim > 2 and leaf.shape[1] == runs else leaf
+
+
 def _check_finite(block: Block, done: int) -> None:
     fine = np.isfinite(block.f).reshape(len(block.f), -1).all(axis=1) & np.isfinite(block.g).reshape(len(block.g), -1).all(axis=1)
     if not fine.all():
@@ -211,12 +217,14 @@ def policy_for(name: str, problem: Problem, **given: Any) -> Any:
     >>> policy_for("sinha2024", bridle.problem("halfspaces", horizon=100, dim=3)).parameters["horizon"]
     100
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem must be a Problem such as bridle.problem('fixed', horizon=100), not {validate.show(problem)}")
     known = {"horizon": problem.horizon, **problem.constants}
     for parameter in policies.parameters(name):
         wanted = parameter.required or parameter.name == "constraints"
         if wanted and parameter.name not in given and known.get(parameter.name) is not None:
             given[parameter.name] = known[parameter.name]
-    if policies.entry(name).strongly_convex and given.get("modulus") == 0.0:
+    if policies.entry(name).strongly_convex and np.all(np.asarray(given.get("modulus", 1.0)) == 0.0):
         raise InputError(
             f"policy {name} does not apply: the costs of problem {problem.name or '(unnamed)'} are not strongly convex (modulus 0)"
         )
@@ -240,6 +248,9 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
         if not hasattr(record, method):
             raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
     own = getattr(policy, "parameters", {}).get("horizon")
+    own = None if own is None else np.max(own)  # a sweep plays its longest
+    horizon = None if horizon is None else validate.whole("horizon", horizon)
+    point = None if x1 is None else validate.array("x1", x1)
     if isinstance(source, str):
         length = horizon if horizon is not None else own
         if length is None:
@@ -247,13 +258,13 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
         first = seed if seed is None or np.ndim(seed) == 0 else next(iter(seed), 0)
         domain = domain_of(policy)
         shape = {} if domain is None or source == "lower-bound" else {"domain": domain}
-        source = problem(source, int(np.max(length)), 0 if first is None else first, **shape)
+        source = problem(source, length, 0 if first is None else first, **shape)
     if not isinstance(source, Problem):
         raise InputError(f"problem must be a Problem or a name, not {validate.show(source)}")
     length = horizon if horizon is not None else source.horizon if source.horizon is not None else own
     if length is None:
         raise InputError("horizon must be given: neither the problem nor the policy says how many rounds to play")
-    rounds = validate.whole("horizon", np.max(length))
+    rounds = validate.whole("horizon", length)
     if source.name == "lower-bound" and rounds > source.domain.dim:
         raise InputError(f"horizon of this lower-bound problem is {source.domain.dim}, not {rounds}: each round uses up a coordinate")
     mine, theirs = domain_of(policy), source.domain
@@ -264,7 +275,7 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
     if not seeds:
         raise InputError("seed must hold at least one seed, not an empty list")
     sweep = getattr(policy, "runs", None)
-    wide = np.shape(x1)[0] if x1 is not None and np.ndim(x1) == 2 else None
+    wide = len(point) if point is not None and point.ndim == 2 else None
     several = len(seeds) if seed is not None and np.ndim(seed) == 1 else None
     sizes = {size for size in (sweep, wide, several) if size is not None}
     if len(sizes) > 1:
@@ -314,7 +325,10 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
     for draws in zip(*dealers, strict=True):
         size = min(length, game.rounds - done)
         dealt = draws[0] if len(draws) == 1 else records.widen(records.stack(draws, axis=1), 2)
-        state, foe, block = run_block(record, adversary, state, foe, dealt, size, collect)
+        try:
+            state, foe, block = run_block(record, adversary, state, foe, dealt, size, collect)
+        except OverflowError as wrong:
+            raise InputError(f"a number is too large for a float between rounds {done + 1} and {done + size}: {wrong}") from None
         done += size
         if runs is not None:
             block = _across(block, size, runs, source.domain.dim)

@@ -4,7 +4,7 @@ A stream is a function that gives its rounds anew whenever it is called, in bloc
 
 >>> from bridle.domains import Box
 >>> from bridle.functions import AffineFunction
->>> costs = AffineFunction(np.array([[-1.0, 0.0], [-1.0, -2.0]]), np.zeros(2))
+>>> costs = AffineFunction(np.array([[-1.0, 0.0], [-1.0, -1.0]]), np.zeros(2))
 >>> limits = AffineFunction(np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([-1.0, -0.75]))
 >>> best = best_fixed(lambda: [Round(costs, (limits,))], Box(0.0, 1.0, dim=2))
 >>> best.x.round(6).tolist(), round(best.cost, 6)
@@ -14,6 +14,7 @@ A stream is a function that gives its rounds anew whenever it is called, in bloc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +22,17 @@ import numpy as np
 from bridle import records, validate
 from bridle.core import Domain, InputError, Round
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
-from bridle.programs import AFFINE, Program, Solution, curvature, evaluate, lower_bound, objective, pieces, shape
-from bridle.solvers import EXACT, Cuts, solve
+from bridle.interior import EXACT
+from bridle.programs import AFFINE, Program, Solution, curvature, inside, lower_bound, objective, pieces, shape, shares
+from bridle.solvers import Cuts, solve
 
 Blocks = Callable[[], Iterable[Round]]
 
-MEMORY = 2**29
+MEMORY = 2**28
 """Bytes of a stream that are kept; a longer one is replayed whenever it is needed."""
+
+MOST = 3000
+"""The most dimensions in which a program is solved: its matrices are dense."""
 
 TRUSTED = 1e-6
 """The largest gap between an answer and its proven bound, relative to the cost's scale, that is not called a failure."""
@@ -58,39 +63,47 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
     where the answer cannot be proved to be within 1e-6 of the best, relative to the scale of the cost.
     """
     tolerance = max(validate.positive("tolerance", tolerance), 1e-10)
-    stream = _Stream(blocks)
-    center = np.asarray(domain.center(), dtype=float)
-    goal = _Goal(stream, center)
-    chosen = _Limits(center, float(domain.diameter()))
+    if domain.dim > MOST:
+        raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST} are the most")
+    stream, reason = _Stream(blocks), ""
+    for tangents in (False, True):
+        try:
+            return _search(stream, _Goal(stream, domain, tangents), domain, tolerance)
+        except _Unsolved as failure:
+            reason = str(failure)
+    raise NoComparator(reason)
+
+
+class _Unsolved(Exception):
+    """A solver failed: another one may not."""
+
+
+def _search(stream: _Stream, goal: _Goal, domain: Domain, tolerance: float) -> Hindsight:
+    limits = _Limits(domain)
     many = 20 + 2 * domain.dim + goal.pieces // 100  # as many as cost little beside what is there anyway
-    chosen.scan(stream, center, many, -np.inf)
+    limits.scan(stream, np.asarray(domain.center(), dtype=float), many, -np.inf)
     form = shape(domain)
     accuracy = 1e-4 if goal.cuts is None else EXACT  # roughly, until the constraints that matter are known
     for _ in range(200):
-        program, found = goal.solve(Program(form, limits=chosen.parts), domain, accuracy)
-        x = _inside(domain, found.x)
-        unmet = chosen.excess(x)
+        program, found = goal.solve(Program(form, limits=limits.parts), domain, accuracy)
+        x = inside(domain, found.x)
+        unmet = limits.excess(x)
         if accuracy == EXACT and unmet > tolerance:
-            raise _infeasible(Program(form, top=chosen.parts), domain)
-        excess = chosen.scan(stream, x, many, max(tolerance, 10.0 * accuracy))
+            raise _infeasible(Program(form, top=limits.parts), domain)
+        excess = limits.scan(stream, x, many, max(tolerance, 10.0 * accuracy))
         if excess <= tolerance and accuracy == EXACT:
             break
         if excess <= 100.0 * accuracy or unmet > accuracy:
             accuracy = EXACT
     else:
-        raise NoComparator(
-            f"no fixed action was found that satisfies every constraint: the last one tried exceeds one by {excess:.2g} of its range"
-        )
-    gap = objective(program, x) - lower_bound(program, domain, x, found)
-    cost, violation, slope = 0.0, 0.0, np.zeros(len(x))
-    for block in stream:
-        cost += float(np.sum(block.cost.value(x)))
-        slope = slope + np.asarray(block.cost.grad(x)).sum(axis=0)
-        violation = max(violation, float(_values(block, x).max(initial=0.0)))
-    scale = max(abs(cost), float(np.linalg.norm(slope)) * float(domain.diameter()))
-    if not gap <= TRUSTED * scale:
-        raise NoComparator(f"the best action found costs {cost:.6g}, but only {cost - gap:.6g} is proved to be the least possible")
-    return Hindsight(x, cost, violation, min(cost, cost - gap), stream.rounds)
+        raise _Unsolved(f"no action was found that satisfies every constraint: the last one tried exceeds one by {excess:.2g} of its range")
+    cost, slope = (part[0] for part in stream.total(x))
+    scale = max(abs(cost), float(np.linalg.norm(slope)) * domain.diameter(), goal.unit) or 1.0
+    lower = lower_bound(program, domain, x, found)
+    if not cost - lower <= TRUSTED * scale:
+        raise _Unsolved(f"the best action found costs {cost:.6g} in total, but no more than {lower:.6g} is proved to be needed")
+    violation = max(float(_values(block, x).max(initial=0.0)) for block in stream)
+    return Hindsight(x, float(cost), violation, min(float(cost), lower), stream.rounds)
 
 
 def values_at(blocks: Blocks, x: Any, totals: bool = False) -> tuple[Any, np.ndarray]:
@@ -116,7 +129,7 @@ def values_at(blocks: Blocks, x: Any, totals: bool = False) -> tuple[Any, np.nda
 
 
 def smallest_window(g: Any) -> int | None:
-    """The smallest S for which the sum of every constraint over any S consecutive rounds is at most 0, up to rounding; None if there is none.
+    """The smallest S such that every constraint sums to at most 0, up to rounding, over any S consecutive rounds; None if there is none.
 
     `g` is (T, k), or (T,) for one constraint.
 
@@ -153,7 +166,14 @@ def interval_excess(g: Any) -> float:
 
 
 def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[float, np.ndarray]:
-    """The P_T of a stream and an action that attains it: the least `interval_excess` of any action of the domain, over F = `bound`."""
+    """The P_T of a stream and an action that attains it: the least `interval_excess` of any action of the domain, over F = `bound`.
+
+    >>> from bridle.domains import Box
+    >>> limits = AffineFunction(np.array([[1.0], [1.0], [-1.0]]), np.array([0.0, 0.0, 2.0]))
+    >>> P, x = static_violation(lambda: [Round(limits, (limits,))], Box(0.0, 2.0, dim=1), bound=2.0)
+    >>> round(P, 6), x.round(6).tolist()
+    (0.666667, [0.666667])
+    """
     F = validate.positive("bound", bound)
     stream = _Stream(blocks)
 
@@ -171,7 +191,7 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
     cuts = Cuts(worst, center)
     scale = float(worst(center)[0].max())
     program, found = cuts.minimise(Program(shape(domain)), domain, 1e-9 * scale)
-    x = _inside(domain, found.x)
+    x = inside(domain, found.x)
     value = float(worst(x)[0].max())
     lower = lower_bound(program, domain, x, found)
     if not value - lower <= TRUSTED * scale:
@@ -207,10 +227,26 @@ class _Once:
 
 def _batch(block: Round) -> Round:
     """A block that can be evaluated at one action in one call; a single round without a time axis is a block too."""
-    leaves = records.leaves(block).values()
-    if not all(isinstance(leaf, (float, int, np.ndarray)) for leaf in leaves):
-        return Round(_Once(block.cost), tuple(map(_Once, block.constraints)))
-    return records.widen(block if all(np.ndim(leaf) for leaf in leaves) else records.stack([block]), 1)  # type: ignore[no-any-return]
+    if all(np.ndim(leaf) for leaf in records.leaves(block).values()):
+        return records.widen(block, 1)  # type: ignore[no-any-return]
+    return Round(_lift(block.cost), tuple(map(_lift, block.constraints)))
+
+
+def _lift(function: Any) -> Any:
+    numbers = all(isinstance(leaf, (float, int, np.ndarray)) for leaf in records.leaves(function).values())
+    return records.widen(records.stack([function]), 1) if numbers else _Once(function)
+
+
+def _merged(blocks: list[Round]) -> Iterator[Round]:
+    """The same rounds in fewer blocks: neighbours of one structure are joined."""
+
+    def form(block: Round) -> Any:
+        leaves = [leaf.shape[1:] if isinstance(leaf, np.ndarray) else id(leaf) for leaf in records.leaves(block).values()]
+        return [type(node) for node in records.nodes(block)], leaves
+
+    for _, same in groupby(blocks, form):
+        alike = list(same)
+        yield alike[0] if len(alike) == 1 else records.join(alike)
 
 
 def _values(block: Round, x: np.ndarray) -> np.ndarray:
@@ -239,7 +275,10 @@ class _Stream:
             self.rounds += len(leaves[0]) if leaves else 1
             size += sum(leaf.nbytes for leaf in leaves)
             self.fits = size <= MEMORY
-            self.kept = [*self.kept, block] if self.fits else []
+            self.kept.append(block)
+            if not self.fits:
+                self.kept.clear()
+        self.kept = list(_merged(self.kept))
         if not self.rounds:
             raise InputError("blocks must give at least one round, not an empty stream")
 
@@ -255,23 +294,24 @@ class _Stream:
 class _Goal:
     """The total cost as a program takes it: added up where it can be, else in pieces, else by its tangents."""
 
-    def __init__(self, stream: _Stream, center: np.ndarray) -> None:
-        d = len(center)
+    def __init__(self, stream: _Stream, domain: Domain, tangents: bool = False) -> None:
+        center, d = np.asarray(domain.center(), dtype=float), domain.dim
         P, a, b = np.zeros((d, d)), np.zeros(d), 0.0
         rest: dict[tuple[type, ...], list[Any]] = {}
         self.center = center
         self.cuts: Cuts | None = None
+        (value,), (slope,) = stream.total(center)
+        self.unit = max(abs(value), float(np.linalg.norm(slope)) * domain.diameter())
         for block in stream:
             cost = records.widen(records.stack([block.cost.total()]), 1) if hasattr(block.cost, "total") else block.cost
-            if isinstance(cost, (*AFFINE, RoundQuadratic, QuadraticForm)):
+            if isinstance(cost, (*AFFINE, RoundQuadratic, QuadraticForm)) and not tangents:
                 values = np.asarray(cost.value(center))
                 P = P + curvature(cost, center, np.ones(len(values)))
                 a, b = a + np.asarray(cost.grad(center)).sum(axis=0), b + float(values.sum())
-            elif (parts := pieces(cost)) is not None and stream.fits:
+            elif (parts := pieces(cost)) is not None and stream.fits and not tangents:
                 rest.setdefault(tuple(map(type, parts)), []).append(parts)
             else:
                 self.cuts = Cuts(stream.total, center)
-                self.unit = float(np.abs(self.cuts.oracle(center)[0]).max())
                 return
         # P, a and b are those of the Taylor expansion around the centre.
         level = np.full((1, 1), b - a @ center + 0.5 * center @ P @ center)
@@ -288,7 +328,7 @@ class _Goal:
     def solve(self, program: Program, domain: Domain, accuracy: float) -> tuple[Program, Solution]:
         """The program with this cost, and its solution."""
         if self.cuts:
-            return self.cuts.minimise(program, domain, 1e-9 * self.unit)
+            return self.cuts.minimise(program, domain, 1e-8 * (self.unit or 1.0))
         program = program._replace(sums=self.sums, maxima=self.maxima)
         return program, solve(program, domain, accuracy)
 
@@ -296,11 +336,11 @@ class _Goal:
 class _Limits:
     """The constraints that have been chosen from a stream, in the form programs take."""
 
-    def __init__(self, center: np.ndarray, diameter: float) -> None:
-        self.center, self.diameter = center, diameter
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
         self.parts: tuple[Any, ...] = ()
         # Rounds often repeat a constraint. Its value at some odd point tells whether it has been chosen already.
-        self.chosen, self.mark = np.zeros(0), center + diameter * np.random.default_rng(0).standard_normal(len(center))
+        self.chosen, self.mark = np.zeros(0), domain.center() + domain.diameter() * np.random.default_rng(0).standard_normal(domain.dim)
 
     def scan(self, stream: _Stream, x: np.ndarray, many: int, floor: float) -> float:
         """The largest share of its range by which any constraint of the stream is violated at x.
@@ -316,37 +356,31 @@ class _Limits:
                 for i, column in enumerate(values.T):
                     least = np.partition(column, -many)[-many] if len(column) > many else -np.inf
                     parts, exact = _pick(constraint, np.flatnonzero(column >= min(least, 0.0)), i, x)
-                    share = np.max([self._share(part, x) for part in parts], axis=0)
+                    share = np.max([shares(part, x, self.domain) for part in parts], axis=0)
                     worst = max(worst, float(share.max()))
-                    marks = sum(j * np.asarray(part.value(self.mark))[:, 0] for j, part in enumerate(parts, 1))
+                    marks = np.sum([j * np.asarray(part.value(self.mark))[:, 0] for j, part in enumerate(parts, 1)], axis=0)
                     found.setdefault((place, i), []).append((parts, share if exact else np.where(share > 0.0, share, -np.inf), marks))
         for group in found.values() if worst > floor else ():
-            shares, marks = (np.concatenate([entry[n] for entry in group]) for n in (1, 2))
-            order = np.argsort(-shares, kind="stable")
-            order = order[np.isfinite(shares[order]) & ~np.isin(marks[order], self.chosen)]
+            heights, marks = (np.concatenate([entry[n] for entry in group]) for n in (1, 2))
+            order = np.argsort(-heights, kind="stable")
+            order = order[np.isfinite(heights[order]) & ~np.isin(marks[order], self.chosen)]
             order = order[np.sort(np.unique(marks[order], return_index=True)[1])][:many]
             self.chosen, at = np.concatenate([self.chosen, marks[order]]), 0
             for parts, share, _ in group:
                 some = order[(order >= at) & (order < at + len(share))] - at
-                self._add([_some(part, some) for part in parts])
+                self._add([_some(part, some) for part in parts] if len(some) else [])
                 at += len(share)
         return worst
 
     def excess(self, x: np.ndarray) -> float:
         """The largest share of its range by which a chosen constraint is violated at x."""
-        return max([float(self._share(part, x).max()) for part in self.parts], default=0.0)
-
-    def _share(self, part: Any, x: np.ndarray) -> np.ndarray:
-        """Values at x over how much each function varies over the domain."""
-        value, slope = np.asarray(part.value(x))[:, 0], np.broadcast_to(part.grad(x), (len(part.value(x)), len(x)))
-        size = np.maximum(np.linalg.norm(slope, axis=1) * self.diameter, np.abs(np.asarray(part.value(self.center))[:, 0]))
-        return np.asarray(value / np.where(size > 0.0, size, 1.0))
+        return max([float(shares(part, x, self.domain).max()) for part in self.parts], default=0.0)
 
     def _add(self, parts: list[Any]) -> None:
         by_type = {type(part): part for part in self.parts}
         for part in parts:
             if isinstance(part, AFFINE):
-                part = AffineFunction(np.asarray(part.grad(self.center)), part.value(0.0 * self.center))
+                part = AffineFunction(np.asarray(part.grad(self.mark)), part.value(0.0 * self.mark))
             by_type[type(part)] = records.join([by_type[type(part)], part]) if type(part) in by_type else part
         self.parts = tuple(by_type.values())
 
@@ -369,18 +403,11 @@ def _pick(constraint: Any, rounds: np.ndarray, i: int, x: np.ndarray) -> tuple[t
     return (AffineFunction(rows, values - (rows @ x)[:, None]),), False
 
 
-def _inside(domain: Domain, x: np.ndarray) -> np.ndarray:
-    try:
-        return np.asarray(domain.project(x))
-    except InputError:  # a polyhedron without its solver: what the program was solved to is as good
-        return x
-
-
-def _infeasible(program: Program, domain: Domain) -> NoComparator:
+def _infeasible(program: Program, domain: Domain) -> Exception:
     """Why a program whose limits are the top of this one has no solution."""
     found = solve(program, domain)
     least = lower_bound(program, domain, found.x, found)
     if least > 0.0:
         return NoComparator(f"no action of the domain satisfies every constraint of the stream: each exceeds one by at least {least:.3g}")
     reached = objective(program, found.x)
-    return NoComparator(f"no action was found that satisfies every constraint of the stream: the best one exceeds one by {reached:.3g}")
+    return _Unsolved(f"no action was found that satisfies every constraint of the stream: the best one exceeds one by {reached:.3g}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -136,9 +136,9 @@ class _Cones:
 def interior(program: Program, accuracy: float = EXACT, iterations: int = 200) -> Solution:
     """Mehrotra's predictor-corrector from an infeasible start, with a slack for every inequality.
 
-    The variable that lies above each maximum is eliminated round by round, so a step costs what a least-squares fit to the rows costs. Where
-    functions are neither affine nor quadratic costs, steps are shortened until they pay: by the barrier function with the residuals of the
-    rows as a penalty. The best iterate is returned, whatever the accuracy reached.
+    The variable that lies above each maximum is eliminated round by round, so a step costs what a least-squares fit to the rows costs.
+    Where more is bent than a quadratic cost, steps are shortened until they pay, by the barrier function with the residuals of the rows as
+    a penalty. The best iterate is returned, whatever accuracy was reached.
     """
     rows, cones = _Rows(program), _Cones(program)
     now = _start(rows, cones)
@@ -152,8 +152,9 @@ def interior(program: Program, accuracy: float = EXACT, iterations: int = 200) -
         if least <= accuracy or idle > (40 if least > 1e-9 else 3) or not now.count:
             break
         try:
-            now = _advance(rows, cones, now, left, gap)
-        except (np.linalg.LinAlgError, FloatingPointError):
+            with np.errstate(over="raise", divide="raise", invalid="raise"):
+                now = _advance(rows, cones, now, left, gap)
+        except (np.linalg.LinAlgError, FloatingPointError):  # multipliers without bound: the limits cannot all be met
             break
     weights = best.lam * rows.scale * rows.unit
     groups = [part.T for part in rows.split(weights)]
@@ -292,7 +293,7 @@ class _Newton:
         self.solve: Callable[[np.ndarray], np.ndarray] = lambda v: cho_solve(factor, v / units, check_finite=False) / units
 
     def __call__(self, product: np.ndarray, cross: list[np.ndarray]) -> _Iterate:
-        """The step that would zero the residuals, the products of slacks and multipliers being off by `product` and, for matrices, `cross`."""
+        """The step that would zero the residuals, where slacks times multipliers are off by `product`, and matrices by `cross`."""
         rows, now, (dual, balance, primal) = self.rows, self.now, self.left
         e = (now.lam * primal - product) / now.z
         R = [-part - _symmetric(inverse @ c) for part, inverse, c in zip(now.S, self.inverses, cross, strict=True)]

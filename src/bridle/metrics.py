@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bridle import validate
-from bridle.game import Totals, Trace
+from bridle import hindsight, validate
+from bridle.core import InputError
+from bridle.game import Trace
 from bridle.hindsight import Hindsight, NoComparator, best_fixed, values_at
 
 
@@ -73,23 +74,47 @@ def regret_curve(trace: Trace, comparator: Any = None) -> tuple[np.ndarray, np.n
 
     def costs(run: int | None) -> np.ndarray:
         known = _known(trace, run, "optimum")
-        x = _action(trace, comparator) if comparator is not None else hindsight(trace, run).x if known is None else known
+        x = _action(trace, comparator) if comparator is not None else best_action(trace, run).x if known is None else known
         f, _ = values_at(lambda: trace.blocks(run), x)
         return np.asarray(np.cumsum(f)[trace.curve.rounds.astype(int) - 1])
 
     return trace.curve.rounds, trace.curve.cost - _per_run(trace, comparator, costs)
 
 
-def hindsight(trace: Trace, run: int | None = None) -> Hindsight:
+def best_action(trace: Trace, run: int | None = None) -> Hindsight:
     """The best fixed feasible action for the stream that a run saw."""
     if not trace.problem.constants.get("convex", True):
         raise NoComparator("a cost or a constraint is not convex")
     return best_fixed(lambda: trace.blocks(run), trace.problem.domain)
 
 
-def totals_at(trace: Trace) -> Totals:
-    """The running totals at the trace's log-spaced rounds."""
-    return trace.curve
+def smallest_window(trace: Trace, action: Any) -> int | None:
+    """The smallest S for which the stream is S-feasible at the action: every constraint sums to 0 or less over every S rounds in a row.
+
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("sinha2024-ocs", bridle.Ball(2)), "fixed", horizon=50)
+    >>> smallest_window(trace, [0.0, 0.0])
+    1
+    """
+    _, g = values_at(trace.blocks, _action(trace, action))
+    return hindsight.smallest_window(g)
+
+
+def static_violation(trace: Trace, action: Any = None) -> float:
+    """P_T of the stream: the largest violation over an interval of the given action, or of the best one, in units of F (the largest |g|).
+
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("sinha2024-ocs", bridle.Ball(2)), "fixed", horizon=50)
+    >>> static_violation(trace, [0.0, 0.0])
+    0.0
+    """
+    F = trace.problem.constants.get("bound")
+    if F is None:
+        raise InputError("the problem's constants do not say what `bound`, the largest |g|, is")
+    if action is None:
+        return float(hindsight.static_violation(trace.blocks, trace.problem.domain, F)[0])
+    _, g = values_at(trace.blocks, _action(trace, action))
+    return hindsight.interval_excess(g) / float(F)
 
 
 def _total(trace: Trace, comparator: Any, run: int | None) -> np.ndarray:
@@ -97,7 +122,7 @@ def _total(trace: Trace, comparator: Any, run: int | None) -> np.ndarray:
         total, _ = values_at(lambda: trace.blocks(run), _action(trace, comparator), totals=True)
         return np.asarray(total)
     known = _known(trace, run, "optimal_cost")
-    return np.asarray(hindsight(trace, run).cost if known is None else known)
+    return np.asarray(best_action(trace, run).cost if known is None else known)
 
 
 def _known(trace: Trace, run: int | None, fact: str) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bridle import domains, validate
 from bridle.adversaries import CoinPerCoordinate, Fixed, Minimax, RandomHalfspaces, deal_blocks
-from bridle.core import InputError, Round
+from bridle.core import Domain, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
 
 HELP = {
@@ -115,7 +115,8 @@ def minimax(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, fa
     """The worst, at the decision, of a finite family of linear costs; one fixed halfspace."""
     rng, domain, alpha = _start(seed, dim, modulus, domain)
     costs = _units(rng, validate.whole("family", family), domain.dim)
-    a, b = _cut(domain, -costs.mean(axis=0))
+    pull = costs.mean(axis=0)
+    a, b = _cut(domain, -(pull if pull.any() else costs[0]))  # in one dimension the costs may cancel
     G = 1.0 + alpha * domain.diameter()  # the quadratic is centred in the domain
     constants = _constants(domain, lipschitz=G, bound=_largest(domain, a, b), modulus=alpha, constraints=1)
     return Problem(domain, Minimax(costs, alpha, domain.center(), a, -b), constants | {"feasible": domain.center()})
@@ -173,6 +174,8 @@ def _start(seed: int, dim: Any, modulus: Any, domain: Any) -> tuple[np.random.Ge
         if domain not in shapes:
             raise validate.unknown("domain", domain, shapes)
         domain = shapes[domain]()
+    if not isinstance(domain, Domain):
+        raise InputError(f"domain must be a name or a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
     if domain.diameter() == 0.0:
         raise InputError(f"domain must hold more than one point; dim = {domain.dim} gives a single one")
     return np.random.default_rng([validate.whole("seed", seed, 0), 1]), domain, validate.nonnegative("modulus", modulus)

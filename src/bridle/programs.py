@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import domains
-from bridle.core import Domain
+from bridle.core import Domain, InputError
+from bridle.cuts import BallCut, DomainCut
 from bridle.functions import (
     AffineFunction,
     Coordinate,
@@ -26,6 +26,7 @@ from bridle.functions import (
     RoundQuadratic,
 )
 from bridle.polyhedron import PolyhedronSet
+from bridle.sets import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
 
 AFFINE = (AffineFunction, Coordinate)
 SMOOTH = (*AFFINE, RoundQuadratic, QuadraticForm, LogisticLoss)
@@ -91,27 +92,27 @@ def shape(domain: Domain) -> Shape:
 
 def _facets(domain: Any) -> _Facets | None:
     d = domain.dim
-    none, zero, I = np.zeros((0, d)), np.zeros(0), np.eye(d)  # noqa: E741
-    if isinstance(domain, domains.BoxSet):
+    none, zero, I = np.zeros((0, d)), np.zeros(0), np.eye(d)
+    if isinstance(domain, BoxSet):
         fixed = domain.high - domain.low <= 0.0
         rows = np.concatenate([I[~fixed], -I[~fixed]])
         return _Facets(rows, np.concatenate([domain.high[~fixed], -domain.low[~fixed]]), I[fixed], domain.low[fixed])
-    if isinstance(domain, domains.SimplexSet):
+    if isinstance(domain, SimplexSet):
         return _Facets(-I, np.zeros(d), np.ones((1, d)), np.full(1, domain.mass))
-    if isinstance(domain, domains.L1BallSet):  # more variables u >= |x - middle|, with a bounded sum
+    if isinstance(domain, L1BallSet):  # more variables u >= |x - middle|, with a bounded sum
         rows = np.block([[I, -I], [-I, -I], [np.zeros((1, d)), np.ones((1, d))]])
         return _Facets(rows, np.concatenate([domain.middle, -domain.middle, [domain.radius]]), np.zeros((0, 2 * d)), zero)
-    if isinstance(domain, domains.BallSet):
+    if isinstance(domain, BallSet):
         return _Facets(none, zero, none, zero, ((np.ones(d), domain.middle, float(domain.radius)),))
-    if isinstance(domain, domains.BallCut):
+    if isinstance(domain, BallCut):
         ball = (np.ones(d), domain.middle, float(domain.radius))
         return _Facets(domain.a[None], np.full(1, domain.height + domain.a @ domain.middle), none, zero, (ball,))
-    if isinstance(domain, domains.SpectrahedronSet):
+    if isinstance(domain, SpectrahedronSet):
         order = np.arange(d).reshape(isqrt(d), -1)
         above, below = order[np.triu_indices(isqrt(d), 1)], order.T[np.triu_indices(isqrt(d), 1)]
         E = np.concatenate([I[above] - I[below], I[np.diag(order)].sum(axis=0, keepdims=True)])
         return _Facets(none, zero, E, np.append(np.zeros(len(above)), domain.trace), cones=(slice(0, d),))
-    if isinstance(domain, domains.DomainCut):
+    if isinstance(domain, DomainCut):
         base = _facets(domain.within)
         if base is None:
             return None
@@ -119,7 +120,7 @@ def _facets(domain: Any) -> _Facets | None:
         return base._replace(A=np.concatenate([base.A, row[None]]), b=np.append(base.b, domain.b))
     if isinstance(domain, PolyhedronSet):
         return _Facets(domain.A, domain.b, none, zero)
-    if isinstance(domain, domains.ProductSet):
+    if isinstance(domain, ProductSet):
         parts = [_facets(part) for part in domain.domains]
         return None if any(part is None for part in parts) else _side_by_side([part.dim for part in domain.domains], parts)
     return None
@@ -210,6 +211,21 @@ def evaluate(parts: tuple[Any, ...], x: np.ndarray) -> tuple[np.ndarray, np.ndar
     values = [np.asarray(part.value(x))[:, 0] for part in parts]
     rows = [np.broadcast_to(part.grad(x), (len(value), len(x))) for part, value in zip(parts, values, strict=True)]
     return (np.concatenate(values), np.concatenate(rows)) if parts else (np.zeros(0), np.zeros((0, len(x))))
+
+
+def shares(part: Any, x: np.ndarray, domain: Domain) -> np.ndarray:
+    """The values at x of a sequence, each relative to how much its function varies over the domain."""
+    values, rows = evaluate((part,), x)
+    size = np.maximum(np.linalg.norm(rows, axis=1) * domain.diameter(), np.abs(evaluate((part,), np.asarray(domain.center()))[0]))
+    return np.asarray(values / np.where(size > 0.0, size, 1.0))
+
+
+def inside(domain: Domain, x: np.ndarray) -> np.ndarray:
+    """A solver's answer, put into the domain where rounding left it a little outside."""
+    try:
+        return np.asarray(domain.project(x))
+    except InputError:  # a polyhedron without a solver for its projections
+        return x
 
 
 def objective(program: Program, x: np.ndarray) -> float:

@@ -163,7 +163,7 @@ class Session:
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
                 state = self._record.update(self._state, feedback)
-                x = self._record.decide(state)
+                x = np.asarray(self._record.decide(state), dtype=float)
             if x.shape != self._x.shape or not _sound(x, state):
                 raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
         except OverflowError as wrong:

@@ -1,8 +1,8 @@
 """Sets with a closed form: ball, box, simplex, L1 ball, spectrahedron, product.
 
 Each is a NamedTuple of arrays, and every method works along the last axis: on one decision, on one per run, on any leading axes. Three
-rules hold throughout: a point inside comes back bit for bit; a projection is in the set up to rounding at the *set's* scale, however far the
-point; nothing branches on data inside a compiler.
+rules hold throughout: a point inside comes back bit for bit; a projection is in the set up to rounding at the *set's* scale, however
+far the point; nothing branches on data inside a compiler.
 """
 
 from __future__ import annotations
@@ -266,6 +266,7 @@ def _across(mass: Array, corners: int) -> Array:
 
 
 def margin(domain: Any, tolerance: float) -> Array:
+    """`tolerance` at the domain's scale: times its diameter plus the length of its centre."""
     return tolerance * (domain.diameter() + norm(domain.center()))
 
 

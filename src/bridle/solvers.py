@@ -13,12 +13,13 @@ import numpy as np
 from bridle.core import Domain
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.interior import EXACT, cost_unit, interior
-from bridle.programs import Program, Solution, evaluate, lower_bound
+from bridle.programs import Program, Solution, evaluate, inside, lower_bound, shares
 
-def solve(program: Program, domain: Domain, accuracy: float = EXACT, start: np.ndarray | None = None) -> Solution:
+
+def solve(program: Program, domain: Domain, accuracy: float = EXACT) -> Solution:
     """The best answer to be had; how good it is, `lower_bound` tells."""
     if not program.shape.known:
-        return split(program, domain, accuracy, start)
+        return split(program, domain, accuracy)
     return (linear(program) if program.linear else None) or interior(program, accuracy)
 
 
@@ -50,7 +51,7 @@ def linear(program: Program) -> Solution | None:
     return Solution(shape.origin + shape.N @ answer.x[:n], [], weights[:highest], weights[highest : len(levels)])
 
 
-def split(program: Program, domain: Domain, accuracy: float, start: np.ndarray | None = None, steps: int = 1000) -> Solution:
+def split(program: Program, domain: Domain, accuracy: float, steps: int = 1000) -> Solution:
     """Douglas-Rachford splitting between the domain, by its projection, and the rest of the program, by the interior point.
 
     Anderson's extrapolation from the last steps makes it fast; where that does not bring the two closer together, the plain step is taken,
@@ -66,7 +67,7 @@ def split(program: Program, domain: Domain, accuracy: float, start: np.ndarray |
         found = interior(program._replace(shape=shape, sums=(*program.sums, near)), max(1e-12, 1e-3 * accuracy))
         return found.x - p, found._replace(x=p)
 
-    z = shape.origin if start is None else start
+    z = shape.origin
     move, found = apart(z)
     points: list[np.ndarray] = []
     moves: list[np.ndarray] = []
@@ -107,23 +108,26 @@ class Cuts:
         self.slopes, self.levels = np.concatenate([self.slopes, slopes]), np.concatenate([self.levels, (values - slopes @ x)[:, None]])
         return float(values.max())
 
-    def minimise(self, program: Program, domain: Domain, tolerance: float, steps: int = 2000) -> tuple[Program, Solution]:
+    def minimise(self, program: Program, domain: Domain, tolerance: float, steps: int = 500) -> tuple[Program, Solution]:
         """The minimum over the program's domain and limits: the program in tangents, and its solution."""
         upper, x = np.inf, program.shape.origin
         while True:
             model = program._replace(top=(AffineFunction(self.slopes, self.levels),))
             found = solve(model, domain)
             lower = lower_bound(model, domain, found.x, found)
-            if x is program.shape.origin:
-                x = found.x
-            value = self.add(found.x)
-            if value < upper:
-                upper, x = value, found.x
-            if upper - lower <= tolerance or (steps := steps - 1) < 0:
-                return model, found._replace(x=x)
-            near = RoundQuadratic(np.ones((1, 1)), x[None], np.zeros((1, len(x))), np.zeros((1, 1)))
-            below = AffineFunction(self.slopes, self.levels - (lower + 0.3 * (upper - lower)))
-            there = solve(program._replace(sums=(near,), limits=(*program.limits, below)), domain).x
-            value = self.add(there)
-            if value < upper:
-                upper, x = value, there
+            for step in (0, 1):
+                point = found.x if step == 0 else self._lowered(program, domain, x, lower + 0.3 * (upper - lower))
+                point = inside(domain, point)
+                value = self.add(point)
+                if value < upper and all(shares(part, point, domain).max(initial=0.0) <= 1e-9 for part in program.limits):
+                    upper, x = value, point
+                if upper == np.inf:  # no point meets the limits, or none was found: there is nothing to improve
+                    return model, found
+                if upper - lower <= tolerance or (steps := steps - 1) < 0:
+                    return model, found._replace(x=x)
+
+    def _lowered(self, program: Program, domain: Domain, x: np.ndarray, level: float) -> np.ndarray:
+        """The point nearest to x where the tangents are not above the level."""
+        near = RoundQuadratic(np.ones((1, 1)), x[None], np.zeros((1, len(x))), np.zeros((1, 1)))
+        below = AffineFunction(self.slopes, self.levels - level)
+        return solve(program._replace(sums=(near,), limits=(*program.limits, below)), domain).x

@@ -54,7 +54,7 @@ def whole(name: str, value: Any, least: int = 1) -> int:
 
 def setting(name: str, value: Any, *, zero: bool = False) -> Any:
     """A hyper-parameter: a number above zero (or zero too), or one for each run, shaped ``(runs, 1)``."""
-    if np.ndim(value) == 0:
+    if not isinstance(value, (list, tuple, range, np.ndarray)) or np.shape(np.asarray(value, dtype=object)) == ():
         return (nonnegative if zero else positive)(name, value)
     values = array(name, value)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -69,6 +69,8 @@ def setting(name: str, value: Any, *, zero: bool = False) -> Any:
 def array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
     """A finite float64 array in C order, of the given shape where one is given."""
     try:
+        if value is None:  # NumPy reads None as nan
+            raise TypeError
         result = np.array(value, dtype=float, order="C")
     except (TypeError, ValueError):
         raise InputError(f"{name} must be an array of numbers, not {show(value)}") from None
