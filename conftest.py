@@ -1,10 +1,13 @@
-"""Documentation examples run as tests, each in a folder of its own, so that what they save does not land in the repository."""
+"""Documentation examples run as tests, each in a folder of its own; no test leaves a file in the repository or a name in the registry."""
 
 import pytest
 from _pytest.doctest import DoctestItem
 
+from bridle import policies
+
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(request, monkeypatch):
+def _leave_nothing_behind(request, monkeypatch):
+    monkeypatch.setattr(policies, "_ENTRIES", dict(policies._ENTRIES))
     if isinstance(request.node, DoctestItem):
         monkeypatch.chdir(request.getfixturevalue("tmp_path"))

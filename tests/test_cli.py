@@ -8,12 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import bridle
 from bridle import cli, policies, report
+from bridle.functions import AffineFunction
 from bridle.problems import problem_names
 
 PLAY_KEYS = {
@@ -179,14 +181,41 @@ def test_the_same_seed_gives_the_same_facts_and_another_does_not(run):
     assert facts(5)["cost"] != facts(6)["cost"]
 
 
-@pytest.mark.parametrize("setting", ["lipschitz=1e300", "diameter=1e300", "V=1e300", "V=1e-300", "beta=1e-300", "horizon=1e300"])
+@pytest.mark.parametrize("setting", ["lipschitz=1e300", "diameter=1e300", "V=1e300", "V=1e-300", "beta=1e-300", "horizon=1.7e308"])
 def test_json_has_no_nan_or_infinity(run, setting):
     status, out, err = run("play", "fixed", "--horizon", 5, "--set", setting, "--json", "-")
     if status:  # too extreme to compute at all
         assert re.fullmatch(r"bridle: .*\n", err)
     else:
         assert err == ""
-        strict(out)
+        assert strict(out)["ccv_bound_paper"] is None or setting != "horizon=1.7e308"  # sqrt(T) ln(2 + 4T), and 4T is no float
+
+
+class Impossible(NamedTuple):
+    """One constraint that no action satisfies."""
+
+    a: Any
+
+    oblivious = True
+
+    def init(self):
+        return ()
+
+    def answer(self, state, x):
+        return state, bridle.Round(AffineFunction(self.a, 0.0), (AffineFunction(0.1 * self.a, 2.0),))
+
+
+def test_a_regret_that_is_not_known_is_null_with_the_reason():
+    problem = bridle.Problem(bridle.Ball(2), Impossible(np.array([1.0, 0.0])), {"lipschitz": 1.0, "diameter": 2.0}, "mine")
+    policy = bridle.policy("sinha2024", problem.domain, horizon=20, lipschitz=1.0)
+    facts = report.summary(bridle.play(policy, problem))
+    assert facts["regret"] is None
+    assert "no action of the domain satisfies every constraint" in facts["regret_why"]
+    assert (facts["regret_bound"], facts["ccv_bound"], facts["regret_bound_holds"]) == (None, None, None)
+    assert report.game_notes(facts)[:2] == [
+        f"regret: not known, {facts['regret_why']}",
+        "no bound: no action is known to satisfy every constraint",
+    ]
 
 
 # --- the demonstration and how tables look --------------------------------------------------------------------------------------------

@@ -204,7 +204,9 @@ def test_callables_agree_with_records(d):
     def rounds(opaque):
         for c in centers:
             f, g = Quadratic(2.0, c), Quadratic(2.0, c, offset=-((np.linalg.norm(c) + 0.3) ** 2))
-            yield Round(bridle.Callable(f.value, f.grad), (bridle.Callable(g.value, g.grad), Affine(c, -1.0))) if opaque else Round(f, (g, Affine(c, -1.0)))
+            if opaque:
+                f, g = bridle.Callable(f.value, f.grad), bridle.Callable(g.value, g.grad)
+            yield Round(f, (g, Affine(c, -1.0)))
 
     known, opaque = (best_fixed(lambda which=which: rounds(which), Ball(d)) for which in (False, True))
     assert opaque.cost == pytest.approx(known.cost, rel=1e-6)
@@ -225,16 +227,29 @@ def test_rounds_one_by_one_are_a_stream_too():
 def test_a_stream_too_long_to_keep_is_replayed(cost, monkeypatch):
     domain, blocks, _ = instance("ball", cost, "affine", 3)
     kept = best_fixed(blocks, domain)
-    monkeypatch.setattr(sys.modules["bridle.hindsight"], "MEMORY", 0)  # bridle.hindsight is a function of the same name
+    monkeypatch.setattr(sys.modules["bridle.hindsight"], "MEMORY", 0)
     replayed = best_fixed(blocks, domain)
     check(replayed, blocks, domain)
     assert replayed.cost == pytest.approx(kept.cost, rel=1e-6, abs=1e-6)
 
 
-def test_no_constraints_at_all():
-    best = best_fixed(lambda: [Round(RoundQuadratic(np.ones(2), np.array([[3.0, 0.0], [1.0, 0.0]]), np.zeros((2, 2)), np.zeros(2)), ())], Ball(2))
+def test_costs_far_from_the_origin_lose_no_digits():
+    rng = np.random.default_rng(0)
+    c = 1e6 + rng.standard_normal((50, 3))
+    best = best_fixed(
+        lambda: [Round(RoundQuadratic(np.ones(50), c, np.zeros((50, 3)), np.full(50, 1e3)), ())], Ball(radius=5.0, center=[1e6] * 3)
+    )
+    assert best.x == pytest.approx(c.mean(axis=0), rel=1e-12)
+    assert best.cost - best.lower <= 1e-6
+
+
+@pytest.mark.parametrize("domain", [Ball(2), Box(-1.0, 1.0, dim=2), OnlyProjection(Ball(2))], ids=["ball", "box", "projection"])
+def test_no_constraints_at_all(domain):
+    costs = RoundQuadratic(np.ones(2), np.array([[3.0, 0.0], [1.0, 0.0]]), np.zeros((2, 2)), np.zeros(2))
+    best = best_fixed(lambda: [Round(costs, ())], domain)
     assert best.x == pytest.approx([1.0, 0.0], abs=1e-8)
     assert best.violation == 0.0
+    assert static_violation(lambda: [Round(costs, ())], domain, bound=1.0)[0] == 0.0
 
 
 def test_a_stream_without_costs():
@@ -248,7 +263,7 @@ def test_a_stream_without_costs():
 @pytest.mark.parametrize("domain", ["ball", "box", "simplex", "l1"])
 def test_a_single_feasible_action_is_found(domain, modulus):
     """Thousands of halfspaces through one point leave nothing but that point: no interior, and every constraint active."""
-    problem = bridle.problem("halfspaces", horizon=4000, dim=5, constraints=2, domain=domain, modulus=modulus)
+    problem = bridle.problem("halfspaces", slater=0.0, horizon=4000, dim=5, constraints=2, domain=domain, modulus=modulus)
     block = problem.adversary.deal(np.random.default_rng(0), 4000)
     best = best_fixed(lambda: [block], problem.domain)
     f, _ = values_at(lambda: [block], problem.constants["feasible"])
@@ -390,7 +405,8 @@ def test_values_at_an_action():
 
 
 def test_values_of_coordinates_and_of_nothing():
-    block = Round(CoordinateDeviation(np.array([0.0, 2.0]), np.array([1.0, 1.0])), (Coordinate(np.array([1.0, 2.0]), np.ones(2), np.zeros(2)),))
+    limits = Coordinate(np.array([1.0, 2.0]), np.ones(2), np.zeros(2))
+    block = Round(CoordinateDeviation(np.array([0.0, 2.0]), np.array([1.0, 1.0])), (limits,))
     f, g = values_at(lambda: [block], [0.0, 5.0, 3.0])
     assert f.tolist() == [1.0, 2.0]
     assert g.tolist() == [[5.0], [3.0]]
@@ -447,11 +463,14 @@ def test_static_violation_against_all_intervals(name, kind, k):
     A = rng.standard_normal((T, k, d))
     b = 0.3 - A @ middle + 0.2 * rng.standard_normal((T, k))
     bend = 0.4 if kind == "quadratic" else 0.0
-    functions = tuple(RoundQuadratic(np.full(T, bend), np.tile(middle, (T, 1)), A[:, i], b[:, i]) for i in range(k)) if bend else (AffineRows(A, b),)
+    functions = (AffineRows(A, b),)
+    if bend:
+        functions = tuple(RoundQuadratic(np.full(T, bend), np.tile(middle, (T, 1)), A[:, i], b[:, i]) for i in range(k))
     block = Round(AffineFunction(np.zeros((T, d)), np.zeros(T)), functions)
     P, x = static_violation(lambda: [records.cut(block, 0, 4), records.cut(block, 4, T)], domain, bound=2.0)
     assert domain.contains(x)
-    assert 2.0 * P == pytest.approx(interval_excess(values_at(lambda: [block], x)[1]), abs=1e-9)
+    reached = 2.0 * P
+    assert reached == pytest.approx(interval_excess(values_at(lambda: [block], x)[1]), abs=1e-9)
     y, level = cp.Variable(d), cp.Variable(nonneg=True)
     sums = [
         A[s:e, i].sum(axis=0) @ y + b[s:e, i].sum() + (e - s) * 0.5 * bend * cp.sum_squares(y - middle) <= level
@@ -460,7 +479,7 @@ def test_static_violation_against_all_intervals(name, kind, k):
         for e in range(s + 1, T + 1)
     ]
     value = exact(cp.Problem(cp.Minimize(level), within(y, domain) + sums))
-    assert 2.0 * P == pytest.approx(value, abs=2e-6 * max(1.0, value))
+    assert reached == pytest.approx(value, abs=2e-6 * max(1.0, value))
 
 
 def test_static_violation_is_zero_where_an_action_is_feasible():

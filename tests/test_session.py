@@ -351,7 +351,6 @@ SLIPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.xfail(strict=True, reason="validate.number and validate.array: numeric strings, complex arrays and integers beyond floats")
 @pytest.mark.parametrize(("name", "value"), SLIPS, ids=lambda v: " ".join(repr(v).split())[:40])
 def test_strings_complex_arrays_and_huge_integers_are_bad_numbers_too(name, value):
     test_bad_numbers_are_one_error_and_change_nothing("sinha2024", name, value)

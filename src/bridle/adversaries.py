@@ -60,7 +60,7 @@ class Minimax(NamedTuple):
 
 
 class RandomHalfspaces(NamedTuple):
-    """k fresh halfspaces every round, all satisfied at `point`, that pull against the costs.
+    """k fresh halfspaces every round, all satisfied at `point` by a margin of `slater` to twice that, that pull against the costs.
 
     Costs favour the direction `drift`, normals lean towards it. With `modulus` above 0 the costs are (modulus/2) |x - z_t|^2 instead, with
     targets z_t in the domain scattered on the side of `drift`.
@@ -70,6 +70,7 @@ class RandomHalfspaces(NamedTuple):
     point: Array
     drift: Array
     modulus: Array
+    slater: Array
     each: Array  # (k,)
 
     @property
@@ -89,7 +90,7 @@ class RandomHalfspaces(NamedTuple):
         else:
             cost = AffineFunction(_unit(-2.0 * self.drift + noise / np.sqrt(d)), np.zeros(rounds))
         A = _unit(0.5 * self.drift + rows / np.sqrt(d))
-        b = -(A * self.point).sum(axis=-1)
+        b = -(A * self.point).sum(axis=-1) - self.slater * rng.uniform(1.0, 2.0, size=(rounds, k))
         constraint = AffineFunction(A[:, 0], b[:, 0]) if k == 1 else AffineRows(A, b)
         return Round(cost, (constraint,))
 

@@ -94,6 +94,7 @@ def demo(
 ) -> None:
     """Play the paper's three algorithms on the four problems, beside the theorems' bounds."""
     from bridle import report
+    from bridle.policies.sinha2024 import theorem3
 
     rows = _with_progress(lambda progress: demo_rows(horizon, seed, engine, progress))
     notes = [
@@ -101,6 +102,7 @@ def demo(
         "sinha2024-strong plays with quadratic costs (modulus 1), the others with linear ones. sinha2024-ocs ignores costs.",
         "'practice' sets constants that react at realistic horizons: its own bounds are proved, the printed theorem is for 'theory'.",
     ]
+    notes.append(f"lower-bound: no policy keeps both regret and CCV below sqrt(T)/4 = {theorem3(horizon):.4g} on average (Theorem 3).")
     title = f"The paper's algorithms, T = {horizon:,}, seed {seed}, engine {engine}"
     _show(report.comparison_table(rows, title), [*report.comparison_notes(rows), *notes], rows, json_file)
 

@@ -36,7 +36,7 @@ def turn(policy: Any, adversary: Any, state: Any, foe: Any, draw: Any) -> tuple[
 
 
 class Block(NamedTuple):
-    """What an engine hands back of a block of rounds, with a leading time axis; `x` and `round` where they were asked for."""
+    """What an engine hands back of a block of rounds, with a leading time axis; `x` and a list of rounds where they were asked for."""
 
     f: Any
     g: Any
@@ -119,7 +119,10 @@ class Trace:
     decisions: np.ndarray | None = None
 
     def blocks(self, run: int | None = None) -> Iterator[Round]:
-        """The rounds of the stream again, block by block, each a Round with a leading time axis; `run` names one of several."""
+        """The rounds of the stream again, block by block, each a Round with a leading time axis; `run` names one of several.
+
+        Rounds made of Python callables cannot be stacked, and come one by one.
+        """
         seed = self.seeds[run or 0] if len(self.seeds) > 1 else self.seeds[0]
         source = self.problem.with_seed(seed) if seed != self.problem.seed else self.problem
         adversary = source.adversary
@@ -127,7 +130,12 @@ class Trace:
             yield from _oblivious(adversary, seed, self.rounds, source.domain)
             return
         for _, _, block in _advance(self, self.engine, "round"):
-            yield block.round if self.runs is None else records.transform(lambda leaf: _of_run(leaf, self.runs, run or 0), block.round)
+            if self.runs is None:
+                yield from block.round
+                continue
+            for part in block.round:
+                check_compiled(part)  # which run's is which cannot be told of a callable
+                yield records.transform(lambda leaf: _of_run(leaf, self.runs, run or 0), part)
 
     @property
     def shared_stream(self) -> bool:
@@ -181,7 +189,7 @@ def play(
         clock.append((done, time.perf_counter()))
         if progress is not None:
             progress(done, rounds)
-    notes = _notes(policy, record, state, rounds)
+    notes = _notes(policy, record, state, source, rounds)
     for note in notes:
         warnings.warn(note, BridleWarning, stacklevel=2)
     first = clock[1] if len(clock) > 2 else clock[0]  # an engine may compile in the first block
@@ -298,14 +306,25 @@ def _start(x1: Any, domain: Any, runs: int | None) -> np.ndarray:
     return point
 
 
-def _notes(policy: Any, record: Any, state: Any, rounds: int) -> list[str]:
+def _notes(policy: Any, record: Any, state: Any, source: Problem, rounds: int) -> list[str]:
     """What a user should know about a finished game."""
     notes = []
+    mine = domain_of(policy)
+    if mine is not None and not _same(mine, source.domain):
+        notes.append("the policy's domain is not the problem's: decisions keep to the former, bounds and regret are about the latter")
     own = getattr(policy, "parameters", {}).get("horizon")
     if own is not None and np.any(rounds > np.asarray(own)):
         notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")
     alarm = record.alarm(state) if hasattr(record, "alarm") else ""
     return [*notes, alarm] if alarm else notes
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two domains are the same set, as far as their records tell."""
+    if a is b:
+        return True
+    one, two = records.leaves(a), records.leaves(b)
+    return type(a) is type(b) and one.keys() == two.keys() and all(np.array_equal(one[name], two[name]) for name in one)
 
 
 def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any, Block]]:
@@ -355,7 +374,14 @@ def _oblivious(adversary: Any, seed: int, rounds: int, domain: Any) -> Iterator[
         for draw in records.unstack(dealt, size):
             foe, chosen = adversary.answer(foe, x) if draw is None else adversary.answer(foe, x, draw)
             answers.append(chosen)
-        yield records.stack(answers)
+        yield from gather(answers)
+
+
+def gather(rounds: list[Round]) -> list[Round]:
+    """Rounds as one sequence where they can be stacked, else as they are."""
+    if all(getattr(node, "compiled", True) for part in rounds[0] for node in records.nodes(part)):
+        return [records.stack(rounds)]
+    return rounds
 
 
 def load_engine(name: str) -> Callable[..., tuple[Any, Any, Block]]:

@@ -35,7 +35,7 @@ MOST = 3000
 """The most dimensions in which a program is solved: its matrices are dense."""
 
 TRUSTED = 1e-6
-"""The largest gap between an answer and its proven bound, relative to the cost's scale, that is not called a failure."""
+"""The largest gap between an answer and its proven bound, relative to how much the cost varies, that is not called a failure."""
 
 
 class NoComparator(InputError):
@@ -60,7 +60,7 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
 
     Costs that can be added up are. Constraints enter as they are found to be violated, so most of them never do. `tolerance` is relative
     to how much a constraint varies over the domain. Raises NoComparator where no action is feasible, where a function is not convex, and
-    where the answer cannot be proved to be within 1e-6 of the best, relative to the scale of the cost.
+    where the answer cannot be proved to be within 1e-6 of the best, relative to how much the cost varies over the domain.
     """
     tolerance = max(validate.positive("tolerance", tolerance), 1e-10)
     if domain.dim > MOST:
@@ -98,7 +98,7 @@ def _search(stream: _Stream, goal: _Goal, domain: Domain, tolerance: float) -> H
     else:
         raise _Unsolved(f"no action was found that satisfies every constraint: the last one tried exceeds one by {excess:.2g} of its range")
     cost, slope = (part[0] for part in stream.total(x))
-    scale = max(abs(cost), float(np.linalg.norm(slope)) * domain.diameter(), goal.unit) or 1.0
+    scale = max(goal.unit, abs(cost - goal.start), float(np.linalg.norm(slope)) * domain.diameter(), 1e-6 * abs(cost)) or 1.0
     lower = lower_bound(program, domain, x, found)
     if not cost - lower <= TRUSTED * scale:
         raise _Unsolved(f"the best action found costs {cost:.6g} in total, but no more than {lower:.6g} is proved to be needed")
@@ -169,10 +169,10 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
     """The P_T of a stream and an action that attains it: the least `interval_excess` of any action of the domain, over F = `bound`.
 
     >>> from bridle.domains import Box
-    >>> limits = AffineFunction(np.array([[1.0], [1.0], [-1.0]]), np.array([0.0, 0.0, 2.0]))
-    >>> P, x = static_violation(lambda: [Round(limits, (limits,))], Box(0.0, 2.0, dim=1), bound=2.0)
+    >>> limits = AffineFunction(np.array([[1.0], [0.0], [-1.0]]), np.array([0.0, -2.0, 1.0]))  # x, -2, 1 - x
+    >>> P, x = static_violation(lambda: [Round(limits, (limits,))], Box(0.0, 1.0, dim=1), bound=2.0)
     >>> round(P, 6), x.round(6).tolist()
-    (0.666667, [0.666667])
+    (0.25, [0.5])
     """
     F = validate.positive("bound", bound)
     stream = _Stream(blocks)
@@ -188,9 +188,10 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
         return np.array([*(total for total, _, _ in intervals), 0.0]), slopes
 
     center = np.asarray(domain.center(), dtype=float)
-    cuts = Cuts(worst, center)
     scale = float(worst(center)[0].max())
-    program, found = cuts.minimise(Program(shape(domain)), domain, 1e-9 * scale)
+    if scale == 0.0:
+        return 0.0, center
+    program, found = Cuts(worst, center).minimise(Program(shape(domain)), domain, 1e-9 * scale)
     x = inside(domain, found.x)
     value = float(worst(x)[0].max())
     lower = lower_bound(program, domain, x, found)
@@ -216,7 +217,7 @@ class _Once:
     """A function that knows no time axis, as a sequence of one."""
 
     def __init__(self, function: Any) -> None:
-        self.function, self.convex, self.several = function, function.convex, getattr(function, "several", False)
+        self.function, self.convex = function, function.convex
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return np.reshape(self.function.value(x), (1, -1))
@@ -228,7 +229,7 @@ class _Once:
 def _batch(block: Round) -> Round:
     """A block that can be evaluated at one action in one call; a single round without a time axis is a block too."""
     if all(np.ndim(leaf) for leaf in records.leaves(block).values()):
-        return records.widen(block, 1)  # type: ignore[no-any-return]
+        return records.widen(records.transform(np.asarray, block), 1)  # type: ignore[no-any-return]
     return Round(_lift(block.cost), tuple(map(_lift, block.constraints)))
 
 
@@ -258,7 +259,8 @@ def _values(block: Round, x: np.ndarray) -> np.ndarray:
 def _slopes(block: Round, x: np.ndarray) -> np.ndarray:
     """Constraint gradients (n, k, d)."""
     rows = [np.asarray(constraint.grad(x)) for constraint in block.constraints]
-    return np.concatenate([row if row.ndim == 3 else row[:, None] for row in rows], axis=1)
+    parts = [row if row.ndim == 3 else row[:, None] for row in rows]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(np.asarray(block.cost.value(x))), 0, len(x)))
 
 
 class _Stream:
@@ -300,8 +302,9 @@ class _Goal:
         rest: dict[tuple[type, ...], list[Any]] = {}
         self.center = center
         self.cuts: Cuts | None = None
-        (value,), (slope,) = stream.total(center)
-        self.unit = max(abs(value), float(np.linalg.norm(slope)) * domain.diameter())
+        (self.start,), (slope,) = stream.total(center)
+        # How much the cost varies over the domain, roughly; 1e-6 of its size is as good as nothing.
+        self.unit = max(float(np.linalg.norm(slope)) * domain.diameter(), 1e-6 * abs(self.start))
         for block in stream:
             cost = records.widen(records.stack([block.cost.total()]), 1) if hasattr(block.cost, "total") else block.cost
             if isinstance(cost, (*AFFINE, RoundQuadratic, QuadraticForm)) and not tangents:
@@ -313,9 +316,7 @@ class _Goal:
             else:
                 self.cuts = Cuts(stream.total, center)
                 return
-        # P, a and b are those of the Taylor expansion around the centre.
-        level = np.full((1, 1), b - a @ center + 0.5 * center @ P @ center)
-        self.sums: tuple[Any, ...] = (QuadraticForm(P[None], (a - P @ center)[None], level) if P.any() else AffineFunction(a[None], level),)
+        self.sums: tuple[Any, ...] = (_expansion(center, P, a, b),)
         joined = [records.join(parts) for parts in rest.values()]
         self.sums += tuple(parts[0] for parts in joined if len(parts) == 1)
         self.maxima = tuple(parts for parts in joined if len(parts) > 1)
@@ -331,6 +332,16 @@ class _Goal:
             return self.cuts.minimise(program, domain, 1e-8 * (self.unit or 1.0))
         program = program._replace(sums=self.sums, maxima=self.maxima)
         return program, solve(program, domain, accuracy)
+
+
+def _expansion(center: np.ndarray, P: np.ndarray, a: np.ndarray, b: float) -> Any:
+    """b + <a, x - center> + (x - center)' P (x - center) / 2, as the simplest function it is."""
+    level = np.full((1, 1), b - a @ center)
+    if not P.any():
+        return AffineFunction(a[None], level)
+    if np.array_equal(P, P[0, 0] * np.eye(len(P))):
+        return RoundQuadratic(P[:1, :1], center[None], a[None], level)
+    return QuadraticForm(P[None], (a - P @ center)[None], level + 0.5 * center @ P @ center)
 
 
 class _Limits:

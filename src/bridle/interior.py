@@ -71,7 +71,8 @@ class _Rows:
         for place, part in self.curved:
             self.c[place] = self.scale[place] * np.asarray(part.value(x))[:, 0]
             self.J[place] = self.scale[place][:, None] * part.grad(x)
-        self.value, self.slope, self.bend = (term / self.unit for term in self.cost(x))
+        value, slope, bend = self.cost(x)
+        self.value, self.slope, self.bend = value / self.unit, slope / self.unit, bend / self.unit
         return self.c
 
     def hessian(self, y: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
@@ -149,7 +150,7 @@ def interior(program: Program, accuracy: float = EXACT, iterations: int = 200) -
         idle += 1
         if error < 0.9 * least:
             best, least, idle = now, error, 0
-        if least <= accuracy or idle > (40 if least > 1e-9 else 3) or not now.count:
+        if least <= accuracy or idle > (40 if least > 1e-9 else 3):
             break
         try:
             with np.errstate(over="raise", divide="raise", invalid="raise"):
@@ -173,13 +174,15 @@ class _Iterate(NamedTuple):
     S: list[np.ndarray]
 
     @property
-    def count(self) -> int:
+    def pairs(self) -> int:
+        """How many products of a slack and a multiplier there are."""
         return len(self.z) + sum(map(len, self.X))
 
     def moved(self, step: _Iterate, reach: float) -> _Iterate:
-        plain = [value + reach * change for value, change in zip(self[:4], step[:4], strict=True)]
-        matrices = [[p + reach * q for p, q in zip(self[i], step[i], strict=True)] for i in (4, 5)]
-        return _Iterate(*plain, *matrices)
+        """The iterate a share of the step away."""
+        X, S = ([p + reach * q for p, q in zip(a, b, strict=True)] for a, b in ((self.X, step.X), (self.S, step.S)))
+        y, s, lam, z = (value + reach * change for value, change in zip(self[:4], step[:4], strict=True))
+        return _Iterate(y, s, lam, z, X, S)
 
     def reach(self, step: _Iterate) -> float:
         """The longest share of the step, at most 1, that keeps slacks and multipliers from becoming negative."""
@@ -224,7 +227,8 @@ def _advance(rows: _Rows, cones: _Cones, now: _Iterate, left: _Residuals, gap: f
     newton = _Newton(rows, cones, now, left)
     guess = newton(now.lam * now.z, [0.0 * part for part in now.X])
     ahead = now.moved(guess, now.reach(guess))
-    target = min(1.0, ((float(ahead.lam @ ahead.z) + _inner(ahead.X, ahead.S)) / gap) ** 3) * gap / now.count
+    centering = min(1.0, (float(ahead.lam @ ahead.z) + _inner(ahead.X, ahead.S)) / gap) ** 3 if gap > 0.0 else 0.0
+    target = centering * gap / max(now.pairs, 1)
     unit = [target * np.eye(len(part)) for part in now.X]
     cross = [p @ q - t for p, q, t in zip(guess.X, guess.S, unit, strict=True)]
     step = newton(now.lam * now.z + guess.lam * guess.z - target, cross)
@@ -307,7 +311,7 @@ class _Newton:
 
 
 def _symmetric(matrix: np.ndarray) -> np.ndarray:
-    return 0.5 * (matrix + matrix.T)
+    return np.asarray(0.5 * (matrix + matrix.T))
 
 
 def _inner(a: list[np.ndarray], b: list[np.ndarray]) -> float:

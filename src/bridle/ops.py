@@ -52,7 +52,7 @@ def _elementwise(name: str, on_float: Any) -> Any:
 
 sqrt = _elementwise("sqrt", math.sqrt)
 exp = _elementwise("exp", math.exp)
-floor = _elementwise("floor", lambda x: float(math.floor(x)))
+floor = _elementwise("floor", lambda x: float(math.floor(x)) if math.isfinite(x) else x)
 
 
 def maximum(a: Array, b: Array) -> Array:

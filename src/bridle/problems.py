@@ -20,6 +20,7 @@ HELP = {
     "dim": "d, coordinates of a decision",
     "modulus": "0: linear costs; above 0: quadratic costs with this strong convexity",
     "constraints": "k, constraints a round reveals",
+    "slater": "by how much one action satisfies every constraint",
     "family": "m, how many linear costs the adversary chooses from",
     "domain": "ball, box, simplex, l1, or a domain",
 }
@@ -140,7 +141,9 @@ def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, doma
     return Problem(domain, Fixed(Round(cost, (AffineFunction(a, -b),))), constants)
 
 
-def halfspaces(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 1, domain: Any = "ball") -> Problem:
+def halfspaces(
+    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 1, slater: float = 0.1, domain: Any = "ball"
+) -> Problem:
     """Fresh random halfspaces every round, all satisfied at one known action, pulling against the costs."""
     rng, domain, alpha = _start(seed, dim, modulus, domain)
     drift = _units(rng, 1, domain.dim)[0]
@@ -148,9 +151,11 @@ def halfspaces(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0,
     point = domain.center() + rng.uniform(0.3, 0.7) * (far - domain.center())
     k = validate.whole("constraints", constraints)
     G = max(1.0, alpha * domain.diameter())
-    # Unit normals through a point of the domain: |g(x)| <= |x - point| <= D.
-    constants = _constants(domain, lipschitz=G, bound=domain.diameter(), modulus=alpha, constraints=k)
-    return Problem(domain, RandomHalfspaces(domain, point, drift, alpha, np.ones(k)), constants | {"feasible": point})
+    # Unit normals, and levels at a point of the domain between -2 margin and -margin: |g(x)| <= |x - point| + 2 margin.
+    margin = validate.nonnegative("slater", slater)
+    constants = _constants(domain, lipschitz=G, bound=domain.diameter() + 2.0 * margin, modulus=alpha, constraints=k)
+    constants |= {"feasible": point, "slater": margin}
+    return Problem(domain, RandomHalfspaces(domain, point, drift, alpha, margin, np.ones(k)), constants)
 
 
 _PROBLEMS: dict[str, Callable[..., Problem]] = {

@@ -44,7 +44,7 @@ class BallLimit(NamedTuple):
         return np.asarray(0.5 * ((away * away).sum(axis=-1, keepdims=True) - self.radius**2))
 
     def grad(self, x: np.ndarray) -> np.ndarray:
-        return self.inside * (x - self.middle)
+        return np.asarray(self.inside * (x - self.middle))
 
 
 class Shape(NamedTuple):

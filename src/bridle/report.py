@@ -115,6 +115,23 @@ def policies_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
+def policies_markdown(rows: list[dict[str, Any]]) -> str:
+    """The policies as the table of the README."""
+    lines = ["| name | what | regret | violation | needs | per round | reference |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        cells = (
+            f"`{row['name']}`",
+            row["title"],
+            row["regret"],
+            row["violation"],
+            ", ".join(row["needs"]),
+            row["per_round"],
+            row["reference"],
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def problems_table(rows: list[dict[str, Any]]) -> Table:
     """The problems: what each is, and what it can be given."""
     table = _table("Problems", "name", "what", "parameters")
@@ -135,7 +152,7 @@ def game_table(facts: dict[str, Any]) -> Table:
     """One game: what happened, what was proved, whether it held."""
     size = f"T = {facts['horizon']:,}, d = {facts['dim']}"
     table = _table(
-        f"{facts['policy']} on {facts['problem']}: {size}, seed {facts['seed']}, engine {facts['engine']}",
+        f"{facts['policy']} on {facts['problem']}: {size}, seed {facts['seed']} ({facts['engine']})",
         "quantity", "measured", "bound", "paper's bound", "holds",
     )  # fmt: skip
     table.add_row("total cost", _number(facts["cost"]), "", "", "")

@@ -45,7 +45,7 @@ def linear(program: Program) -> Solution | None:
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    if answer.status != 0:
+    if answer.x is None or answer.status != 0:
         return None
     weights = np.maximum(0.0, -unit * answer.ineqlin.marginals / size)
     return Solution(shape.origin + shape.N @ answer.x[:n], [], weights[:highest], weights[highest : len(levels)])

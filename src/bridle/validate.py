@@ -18,8 +18,10 @@ def show(value: Any) -> str:
 def number(name: str, value: Any) -> float:
     """A finite float."""
     try:
+        if isinstance(value, (str, bytes)) or np.iscomplexobj(value):
+            raise TypeError
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be a number, not {show(value)}") from None
     if not np.isfinite(result):
         raise InputError(f"{name} must be finite, not {show(value)}")
@@ -47,8 +49,8 @@ def whole(name: str, value: Any, least: int = 1) -> int:
     result = number(name, value)
     if result != int(result) or isinstance(value, bool):
         raise InputError(f"{name} must be a whole number, not {show(value)}")
-    if result < least:
-        raise InputError(f"{name} must be {least} or above, not {show(value)}")
+    if not least <= result <= 2**53:
+        raise InputError(f"{name} must be {least} or above{'' if result < least else ' and below 2^53'}, not {show(value)}")
     return int(result)
 
 
@@ -69,10 +71,11 @@ def setting(name: str, value: Any, *, zero: bool = False) -> Any:
 def array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
     """A finite float64 array in C order, of the given shape where one is given."""
     try:
-        if value is None:  # NumPy reads None as nan
+        given = np.asarray(value)
+        if value is None or given.dtype.kind in "USc":  # NumPy reads None as nan, text as numbers, and drops imaginary parts
             raise TypeError
-        result = np.array(value, dtype=float, order="C")
-    except (TypeError, ValueError):
+        result = np.array(given, dtype=float, order="C")
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be an array of numbers, not {show(value)}") from None
     if shape is not None and result.shape != shape:
         raise InputError(f"{name} must have shape {shape}, not {result.shape}")

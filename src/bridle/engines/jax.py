@@ -57,7 +57,7 @@ def advance(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, round
         state, foe, (f, g, kept) = _run(*given, padded, rounds, length=length, collect=collect)
     state, foe, f, g, kept = records.transform(_home, (state, foe, f, g, kept))
     f, g, kept = records.cut((f, g, kept), 0, rounds)
-    return state, foe, Block(f, g, kept if collect == "x" else None, kept if collect == "round" else None)
+    return state, foe, Block(f, g, kept if collect == "x" else None, [kept] if collect == "round" else None)
 
 
 def _pad(leaf: np.ndarray, length: int) -> np.ndarray:
@@ -73,5 +73,5 @@ def _home(leaf: Any) -> Any:
 def value_and_gradient(function: Any, x: np.ndarray) -> tuple[float, np.ndarray]:
     """The value of a Python function at x, and its gradient by automatic differentiation."""
     with jax.enable_x64(True):
-        value, grad = jax.value_and_grad(lambda point: jnp.asarray(function(point)).reshape(()))(jnp.asarray(x, dtype=float))
+        value, grad = jax.value_and_grad(lambda point: jnp.asarray(function(point), dtype=float).reshape(()))(jnp.asarray(x, dtype=float))
         return float(value), np.asarray(grad)

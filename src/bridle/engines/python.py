@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bridle import records
-from bridle.game import Block, turn
+from bridle.game import Block, gather, turn
 
 
 def advance(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str) -> tuple[Any, Any, Block]:
@@ -24,5 +24,5 @@ def advance(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, round
     return (
         state,
         foe,
-        Block(np.array(f), np.array(g), np.array(kept) if collect == "x" else None, records.stack(kept) if collect == "round" else None),
+        Block(np.array(f), np.array(g), np.array(kept) if collect == "x" else None, gather(kept) if collect == "round" else None),
     )

@@ -165,7 +165,8 @@ def sinha2024(
     inside = _learner(learner, domain, D, samples, seed)
     # kappa = adaptivity * beta * G is the constant in front of sqrt(t): 1/sqrt(2) in the theorem, 1 in the sharper presets.
     adaptivity = inside.adaptivity(D) if hasattr(inside, "adaptivity") else sqrt(2.0) * D
-    beta = 1.0 / ((sqrt(2.0) if preset == "theory" else 1.0) * adaptivity * G) if beta is None else validate.setting("beta", beta)
+    beta = 1.0 / ((sqrt(2.0) if preset == "theory" else 1.0) * adaptivity * G) if beta is None else beta
+    beta = validate.setting("beta", beta)
     lam = validate.setting("lam", (0.5 if preset == "theory" else NU) / T**0.5 if lam is None else lam)
     phi, weight = _potential(potential, lam, exponent, T)
     if preset == "practice" and isinstance(phi, ExponentialPotential):
@@ -253,7 +254,13 @@ def _potential(given: Any, lam: Any, exponent: Any, T: Any) -> tuple[Any, Any]:
     if given == "power":
         n = np.maximum(2.0, np.ceil(np.log(T))) if exponent is None else exponent
         phi = Power(n)
-        return phi, (phi.exponent - 1.0) ** (phi.exponent - 1.0) * (T / 2.0) ** ((phi.exponent - 1.0) / 2.0)
+        rest = phi.exponent - 1.0
+        size = rest * np.log(np.maximum(rest, 1.0) * np.sqrt(np.maximum(T / 2.0, 1.0)))  # the logarithm of V, or more
+        if np.max(size) > 300.0:
+            raise InputError(
+                f"exponent {np.max(phi.exponent):g} is too large for a horizon of {np.max(T):g}: V would be e^{np.max(size):.0f}"
+            )
+        return phi, rest**rest * (T / 2.0) ** (rest / 2.0)
     raise validate.unknown("potential", given, ("exponential", "quadratic", "power"))
 
 

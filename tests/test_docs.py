@@ -1,0 +1,51 @@
+"""What the documentation says in figures and tables is what the library says."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import bridle
+from bridle import report
+
+ROOT = Path(__file__).parent.parent
+TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+
+
+def test_the_readme_lists_the_policies_as_registered():
+    assert report.policies_markdown(report.all_policies()) in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+        if not target.startswith("http"):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_no_placeholder_is_left(path):
+    assert not re.search(r"\b[A-Z]{5,}\b", re.sub(r"`[^`]*`|CITATION|CONTRIBUTING|CHANGELOG|README|INPUT", "", path.read_text()))
+
+
+def test_every_public_name_is_documented_and_there():
+    for name in bridle.__all__:
+        assert getattr(bridle, name).__doc__, name
+
+
+def test_the_versions_agree():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {bridle.__version__}" in citation
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"] == ["version"]
+
+
+def test_theorem_functions_named_in_the_docs_exist():
+    from bridle import learners, wrappers
+    from bridle.policies import sinha2024
+
+    text = (ROOT / "docs" / "theorems.md").read_text()
+    for name in re.findall(r"`(\w+_(?:bound|regret)|theorem\d)`", text):
+        assert any(hasattr(module, name) for module in (sinha2024, learners, wrappers)) or name == "paper_bound", name
