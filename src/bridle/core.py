@@ -165,11 +165,13 @@ def _holds_several(function: Any) -> bool:
 
 
 class Bound(NamedTuple):
-    """The right-hand side of a theorem, as numbers; None where it does not apply, and `why` then says so."""
+    """The right-hand side of a theorem, as numbers; None for what it does not bound, and `why` says so where it does not apply."""
 
     regret: Any = None
     ccv: Any = None
     interval: Any = None
+    soft: Any = None
+    squared: Any = None
     why: str = ""
 
 

@@ -312,6 +312,12 @@ def _notes(policy: Any, record: Any, state: Any, source: Problem, rounds: int) -
     mine = domain_of(policy)
     if mine is not None and not _same(mine, source.domain):
         notes.append("the policy's domain is not the problem's: decisions keep to the former, bounds and regret are about the latter")
+    if getattr(policy, "name", None) in policies.names():
+        known = policies.entry(policy.name)
+        if not known.time_varying and source.constants.get("time_varying"):
+            notes.append(f"policy {policy.name} is for constraints that stay the same; this problem's change, so its bounds do not apply")
+        if known.slater and not source.constants.get("slater"):
+            notes.append(f"policy {policy.name} assumes an action that satisfies every constraint with room to spare; none is known here")
     own = getattr(policy, "parameters", {}).get("horizon")
     if own is not None and np.any(rounds > np.asarray(own)):
         notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")

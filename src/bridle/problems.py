@@ -30,9 +30,9 @@ HELP = {
 class Problem:
     """A domain, an adversary, and constants under the parameter names.
 
-    `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `feasible` is an action that
-    satisfies every constraint; `optimum` the best such action over the whole horizon and `optimal_cost` its
-    total cost, where they are known in advance.
+    `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `time_varying` says whether the
+    constraints change; `feasible` is an action that satisfies every constraint, and `slater` a margin by which some action does;
+    `optimum` is the best feasible action over the whole horizon and `optimal_cost` its total cost, where they are known in advance.
     """
 
     domain: Any
@@ -106,7 +106,7 @@ def lower_bound(horizon: int, seed: int = 0, dim: int | None = None, modulus: fl
     side = 1.0 / np.sqrt(horizon)
     domain = domains.Box(np.zeros(horizon), np.full(horizon, side))
     # Each constraint is x_t <= side/4 or x_t >= 3 side/4, so |g| is at most 3 side/4; the targets together are a feasible action of cost 0.
-    constants = _constants(domain, lipschitz=1.0, bound=0.75 * side, modulus=0.0, constraints=1)
+    constants = _constants(domain, lipschitz=1.0, bound=0.75 * side, modulus=0.0, constraints=1, time_varying=True)
     targets = _targets(seed, side, horizon)
     constants |= {"feasible": targets, "optimum": targets, "optimal_cost": 0.0}
     return Problem(domain, CoinPerCoordinate(0.25 * side, 0.75 * side), constants)
@@ -119,8 +119,9 @@ def minimax(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, fa
     pull = costs.mean(axis=0)
     a, b = _cut(domain, -(pull if pull.any() else costs[0]))  # in one dimension the costs may cancel
     G = 1.0 + alpha * domain.diameter()  # the quadratic is centred in the domain
-    constants = _constants(domain, lipschitz=G, bound=_largest(domain, a, b), modulus=alpha, constraints=1)
-    return Problem(domain, Minimax(costs, alpha, domain.center(), a, -b), constants | {"feasible": domain.center()})
+    constants = _constants(domain, lipschitz=G, bound=_largest(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
+    constants |= {"feasible": domain.center(), "slater": b - float(domain.linear_min(a))}
+    return Problem(domain, Minimax(costs, alpha, domain.center(), a, -b), constants)
 
 
 def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: Any = "ball") -> Problem:
@@ -136,8 +137,9 @@ def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, doma
     else:
         cost = AffineFunction(-direction, 0.0)
         best, G = allowed.linear_argmin(-direction), 1.0
-    constants = _constants(domain, lipschitz=G, bound=_largest(domain, a, b), modulus=alpha, constraints=1)
+    constants = _constants(domain, lipschitz=G, bound=_largest(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
     constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
+    constants["slater"] = b - float(domain.linear_min(a))
     return Problem(domain, Fixed(Round(cost, (AffineFunction(a, -b),))), constants)
 
 
@@ -154,7 +156,7 @@ def halfspaces(
     # Unit normals, and levels at a point of the domain between -2 margin and -margin: |g(x)| <= |x - point| + 2 margin.
     margin = validate.nonnegative("slater", slater)
     constants = _constants(domain, lipschitz=G, bound=domain.diameter() + 2.0 * margin, modulus=alpha, constraints=k)
-    constants |= {"feasible": point, "slater": margin}
+    constants |= {"feasible": point, "slater": margin, "time_varying": True}
     return Problem(domain, RandomHalfspaces(domain, point, drift, alpha, margin, np.ones(k)), constants)
 
 

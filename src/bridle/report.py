@@ -15,6 +15,12 @@ from bridle.game import Trace
 from bridle.hindsight import NoComparator
 from bridle.problems import problem_facts, problem_names
 
+BOUNDED = (
+    ("regret", "regret_bound"), ("ccv", "ccv_bound"), ("interval_violation", "interval_bound"), ("soft_violation", "soft_bound"),
+    ("squared_ccv", "squared_bound"),
+)  # fmt: skip
+"""What is measured, and the bound that goes with it, by their names in the facts."""
+
 
 def summary(trace: Trace) -> dict[str, Any]:
     """The facts of one game under the names of the command line's JSON; None where something does not apply, and a `why` beside it."""
@@ -49,6 +55,8 @@ def summary(trace: Trace) -> dict[str, Any]:
         "regret_bound": sharp.regret,
         "ccv_bound": sharp.ccv,
         "interval_bound": sharp.interval,
+        "soft_bound": sharp.soft,
+        "squared_bound": sharp.squared,
         "bound_why": sharp.why,
         "regret_bound_paper": paper.regret,
         "ccv_bound_paper": paper.ccv,
@@ -58,7 +66,7 @@ def summary(trace: Trace) -> dict[str, Any]:
         "seconds": trace.seconds,
         "warnings": list(trace.warnings),
     }
-    for measured, bound in (("regret", "regret_bound"), ("ccv", "ccv_bound"), ("interval_violation", "interval_bound")):
+    for measured, bound in BOUNDED:
         facts[f"{bound}_holds"] = None if facts[measured] is None or facts[bound] is None else bool(np.all(facts[measured] <= facts[bound]))
     return {key: _plain(value) for key, value in facts.items()}
 
@@ -156,11 +164,10 @@ def game_table(facts: dict[str, Any]) -> Table:
         "quantity", "measured", "bound", "paper's bound", "holds",
     )  # fmt: skip
     table.add_row("total cost", _number(facts["cost"]), "", "", "")
-    for label, key in (("regret", "regret"), ("CCV", "ccv"), ("interval violation", "interval")):
-        measured = facts["interval_violation" if key == "interval" else key]
-        held = facts[f"{key}_bound_holds"]
+    for label, (measured, bound) in zip(("regret", "CCV", "interval violation", "soft violation", "squared CCV"), BOUNDED, strict=True):
+        held = facts[f"{bound}_holds"]
         table.add_row(
-            label, _number(measured), _number(facts[f"{key}_bound"]), _number(facts[f"{key}_bound_paper"]),
+            label, _number(facts[measured]), _number(facts[bound]), _number(facts.get(f"{bound}_paper")),
             "" if held is None else "yes" if held else "NO",
         )  # fmt: skip
     table.add_row("microseconds a round", _number(facts["us_per_round"]), "", "", "")
@@ -173,7 +180,7 @@ def game_notes(facts: dict[str, Any]) -> list[str]:
     if facts["regret_why"]:
         notes.append(f"regret: not known, {facts['regret_why']}")
     if facts["bound_why"]:
-        proved = any(facts[f"{key}_bound"] is not None for key in ("regret", "ccv", "interval"))
+        proved = any(facts[bound] is not None for _, bound in BOUNDED)
         notes.append(f"{'bound' if proved else 'no bound'}: {facts['bound_why']}")
     if facts["paper_why"] and facts["paper_why"] != facts["bound_why"]:
         notes.append(f"paper's bound: does not apply, {facts['paper_why']}")

@@ -32,6 +32,7 @@ from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.learners import LEARNERS, CurvedOGD, StronglyConvexOGD
 from bridle.ops import Array, combine, exp, pos, scalar, vector, worst
+from bridle.policies.common import flat, harmonic, unmet
 from bridle.policies.entry import Entry
 from bridle.potentials import UNIT, Exponential, ExponentialPotential, Power, PowerPotential, Quadratic, QuadraticPotential
 from bridle.wrappers import doubling_epochs
@@ -328,7 +329,7 @@ def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
     drop e^{lam Q} >= 1 for the regret, use Regret_t >= -GDt for the CCV. Power q^n: maximise over Q, resp. q^n <= A q^{n-1} + B implies
     q <= A + B^{1/n}. Both are also at most GDt, since a constraint that holds somewhere in the domain is nowhere above GD.
     """
-    record, why = policy.record, _unmet(constants)
+    record, why = policy.record, unmet(constants)
     if why or not isinstance(record, Lyapunov):
         return Bound(why=why or "the reduction was replaced")
     if not hasattr(record.learner, "adaptivity"):
@@ -347,7 +348,7 @@ def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
         ccv = (n * s + (V * (s + beta * G * D * t)) ** (1.0 / n)) / beta
     else:
         return Bound(why=f"no bound is known for the potential {type(phi).__name__}")
-    return Bound(_flat(np.minimum(regret, G * D * t)), _flat(np.minimum(ccv, G * D * t)))
+    return Bound(flat(np.minimum(regret, G * D * t)), flat(np.minimum(ccv, G * D * t)))
 
 
 def strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
@@ -356,9 +357,7 @@ def strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
     Q^2 + V beta Regret_t <= c (V + 2Q)^2 with c = beta G^2 harm(t) / (2 alpha V): maximise over Q for the regret; solve the quadratic with
     Regret_t >= -GDt for the CCV, or with Regret_t >= 0 where ``constants["regret"]`` says that this is so at round t.
     """
-    record, why = policy.record, _unmet(constants)
-    if not why and constants.get("modulus", 0.0) <= 0.0:
-        why = "the costs are not strongly convex"
+    record, why = policy.record, unmet(constants, strong=True)
     if not why and not (isinstance(record.learner, CurvedOGD) and isinstance(record.potential, QuadraticPotential)):
         why = "the learner or the potential was replaced"
     if why:
@@ -375,7 +374,7 @@ def strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
         ccv = V * np.sqrt(c) / ((1.0 - 2.0 * np.sqrt(c)) * beta)
     else:
         ccv = (2.0 * c * V + np.sqrt(c * V * V + (1.0 - 4.0 * c) * V * beta * G * D * t)) / ((1.0 - 4.0 * c) * beta)
-    return Bound(_flat(np.minimum(regret, G * D * t)), _flat(np.minimum(ccv, G * D * t)))
+    return Bound(flat(np.minimum(regret, G * D * t)), flat(np.minimum(ccv, G * D * t)))
 
 
 def ocs_bound(policy: Any, constants: Constants, t: float) -> Bound:
@@ -431,28 +430,6 @@ def doubling_bound(domain: Any, constants: Constants, T: int, **settings: Any) -
     return Bound(sum(part.regret for part in parts), sum(part.ccv for part in parts))
 
 
-def harmonic(t: float) -> float:
-    """1 + 1/2 + ... + 1/t (past a million rounds the upper bound ln t + gamma + 1/(2t), which is off by less than 1e-13).
-
-    >>> harmonic(4)
-    2.083333333333333
-    """
-    if t > 1e6:
-        return log(t) + 0.5772156649015329 + 0.5 / t
-    return float(np.sum(1.0 / np.arange(1.0, t + 1.0)))
-
-
-def _unmet(constants: Constants) -> str:
-    """Which of the assumptions shared by Theorems 1 and 2 the problem breaks; empty when none."""
-    if not constants.get("convex", True):
-        return "a cost or a constraint is not convex"
-    if constants.get("feasible") is None:
-        return "no action is known to satisfy every constraint"
-    if constants.get("lipschitz") is None or constants.get("diameter") is None:
-        return "the problem's Lipschitz constant is not known"
-    return ""
-
-
 def _static_violation(constants: Constants) -> float | str:
     if not constants.get("convex", True):
         return "a constraint is not convex"
@@ -469,27 +446,21 @@ def _static_violation(constants: Constants) -> float | str:
     return "neither a feasible action, nor a window S, nor the least static violation is known"
 
 
-def _flat(value: Any) -> Any:
-    """A float for one run, a vector for several."""
-    array = np.asarray(value, dtype=float)
-    return float(array) if array.ndim == 0 else array.reshape(-1)
-
-
 # --- when the printed theorems apply, and the registry's entries ----------------------------------------------------------------------
 
 
 def _paper_convex(policy: Any, constants: Constants, t: float) -> Bound:
-    why = _unmet(constants) or _overridden(policy, constants, ("V", "beta", "lam", "learner", "potential", "exponent", "step"))
+    why = unmet(constants) or _overridden(policy, constants, ("V", "beta", "lam", "learner", "potential", "exponent", "step"))
     if why:
         return Bound(why=why)
     bound = theorem1(
         policy.parameters["lipschitz"], policy.parameters.get("diameter", policy.domain.diameter()), t, policy.parameters["horizon"]
     )
-    return Bound(_flat(bound.regret), _flat(bound.ccv))
+    return Bound(flat(bound.regret), flat(bound.ccv))
 
 
 def _paper_strong(policy: Any, constants: Constants, t: float) -> Bound:
-    why = _unmet(constants) or _overridden(policy, constants, ("V", "beta", "learner", "potential"))
+    why = unmet(constants) or _overridden(policy, constants, ("V", "beta", "learner", "potential"))
     if not why and np.any(np.asarray(policy.parameters["modulus"]) > constants.get("modulus", 0.0) * (1.0 + 1e-12)):
         why = "the costs are less strongly convex than the policy was told"
     if why:
@@ -497,7 +468,7 @@ def _paper_strong(policy: Any, constants: Constants, t: float) -> Bound:
     known = policy.parameters
     nonnegative = constants.get("regret") is not None and bool(np.all(np.asarray(constants["regret"]) >= 0.0))
     bound = theorem2(known["lipschitz"], constants["diameter"], known["modulus"], t, known["horizon"], nonnegative)
-    return Bound(_flat(bound.regret), _flat(bound.ccv))
+    return Bound(flat(bound.regret), flat(bound.ccv))
 
 
 def _paper_ocs(policy: Any, constants: Constants, t: float) -> Bound:
@@ -541,3 +512,4 @@ OCS = Entry(
     "sinha2024-ocs", sinha2024_ocs, "Algorithm 2, constraints only", _REFERENCE, "-", "interval O(sqrt(S T)), O(sqrt(P_T T))",
     bound=ocs_bound, paper=_paper_ocs, reduces="all", metric="interval", needs=("diameter",),
 )  # fmt: skip
+ENTRIES = (CONVEX, STRONG, OCS)
