@@ -130,7 +130,7 @@ def test_settings_reach_the_policy_and_the_problem(run):
         return strict(out)
 
     given = facts("--set", "preset=practice", "--set", "V=0.5", "--set", "dim=4", "--set", "constraints=3", "--set", "domain=simplex")
-    assert given["parameters"] == {"horizon": 30, "lipschitz": 1.0, "preset": "practice", "V": 0.5}
+    assert given["parameters"] == {"horizon": 30, "lipschitz": 1.0, "constraints": 3, "preset": "practice", "V": 0.5}
     assert given["problem_parameters"] == {"horizon": 30, "seed": 0, "dim": 4, "constraints": 3, "domain": "simplex"}
     assert (given["dim"], given["constraints"], len(given["ccv_each"])) == (4, 3, 3)
     assert facts("--dim", 4, "--set", "constraints=3")["dim"] == 4

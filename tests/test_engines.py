@@ -64,6 +64,17 @@ def test_the_other_policies_agree(where):
     agree(bridle.policy_for("sinha2024-ocs", several), several)
 
 
+@pytest.mark.parametrize("kind", ["adaftrl", "ftpl", "delayed", "decreasing"])
+@pytest.mark.parametrize("where", ["ball", "simplex", "cut-box"])
+def test_the_other_policies_agree_with_other_learners(kind, where):
+    domain = place(where)
+    several = bridle.problem("halfspaces", horizon=2_000, domain=domain, constraints=3, seed=2)
+    more = {"samples": 20} if kind == "ftpl" else {}
+    agree(bridle.policy_for("sinha2024-ocs", several, learner=learner(kind, domain), **more), several, rounds=2_000)
+    curved = bridle.problem("halfspaces", horizon=2_000, domain=domain, modulus=0.7, seed=1)
+    agree(bridle.policy_for("sinha2024-strong", curved, learner=learner(kind, domain)), curved, rounds=2_000)
+
+
 @pytest.mark.parametrize("potential", ["exponential", "quadratic", "power"])
 def test_potentials_agree(potential):
     problem = bridle.problem("halfspaces", horizon=ROUNDS, dim=4)

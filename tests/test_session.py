@@ -21,6 +21,8 @@ from bridle.session import LOOK
 from support import make_domain
 
 DIM = 3
+OWN = [name for name in policies.names() if name.startswith("sinha2024")]
+"""The paper's own; `check_policy` puts every registered policy through saving and loading."""
 
 
 def make(name: str = "sinha2024", domain=None, **more):
@@ -247,10 +249,24 @@ def test_a_function_that_changes_its_argument_changes_nothing_else():
     identical(snapshot(session), snapshot(polite))
 
 
+def test_a_round_may_have_no_cost_or_no_constraint():
+    for policy in (make(), make("sinha2024-ocs", constraints=2)):
+        some, full = bridle.Session(policy), bridle.Session(policy)
+        k = 2 if policy.name == "sinha2024-ocs" else 1
+        for session, nothing in ((some, {}), (full, {"g": np.zeros(k), "dg": np.zeros((k, DIM))})):
+            session.observe(f=0.5, df=[1.0, 0.0, 0.0], **nothing)
+        for session, nothing in ((some, {}), (full, {"f": 0.0, "df": np.zeros(DIM)})):
+            session.observe(g=np.ones(k), dg=np.ones((k, DIM)), **nothing)
+        some.step(bridle.Affine([1.0, 0.0, 0.0]))
+        full.observe(f=float(full.decide()[0]), df=[1.0, 0.0, 0.0], g=np.zeros(k), dg=np.zeros((k, DIM)))
+        identical(snapshot(some), snapshot(full))
+    with pytest.raises(bridle.InputError, match=r"df must be given with f = 0\.5"):
+        some.observe(f=0.5, g=[0.1, 0.1], dg=np.ones((2, DIM)))
+
+
 @pytest.mark.parametrize(
     ("cost", "limits", "message"),
     [
-        (bridle.Affine([1.0, 0.0, 0.0]), [], "constraints must hold at least one function, not an empty list"),
         (bridle.Affine([1.0, 0.0, 0.0]), None, "constraints must be a list of functions, not None"),
         (bridle.Affine([1.0, 0.0, 0.0]), 3.0, "constraints must be a list of functions, not 3.0"),
         (bridle.Affine([1.0, 0.0, 0.0]), bridle.Affine([1.0, 0.0, 0.0]), "constraints must be a list of functions, not AffineFunction"),
@@ -328,7 +344,7 @@ BAD = (
 @pytest.mark.parametrize("policy", ["sinha2024", "sinha2024-ocs"])
 def test_bad_numbers_are_one_error_and_change_nothing(policy, name, value):
     called: list[Any] = []
-    session = bridle.Session(make(policy, **({"constraints": 2} if policy == "sinha2024-ocs" else {})), history=called.append)
+    session = bridle.Session(make(policy, constraints=2), history=called.append)
     for _ in range(3):
         session.observe(**GOOD)
     before = snapshot(session)
@@ -369,7 +385,7 @@ def test_numbers_whose_squares_overflow_are_refused(name, size):
     identical(before, snapshot(session))
 
 
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("inside", ["adagrad", "adaftrl", "ftpl", "ogd"])
 def test_the_largest_numbers_that_are_taken_leave_a_session_that_goes_on(name, inside, tmp_path):
     session = bridle.Session(build(name, inside, bridle.Ball(DIM)))
@@ -408,11 +424,14 @@ def test_a_policy_that_breaks_down_is_stopped_before_its_state_is_kept(then):
     identical(before, snapshot(session))
 
 
-def test_the_number_of_constraints_is_fixed_by_the_first_round():
-    session = bridle.Session(make())
-    session.observe(**GOOD)
-    with pytest.raises(bridle.InputError, match="g must hold 2 constraint values, not 1"):
-        session.observe(**{**GOOD, "g": 0.1, "dg": [0.0, 1.0, 0.0]})
+def test_the_number_of_constraints_is_what_the_policy_was_made_for_or_free():
+    free = bridle.Session(make())
+    free.observe(**{**GOOD, "g": 0.1, "dg": [0.0, 1.0, 0.0]})
+    free.observe(**{**GOOD, "g": [0.2, 0.4]})
+    np.testing.assert_allclose(free.violations, [0.3, 0.4])
+    for policy in (make(constraints=2), make("sinha2024-strong", constraints=2)):
+        with pytest.raises(bridle.InputError, match="g must hold 2 constraint values, not 1"):
+            bridle.Session(policy).observe(**{**GOOD, "g": 0.1, "dg": [0.0, 1.0, 0.0]})
     with pytest.raises(bridle.InputError, match="g must hold 3 constraint values, not 2"):
         bridle.Session(make("sinha2024-ocs", constraints=3)).observe(**GOOD)
 
@@ -479,7 +498,7 @@ def test_broken_assumptions_raise_one_alarm():
         for _ in range(10 * LOOK):
             session.observe(0.0, [0.0, 0.0, 0.0], 1.0, [0.0, 1.0, 0.0])  # no action satisfies it
     assert len(caught) == 1
-    assert "which Theorem 1 rules out" in str(caught[0].message)
+    assert "which the theorem rules out" in str(caught[0].message)
     assert caught[0].filename == __file__
     assert np.isfinite(session.decide()).all()
 
@@ -547,7 +566,7 @@ def resume(policy, path, k: int = 2, rounds: int = 24, cut: int = 11, again=None
 
 
 @pytest.mark.parametrize("where", PLACES)
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", OWN)
 def test_every_registered_policy_resumes_bit_for_bit(name, where, tmp_path):
     domain = place(where)
     slow = where in ("polyhedron", "osqp", "cut-polyhedron", "nested")
@@ -599,7 +618,7 @@ def test_a_session_that_has_seen_nothing_resumes_too(tmp_path):
 
 
 def test_the_number_of_constraints_is_remembered(tmp_path):
-    session = bridle.Session(make())
+    session = bridle.Session(make(constraints=2))
     session.observe(**GOOD)
     session.save(tmp_path / "a.npz")
     with pytest.raises(bridle.InputError, match="g must hold 2 constraint values, not 1"):
@@ -1027,9 +1046,7 @@ EDITS = {
     "rounds a vector": (array("totals.rounds", np.ones(2)), "totals.rounds in .* must be a number"),
     "cost nan": (array("totals.cost", np.array(np.nan)), "'totals.cost' must hold numbers, not array.nan"),
     "cost a vector": (array("totals.cost", np.ones(2)), "totals.cost in .* must be a number"),
-    "hard of another size": (array("totals.hard", np.ones(3)), r"totals.hard in .* must have shape \(2,\), not \(3,\)"),
-    "hard a number": (array("totals.hard", np.array(0.0)), "totals.hard in .* must have shape"),
-    "k half": (array("totals.k", np.array(0.5)), "totals.k in .* must be a whole number"),
+    "hard a number": (array("totals.hard", np.array(0.0)), "totals.hard in .* must be a vector"),
     "leaf missing": (array("state.learner.total", None), "leaf 'learner.total' is missing from the file"),
     "leaf extra": (array("state.learner.more", np.zeros(2)), "leaf 'learner.more' is only in the file"),
     "leaf of another shape": (array("state.learner.total", np.zeros(3)), r"leaf 'learner.total' has shape \(3,\), not \(2,\)"),

@@ -98,7 +98,7 @@ def demo(
 
     rows = _with_progress(lambda progress: demo_rows(horizon, seed, engine, progress))
     notes = [
-        "bound: the sharpest proved form for the parameters used; paper: the theorem as printed; -: it says nothing about that quantity.",
+        "bound: the sharpest proved form for the parameters used; paper: the printed theorem, its proof's constants; -: nothing is said.",
         "sinha2024-strong plays with quadratic costs (modulus 1), the others with linear ones. sinha2024-ocs ignores costs.",
         "'practice' sets constants that react at realistic horizons: its own bounds are proved, the printed theorem is for 'theory'.",
     ]

@@ -133,9 +133,11 @@ class Trace:
             if self.runs is None:
                 yield from block.round
                 continue
+            alone = _first_round(source, self.x1 if self.x1.ndim == 1 else self.x1[run or 0])
             for part in block.round:
                 check_compiled(part)  # which run's is which cannot be told of a callable
-                yield records.transform(lambda leaf: _of_run(leaf, self.runs, run or 0), part)
+                # What the adversary tells apart by runs has an axis more than in a single run.
+                yield records.transform(lambda leaf, one: leaf if leaf.shape[1:] == np.shape(one) else leaf[:, run or 0], part, alone)
 
     @property
     def shared_stream(self) -> bool:
@@ -171,12 +173,18 @@ def play(
     if keep not in KEEP:
         raise validate.unknown("keep", keep, KEEP)
     start = source.domain.center() if x1 is None else _start(x1, source.domain, runs)
+    if not _first_round(source, start if start.ndim == 1 else start[0]).convex:
+        source = replace(source, constants={**source.constants, "convex": False})
     shape = () if runs is None else (runs,)
     game = Trace(policy, source, rounds, seeds, runs, engine, start)
     marks = np.unique(np.concatenate([[1.0, rounds], np.round(np.geomspace(1, rounds, 20 * len(str(rounds))))]))
     totals, state = _empty(shape, 0), None
     curve: list[Totals] = []
     kept: list[Block] = []
+    if engine != "python" and rounds <= block_length(source.domain.dim):
+        next(
+            iter(_advance(game, engine, "x" if keep == "decisions" else ""))
+        )  # compile outside the clock: there is no second block to time
     clock = [(0, time.perf_counter())]
     for done, after, block in _advance(game, engine, "x" if keep == "decisions" else ""):
         _check_finite(block, done)
@@ -207,9 +215,13 @@ def play(
     )
 
 
-def _of_run(leaf: np.ndarray, runs: int | None, run: int) -> np.ndarray:
-    """One run's share of a sequence of rounds; what an adversary does not tell apart by runs has no axis for them."""
-    return leaf[:, run] if leaf.ndim > 2 and leaf.shape[1] == runs else leaf
+def _first_round(source: Problem, x: np.ndarray) -> Round:
+    """The round that the problem's adversary would answer x with, at the start of a single run."""
+    adversary = source.adversary
+    draws = next(iter(deal_blocks(adversary, source.seed, 1, source.domain.dim)))
+    draw = next(iter(records.unstack(draws, 1)))
+    chosen: Round = (adversary.answer(adversary.init(), x) if draw is None else adversary.answer(adversary.init(), x, draw))[1]
+    return chosen
 
 
 def _check_finite(block: Block, done: int) -> None:
@@ -282,7 +294,7 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
     seeds = tuple(validate.whole("seed", s, 0) for s in given)
     if not seeds:
         raise InputError("seed must hold at least one seed, not an empty list")
-    sweep = getattr(policy, "runs", None)
+    sweep = policy.runs if hasattr(policy, "runs") else _runs_of(record, theirs, source.constants.get("constraints", 1))
     wide = len(point) if point is not None and point.ndim == 2 else None
     several = len(seeds) if seed is not None and np.ndim(seed) == 1 else None
     sizes = {size for size in (sweep, wide, several) if size is not None}
@@ -295,6 +307,17 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
     if k is not None and source.constants.get("constraints", len(k)) != len(k):
         raise InputError(f"constraints: the policy was made for {len(k)}, the problem reveals {source.constants['constraints']}")
     return record, source, rounds, seeds, runs
+
+
+def _runs_of(record: Any, domain: Any, k: int) -> int | None:
+    """How many runs a record stands for that does not come from the registry: seen from what one update makes of its state."""
+    x, d = domain.center(), domain.dim
+    k = len(getattr(record, "each", np.zeros(k)))
+    try:
+        after = record.decide(record.update(record.init(x), Feedback(x, 1.0, np.ones(d), np.ones(k), np.ones((k, d)))))
+    except (TypeError, ValueError, AttributeError):
+        return None  # it wants something else of a feedback; the game itself will tell
+    return len(after) if np.ndim(after) == 2 else None
 
 
 def _start(x1: Any, domain: Any, runs: int | None) -> np.ndarray:
@@ -310,7 +333,7 @@ def _notes(policy: Any, record: Any, state: Any, source: Problem, rounds: int) -
     """What a user should know about a finished game."""
     notes = []
     mine = domain_of(policy)
-    if mine is not None and not _same(mine, source.domain):
+    if mine is not None and not records.same(mine, source.domain):
         notes.append("the policy's domain is not the problem's: decisions keep to the former, bounds and regret are about the latter")
     if getattr(policy, "name", None) in policies.names():
         known = policies.entry(policy.name)
@@ -323,14 +346,6 @@ def _notes(policy: Any, record: Any, state: Any, source: Problem, rounds: int) -
         notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")
     alarm = record.alarm(state) if hasattr(record, "alarm") else ""
     return [*notes, alarm] if alarm else notes
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two domains are the same set, as far as their records tell."""
-    if a is b:
-        return True
-    one, two = records.leaves(a), records.leaves(b)
-    return type(a) is type(b) and one.keys() == two.keys() and all(np.array_equal(one[name], two[name]) for name in one)
 
 
 def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any, Block]]:
@@ -407,3 +422,6 @@ def check_compiled(*parts: Array) -> None:
         for node in records.nodes(part):
             if not getattr(node, "compiled", True):
                 raise InputError(f"{type(node).__name__} runs on engine 'python' only: it calls a solver or a Python function every round")
+        for name, leaf in records.leaves(part).items():
+            if not isinstance(leaf, (int, float, np.ndarray, np.generic)):
+                raise InputError(f"a compiled engine needs records of numbers: {name or 'a part'} is a {type(leaf).__name__}")

@@ -362,4 +362,4 @@ def adaptive_ftpl_regret(D: float, dim: int, S: float) -> float:
 
 
 LEARNERS: dict[str, Any] = {"adagrad": AdaGrad, "adaftrl": AdaFTRL, "ftpl": FTPL, "ogd": OGD, "strongly-convex-ogd": StronglyConvexOGD}
-"""The learners under the names that `learner=` takes."""
+"""The learners by name; `learner=` of a policy takes those that need nothing more than the policy knows."""

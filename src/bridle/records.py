@@ -55,6 +55,19 @@ def leaves(record: Any, prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def same(a: Any, b: Any) -> bool:
+    """Whether two records are of one type and hold equal numbers throughout.
+
+    >>> same((1.0, (2.0,)), (1.0, (2.0,))), same((1.0,), (2.0,))
+    (True, False)
+    """
+    if a is b:
+        return True
+    if is_record(a) and is_record(b):
+        return type(a) is type(b) and len(a) == len(b) and all(same(p, q) for p, q in zip(a, b, strict=True))
+    return not (is_record(a) or is_record(b)) and bool(np.array_equal(a, b))
+
+
 def nodes(record: Any) -> Iterator[Any]:
     """The record itself and every record inside it."""
     if is_record(record):

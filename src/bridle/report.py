@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
-from bridle import metrics, policies
+from bridle import metrics, policies, records
 from bridle.core import Bound
 from bridle.game import Trace
 from bridle.hindsight import NoComparator
@@ -28,10 +28,8 @@ def summary(trace: Trace) -> dict[str, Any]:
         regret, why = metrics.regret(trace), ""
     except NoComparator as reason:
         regret, why = None, str(reason)
-    known = {**trace.problem.constants, "regret": regret}
-    name = getattr(trace.policy, "name", type(trace.policy).__name__)
-    sharp = trace.policy.bound(known, trace.rounds) if hasattr(trace.policy, "bound") else Bound(why="the policy is not registered")
-    paper = trace.policy.paper_bound(known, trace.rounds) if hasattr(trace.policy, "bound") else Bound(why="the policy is not registered")
+    sharp, paper = bounds(trace, regret)
+    name = trace.policy.name if isinstance(trace.policy, policies.Configured) else type(trace.policy).__name__
     facts = {
         "problem": trace.problem.name,
         "policy": name,
@@ -69,6 +67,20 @@ def summary(trace: Trace) -> dict[str, Any]:
     for measured, bound in BOUNDED:
         facts[f"{bound}_holds"] = None if facts[measured] is None or facts[bound] is None else bool(np.all(facts[measured] <= facts[bound]))
     return {key: _plain(value) for key, value in facts.items()}
+
+
+def bounds(trace: Trace, regret: Any = None) -> tuple[Bound, Bound]:
+    """The sharpest proved bounds and the paper's, for the game that was played; `regret` sharpens some."""
+    if not isinstance(trace.policy, policies.Configured):
+        none = Bound(why="the policy is not registered")
+        return none, none
+    if not records.same(trace.policy.domain, trace.problem.domain):
+        none = Bound(why="the policy's domain is not the problem's")
+        return none, none
+    # The best action in hindsight is found to 1e-6: a regret this close to zero does not count as not negative.
+    sure = None if regret is None or np.any(np.asarray(regret) < 1e-6 * np.maximum(1.0, np.abs(trace.totals.cost))) else regret
+    known = {**trace.problem.constants, "regret": sure}
+    return trace.policy.bound(known, trace.rounds), trace.policy.paper_bound(known, trace.rounds)
 
 
 def policy_facts(name: str) -> dict[str, Any]:
@@ -277,7 +289,7 @@ def _safe(text: str) -> str:
 def _plain(value: Any) -> Any:
     """A value that JSON can hold: finite numbers, strings, lists; None for what overflowed, anything else by its name."""
     if isinstance(value, np.ndarray):
-        value = value.reshape(-1).tolist() if value.ndim else value.item()
+        value = (value.reshape(-1) if value.ndim == 2 and value.shape[1] == 1 else value).tolist()
     elif isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):

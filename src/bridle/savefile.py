@@ -42,11 +42,11 @@ class Saved:
         return self.arrays["start"]
 
     @property
-    def totals(self) -> tuple[int, float, np.ndarray, int | None]:
+    def totals(self) -> tuple[int, float, np.ndarray]:
         """Rounds, cost, violation of every constraint, and how many constraints there are where that is known."""
-        rounds, k = (validate.whole(f"totals.{name} in {self.path}", self.arrays[f"totals.{name}"], 0) for name in ("rounds", "k"))
+        rounds = validate.whole(f"totals.rounds in {self.path}", self.arrays["totals.rounds"], 0)
         cost = validate.number(f"totals.cost in {self.path}", self.arrays["totals.cost"])
-        return rounds, cost, validate.array(f"totals.hard in {self.path}", self.arrays["totals.hard"], (k or 1,)), k or None
+        return rounds, cost, validate.vector(f"totals.hard in {self.path}", self.arrays["totals.hard"])
 
     def make_policy(self) -> Any:
         """The registered policy that was saved."""
@@ -98,7 +98,7 @@ def write(path: str | PathLike[str], policy: Any, start: np.ndarray, state: Any,
         raise InputError(f"cannot write {name}: {getattr(problem, 'strerror', None) or problem}") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **{"header": np.array(json.dumps(header))}, **arrays)
+            np.savez(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
@@ -127,7 +127,7 @@ def read(path: str | PathLike[str]) -> Saved:
         raise InputError(f"cannot read {name}: it was not written by bridle") from None
     if schema != SCHEMA:
         raise InputError(f"cannot read {name}: it has schema {schema}, and this version reads schema {SCHEMA}")
-    missing = {"start", "totals.rounds", "totals.cost", "totals.hard", "totals.k"} - arrays.keys()
+    missing = {"start", "totals.rounds", "totals.cost", "totals.hard"} - arrays.keys()
     if missing:
         raise InputError(f"cannot read {name}: {sorted(missing)[0]!r} is missing")
     for key, value in arrays.items():

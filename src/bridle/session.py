@@ -59,7 +59,8 @@ class Session:
                 f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
             )
         each = getattr(record, "each", None)
-        self._k: int | None = None if each is None else len(each)
+        told = getattr(policy, "parameters", {}).get("constraints")
+        self._k: int | None = len(each) if each is not None else None if told is None else int(told)
         self._rounds, self._cost = 0, 0.0
         self._hard = np.zeros(self._k or 1)
         self._warned: set[str] = set()
@@ -86,21 +87,28 @@ class Session:
 
     @property
     def state(self) -> Any:
-        """The policy's state, a plain record."""
-        return self._state
+        """The policy's state, a plain record; a copy, so that nothing done to it reaches the session."""
+        return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, self._state)
 
     def decide(self) -> np.ndarray:
         """The decision of this round; the same until `observe` is called."""
         return np.array(self._x, dtype=float)
 
-    def observe(self, f: Any, df: Any, g: Any, dg: Any, modulus: Any = None) -> None:
+    def observe(self, f: Any = 0.0, df: Any = None, g: Any = None, dg: Any = None, modulus: Any = None) -> None:
         """Take in what was revealed at the decision: cost and constraint values and their gradients.
 
         `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, where
-        it is known.
+        it is known. A round without a cost leaves out f and df, one without a constraint g and dg. k may change from round to round
+        unless the policy was made for a certain number of constraints.
         """
         d = len(self._x)
-        f, df, g = validate.number("f", f), validate.vector("df", df, d), validate.array("g", g)
+        if (g is None) != (dg is None):
+            raise InputError("g must be given with dg" if g is None else "dg must be given with g")
+        if df is None and not (isinstance(f, (int, float)) and f == 0):
+            raise InputError(f"df must be given with f = {validate.show(f)}")
+        if g is None:
+            g, dg = np.zeros(self._k or 1), np.zeros((self._k or 1, d))
+        f, df, g = validate.number("f", f), np.zeros(d) if df is None else validate.vector("df", df, d), validate.array("g", g)
         if g.ndim > 1 or g.size == 0:
             raise InputError(f"g must be a number or a vector of one value per constraint, not an array of shape {g.shape}")
         g = g.reshape(-1)
@@ -115,7 +123,7 @@ class Session:
                 raise InputError(f"{name} must be at most {LARGEST:g} in size, not {size:.3g}")
         self._take(Feedback(self._x, f, df, g, dg.reshape(len(g), d), modulus))
 
-    def step(self, cost: Any, constraints: Iterable[Any]) -> np.ndarray:
+    def step(self, cost: Any, constraints: Iterable[Any] = ()) -> np.ndarray:
         """One whole round from functions: decide, evaluate, observe; gives the decision that was played.
 
         Each function is a `Function` (a constraint may hold several), a pair (value, gradient) of callables, or one callable, whose
@@ -136,13 +144,14 @@ class Session:
             values.append(value.reshape(-1))
             rows.append(grad.reshape(-1, len(x)))
         if not values:
-            raise InputError("constraints must hold at least one function, not an empty list")
-        self.observe(f=f, df=df, g=np.concatenate(values), dg=np.concatenate(rows))
+            self.observe(f=f, df=df)
+        else:
+            self.observe(f=f, df=df, g=np.concatenate(values), dg=np.concatenate(rows))
         return x
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything needed to go on to one `.npz` file, atomically."""
-        totals = {"rounds": float(self._rounds), "cost": self._cost, "hard": self._hard, "k": float(self._k or 0)}
+        totals = {"rounds": float(self._rounds), "cost": self._cost, "hard": self._hard}
         savefile.write(path, self.policy, self._start, self._state, totals)
 
     @classmethod
@@ -156,7 +165,7 @@ class Session:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
         session._state = saved.fill(session._state)
         session._x = session._record.decide(session._state)
-        session._rounds, session._cost, session._hard, session._k = saved.totals
+        session._rounds, session._cost, session._hard = saved.totals
         return session
 
     def _take(self, feedback: Feedback) -> None:
@@ -169,8 +178,9 @@ class Session:
         except OverflowError as wrong:
             raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
         violation = np.maximum(feedback.g, 0.0)
-        self._hard = violation if self._rounds == 0 else self._hard + violation
-        self._state, self._x, self._k = state, x, len(feedback.g)
+        k = max(len(self._hard), len(violation))
+        self._hard = np.pad(self._hard, (0, k - len(self._hard))) + np.pad(violation, (0, k - len(violation)))
+        self._state, self._x = state, x
         self._cost += feedback.f
         self._rounds += 1
         self._look()
@@ -226,4 +236,4 @@ def _call(name: str, function: Any, x: np.ndarray) -> tuple[Any, Any]:
         raise InputError(
             f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
         ) from None
-    return engine.value_and_gradient(function, x)  # type: ignore[no-any-return]
+    return engine.value_and_gradient(name, function, x)  # type: ignore[no-any-return]

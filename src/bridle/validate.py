@@ -18,7 +18,7 @@ def show(value: Any) -> str:
 def number(name: str, value: Any) -> float:
     """A finite float."""
     try:
-        if isinstance(value, (str, bytes)) or np.iscomplexobj(value):
+        if isinstance(value, (str, bytes, bool, np.bool_)) or np.iscomplexobj(value):
             raise TypeError
         result = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -66,6 +66,14 @@ def setting(name: str, value: Any, *, zero: bool = False) -> Any:
     for entry in values:
         (nonnegative if zero else positive)(name, entry)
     return values[:, None]
+
+
+def rounds(name: str, value: Any) -> Any:
+    """A number of rounds, as a float: a whole number above zero, or one for each run, shaped ``(runs, 1)``."""
+    result = setting(name, value)
+    if np.any(np.floor(result) != result):
+        raise InputError(f"{name} must be a whole number, not {show(value)}")
+    return result
 
 
 def array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:

@@ -16,6 +16,7 @@ import numpy as np
 
 from bridle import ops, records
 from bridle.adversaries import block_length
+from bridle.core import InputError
 from bridle.game import Block, check_compiled, turn
 
 
@@ -70,8 +71,14 @@ def _home(leaf: Any) -> Any:
     return float(array) if array.ndim == 0 else array
 
 
-def value_and_gradient(function: Any, x: np.ndarray) -> tuple[float, np.ndarray]:
+def value_and_gradient(name: str, function: Any, x: np.ndarray) -> tuple[float, np.ndarray]:
     """The value of a Python function at x, and its gradient by automatic differentiation."""
-    with jax.enable_x64(True):
-        value, grad = jax.value_and_grad(lambda point: jnp.asarray(function(point), dtype=float).reshape(()))(jnp.asarray(x, dtype=float))
-        return float(value), np.asarray(grad)
+    try:
+        with jax.enable_x64(True):
+            value, grad = jax.value_and_grad(lambda point: jnp.asarray(function(point), dtype=float).reshape(()))(
+                jnp.asarray(x, dtype=float)
+            )
+            return float(value), np.asarray(grad)
+    except TypeError as trouble:  # JAX's own complaints about what it cannot trace are TypeErrors
+        reason = str(trouble).splitlines()[0]
+        raise InputError(f"JAX cannot differentiate {name} ({reason}); write it with jax.numpy, or give a pair (value, gradient)") from None

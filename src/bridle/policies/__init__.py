@@ -13,10 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from bridle import validate
+from bridle import records, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array
-from bridle.policies import sinha2024
+from bridle.policies import (
+    guo2022,
+    jenatton2016,
+    liakopoulos2019,
+    mahdavi2012,
+    neely2017,
+    sinha2023,
+    sinha2024,
+    steiner,
+    sun2017,
+    unconstrained,
+    yi2021,
+    yi2022,
+    yi2023,
+    yu2020,
+    yuan2018,
+)
 from bridle.policies.entry import PARAMETERS, Entry
 
 __all__ = ["PARAMETERS", "Configured", "Entry", "Parameter", "entry", "names", "parameters", "policy", "register"]
@@ -24,6 +40,20 @@ __all__ = ["PARAMETERS", "Configured", "Entry", "Parameter", "entry", "names", "
 # The order of the tables: the paper's own, then those it compares itself with.
 _MODULES: tuple[Any, ...] = (
     sinha2024,
+    mahdavi2012,
+    jenatton2016,
+    sun2017,
+    neely2017,
+    liakopoulos2019,
+    yuan2018,
+    yu2020,
+    yi2021,
+    yi2022,
+    guo2022,
+    yi2023,
+    sinha2023,
+    steiner,
+    unconstrained,
 )  # fmt: skip
 _ENTRIES: dict[str, Entry] = {item.name: item for module in _MODULES for item in module.ENTRIES}
 
@@ -38,7 +68,7 @@ class Parameter:
     help: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Configured:
     """A registered policy with its parameters: the record that plays, and what it was made from.
 
@@ -69,10 +99,35 @@ class Configured:
         return self._bound(entry(self.name).paper, constants, t)
 
     def _bound(self, theorem: Callable[..., Bound], constants: Constants, t: float) -> Bound:
+        if self.runs is not None:
+            return _together([self.run(i)._bound(theorem, _of_run(constants, i), t) for i in range(self.runs)])
         horizon = self.parameters.get("horizon")
-        if horizon is not None and np.any(t > np.asarray(horizon)):
-            return Bound(why=f"round {t:g} is past the policy's horizon of {np.min(horizon):g}")
+        if horizon is not None and t > horizon:
+            return Bound(why=f"round {t:g} is past the policy's horizon of {horizon:g}")
         return theorem(self, constants, t)
+
+    def run(self, i: int) -> Configured:
+        """One run of a sweep, as a policy of its own."""
+        alone = {key: float(value[i, 0]) if isinstance(value, np.ndarray) else value for key, value in self.parameters.items()}
+        return policy(self.name, self.domain, **alone)
+
+
+def _of_run(constants: Constants, i: int) -> Constants:
+    """The constants with this run's regret, where they hold one for each run."""
+    regret = constants.get("regret")
+    return {**constants, "regret": regret[i]} if isinstance(regret, np.ndarray) and regret.ndim == 1 else constants
+
+
+def _together(bounds: list[Bound]) -> Bound:
+    """The bounds of several runs as one: nan for a run that a theorem says nothing about, and which ones those are."""
+
+    def joined(values: list[Any]) -> Any:
+        return None if all(value is None for value in values) else np.array([np.nan if value is None else value for value in values])
+
+    alike = len({bound.why for bound in bounds}) == 1
+    why = bounds[0].why if alike else "; ".join(f"run {i}: {bound.why}" for i, bound in enumerate(bounds) if bound.why)
+    numbers = zip(*(bound[:-1] for bound in bounds), strict=True)
+    return Bound(*(joined(list(values)) for values in numbers))._replace(why=why)
 
 
 def names() -> list[str]:
@@ -128,11 +183,22 @@ def policy(name: str, domain: Any, **given: Any) -> Configured:
     lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
     if len(set(lengths.values())) > 1:
         raise InputError("the lists of a sweep must be equally long, not " + ", ".join(f"{key}: {n}" for key, n in lengths.items()))
+    for key, value in canonical.items():
+        for leaf, inner in records.leaves(value).items() if records.is_record(value) else ():
+            if np.ndim(inner) == 2 and np.shape(inner)[1] == 1 and leaf.split(".")[-1] not in ("Z", "A") and "domain" not in leaf:
+                raise InputError(f"{key} holds {len(inner)} values of {leaf!r}; a sweep is made by giving lists to bridle.policy itself")
     return Configured(name, domain, canonical, item.factory(domain, **canonical), next(iter(lengths.values()), None))
 
 
 def _canonical(value: Any) -> Any:
     """Numbers as Python numbers, lists of numbers as ``(runs, 1)`` arrays, the rest as it is."""
-    if isinstance(value, (list, np.ndarray, range)) and np.ndim(value) == 1:
-        return validate.array("a swept parameter", value)[:, None]
+    if isinstance(value, (list, np.ndarray, range)) or (isinstance(value, tuple) and not hasattr(value, "_fields")):
+        swept = validate.array("a swept parameter", value)
+        if swept.ndim == 2 and swept.shape[1] == 1:
+            swept = swept[:, 0]
+        if swept.ndim == 0:
+            return float(swept)
+        if swept.ndim != 1 or swept.size == 0:
+            raise InputError(f"a swept parameter must be a list of numbers, one per run, not {validate.show(value)}")
+        return swept[:, None]
     return value.item() if isinstance(value, np.generic) else value

@@ -27,7 +27,7 @@ def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False) ->
     if constants.get("feasible") is None:
         return "no action is known to satisfy every constraint"
     if constants.get("lipschitz") is None or constants.get("diameter") is None:
-        return "the problem's Lipschitz constant is not known"
+        return "the problem's Lipschitz constant or diameter is not known"
     if fixed and constants.get("time_varying", True):
         return "the constraints change from round to round"
     if strong and not constants.get("modulus", 0.0) > 0.0:

@@ -35,13 +35,16 @@ from bridle.ops import Array, combine, exp, pos, scalar, vector, worst
 from bridle.policies.common import flat, harmonic, unmet
 from bridle.policies.entry import Entry
 from bridle.potentials import UNIT, Exponential, ExponentialPotential, Power, PowerPotential, Quadratic, QuadraticPotential
+from bridle.records import same
 from bridle.wrappers import doubling_epochs
 
 NU = 0.9
 """lam sqrt(T) of the presets `tight` and `practice`; near the best for T from 10^3 to 10^6."""
 
+_NOT_ADAPTIVE = "{} has no proved regret bound of the form c*sqrt(sum of squared gradients) (that of FTPL is for the exact expectation)"
+
 BROKEN = 40.0
-"""An exponent lam Q beyond this contradicts the theorem, so one of its assumptions does not hold."""
+"""An exponent lam Q beyond this (plus ln V) contradicts the theorem at any horizon, so one of its assumptions does not hold."""
 
 
 class LyapunovState(NamedTuple):
@@ -103,10 +106,10 @@ class Lyapunov(NamedTuple):
         if not isinstance(self.potential, ExponentialPotential):
             return ""
         exponent = float(np.max(np.asarray(self.potential.lam * state.Q)))
-        if exponent <= BROKEN:
+        if exponent <= BROKEN + np.log(np.maximum(1.0, np.max(np.asarray(self.V)))):
             return ""
         return (
-            f"the exponent lam*Q has reached {exponent:.3g}, which Theorem 1 rules out: no action satisfies every constraint, "
+            f"the exponent lam*Q has reached {exponent:.3g}, which the theorem rules out: no action satisfies every constraint, "
             "or lipschitz or diameter is too small"
         )
 
@@ -155,11 +158,13 @@ def sinha2024(
     lam: Any = None,
     exponent: Any = None,
     step: Any = None,
-    samples: int = 1000,
-    seed: int = 0,
+    samples: Any = None,
+    seed: Any = None,
+    constraints: Any = None,
 ) -> Lyapunov:
-    """Algorithm 1 for convex costs."""
-    T, G = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz)
+    """Algorithm 1 for convex costs; `constraints` is only for the boundary to check, since the worst of any number counts."""
+    T, G = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz)
+    _count(constraints)
     D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
     if preset not in ("theory", "tight", "practice"):
         raise validate.unknown("preset", preset, ("theory", "tight", "practice"))
@@ -168,13 +173,14 @@ def sinha2024(
     adaptivity = inside.adaptivity(D) if hasattr(inside, "adaptivity") else sqrt(2.0) * D
     beta = 1.0 / ((sqrt(2.0) if preset == "theory" else 1.0) * adaptivity * G) if beta is None else beta
     beta = validate.setting("beta", beta)
+    _unused(potential, lam, exponent)
     lam = validate.setting("lam", (0.5 if preset == "theory" else NU) / T**0.5 if lam is None else lam)
     phi, weight = _potential(potential, lam, exponent, T)
     if preset == "practice" and isinstance(phi, ExponentialPotential):
         weight = phi.lam
     V = weight if V is None else validate.setting("V", V)
-    if inside is _STEP:
-        # The best constant step for gradients as long as the surrogate's while nothing is violated.
+    if inside is None:
+        # The best constant step for gradients as long as the surrogate's at the first violation.
         inside = LEARNERS["ogd"](domain, D / (beta * G * (V + lam) * T**0.5) if step is None else step)
     elif step is not None:
         raise InputError(f"step is for learner='ogd' only, not for {validate.show(learner)}")
@@ -192,52 +198,64 @@ def sinha2024_strong(
     beta: Any = 1.0,
     lam: Any = None,
     exponent: Any = None,
+    constraints: Any = None,
 ) -> Lyapunov:
-    """Algorithm 1 for strongly convex costs."""
-    T, G, alpha = (validate.setting(n, v) for n, v in (("horizon", horizon), ("lipschitz", lipschitz), ("modulus", modulus)))
+    """Algorithm 1 for strongly convex costs; `constraints` is only for the boundary to check, since the worst of any number counts."""
+    T, G, alpha = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus)
+    _count(constraints)
     beta = validate.setting("beta", beta)
     V = 8.0 * G * G * np.log(e * T) / alpha if V is None else V
     V = validate.setting("V", V)
+    _unused(potential, lam, exponent)
     phi, _ = _potential(potential, None if lam is None else validate.setting("lam", lam), exponent, T)
-    inside = StronglyConvexOGD(domain, V * beta * alpha) if learner is None else _learner(learner, domain, None, 1000, 0)
-    if inside is _STEP:
+    inside = StronglyConvexOGD(domain, V * beta * alpha) if learner is None else _learner(learner, domain, None, None, None)
+    if inside is None:
         raise InputError("learner must be a learner such as bridle.OGD(domain, step=0.1) here, not 'ogd': its step is not known")
     return Lyapunov(inside, phi, V, beta)
 
 
 def sinha2024_ocs(
-    domain: Any, constraints: int = 1, diameter: Any = None, learner: Any = "adagrad", samples: int = 1000, seed: int = 0
+    domain: Any, constraints: int = 1, diameter: Any = None, learner: Any = "adagrad", samples: Any = None, seed: Any = None
 ) -> ConstraintSatisfaction:
     """Algorithm 2: constraints only."""
     k = validate.whole("constraints", constraints)
     D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
     inside = _learner(learner, domain, D, samples, seed)
-    if inside is _STEP:
+    if inside is None:
         raise InputError("learner must be a learner such as bridle.OGD(domain, step=0.1) here, not 'ogd': its step is not known")
     return ConstraintSatisfaction(inside, np.ones(k))
 
 
-class _Step:
-    """Stands for gradient descent whose step is set once the other parameters are known."""
-
-    scale_free = False
-
-
-_STEP = _Step()
-
-
-def _learner(given: Any, domain: Any, D: Any, samples: int, seed: int) -> Any:
+def _learner(given: Any, domain: Any, D: Any, samples: Any, seed: Any) -> Any:
+    """The learner of this name, or the one given; None for gradient descent, whose step depends on parameters not known yet."""
+    if given != "ftpl" and not (samples is None and seed is None):
+        raise InputError(f"{'samples' if seed is None else 'seed'} is for learner='ftpl' only, not for {validate.show(given)}")
     if not isinstance(given, str):
         if not hasattr(given, "step"):
             raise InputError(f"learner must be a name or have a method `step`, not {validate.show(given)}")
+        if not same(getattr(given, "domain", domain), domain):
+            raise InputError("learner was made for another domain than the policy's: both must be made from the same one")
         return given
     if given == "ogd":
-        return _STEP
+        return None
     if given == "ftpl":
-        return LEARNERS["ftpl"](domain, samples=samples, seed=seed)
+        return LEARNERS["ftpl"](domain, samples=1000 if samples is None else samples, seed=0 if seed is None else seed)
     if given not in ("adagrad", "adaftrl"):
         raise validate.unknown("learner", given, ("adagrad", "adaftrl", "ftpl", "ogd"))
     return LEARNERS[given](domain, D)
+
+
+def _count(constraints: Any) -> None:
+    if constraints is not None:
+        validate.whole("constraints", constraints)
+
+
+def _unused(potential: Any, lam: Any, exponent: Any) -> None:
+    """Refuse a setting that the potential in use does not have."""
+    if lam is not None and potential != "exponential":
+        raise InputError(f"lam is for potential='exponential' only, not for {validate.show(potential)}")
+    if exponent is not None and potential != "power":
+        raise InputError(f"exponent is for potential='power' only, not for {validate.show(potential)}")
 
 
 def _potential(given: Any, lam: Any, exponent: Any, T: Any) -> tuple[Any, Any]:
@@ -333,7 +351,7 @@ def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
     if why or not isinstance(record, Lyapunov):
         return Bound(why=why or "the reduction was replaced")
     if not hasattr(record.learner, "adaptivity"):
-        return Bound(why=f"the learner {type(record.learner).__name__} has no regret bound of the form c*sqrt(sum of squared gradients)")
+        return Bound(why=_NOT_ADAPTIVE.format(type(record.learner).__name__))
     G, D, V, beta, phi = constants["lipschitz"], constants["diameter"], record.V, record.beta, record.potential
     s = record.learner.adaptivity(D) * beta * G * sqrt(t)
     if isinstance(phi, ExponentialPotential):
@@ -390,9 +408,9 @@ def ocs_bound(policy: Any, constants: Constants, t: float) -> Bound:
     if isinstance(P, str):
         return Bound(why=P)
     if not hasattr(record.learner, "adaptivity"):
-        return Bound(why=f"the learner {type(record.learner).__name__} has no regret bound of the form c*sqrt(sum of squared gradients)")
+        return Bound(why=_NOT_ADAPTIVE.format(type(record.learner).__name__))
     G, D, F, k = constants["lipschitz"], constants["diameter"], constants.get("bound", 0.0), constants.get("constraints", 1)
-    c = float(np.max(np.asarray(record.learner.adaptivity(D))))
+    c = record.learner.adaptivity(D)
     return Bound(
         interval=queue_bound(2.0 * c * G * sqrt(k), F, k, P, t), why="Algorithm 2 has no costs and bounds violation over intervals"
     )
@@ -411,6 +429,12 @@ def queue_bound(a: float, F: float, k: int, P: float, T: float) -> float:
     return min(bounds)
 
 
+class _Made(NamedTuple):
+    """A record where a theorem expects a configured policy."""
+
+    record: Any
+
+
 def doubling_bound(domain: Any, constants: Constants, T: int, **settings: Any) -> Bound:
     """Algorithm 1 restarted on epochs of 1, 2, 4, ... rounds (`bridle.Doubling`): the sum of the epochs' own bounds.
 
@@ -421,10 +445,9 @@ def doubling_bound(domain: Any, constants: Constants, T: int, **settings: Any) -
     >>> bound.regret < 2**1.5 * ((2**0.5 + 1) * (2000**0.5 - 1) + 5)
     True
     """
-    from bridle.policies import policy
-
     settings = {"lipschitz": constants["lipschitz"], **settings}
-    parts = [policy("sinha2024", domain, horizon=length, **settings).bound(constants, rounds) for length, rounds in doubling_epochs(T)]
+    epochs = doubling_epochs(T)
+    parts = [convex_bound(_Made(sinha2024(domain, length, **settings)), constants, rounds) for length, rounds in epochs]
     if any(part.why for part in parts):
         return Bound(why=next(part.why for part in parts if part.why))
     return Bound(sum(part.regret for part in parts), sum(part.ccv for part in parts))
@@ -434,7 +457,7 @@ def _static_violation(constants: Constants) -> float | str:
     if not constants.get("convex", True):
         return "a constraint is not convex"
     if constants.get("lipschitz") is None or constants.get("diameter") is None:
-        return "the problem's Lipschitz constant is not known"
+        return "the problem's Lipschitz constant or diameter is not known"
     if constants.get("feasible") is not None:
         return 0.0
     if constants.get("bound") is None:
@@ -450,51 +473,56 @@ def _static_violation(constants: Constants) -> float | str:
 
 
 def _paper_convex(policy: Any, constants: Constants, t: float) -> Bound:
-    why = unmet(constants) or _overridden(policy, constants, ("V", "beta", "lam", "learner", "potential", "exponent", "step"))
+    known = policy.parameters
+    theory = sinha2024(policy.domain, known["horizon"], known["lipschitz"], known.get("diameter"))
+    why = unmet(constants) or _departs(policy, constants, theory)
     if why:
         return Bound(why=why)
-    bound = theorem1(
-        policy.parameters["lipschitz"], policy.parameters.get("diameter", policy.domain.diameter()), t, policy.parameters["horizon"]
-    )
+    bound = theorem1(known["lipschitz"], known.get("diameter", policy.domain.diameter()), t, known["horizon"])
     return Bound(flat(bound.regret), flat(bound.ccv))
 
 
 def _paper_strong(policy: Any, constants: Constants, t: float) -> Bound:
-    why = unmet(constants) or _overridden(policy, constants, ("V", "beta", "learner", "potential"))
-    if not why and np.any(np.asarray(policy.parameters["modulus"]) > constants.get("modulus", 0.0) * (1.0 + 1e-12)):
+    known = policy.parameters
+    theory = sinha2024_strong(policy.domain, known["horizon"], known["lipschitz"], known["modulus"])
+    why = unmet(constants, strong=True) or _departs(policy, constants, theory)
+    if not why and known["modulus"] > constants["modulus"] * (1.0 + 1e-12):
         why = "the costs are less strongly convex than the policy was told"
     if why:
         return Bound(why=why)
-    known = policy.parameters
-    nonnegative = constants.get("regret") is not None and bool(np.all(np.asarray(constants["regret"]) >= 0.0))
+    nonnegative = constants.get("regret") is not None and constants["regret"] >= 0.0
     bound = theorem2(known["lipschitz"], constants["diameter"], known["modulus"], t, known["horizon"], nonnegative)
     return Bound(flat(bound.regret), flat(bound.ccv))
 
 
 def _paper_ocs(policy: Any, constants: Constants, t: float) -> Bound:
-    P = _static_violation(constants)
+    P, F = _static_violation(constants), constants.get("bound")
     if isinstance(P, str):
         return Bound(why=P)
-    why = _overridden(policy, constants, ("learner",))
-    if why or constants.get("bound") is None:
-        return Bound(why=why or "the largest |g| is not known")
-    G, D, F, k = constants["lipschitz"], constants["diameter"], constants["bound"], constants.get("constraints", 1)
+    if not F:
+        return Bound(why="the largest |g| is not known")
+    why = _departs(policy, constants, sinha2024_ocs(policy.domain, len(policy.record.each), policy.parameters.get("diameter")))
+    if why:
+        return Bound(why=why)
+    # AdaGrad that is told a diameter D' above the true one has the regret of a set of diameter D'.
+    G, D, k = constants["lipschitz"], max(constants["diameter"], policy.record.learner.diameter), constants.get("constraints", 1)
     if constants.get("feasible") is not None or constants.get("window") is not None:
         window = 1 if constants.get("feasible") is not None else constants["window"]
         return Bound(interval=theorem4(G, D, F, k, window, t))
     return Bound(interval=theorem5(G, D, F, k, P / F, t))
 
 
-def _overridden(policy: Any, constants: Constants, names: tuple[str, ...]) -> str:
+def _departs(policy: Any, constants: Constants, theory: Any) -> str:
+    """In what the policy differs from the one the printed theorem is about; empty when in nothing."""
     known = policy.parameters
     if known.get("preset", "theory") != "theory":
         return f"the preset is {known['preset']}, not the theorem's"
-    for name in names:
-        if name in known:
-            return f"{name} was set by hand"
-    if "lipschitz" in known and np.any(np.asarray(known["lipschitz"]) < constants["lipschitz"] * (1.0 - 1e-12)):
+    if not same(policy.record, theory):
+        told = [name for name in ("V", "beta", "lam", "learner", "potential", "exponent", "step") if name in known]
+        return f"{' and '.join(told)} {'was' if len(told) == 1 else 'were'} set by hand"
+    if "lipschitz" in known and known["lipschitz"] < constants["lipschitz"] * (1.0 - 1e-12):
         return f"the true Lipschitz constant is {constants['lipschitz']:.4g}, above the one the policy was told"
-    if "diameter" in known and np.any(np.asarray(known["diameter"]) < constants["diameter"] * (1.0 - 1e-12)):
+    if known.get("diameter", policy.domain.diameter()) < constants["diameter"] * (1.0 - 1e-12):
         return f"the true diameter is {constants['diameter']:.4g}, above the one the policy was told"
     return ""
 

@@ -1,0 +1,170 @@
+"""Guo, Liu, Wei, Ying 2022: RECOO, a rectified queue and a proximal step on the round's constraint (convex and strongly convex costs).
+
+    Q_t     = max(Q_{t-1}, eta_t)
+    x_{t+1} = argmin over X of  <grad f_t(x_t), x> + Q_t gamma_t g_t(x)^+ + alpha_t |x - x_t|^2
+    Q_t     = Q_t + beta gamma_t g_t(x_{t+1})^+          (round t's constraint at the new point; what is paid is g_t(x_t)^+)
+
+with eta_t = initial sqrt(t), gamma_t = t^{1/2 + e}, e = `exponent`, and alpha_t = sqrt(t) / (2 step), step = D / (sqrt(2) G), for convex
+costs; alpha_t = modulus t / 2 for strongly convex ones. beta = 1 / (GD) makes the queue a pure number; beta = 1 and step = 1/2 are the
+paper's own. Of k constraints the largest counts.
+
+With ``form="affine"`` a constraint is read from its value and gradient at x_t: exact for affine ones, a cutting plane otherwise. For one
+constraint that is plain arithmetic and compiles; for several it is a quadratic program each round, on the Python engine only, as is
+``form="function"``, which takes one convex function as it is.
+
+Guarantee: `bound`. Update as in the paper; the parameters as commonly stated; the bound is proved for exactly this update.
+Reference: H. Guo, X. Liu, H. Wei, L. Ying. Online Convex Optimization with Hard Constraints: Towards the Best of Two Worlds and Beyond.
+    NeurIPS 2022.
+
+>>> import bridle
+>>> trace = bridle.play(bridle.policy("guo2022", bridle.Ball(2), lipschitz=1.0), "halfspaces", horizon=200)
+>>> bool(bridle.ccv(trace) <= trace.policy.bound(trace.problem.constants, 200).ccv)
+True
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import prox, validate
+from bridle.core import Bound, Constants, Feedback
+from bridle.ops import Array, maximum, pos, scalar, worst
+from bridle.policies.common import flat, unmet
+from bridle.policies.entry import Entry
+from bridle.policies.yi2021 import weighted_sum
+
+
+class RecooState(NamedTuple):
+    """The decision, the queue, and the rounds seen."""
+
+    x: Array
+    Q: Array
+    t: Array
+
+
+class Recoo(NamedTuple):
+    """The update above with alpha_t = alpha t^power."""
+
+    prox: Any
+    alpha: Array
+    power: Array
+    initial: Array
+    exponent: Array
+    beta: Array
+    modulus: Array  # 0 where the costs need not be strongly convex
+    each: Array  # (k,): its length is the number of constraints
+
+    @property
+    def domain(self) -> Any:
+        return self.prox.domain
+
+    def init(self, x1: Array) -> RecooState:
+        return RecooState(x1, scalar(x1), scalar(x1))
+
+    def decide(self, state: RecooState) -> Array:
+        return state.x
+
+    def update(self, state: RecooState, feedback: Feedback) -> RecooState:
+        t = state.t + 1.0
+        alpha, gamma = self.alpha * t**self.power, t ** (0.5 + self.exponent)
+        Q = maximum(state.Q, self.initial * t**0.5)
+        x = self.prox.step(feedback, state.x - feedback.df / (2.0 * alpha), Q * gamma, alpha)
+        g, _ = worst(self.prox.values(feedback, x), feedback.dg)
+        return RecooState(x, Q + self.beta * gamma * pos(g), t)
+
+
+def guo2022(
+    domain: Any,
+    lipschitz: Any,
+    diameter: Any = None,
+    constraints: int = 1,
+    step: Any = None,
+    initial: Any = 1.0,
+    exponent: Any = 0.5,
+    beta: Any = None,
+    form: str = "affine",
+) -> Recoo:
+    """RECOO for convex costs."""
+    G = validate.setting("lipschitz", lipschitz)
+    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    step = D / (sqrt(2.0) * G) if step is None else validate.setting("step", step)
+    beta = 1.0 / (G * D) if beta is None else beta
+    return _recoo(domain, 0.5 / step, 0.5, 0.0, constraints, initial, exponent, beta, form)
+
+
+def guo2022_strong(
+    domain: Any,
+    modulus: Any,
+    diameter: Any = None,
+    constraints: int = 1,
+    initial: Any = 1.0,
+    exponent: Any = 0.5,
+    beta: Any = None,
+    form: str = "affine",
+) -> Recoo:
+    """RECOO for strongly convex costs; the queue's unit is modulus D^2."""
+    mu = validate.setting("modulus", modulus)
+    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    beta = 1.0 / (mu * D * D) if beta is None else beta
+    return _recoo(domain, 0.5 * mu, 1.0, mu, constraints, initial, exponent, beta, form)
+
+
+def _recoo(
+    domain: Any, alpha: Any, power: float, modulus: Any, constraints: Any, initial: Any, exponent: Any, beta: Any, form: str
+) -> Recoo:
+    if form not in ("affine", "function"):
+        raise validate.unknown("form", form, ("affine", "function"))
+    k = validate.whole("constraints", constraints)
+    inside = prox.prox_for(domain, form, k)
+    initial, e, beta = validate.setting("initial", initial), validate.setting("exponent", exponent), validate.setting("beta", beta)
+    return Recoo(inside, alpha, power, initial, e, beta, modulus, np.ones(k))
+
+
+def bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """Regret_t <= sum G^2 / (4 alpha_s) + D^2 sum (alpha_s - alpha_{s-1} - modulus / 2)^+ =: R_t, that is sqrt(2) G D sqrt(t) by default.
+
+    Proof. The step minimises a 2 alpha-strongly convex function, so for u with g_s(u) <= 0, z = x_{s+1} and y = x_s f_s(y) - f_s(u) + Q
+    gamma g_s(z)^+ <= <grad f_s, y - z> - alpha |z - y|^2 + (alpha - modulus/2) |u - y|^2 - alpha |u - z|^2, and the first two terms are
+    at most G^2 / (4 alpha), or G^2 / (2 alpha) - (alpha / 2) |z - y|^2. Sum, drop the queue: regret. With Regret_t >= -GDt and Q >= eta:
+    sum eta gamma g_s(x_{s+1})^+ <= E_t = GDt + R_t, so sum g_s(x_{s+1})^+ <= abel(E, eta gamma) = O(1/e). Fixed constraints pay g(x_1)^+
+    <= GD and then these. Others pay g_s(x_s)^+ <= g_s(x_{s+1})^+ + G |x_{s+1} - x_s|, and sum (alpha_s / 2) |x_{s+1} - x_s|^2 is at most
+    E'_t = E_t + sum G^2 / (4 alpha_s): by Cauchy and Schwarz the moves sum to at most sqrt(2 E'_t sum 1 / alpha_s). The latter also holds
+    for cutting planes, which lie below g_s and touch it at x_s.
+    """
+    record = policy.record
+    why = unmet(constants, strong=bool(np.any(np.asarray(record.modulus) > 0.0)))
+    if not why and np.any(np.asarray(record.modulus) > constants.get("modulus", 0.0) * (1.0 + 1e-12)):
+        why = f"the costs' modulus is {constants['modulus']:.4g}, less than the policy was told"
+    if why:
+        return Bound(why=why)
+    G, D, s = constants["lipschitz"], constants["diameter"], np.arange(1.0, t + 1.0)
+    alpha = record.alpha * s**record.power
+    gains = np.maximum(np.diff(alpha, prepend=0.0, axis=-1) - 0.5 * record.modulus, 0.0)
+    inverse = np.cumsum(1.0 / alpha, axis=-1)
+    R = 0.25 * G * G * inverse + D * D * np.cumsum(gains, axis=-1)
+    E = G * D * s + R
+    weights = record.initial * s**0.5 * s ** (0.5 + record.exponent)
+    after = weighted_sum(E, weights)
+    moves = G * np.sqrt(2.0 * (E + 0.25 * G * G * inverse)[..., -1] * inverse[..., -1])
+    ccv = after + moves
+    exact = isinstance(record.prox, prox.FunctionHinge) or constants.get("affine", True)
+    if not constants.get("time_varying", True) and exact:
+        ccv = np.minimum(ccv, G * D + after)
+    return Bound(flat(np.minimum(R[..., -1], G * D * t)), flat(np.minimum(ccv, G * D * t)))
+
+
+ENTRIES = (
+    Entry(
+        "guo2022", guo2022, "RECOO, a rectified queue with proximal steps", "Guo, Liu, Wei, Ying 2022",
+        regret="O(sqrt(T))", violation="O(T^3/4), O(1) fixed", bound=bound, feedback="function (value and gradient where affine)",
+        cost="hinge prox", needs=("lipschitz",),
+    ),
+    Entry(
+        "guo2022-strong", guo2022_strong, "RECOO for strongly convex costs", "Guo, Liu, Wei, Ying 2022",
+        regret="O(log T)", violation="O(sqrt(T log T)), O(1) fixed", bound=bound, strongly_convex=True,
+        feedback="function (value and gradient where affine)", cost="hinge prox", needs=("modulus",),
+    ),
+)  # fmt: skip

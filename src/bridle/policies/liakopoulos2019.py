@@ -1,0 +1,92 @@
+"""Liakopoulos, Destounis, Paschos, Spyropoulos, Mertikopoulos 2019: long-term budgets, against actions feasible over windows of K rounds.
+
+The recursion is that of `neely2017`, without the clip; only the parameters differ:
+
+    V = sqrt(2) k C^2 v / (G D),   alpha = k C^2 max(T, v sqrt(T)) / (2 D^2),   C = F + G D,   K <= v <= T
+
+and v = sqrt(K T) by default (K is `window`; with K = 1 the policy is `neely2017`). Where lengths and values are measured so that these
+constants are 1, that is the paper's alpha = max(T, V sqrt(T)). Update and parameters as commonly stated; the bound is proved for exactly
+this update.
+
+Guarantee: `liakopoulos_bound`: against every action whose constraints sum to 0 or less over every window of K rounds (the problem's
+    ``window``), regret O(K T/v + sqrt(T)) and soft violation O(sqrt(v T)).
+Reference: N. Liakopoulos, A. Destounis, G. Paschos, T. Spyropoulos, P. Mertikopoulos. Cautious Regret Minimization: Online Optimization
+    with Long-Term Budget Constraints. ICML 2019.
+
+>>> import bridle
+>>> policy = bridle.policy("liakopoulos2019", bridle.Ball(2), horizon=500, lipschitz=1.0, bound=2.2, window=5)
+>>> trace = bridle.play(policy, "halfspaces")
+>>> bridle.soft_violation(trace) <= policy.bound(trace.problem.constants, 500).soft
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Bound, Constants, InputError
+from bridle.policies.common import flat
+from bridle.policies.entry import Entry
+from bridle.policies.neely2017 import VirtualQueues, queue_bounds, units
+
+
+def liakopoulos2019(
+    domain: Any,
+    horizon: Any,
+    lipschitz: Any,
+    bound: Any,
+    window: Any = 1,
+    diameter: Any = None,
+    constraints: int = 1,
+    V: Any = None,
+    step: Any = None,
+) -> VirtualQueues:
+    """The policy; `window` is K, and `V` and `step` = 1/(2 alpha) the two parameters of its theory."""
+    T, K, k = validate.setting("horizon", horizon), validate.setting("window", window), validate.whole("constraints", constraints)
+    if np.any(K < 1.0) or np.any(K > T):
+        raise InputError(f"window must be between 1 and the horizon, not {validate.show(window)}")
+    GD, size, D = units(domain, lipschitz, bound, diameter, k, 0.0)
+    V = validate.setting("V", 2.0**0.5 * size * (K * T) ** 0.5 / GD if V is None else V)
+    v = V * GD / (2.0**0.5 * size)
+    step = validate.setting("step", D**2 / (size * np.maximum(T, v * T**0.5)) if step is None else step)
+    return VirtualQueues(domain, V, step, 0.0, np.ones(k))
+
+
+def liakopoulos_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """`queue_bounds` with P = F floor(K/2), which an action has that is feasible over windows of K <= T rounds.
+
+    Take whole windows, each worth 0 or less, out of an interval: r < K rounds are left, worth at most F r, and at most F (K - r) because
+    they are part of a window. P is 0 where an action satisfies every constraint in every round, and may be given as ``excess``.
+    """
+    F, K, T = constants.get("bound"), constants.get("window"), policy.parameters["horizon"]
+    if not constants.get("convex", True):
+        return Bound(why="a cost or a constraint is not convex")
+    if constants.get("lipschitz") is None or constants.get("diameter") is None:
+        return Bound(why="the problem's Lipschitz constant is not known")
+    if F is None:
+        return Bound(why="the largest |g| is not known")
+    if constants.get("feasible") is not None:
+        P = 0.0
+    elif constants.get("excess") is not None:
+        P = max(float(constants["excess"]), 0.0)
+    elif K is None:
+        return Bound(why="neither a feasible action, nor a window K, nor the least static violation is known")
+    elif np.any(np.asarray(T) < K):
+        return Bound(why=f"the window of {K:g} rounds is longer than the horizon")
+    else:
+        P = F * (int(K) // 2)
+    regret, soft = queue_bounds(policy.record, constants, F, t, P, None)
+    trivial = constants["lipschitz"] * constants["diameter"] * t
+    return Bound(flat(np.minimum(regret, trivial)), soft=flat(np.minimum(soft, F * t)))
+
+
+ENTRIES = (
+    Entry(
+        "liakopoulos2019", liakopoulos2019, "virtual queues against a K-round benchmark", "Liakopoulos et al., ICML 2019",
+        "O(K T/V + sqrt(T))", "soft O(sqrt(V T))", bound=liakopoulos_bound, reduces="all", metric="soft",
+        needs=("horizon", "lipschitz", "diameter", "bound", "window"),
+    ),
+)  # fmt: skip

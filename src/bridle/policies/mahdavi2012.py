@@ -1,0 +1,198 @@
+"""Mahdavi, Jin, Yang 2012: gradient steps on a regularised Lagrangian, and mirror-prox for fixed affine constraints.
+
+``form="gradient"``, with one multiplier for each constraint, everything at (x_t, lam_t):
+
+    x_{t+1}   = P_X(x_t - eta (grad f_t(x_t) + sum_i lam_i grad g_i(x_t)))
+    lam_i    <- (lam_i + mu (g_i(x_t) - theta lam_i))^+                    theta = delta eta,  delta = 2 (k+1) G^2
+
+``form="mirror-prox"``, for g(x) = A x - b that stays the same; the decision is the prediction x_t, not z_t:
+
+    lam_t     = (m_t + mu (A z_t - b))^+                                   z_1 = x_1,  m_1 = 0
+    z_{t+1}   = P_X(z_t - eta (grad f_t(x_t) + A^T lam_t)),  m_{t+1} = (m_t + mu (A x_t - b))^+
+    x_{t+1}   = P_X(z_{t+1} - eta A^T m_{t+1})
+
+The dual step is mu = eta / D^2: the paper has mu = eta, for lengths measured so that D = 1. By default eta is the paper's for the problem
+in units where G = D = 1: 1 / sqrt((k + 1 + 2 k F^2) T), or T^{-1/3} for mirror-prox (capped where the proof needs it; its delta is 0). The
+paper's own constants are ``step`` (eta) together with ``diameter=1``. Any mu may be had that way: mirror-prox with step = D / (G sqrt(2T))
+and diameter = D sqrt(k/T) has regret sqrt(2T) G D and violation O(T^{1/4}). Update and parameters as commonly stated; the bound is proved
+for exactly this update. It does not need the constraints to stay the same, except for mirror-prox.
+
+Guarantee: `gradient_bound`, `mirror_prox_bound`: regret O(sqrt(T)) and violation O(T^{3/4}); both O(T^{2/3}) for mirror-prox.
+Reference: M. Mahdavi, R. Jin, T. Yang. Trading Regret for Efficiency: Online Convex Optimization with Long Term Constraints. JMLR 2012.
+
+>>> import bridle
+>>> trace = bridle.play(bridle.policy("mahdavi2012", bridle.Ball(2), horizon=500, lipschitz=1.0, bound=2.2), "halfspaces")
+>>> bridle.soft_violation(trace) <= trace.policy.bound(trace.problem.constants, 500).soft
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.ops import Array, combine, pos, vector
+from bridle.policies.common import clipped, flat, unmet
+from bridle.policies.entry import Entry
+
+
+class PrimalDualState(NamedTuple):
+    """The decision and the multiplier of every constraint."""
+
+    x: Array
+    lam: Array
+
+
+class PrimalDual(NamedTuple):
+    """The gradient form: a descent step in x and a regularised ascent step in the multipliers, at the same time."""
+
+    domain: Any
+    step: Array
+    dual: Array
+    theta: Array
+    clip: Array
+    each: Array  # (k,): its length is the number of constraints
+
+    def init(self, x1: Array) -> PrimalDualState:
+        return PrimalDualState(x1, vector(x1, self.each))
+
+    def decide(self, state: PrimalDualState) -> Array:
+        return state.x
+
+    def update(self, state: PrimalDualState, feedback: Feedback) -> PrimalDualState:
+        g, dg = clipped(feedback, self.clip)
+        grad = feedback.df + combine(state.lam, dg)
+        lam = pos(state.lam + self.dual * (g - self.theta * state.lam))
+        return PrimalDualState(self.domain.project(state.x - self.step * grad), lam)
+
+
+class MirrorProxState(NamedTuple):
+    """The decision, and the pair that the extragradient steps start from."""
+
+    x: Array
+    z: Array
+    m: Array
+
+
+class MirrorProx(NamedTuple):
+    """The mirror-prox form. A is what the round reveals as gradients; A z - b follows from the values, as g is affine."""
+
+    domain: Any
+    step: Array
+    dual: Array
+    each: Array  # (k,)
+
+    def init(self, x1: Array) -> MirrorProxState:
+        return MirrorProxState(x1, x1, vector(x1, self.each))
+
+    def decide(self, state: MirrorProxState) -> Array:
+        return state.x
+
+    def update(self, state: MirrorProxState, feedback: Feedback) -> MirrorProxState:
+        g, A = feedback.g, feedback.dg
+        at_z = g + (A @ (state.z - feedback.x)[..., None])[..., 0]
+        lam = pos(state.m + self.dual * at_z)
+        z = self.domain.project(state.z - self.step * (feedback.df + combine(lam, A)))
+        m = pos(state.m + self.dual * g)
+        return MirrorProxState(self.domain.project(z - self.step * combine(m, A)), z, m)
+
+
+def mahdavi2012(
+    domain: Any,
+    horizon: Any,
+    lipschitz: Any,
+    bound: Any,
+    diameter: Any = None,
+    constraints: int = 1,
+    form: str = "gradient",
+    clip: bool = False,
+    step: Any = None,
+) -> PrimalDual | MirrorProx:
+    """The policy in one of its two forms; `bound` and `clip` are for the gradient form."""
+    T, G, F = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
+    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    k, positive = validate.whole("constraints", constraints), switch("clip", clip)
+    if form not in ("gradient", "mirror-prox"):
+        raise validate.unknown("form", form, ("gradient", "mirror-prox"))
+    if form == "mirror-prox":
+        if positive:
+            raise InputError("clip is for form='gradient' only: the positive part of an affine constraint is not affine")
+        eta = D / G * np.minimum(T ** (-1.0 / 3.0), (2.0 * k) ** -0.5) if step is None else step
+        eta = validate.setting("step", eta)
+        return MirrorProx(domain, eta, eta / D**2, np.ones(k))
+    size = np.minimum(F / (G * D), 1.0) if positive else F / (G * D)
+    eta = D / G * np.minimum(((k + 1.0 + 2.0 * k * size**2) * T) ** -0.5, (8.0 * (k + 1.0)) ** -0.5) if step is None else step
+    eta = validate.setting("step", eta)
+    return PrimalDual(domain, eta, eta / D**2, 2.0 * (k + 1.0) * G**2 * eta, positive, np.ones(k))
+
+
+def switch(name: str, value: Any) -> float:
+    """A yes or no as the factor 1 or 0."""
+    if not (isinstance(value, (bool, np.bool_, int, float)) and value in (0, 1)):
+        raise InputError(f"{name} must be true or false, not {validate.show(value)}")
+    return float(value)
+
+
+def settle(regret: Any, violation: Any, trivial: Any, clip: float, t: float) -> Bound:
+    """A bound on regret and on violation: hard with the clip, soft without. A constraint that holds somewhere is nowhere above G D."""
+    regret, violation = flat(np.minimum(regret, trivial * t)), flat(np.minimum(violation, trivial * t))
+    return Bound(regret, ccv=violation) if clip else Bound(regret, soft=violation)
+
+
+def largest(constants: Constants, clip: float) -> Any:
+    """The largest |g| that the policy is fed; None where it is not known."""
+    F, limit = constants.get("bound"), constants["lipschitz"] * constants["diameter"]
+    return (limit if F is None else min(F, limit)) if clip else F
+
+
+def gradient_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """Regret_t <= C_t and violation <= sqrt(2 (1/mu + theta t)(G D t + C_t)), C_t = D^2/(2 eta) + (k+1) eta G^2 t/2 + k mu F^2 t.
+
+    For u that satisfies every constraint and any lam >= 0, the descent inequalities in x and in lam, with
+    |grad_x|^2 <= (k+1) G^2 (1 + |lam_t|^2), |grad_lam|^2 <= 2kF^2 + 2 theta^2 |lam_t|^2 and
+    theta <lam_t - lam, lam_t> >= theta (|lam_t|^2 - |lam|^2)/2, add up to
+    Regret_t(u) + <lam, sum g> <= C_t + |lam|^2 (1/mu + theta t)/2 + sum |lam_s|^2 ((k+1) eta G^2/2 + mu theta^2 - theta/2).
+    The last sum is not positive if (k+1) eta G^2 + 2 mu theta^2 <= theta. Then lam = 0 for the regret; the best lam on one constraint, and
+    Regret_t >= -G D t, for the violation.
+    """
+    record, why = policy.record, unmet(constants)
+    if not why and isinstance(record, MirrorProx):
+        return mirror_prox_bound(policy, constants, t)
+    F = None if why else largest(constants, record.clip)
+    if F is None:
+        return Bound(why=why or "the largest |g| is not known")
+    G, D, k, eta, mu, theta = constants["lipschitz"], constants["diameter"], len(record.each), record.step, record.dual, record.theta
+    if np.any((k + 1.0) * eta * G**2 + 2.0 * mu * theta**2 > theta * (1.0 + 1e-12)):
+        return Bound(why="the step is too large: (k+1) eta G^2 + 2 mu theta^2 must not be above theta")
+    C = D**2 / (2.0 * eta) + (k + 1.0) * eta * G**2 * t / 2.0 + k * mu * F**2 * t
+    return settle(C, np.sqrt(2.0 * (1.0 / mu + theta * t) * (G * D * t + C)), G * D, record.clip, t)
+
+
+def mirror_prox_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """Regret_t <= C_t and violation <= sqrt(2 (G D t + C_t)/mu), C_t = D^2/(2 eta) + eta G^2 t, if eta mu |A|^2 <= 1/2 (|A|^2 <= k G^2).
+
+    The two extragradient inequalities add up to  <grad f_t, x_t - u> - <lam_t, Au - b> + <lam, Ax_t - b> <= (telescoping terms) + R_t,
+    R_t = <grad f_t + A^T(lam_t - m_t), x_t - z_{t+1}> - <A(x_t - z_t), lam_t - m_{t+1}> - (|x_t - z_t|^2 + |x_t - z_{t+1}|^2)/(2 eta)
+    - (|lam_t - m_t|^2 + |lam_t - m_{t+1}|^2)/(2 mu) <= eta G^2: half of |x_t - z_{t+1}|^2 pays for grad f_t, the rest for A. Then as above.
+    The constraints must be affine, which no constant but ``affine`` = False denies.
+    """
+    record, why = policy.record, unmet(constants, fixed=True)
+    if why or not constants.get("affine", True):
+        return Bound(why=why or "the constraints are not affine")
+    G, D, eta, mu = constants["lipschitz"], constants["diameter"], record.step, record.dual
+    if np.any(2.0 * eta * mu * len(record.each) * G**2 > 1.0 + 1e-12):
+        return Bound(why="the step is too large: 2 eta mu k G^2 must not be above 1")
+    C = D**2 / (2.0 * eta) + eta * G**2 * t
+    return settle(C, np.sqrt(2.0 / mu * (G * D * t + C)), G * D, 0.0, t)
+
+
+ENTRIES = (
+    Entry(
+        "mahdavi2012", mahdavi2012, "regularised Lagrangian; mirror-prox for fixed affine constraints", "Mahdavi, Jin & Yang, JMLR 2012",
+        "O(sqrt(T))", "soft O(T^3/4)", bound=gradient_bound, reduces="all", metric="soft",
+        cost="1 projection (2 for mirror-prox)", needs=("horizon", "lipschitz", "diameter", "bound"),
+    ),
+)  # fmt: skip

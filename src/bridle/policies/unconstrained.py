@@ -1,0 +1,148 @@
+"""Unconstrained learners as policies: they minimise the costs and never look at a constraint.
+
+    x_{t+1} = the learner's next decision after grad f_t(x_t)
+
+What a comparison needs on the other side of every constrained policy: the regret to be had, and the violation it costs.
+
+Guarantee: `ogd_bound`, `adagrad_bound`, `adaftrl_bound`, against every action of the domain, feasible or not; none on violation.
+    `ftpl_theorem` is for the exact expectation, of which the policy plays a Monte-Carlo mean.
+Reference: M. Zinkevich, ICML 2003 (ogd); J. Duchi, E. Hazan, Y. Singer, JMLR 2011 (adagrad); F. Orabona, D. Pal, Theoretical Computer
+    Science 2018 (adaftrl); J. Abernethy, C. Lee, A. Sinha, A. Tewari, COLT 2014 (ftpl).
+
+>>> import bridle
+>>> problem = bridle.problem("halfspaces", horizon=500, dim=3)
+>>> trace = bridle.play(bridle.policy_for("ogd", problem), problem)
+>>> bool(bridle.regret(trace) <= trace.policy.bound(problem.constants, 500).regret)
+True
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import learners, validate
+from bridle.core import Bound, Constants, Feedback
+from bridle.ops import Array
+from bridle.policies.common import flat
+from bridle.policies.entry import Entry
+
+
+class Unconstrained(NamedTuple):
+    """Run `learner` on the costs alone; the state is the learner's."""
+
+    learner: Any
+
+    @property
+    def domain(self) -> Any:
+        return self.learner.domain
+
+    def init(self, x1: Array) -> Any:
+        return self.learner.init(x1)
+
+    def decide(self, state: Any) -> Array:
+        return self.learner.decide(state)
+
+    def update(self, state: Any, feedback: Feedback) -> Any:
+        return self.learner.step(state, feedback.df)
+
+
+def ogd(domain: Any, lipschitz: Any, horizon: Any = None, diameter: Any = None, step: Any = None) -> Unconstrained:
+    """Gradient descent with steps D / (G sqrt(2t)), or D / (G sqrt(T)) throughout where the horizon is given.
+
+    `step` replaces D / (G sqrt(2)), or the constant step.
+    """
+    G = validate.setting("lipschitz", lipschitz)
+    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    if horizon is None:
+        return Unconstrained(learners.OGD(domain, D / (2.0**0.5 * G) if step is None else step, decay="sqrt"))
+    T = validate.rounds("horizon", horizon)
+    return Unconstrained(learners.OGD(domain, D / (G * T**0.5) if step is None else step))
+
+
+def adagrad(domain: Any, diameter: Any = None) -> Unconstrained:
+    """AdaGrad with one step size for all coordinates."""
+    return Unconstrained(learners.AdaGrad(domain, diameter))
+
+
+def adaftrl(domain: Any, diameter: Any = None) -> Unconstrained:
+    """Scale-free follow-the-regularised-leader (SOLO FTRL)."""
+    return Unconstrained(learners.AdaFTRL(domain, diameter))
+
+
+def ftpl(domain: Any, samples: int = 1000, seed: int = 0) -> Unconstrained:
+    """Follow the perturbed leader, as the mean over fixed draws, with the perturbation grown along."""
+    return Unconstrained(learners.FTPL(domain, samples=samples, seed=seed))
+
+
+def _unmet(constants: Constants) -> str:
+    """Costs alone matter here: whether some action satisfies every constraint does not."""
+    if not constants.get("convex", True):
+        return "a cost or a constraint is not convex"
+    if constants.get("lipschitz") is None or constants.get("diameter") is None:
+        return "the problem's Lipschitz constant or diameter is not known"
+    return ""
+
+
+def _regret(constants: Constants, t: float, value: Any) -> Bound:
+    return Bound(flat(np.minimum(value, constants["lipschitz"] * constants["diameter"] * t)))
+
+
+def ogd_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """`bridle.learners.ogd_regret` or `decreasing_ogd_regret`."""
+    if why := _unmet(constants):
+        return Bound(why=why)
+    learner = policy.record.learner
+    theorem = learners.ogd_regret if isinstance(learner, learners.ConstantOGD) else learners.decreasing_ogd_regret
+    return _regret(constants, t, theorem(constants["diameter"], constants["lipschitz"], learner.step_size, t))
+
+
+def adagrad_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """`bridle.learners.adagrad_regret` with S <= G^2 t, for the diameter the learner was told."""
+    if why := _unmet(constants):
+        return Bound(why=why)
+    return _regret(constants, t, policy.record.learner.adaptivity(constants["diameter"]) * constants["lipschitz"] * sqrt(t))
+
+
+def adaftrl_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """`bridle.learners.adaftrl_regret` with S <= G^2 t, for the regulariser's own weight c."""
+    if why := _unmet(constants):
+        return Bound(why=why)
+    G, D, c = constants["lipschitz"], constants["diameter"], policy.record.learner.c
+    return _regret(constants, t, (D * D / (2.0 * c) + 2.75 * c) * G * sqrt(t) + 3.5 * D * G)
+
+
+def ftpl_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """None: `ftpl_theorem` is about the exact expectation, and how far the mean of finitely many draws strays from it is not proved."""
+    return Bound(why=f"the theorem is for the exact expectation, not for the mean of {len(policy.record.learner.Z)} draws")
+
+
+def ftpl_theorem(policy: Any, constants: Constants, t: float) -> Bound:
+    """`bridle.learners.adaptive_ftpl_regret` with S <= G^2 t, as if the expectation were exact."""
+    if why := _unmet(constants):
+        return Bound(why=why)
+    G = constants["lipschitz"]
+    return _regret(constants, t, learners.adaptive_ftpl_regret(constants["diameter"], policy.domain.dim, G * G * t))
+
+
+_GRADIENT = "gradient of the cost"
+ENTRIES = (
+    Entry(
+        "ogd", ogd, "gradient descent, constraints ignored", "Zinkevich, ICML 2003", "O(sqrt(T))", "-",
+        feedback=_GRADIENT, bound=ogd_bound, needs=("lipschitz", "diameter"),
+    ),
+    Entry(
+        "adagrad", adagrad, "AdaGrad, constraints ignored", "Duchi, Hazan & Singer, JMLR 2011", "O(sqrt(T))", "-",
+        feedback=_GRADIENT, bound=adagrad_bound, needs=("diameter",),
+    ),
+    Entry(
+        "adaftrl", adaftrl, "scale-free FTRL, constraints ignored", "Orabona & Pal, TCS 2018", "O(sqrt(T))", "-",
+        feedback=_GRADIENT, bound=adaftrl_bound, needs=("diameter",),
+    ),
+    Entry(
+        "ftpl", ftpl, "perturbed leader, constraints ignored", "Abernethy, Lee, Sinha & Tewari, COLT 2014", "O(sqrt(T)) in expectation",
+        "-", feedback=_GRADIENT, bound=ftpl_bound, paper=ftpl_theorem, cost="1 linear minimisation per draw",
+    ),
+)  # fmt: skip

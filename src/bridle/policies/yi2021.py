@@ -1,0 +1,157 @@
+"""Yi et al. 2021: proximal steps on the clipped constraints with growing weights; for constraints that stay the same.
+
+With h_t = g(x_t)^+, for each of the k constraints, and q_0 = 0:
+
+    q_t     = q_{t-1} + gamma_t h_t
+    x_{t+1} = argmin over X of  <grad f_t(x_t), x> + sum_i gamma_{t+1} (q_t + gamma_t h_t)_i g_i(x)^+ + |x - x_t|^2 / alpha_t
+
+(the last term counts twice on purpose). gamma_{t+1} = gamma_0 / sqrt(alpha_t), gamma_1 = gamma_2, gamma_0 = 1 / (sqrt(2k) G). Convex
+costs: alpha_t = step / t^c, step = sqrt(2) D / G (the paper's is 1), c = `exponent`; with `exponent=0` the step is constant. With a
+`modulus` mu of strong convexity: alpha_t = 2 / (mu t).
+
+With ``form="affine"`` a constraint is read from its value and gradient at x_t, which is exact for affine ones: others need
+``form="function"``. One affine constraint is plain arithmetic and compiles; several are a quadratic program each round and run on the
+Python engine only, as does ``form="function"`` (one convex function, or several affine ones).
+
+Guarantee: `bound`. Update and parameters as commonly stated; the bound is proved for exactly this update.
+Reference: X. Yi, X. Li, T. Yang, L. Xie, T. Chai, K. H. Johansson. Regret and Cumulative Constraint Violation Analysis for Online Convex
+    Optimization with Long Term Constraints. ICML 2021.
+
+>>> import bridle
+>>> problem = bridle.problem("fixed", horizon=200, dim=3)
+>>> trace = bridle.play(bridle.policy_for("yi2021", problem), problem)
+>>> bool(bridle.ccv(trace) <= trace.policy.bound(problem.constants, 200).ccv)
+True
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import prox, validate
+from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.ops import Array, maximum, pos, scalar, vector
+from bridle.policies.common import abel, flat, unmet
+from bridle.policies.entry import Entry
+
+
+class WeightState(NamedTuple):
+    """The decision, the weighted violation of each constraint, and the rounds seen."""
+
+    x: Array
+    q: Array
+    t: Array
+
+
+class GrowingWeights(NamedTuple):
+    """The update above with alpha_t = alpha / t^power."""
+
+    prox: Any
+    alpha: Array
+    power: Array
+    gamma: Array  # gamma_0
+    modulus: Array  # 0 where the costs need not be strongly convex
+    each: Array  # (k,): its length is the number of constraints
+
+    @property
+    def domain(self) -> Any:
+        return self.prox.domain
+
+    def init(self, x1: Array) -> WeightState:
+        return WeightState(x1, vector(x1, self.each), scalar(x1))
+
+    def decide(self, state: WeightState) -> Array:
+        return state.x
+
+    def update(self, state: WeightState, feedback: Feedback) -> WeightState:
+        t = state.t + 1.0
+        alpha = self.alpha / t**self.power
+        now = self.gamma * (maximum(t - 1.0, 1.0) ** self.power / self.alpha) ** 0.5
+        following = self.gamma / alpha**0.5
+        h = now * pos(feedback.g)
+        q = state.q + h
+        x = self.prox.sum(feedback, state.x - (0.5 * alpha) * feedback.df, following * (q + h), 1.0 / alpha)
+        return WeightState(x, q, t)
+
+
+def yi2021(
+    domain: Any,
+    lipschitz: Any,
+    diameter: Any = None,
+    modulus: Any = None,
+    constraints: int = 1,
+    exponent: Any = None,
+    step: Any = None,
+    form: str = "affine",
+) -> GrowingWeights:
+    """Convex costs, or strongly convex ones where `modulus` is given."""
+    G, k = validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
+    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    if form not in ("affine", "function"):
+        raise validate.unknown("form", form, ("affine", "function"))
+    if modulus is not None and (step is not None or exponent is not None):
+        raise InputError("modulus sets the steps to 2 / (modulus t): it goes with neither step nor exponent")
+    mu = validate.setting("modulus", 0.0 if modulus is None else modulus, zero=True)
+    convex = not np.any(np.asarray(mu) > 0.0)
+    c = validate.setting("exponent", 0.5 if exponent is None else exponent, zero=True) if convex else 1.0
+    if np.any(np.asarray(c) > 1.0):
+        raise InputError(f"exponent must be between 0 and 1, not {validate.show(exponent)}")
+    alpha = (sqrt(2.0) * D / G if step is None else validate.setting("step", step)) if convex else 2.0 / mu
+    return GrowingWeights(prox.prox_for(domain, form, k), alpha, c, 1.0 / (sqrt(2.0 * k) * G), mu, np.ones(k))
+
+
+def bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """Regret_t <= R_t := (G^2/2) sum alpha_s + D^2 sum (1/alpha_s - 1/alpha_{s-1} - mu/2)^+, and  CCV_t <= abel(|q|, gamma).
+
+    Proof. Write a_s = gamma_s h_s. The queue drifts by |q_{s+1}|^2 / 2 - |q_s|^2 / 2 = q_s.a_{s+1} + |a_{s+1}|^2 / 2. The proximal step
+    gives, for u with g(u) <= 0, f_s(x_s) - f_s(u) + (q_s + a_s).a_{s+1} <= <grad f_s, x_s - x_{s+1}> - |x_{s+1} - x_s|^2 / alpha_s plus
+    terms in |u - x_s|^2 that telescope to the second sum. Added up, a-terms |a_{s+1}|^2 / 2 - a_s.a_{s+1} = |a_{s+1} - a_s|^2 / 2 -
+    |a_s|^2 / 2 are left, at most gamma_{s+1}^2 |h_{s+1} - h_s|^2 + ((r - 1)^2 - 1/2) |a_s|^2 with r = gamma_{s+1} / gamma_s, and at most
+    gamma_0^2 k G^2 |x_{s+1} - x_s|^2 / alpha_s <= |x_{s+1} - x_s|^2 / (2 alpha_s) where r <= 1 + 1/sqrt(2) and gamma_0^2 k G^2 <= 1/2; in
+    the first round r = 1, and -|a_1|^2 / 2 pays for |q_1|^2 / 2. The rest is <grad f, x_s - x_{s+1}> - |.|^2 / (2 alpha) <= alpha G^2 /
+    2. So Regret_t + |q_{t+1}|^2 / 2 <= R_t, hence |q_{t+1}| <= sqrt(2 (GDt + R_t)), |q_1| <= gamma_1 sqrt(k) GD, and sum gamma_s h_s =
+    q_t. Needs the same g at x_s and in the step.
+    """
+    record = policy.record
+    told = np.asarray(record.modulus)
+    why = unmet(constants, fixed=True, strong=bool(np.any(told > 0.0))) or curved(record, constants)
+    if not why and np.any(told > constants.get("modulus", 0.0) * (1.0 + 1e-12)):
+        why = f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(told.max()):.4g} the policy was told"
+    if why:
+        return Bound(why=why)
+    G, D, k, s = constants["lipschitz"], constants["diameter"], len(record.each), np.arange(1.0, t + 1.0)
+    if np.any(record.gamma**2 * k * G * G > 0.5 * (1.0 + 1e-12)):
+        return Bound(why="the policy was told too small a Lipschitz constant")
+    alpha = record.alpha / s**record.power
+    gains = np.maximum(np.diff(1.0 / alpha, prepend=0.0, axis=-1) - 0.5 * record.modulus, 0.0)
+    R = 0.5 * G * G * np.cumsum(alpha, axis=-1) + D * D * np.cumsum(gains, axis=-1)
+    after = record.gamma / np.sqrt(alpha)
+    gamma = np.concatenate([after[..., :1], after[..., :-1]], axis=-1)
+    U = np.sqrt(2.0 * (G * D * s + R))
+    q = np.concatenate([gamma[..., :1] * sqrt(k) * G * D, U[..., :-1]], axis=-1)
+    return Bound(flat(np.minimum(R[..., -1], G * D * t)), flat(np.minimum(weighted_sum(q, gamma), G * D * t)))
+
+
+def curved(record: Any, constants: Constants) -> str:
+    """What is wrong with reading constraints as affine, where the problem says that they are not."""
+    if constants.get("affine", True) or isinstance(record.prox, prox.FunctionHinge):
+        return ""
+    return "a constraint is not affine: the bound needs form='function'"
+
+
+def weighted_sum(E: Any, w: Any) -> Any:
+    """`abel` along the last axis: a number for one run, one of each for several."""
+    E, w = np.broadcast_arrays(E, w)
+    return abel(E, w) if E.ndim == 1 else np.array([abel(*pair) for pair in zip(E, w, strict=True)])
+
+
+ENTRIES = (
+    Entry(
+        "yi2021", yi2021, "proximal steps with growing weights", "Yi et al. 2021",
+        regret="O(sqrt(T)), O(log T) strongly convex", violation="O(T^1/4), O(log T) strongly convex", bound=bound, reduces="all",
+        time_varying=False, feedback="function (value and gradient where affine)", cost="hinge prox", needs=("lipschitz",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,100 @@
+"""Yi et al. 2023, the proximal form: a penalty on the worst constraint that is minimised with it, not linearised.
+
+With h = (max_i g_{t,i}(x_t))^+ and gamma_t = 1 / (G^2 alpha_t):
+
+    x_{t+1} = argmin over X of  <grad f_t(x_t), x> + gamma_t h (max_i g_{t,i}(x))^+ + |x - x_t|^2 / alpha_t
+
+alpha_t = step / t^decay: constant sqrt(2) D / (G sqrt(T)) for a known horizon, D / (G sqrt(t)) without one, 2 / (mu t) for costs of
+strong convexity mu. A constraint is read from its value and gradient at x_t, exactly where it is affine and as a cutting plane otherwise:
+the bound holds for both. One constraint compiles; several are a quadratic program each round, on the Python engine only.
+
+Registered as ``form="prox"`` of the policies `yi2023` and `yi2023-strong`.
+
+Guarantee: `prox_bound`. Update and parameters as commonly stated; the bound is proved for exactly this update.
+Reference: see `bridle.policies.yi2023`.
+
+>>> import bridle
+>>> problem = bridle.problem("halfspaces", horizon=200, dim=3)
+>>> trace = bridle.play(proximal(problem.domain, 1.0, 0.1, 0.0, 1), problem)
+>>> trace.rounds
+200
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import prox, validate
+from bridle.core import Bound, Constants, Feedback
+from bridle.ops import Array, pos, scalar, worst
+from bridle.policies.common import flat, unmet
+from bridle.policies.yi2021 import weighted_sum
+
+
+class ProximalState(NamedTuple):
+    """The decision, and the rounds seen."""
+
+    x: Array
+    t: Array
+
+
+class ProximalPenalty(NamedTuple):
+    """The update above, with gamma_t = 1 / (sigma alpha_t)."""
+
+    prox: Any
+    step: Array
+    decay: Array
+    sigma: Array
+    modulus: Array  # 0 where the costs need not be strongly convex
+    each: Array  # (k,): its length is the number of constraints
+
+    @property
+    def domain(self) -> Any:
+        return self.prox.domain
+
+    def init(self, x1: Array) -> ProximalState:
+        return ProximalState(x1, scalar(x1))
+
+    def decide(self, state: ProximalState) -> Array:
+        return state.x
+
+    def update(self, state: ProximalState, feedback: Feedback) -> ProximalState:
+        g, _ = worst(feedback.g, feedback.dg)
+        t = state.t + 1.0
+        alpha = self.step / t**self.decay
+        price = pos(g) / (self.sigma * alpha)
+        return ProximalState(self.prox.step(feedback, state.x - (0.5 * alpha) * feedback.df, price, 1.0 / alpha), t)
+
+
+def proximal(domain: Any, lipschitz: Any, step: Any, decay: Any, constraints: int, modulus: Any = 0.0) -> ProximalPenalty:
+    """The record for alpha_t = step / t^decay."""
+    k = validate.whole("constraints", constraints)
+    return ProximalPenalty(prox.prox_for(domain, "affine", k), step, decay, lipschitz * lipschitz, modulus, np.ones(k))
+
+
+def prox_bound(record: ProximalPenalty, constants: Constants, t: float) -> Bound:
+    """Regret_t <= R_t := (G^2/2) sum alpha_s + D^2 sum (1/alpha_s - 1/alpha_{s-1} - mu/2)^+, and  sum gamma_s h_s^2 <= 2 (GDt + R_t).
+
+    Proof. The step gives, for u with g_s(u) <= 0 and z = x_{s+1}, y = x_s: f_s(y) - f_s(u) + gamma h g_s(z)^+ <= <grad f_s, y - z> - |z -
+    y|^2 / alpha plus terms in |u - y|^2 that telescope to the second sum. g_s(z)^+ >= h - G |z - y|, so gamma h g_s(z)^+ >= gamma h^2 / 2
+    - gamma G^2 |z - y|^2 / 2 >= gamma h^2 / 2 - |z - y|^2 / (2 alpha), and the rest is at most alpha G^2 / 2. (A cutting plane at y lies
+    below g_s, is h at y and G-Lipschitz: the same.) Regret_t >= -GDt gives the squares, weighted by the growing gamma_s; Cauchy and
+    Schwarz the CCV. No gain from Slater's condition is proved for this form.
+    """
+    told = np.asarray(record.modulus)
+    why = unmet(constants, strong=bool(np.any(told > 0.0)))
+    if not why and np.any(told > constants.get("modulus", 0.0) * (1.0 + 1e-12)):
+        why = f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(told.max()):.4g} the policy was told"
+    if why:
+        return Bound(why=why)
+    G, D, s = constants["lipschitz"], constants["diameter"], np.arange(1.0, t + 1.0)
+    if np.any(np.asarray(record.sigma) * (1.0 + 1e-12) < G * G):
+        return Bound(why="the policy was told too small a Lipschitz constant")
+    alpha = record.step / s**record.decay
+    gains = np.maximum(np.diff(1.0 / alpha, prepend=0.0, axis=-1) - 0.5 * record.modulus, 0.0)
+    R = 0.5 * G * G * np.cumsum(alpha, axis=-1) + D * D * np.cumsum(gains, axis=-1)
+    squared = weighted_sum(2.0 * (G * D * s + R), 1.0 / (record.sigma * alpha))
+    squared = np.minimum(squared, (G * D) ** 2 * t)
+    return Bound(flat(np.minimum(R[..., -1], G * D * t)), flat(np.sqrt(t * squared)), squared=flat(squared))

@@ -1,0 +1,180 @@
+"""Yu, Neely 2020: a queue that looks one step back, for constraints that stay the same.
+
+With the k queues Q_0 = 0, each round, componentwise:
+
+    Q_t     = max(-gamma g(x_t), Q_{t-1} + gamma g(x_t))
+    x_{t+1} = argmin over X of  <grad f_t(x_t), x> + <w_t, g(x)> + alpha |x - x_t|^2,   w_t = gamma (Q_t + gamma g(x_t)) >= 0
+
+which for affine constraints is the projection P_X(x_t - (grad f_t(x_t) + sum_i w_{t,i} grad g_i) / (2 alpha)). gamma = `beta`, alpha = 1
+/ (2 step). By default alpha = rho = G sqrt(T) / (sqrt(2) D) and gamma^2 = rho / (k G^2); the paper's own are gamma = T^{1/4}, alpha = (k
+G^2 + 1) sqrt(T) / 2.
+
+With `clip` every g is g^+: a proximal step on a sum of hinges, and the hard violation is bounded instead of the soft one. One constraint is
+then plain arithmetic and compiles; several are a quadratic program each round and run on the Python engine only.
+A constraint that is not affine needs ``form="function"``, which takes the functions as they are, on the Python engine only.
+
+Guarantee: `bound`. Update and parameters as commonly stated; the bound is proved for exactly this update.
+Reference: H. Yu, M. J. Neely. A Low Complexity Algorithm with O(sqrt(T)) Regret and O(1) Constraint Violations for Online Convex
+    Optimization with Long Term Constraints. JMLR 2020.
+
+>>> import bridle
+>>> problem = bridle.problem("fixed", horizon=200, dim=3)
+>>> trace = bridle.play(bridle.policy_for("yu2020", problem), problem)
+>>> bool(trace.totals.soft.max() <= trace.policy.bound(problem.constants, 200).soft)
+True
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import prox, validate
+from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.ops import Array, combine, maximum, pos, vector
+from bridle.policies.common import flat, unmet
+from bridle.policies.entry import Entry
+from bridle.policies.yi2021 import curved
+
+
+class QueuesState(NamedTuple):
+    """The decision and the queue of each constraint."""
+
+    x: Array
+    Q: Array
+
+
+class Projected(NamedTuple):
+    """A weighted sum of constraints read as affine: its proximal step is a projection."""
+
+    domain: Any
+
+    def linear(self, feedback: Feedback, v: Array, w: Array, alpha: Array) -> Array:
+        return self.domain.project(v - combine(w, feedback.dg) / (2.0 * alpha))
+
+
+class BackwardQueue(NamedTuple):
+    """The update above for g itself."""
+
+    prox: Any
+    alpha: Array
+    gamma: Array
+    each: Array  # (k,): its length is the number of constraints
+
+    @property
+    def domain(self) -> Any:
+        return self.prox.domain
+
+    def init(self, x1: Array) -> QueuesState:
+        return QueuesState(x1, vector(x1, self.each))
+
+    def decide(self, state: QueuesState) -> Array:
+        return state.x
+
+    def update(self, state: QueuesState, feedback: Feedback) -> QueuesState:
+        g = self.gamma * feedback.g
+        Q = maximum(-g, state.Q + g)
+        v = state.x - feedback.df / (2.0 * self.alpha)
+        return QueuesState(self.prox.linear(feedback, v, self.gamma * (Q + g), self.alpha), Q)
+
+
+class ClippedQueue(NamedTuple):
+    """The update above for g^+."""
+
+    prox: Any
+    alpha: Array
+    gamma: Array
+    each: Array  # (k,): its length is the number of constraints
+
+    @property
+    def domain(self) -> Any:
+        return self.prox.domain
+
+    def init(self, x1: Array) -> QueuesState:
+        return QueuesState(x1, vector(x1, self.each))
+
+    def decide(self, state: QueuesState) -> Array:
+        return state.x
+
+    def update(self, state: QueuesState, feedback: Feedback) -> QueuesState:
+        h = self.gamma * pos(feedback.g)
+        Q = state.Q + h
+        v = state.x - feedback.df / (2.0 * self.alpha)
+        return QueuesState(self.prox.sum(feedback, v, self.gamma * (Q + h), self.alpha), Q)
+
+
+def yu2020(
+    domain: Any,
+    horizon: Any,
+    lipschitz: Any,
+    diameter: Any = None,
+    constraints: int = 1,
+    beta: Any = None,
+    step: Any = None,
+    clip: Any = False,
+    form: str = "affine",
+) -> BackwardQueue | ClippedQueue:
+    """The constant parameters for a horizon; `clip` is 0 or 1."""
+    T, G, k = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
+    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    if form not in ("affine", "function"):
+        raise validate.unknown("form", form, ("affine", "function"))
+    if np.ndim(clip) or clip not in (0, 1):
+        raise InputError(f"clip must be True or False, not {validate.show(clip)}")
+    rho = G * T**0.5 / (sqrt(2.0) * D)
+    alpha = rho if step is None else 0.5 / validate.setting("step", step)
+    gamma = validate.setting("beta", (rho / k) ** 0.5 / G if beta is None else beta)
+    if clip:
+        return ClippedQueue(prox.prox_for(domain, form, k), alpha, gamma, np.ones(k))
+    return BackwardQueue(prox.FunctionHinge(domain) if form == "function" else Projected(domain), alpha, gamma, np.ones(k))
+
+
+def bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """Regret_t <= t G^2 / (2 rho) + alpha D^2, rho = 2 alpha - gamma^2 k G^2 > 0; violation <= |Q_t| / gamma; for every t.
+
+    Proof. Write a_s = gamma g(x_s); Q_s, Q_s + a_s and |Q_s| - |a_s| are >= 0, and |Q_{s+1}|^2 / 2 - |Q_s|^2 / 2 <= Q_s.a_{s+1} +
+    |a_{s+1}|^2. The proximal step gives, for u in X, f_s(x_s) - f_s(u) + (Q_s + a_s).(a_{s+1} - gamma g(u)) <= <grad f_s, x_s - x_{s+1}>
+    - alpha |x_{s+1} - x_s|^2 plus alpha |u - x_s|^2 - alpha |u - x_{s+1}|^2. Add: |a_{s+1}|^2 - a_s.a_{s+1} is |a_{s+1}|^2 / 2 - |a_s|^2
+    / 2 + |a_{s+1} - a_s|^2 / 2, the last at most gamma^2 k G^2 |x_{s+1} - x_s|^2 / 2, and <grad f, .> - (rho / 2) |.|^2 <= G^2 / (2 rho).
+    So with L_s = |Q_s|^2 / 2 - |a_s|^2 / 2 + alpha |u - x_s|^2, which is alpha |u - x_1|^2 at first since Q_1 = |a_1|,
+
+        f_s(x_s) - f_s(u) + L_{s+1} <= L_s + G^2 / (2 rho) + gamma (Q_s + a_s).g(u).
+
+    g(u) <= 0, summed: the regret; and with Regret >= -GD(t - 1), |Q_t|^2 <= 2 (GD(t-1) + (t-1) G^2 / (2 rho) + alpha D^2) + (gamma F)^2,
+    F >= |g|. sum gamma g(x_s) <= Q_t. Slater, g(u) <= -eps: L grows by at most c = GD + G^2 / (2 rho) a round, and only while sum_i (Q +
+    a)_i < theta = c / (eps gamma), when L <= theta^2 / 2 + theta gamma F + alpha D^2: so |Q_t|^2 <= (theta + gamma F)^2 + 2 alpha D^2 + 2
+    c, which is O(gamma^2).
+    """
+    record = policy.record
+    why = unmet(constants, fixed=True) or curved(record, constants)
+    if why:
+        return Bound(why=why)
+    G, D, k, alpha, gamma = constants["lipschitz"], constants["diameter"], len(record.each), record.alpha, record.gamma
+    rho = 2.0 * alpha - gamma * gamma * k * G * G
+    if np.any(rho <= 0.0):
+        return Bound(why=f"beta^2 k G^2 must be below 1 / step; 1 / step - beta^2 k G^2 is {float(np.min(rho)):.3g}")
+    regret = flat(np.minimum(t * G * G / (2.0 * rho) + alpha * D * D, G * D * t))
+    hard = isinstance(record, ClippedQueue)
+    largest = G * D if hard else constants.get("bound")
+    if largest is None:
+        return Bound(regret)
+    F = sqrt(k) * largest
+    Q = np.sqrt(2.0 * ((t - 1.0) * (G * D + G * G / (2.0 * rho)) + alpha * D * D) + (gamma * F) ** 2)
+    if not hard and constants.get("slater"):
+        c = G * D + G * G / (2.0 * rho)
+        theta = c / (constants["slater"] * gamma)
+        Q = np.minimum(Q, np.sqrt((theta + gamma * F) ** 2 + 2.0 * alpha * D * D + 2.0 * c))
+    violation = flat(np.minimum(Q / gamma, largest * t))
+    return Bound(regret, ccv=violation) if hard else Bound(regret, soft=violation)
+
+
+ENTRIES = (
+    Entry(
+        "yu2020", yu2020, "a queue that looks one step back", "Yu, Neely 2020",
+        regret="O(sqrt(T))", violation="soft O(T^1/4), O(1) with Slater", bound=bound, reduces="all", metric="soft", time_varying=False,
+        feedback="value and gradient (affine), else function", cost="1 projection; clipped: hinge prox",
+        needs=("horizon", "lipschitz"),
+    ),
+)  # fmt: skip

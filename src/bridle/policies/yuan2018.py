@@ -1,0 +1,163 @@
+"""Yuan & Lamperski 2018: clipped constraints, multipliers that are maximised exactly each round.
+
+With h_i = (g_{t,i}(x_t))^+ and its gradient dh_i (zero where h_i is), every one of the k constraints by itself,
+
+    lam_i   = h_i / (sigma eta_t)
+    x_{t+1} = P_X(x_t - eta_t (grad f_t(x_t) + sum_i lam_i dh_i))
+
+sigma = (k+1) G^2. Convex costs: one step eta = D / (G sqrt(k+1)) T^-b (b = 1/2 by default). Costs of strong convexity H: eta_t = 1 / (H t).
+The paper has fixed constraints; its argument only needs (g_t)^+ = 0 at the benchmark, so constraints may change from round to round.
+Update and parameters as commonly stated; the bound is proved for exactly this update.
+
+Guarantee: `penalty_bound`. Convex: regret O(T^max(b, 1-b)), sum of squared violations O(T^(1-b)), CCV O(T^(1-b/2)). Strongly convex:
+    O(log T), O(log T), O(sqrt(T log T)).
+Reference: J. Yuan, A. Lamperski. Online Convex Optimization for Cumulative Constraints. NeurIPS 2018.
+
+>>> import bridle
+>>> problem = bridle.problem("fixed", horizon=500, dim=3)
+>>> trace = bridle.play(bridle.policy_for("yuan2018", problem), problem)
+>>> bool(bridle.ccv(trace) <= trace.policy.bound(problem.constants, 500).ccv)
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.ops import Array, combine, pos, scalar
+from bridle.policies.common import flat, unmet
+from bridle.policies.entry import Entry
+
+
+class PenaltyState(NamedTuple):
+    """The decision, and the rounds so far."""
+
+    x: Array
+    t: Array
+
+
+class PenaltyEach(NamedTuple):
+    """x_{t+1} = P_X(x_t - eta_t (grad f_t + sum_i h_i dh_i / (sigma eta_t))), eta_t = step / t^decay."""
+
+    domain: Any
+    step: Array
+    decay: Array
+    sigma: Array
+    each: Array  # (k,): its length is the number of constraints
+
+    def init(self, x1: Array) -> PenaltyState:
+        return PenaltyState(x1, scalar(x1))
+
+    def decide(self, state: PenaltyState) -> Array:
+        return state.x
+
+    def update(self, state: PenaltyState, feedback: Feedback) -> PenaltyState:
+        t = state.t + 1.0
+        eta = self.step / t**self.decay
+        multipliers = pos(feedback.g) / (self.sigma * eta)
+        return PenaltyState(self.domain.project(state.x - eta * (feedback.df + combine(multipliers, feedback.dg))), t)
+
+
+def yuan2018(
+    domain: Any, horizon: Any, lipschitz: Any, constraints: int = 1, diameter: Any = None, exponent: Any = 0.5, step: Any = None
+) -> PenaltyEach:
+    """Convex costs; `exponent` is b in a step proportional to T^-b, `step` replaces that step."""
+    T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
+    D, b = validate.setting("diameter", domain.diameter() if diameter is None else diameter), fraction("exponent", exponent)
+    eta = D / (G * (k + 1.0) ** 0.5 * T**b) if step is None else validate.setting("step", step)
+    return PenaltyEach(domain, eta, 0.0, (k + 1.0) * G * G, np.ones(k))
+
+
+def yuan2018_strong(domain: Any, lipschitz: Any, modulus: Any, constraints: int = 1) -> PenaltyEach:
+    """Strongly convex costs; the horizon need not be known."""
+    G, H, k = validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus), validate.whole("constraints", constraints)
+    return PenaltyEach(domain, 1.0 / H, 1.0, (k + 1.0) * G * G, np.ones(k))
+
+
+def fraction(name: str, value: Any) -> Any:
+    """A number above 0 and below 1, or one for each run."""
+    result = validate.setting(name, value)
+    if np.any(np.asarray(result) >= 1.0):
+        raise InputError(f"{name} must be below 1, not {validate.show(value)}")
+    return result
+
+
+def powers(t: float, c: Any, exact: int = 100_000) -> Any:
+    """1 + 2^-c + ... + t^-c for c >= 0; the terms past `exact` are replaced by the integral above them.
+
+    >>> float(powers(3, 1.0)), float(powers(4, 0.0))
+    (1.8333333333333333, 4.0)
+    """
+    c, n = np.asarray(c, dtype=float), min(int(t), exact)
+    head = np.sum(np.arange(1.0, n + 1.0) ** -c[..., None], axis=-1)
+    if t <= n:
+        return head
+    rate, span = np.where(c == 1.0, 1.0, 1.0 - c), np.log(t / n)
+    return head + np.where(c == 1.0, span, float(n) ** (1.0 - c) * np.expm1(rate * span) / rate)
+
+
+def penalty_bound(record: Any, constants: Constants, t: float, k: int, strong: bool) -> Bound:
+    """Any step eta_s = step / s^c (0 <= c < 1; c = 1 and step = 1/H for strongly convex costs) and sigma > (k+1) G^2 / 2, for every t.
+
+    Write m = (k+1) G^2 / 2, so that |grad f + sum lam_i dh_i|^2 <= 2m (1 + sum lam_i^2), and a = 1 - m/sigma. One projected step and
+    convexity (<dh_i, x_t - u> >= h_i where g_i(u) <= 0), summed with lam_i = h_i / (sigma eta_s), give for every t
+
+        Regret_t + a sum_s sum_i h_i^2 / (sigma eta_s) <= Base_t = m sum_s eta_s + D^2 / (2 eta_t),
+
+    the last term for convex costs only (the moduli cancel it otherwise). Regret_t >= -GDt, so with E_t = GDt + Base_t:
+    CCV^2 <= sum sigma eta_s * sum h^2 / (sigma eta_s) <= sigma sum eta_s * E_t / a (Cauchy-Schwarz), and, summing by parts over all s <= t,
+    sum h^2 <= A/a, A = sigma sum_s eta_s (E_s - E_{s-1}), where s^c - (s-1)^c <= c s^c / (s-1) for s > 1. If an action has every
+    g_i <= -eps, then <dh_i, x_t - u> >= h_i + eps wherever h_i > 0, hence eps sum h / (sigma eta_s) <= E_t and CCV <= A / eps.
+    """
+    why = unmet(constants, strong=strong)
+    G, D, slater = constants.get("lipschitz"), constants.get("diameter"), constants.get("slater")
+    step, c, sigma = record.step, record.decay, record.sigma
+    if not why and strong and np.any(1.0 / step > constants["modulus"] * (1.0 + 1e-12)):
+        why = f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(np.max(1.0 / step)):.4g} the policy was told"
+    if why or G is None or D is None:
+        return Bound(why=why)
+    m = 0.5 * (k + 1.0) * G * G
+    a = 1.0 - m / sigma
+    if np.any(a <= 0.0):
+        return Bound(why=f"the true Lipschitz constant is {G:.4g}: too far above the one the policy was told")
+    pull = 0.0 if strong else 0.5 * D * D / step
+    total = step * powers(t, c)
+    base = m * total + pull * t**c
+    A = sigma * (G * D * total + step * (m * step * powers(t, 2.0 * c) + pull * (1.0 + c * powers(t - 1.0, 1.0))))
+    ccv = np.sqrt(sigma * total * (G * D * t + base) / a)
+    if slater:
+        ccv = np.minimum(ccv, A / slater)
+    squared = np.minimum(A / a, k * (G * D) ** 2 * t)
+    return Bound(flat(np.minimum(base, G * D * t)), flat(np.minimum(ccv, G * D * t)), squared=flat(squared))
+
+
+def _bound(policy: Any, constants: Constants, t: float) -> Bound:
+    return _each(policy, constants, t, False)
+
+
+def _strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    return _each(policy, constants, t, True)
+
+
+def _each(policy: Any, constants: Constants, t: float, strong: bool) -> Bound:
+    k = len(policy.record.each)
+    if constants.get("constraints", k) != k:
+        return Bound(why=f"the policy was made for {k} constraints, the problem reveals {constants['constraints']}")
+    return penalty_bound(policy.record, constants, t, k, strong)
+
+
+_REFERENCE = "Yuan & Lamperski, NeurIPS 2018"
+ENTRIES = (
+    Entry(
+        "yuan2018", yuan2018, "clipped penalty, convex costs", _REFERENCE, "O(sqrt(T))", "O(T^3/4)",
+        bound=_bound, reduces="all", needs=("horizon", "lipschitz", "diameter"),
+    ),
+    Entry(
+        "yuan2018-strong", yuan2018_strong, "clipped penalty, strongly convex costs", _REFERENCE, "O(log T)", "O(sqrt(T log T))",
+        bound=_strong_bound, reduces="all", strongly_convex=True, needs=("lipschitz", "modulus"),
+    ),
+)  # fmt: skip
