@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import ops, records
+from bridle import ops, records, report
 from bridle.functions import AffineFunction, AffineRows, RoundQuadratic
 from bridle.problems import problem_names
 
@@ -633,3 +633,68 @@ def test_a_game_whose_assumptions_are_broken_says_so():
     assert [str(w.message) for w in caught] == list(trace.warnings)
     assert len(caught) == 1
     assert "which the theorem rules out" in trace.warnings[0]
+
+
+def test_no_bound_is_claimed_for_a_policy_on_another_domain():
+    problem = bridle.problem("fixed", horizon=200, dim=3)
+    for radius in (0.01, 50.0):
+        with pytest.warns(bridle.BridleWarning, match="the policy's domain is not the problem's"):
+            trace = bridle.play(bridle.policy("sinha2024", bridle.Ball(3, radius=radius), horizon=200, lipschitz=1.0), problem)
+        facts = report.summary(trace)
+        assert facts["bound_why"] == facts["paper_why"] == "the policy's domain is not the problem's"
+        assert facts["regret_bound"] is facts["ccv_bound"] is facts["regret_bound_paper"] is facts["ccv_bound_paper"] is None
+
+
+class Wavy(NamedTuple):
+    """A cost that is not convex, and says so."""
+
+    cost: Any
+
+    def init(self):
+        return ()
+
+    def answer(self, state, x):
+        return state, bridle.Round(self.cost, (bridle.Affine([1.0, 0.0], -5.0),))
+
+
+def test_no_bound_is_claimed_for_functions_that_are_not_convex():
+    constants = {"lipschitz": 1.0, "diameter": 2.0, "feasible": np.zeros(2), "constraints": 1}
+    wavy = bridle.Callable(lambda x: float(np.sin(3 * x[0]) / 3), lambda x: np.array([np.cos(3 * x[0]), 0.0]), convex=False)
+    problem = bridle.Problem(bridle.Ball(2), Wavy(wavy), constants)
+    facts = report.summary(bridle.play(bridle.policy_for("sinha2024", problem, horizon=50), problem, horizon=50))
+    assert facts["regret"] is facts["regret_bound"] is facts["regret_bound_paper"] is None
+    assert "not convex" in facts["bound_why"]
+
+
+class Contrary(NamedTuple):
+    """As many fixed rows as there may be runs, and a cost that pushes away from the decision."""
+
+    A: Any
+
+    def init(self):
+        return ()
+
+    def answer(self, state, x):
+        cost = AffineFunction(-x, ops.scalar(x))
+        return state, bridle.Round(cost, (AffineRows(self.A, -0.5 * np.ones(3)),))
+
+
+@pytest.mark.parametrize("engine", ["python", "jax"])
+def test_what_runs_share_is_told_from_what_they_do_not_by_the_adversary_itself(engine):
+    """Three runs and three constraints: the shapes alone could not tell."""
+    problem = bridle.Problem(bridle.Ball(2), Contrary(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])), {"constraints": 3})
+    values = [0.01, 0.1, 0.3]
+    together = bridle.play(bridle.policy("sinha2024", problem.domain, horizon=60, lipschitz=2.0, lam=values), problem, engine=engine)
+    for i, lam in enumerate(values):
+        alone = bridle.play(bridle.policy("sinha2024", problem.domain, horizon=60, lipschitz=2.0, lam=lam), problem, engine=engine)
+        assert bridle.regret(together)[i] == pytest.approx(bridle.regret(alone), abs=1e-6)
+
+
+def test_a_record_that_stands_for_several_runs_is_played_as_such():
+    domain = bridle.Ball(3)
+    record = bridle.Lyapunov(bridle.OGD(domain, step=[0.1, 0.2, 0.4]), bridle.potentials.Exponential(0.1), 1.0, 1.0)
+    together = bridle.play(record, "halfspaces", horizon=40)
+    assert together.runs == 3
+    for i, step in enumerate((0.1, 0.2, 0.4)):
+        alone = bridle.play(record._replace(learner=bridle.OGD(domain, step=step)), "halfspaces", horizon=40)
+        assert bridle.ccv(together)[i] == pytest.approx(bridle.ccv(alone), abs=1e-12)

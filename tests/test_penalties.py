@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import bridle
 from arena import outcome, ratios, stage
 from bridle.core import Feedback, Round
-from bridle.policies.yuan2018 import powers
+from bridle.policies.common import powers
 from support import constraint_at, cost_at, instances, moves
 from test_engines import agree
 

@@ -1085,3 +1085,13 @@ def test_every_record_is_found_by_its_name():
         for inside in INSIDE.values():
             for node in records.nodes((domain, inside(domain))):
                 assert savefile._kinds().get(type(node).__name__, tuple) is type(node)
+
+
+@pytest.mark.parametrize("cost", [lambda x: float(x @ x), lambda x: np.dot(np.ones(DIM), x), lambda x: (x @ x, 2 * x)])
+def test_what_jax_cannot_differentiate_is_one_clear_error(cost):
+    session = bridle.Session(make())
+    before = snapshot(session)
+    with pytest.raises(bridle.InputError, match=r"JAX cannot differentiate cost .* give a pair") as wrong:
+        session.step(cost)
+    assert "\n" not in str(wrong.value)
+    identical(before, snapshot(session))

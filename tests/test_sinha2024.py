@@ -513,3 +513,48 @@ def test_bad_parameters_are_one_clear_error(name, parameters, message):
 def test_a_domain_that_is_none_is_named():
     with pytest.raises(bridle.InputError, match="domain must be a domain such as"):
         bridle.policy("sinha2024", 3, horizon=10, lipschitz=1.0)
+
+
+def test_a_learner_for_another_domain_is_refused():
+    with pytest.raises(bridle.InputError, match="learner was made for another domain"):
+        bridle.policy("sinha2024", bridle.Ball(3), horizon=10, lipschitz=1.0, learner=bridle.AdaGrad(bridle.Ball(3, radius=5.0)))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"potential": "quadratic", "lam": 0.1}, "lam is for potential='exponential' only"),
+        ({"exponent": 3.0}, "exponent is for potential='power' only"),
+        ({"samples": 10}, "samples is for learner='ftpl' only"),
+        ({"seed": 3}, "seed is for learner='ftpl' only"),
+        ({"horizon": 10.5}, "horizon must be a whole number, not 10.5"),
+        ({"lipschitz": True}, "lipschitz must be a number, not True"),
+        ({"lam": []}, "a swept parameter must be a list of numbers"),
+        ({"potential": bridle.potentials.Exponential([0.1, 0.2])}, "a sweep is made by giving lists to bridle.policy itself"),
+    ],
+)
+def test_settings_that_would_be_dropped_are_refused(more, message):
+    with pytest.raises(bridle.InputError) as caught:
+        bridle.policy("sinha2024", bridle.Ball(2), **{"horizon": 10, "lipschitz": 1.0, **more})
+    assert message in str(caught.value)
+
+
+def test_the_bounds_of_a_sweep_are_those_of_its_runs():
+    problem = bridle.problem("halfspaces", horizon=400, dim=3)
+    values = (0.001, 0.01, 5.0)  # the last is too large for any proof
+    sweep = bridle.policy_for("sinha2024", problem, lam=values).bound(problem.constants, 400)
+    alone = [bridle.policy_for("sinha2024", problem, lam=lam).bound(problem.constants, 400) for lam in values]
+    np.testing.assert_array_equal(sweep.ccv[:2], [bound.ccv for bound in alone[:2]])
+    np.testing.assert_array_equal(sweep.regret[:2], [bound.regret for bound in alone[:2]])
+    assert np.isnan(sweep.ccv[2])
+    assert np.isnan(sweep.regret[2])
+    assert sweep.why == f"run 2: {alone[2].why}"
+
+
+def test_theorem_4_with_a_diameter_told_too_large_is_about_that_diameter():
+    problem = bridle.problem("fixed", horizon=1000, dim=2)
+    told, true = (
+        bridle.policy_for("sinha2024-ocs", problem, **more).paper_bound(problem.constants, 1000) for more in ({"diameter": 2e5}, {})
+    )
+    assert told.interval > 100 * true.interval
+    assert bridle.policy_for("sinha2024-ocs", problem, diameter=0.1).paper_bound(problem.constants, 1000).interval is None

@@ -90,10 +90,20 @@ def hinges(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: Any, alp
     array([0.5, 0.9])
     """
     weights = np.full(1, float(c)) if joint else np.asarray(c, dtype=float)
-    onto = domain.project(v)
-    over = A @ onto - b
+    onto = np.asarray(domain.project(v))
+    over, span = A @ onto - b, np.sqrt((A * A).sum(axis=1)) * float(domain.diameter())
     if over.max() <= 0.0 or not weights.any():
-        return np.asarray(onto)
+        return onto
+    # What is nowhere positive is left out; what is positive everywhere is linear (or, of a maximum, where it is so, not clipped).
+    if joint:
+        floor = max(0.0, float((over - span).max()))
+        kept, b = over + span > floor, b + floor
+    else:
+        kept, linear = (over + span > 0.0) & (over < span) & (weights > 0.0), over >= span
+        v, weights = v - (weights * linear) @ A / (2.0 * alpha), weights[kept]
+    if not kept.any():
+        return np.asarray(domain.project(v))
+    A, b = A[kept], b[kept]
     found = _faces(domain)
     if found is None:
         return _by_dual(domain, v, A, b, weights, alpha, joint)
@@ -102,7 +112,7 @@ def hinges(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: Any, alp
     def solve(pull: float) -> np.ndarray:
         """Without the ball, but with pull |x - its centre|^2 added."""
         at = v if ball is None else (alpha * v + pull * ball.middle) / (alpha + pull)
-        return _program(at, A, b, weights, alpha + pull, joint, rows, low, high, domain.diameter())
+        return _program(at, A, b, weights, alpha + pull, joint, rows, low, high, float(domain.diameter() + norm(at - onto)))
 
     x = solve(0.0)
     if ball is None or norm(x - ball.middle) <= ball.radius:
@@ -155,7 +165,6 @@ def _program(
         kept = np.full(k, True)
     else:
         scale = np.where(kept, lengths, 1.0)
-    size = max(size, float(((A @ v - b) / scale).max(initial=0.0)))
     room = ((b - A @ v) / scale / size)[kept]
     unit = (A / scale[:, None])[kept]
     price = (c * scale[0] if joint else (c * scale)[kept]) / (alpha * size)
@@ -182,7 +191,7 @@ def _program(
     if y is None:
         y, _ = _daqp(H, costs, lifted, eps_prox=1e-3)
     if y is None:
-        raise RuntimeError("daqp found no answer to a proximal step, although there is always one")
+        raise InputError("no proximal step was found: the constraints, their weights and the costs are too far apart in size")
     return v + size * y[:d]
 
 
@@ -228,7 +237,7 @@ def _by_dual(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.nda
         heavier = 0.5 * (1.0 + (1.0 + 4.0 * weight * weight) ** 0.5)
         ahead, s, weight = feasible(following + (weight - 1.0) / heavier * (following - s)), following, heavier
     if abs(moved).max() > 1e5 * step * tolerance:
-        raise RuntimeError(f"the dual of a proximal step did not settle: it still moves by {abs(moved).max() / step:.2g}")
+        raise InputError("no proximal step was found: the constraints, their weights and the costs are too far apart in size")
     return np.asarray(domain.project(v - s @ unit))
 
 

@@ -135,19 +135,18 @@ def policies_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def policies_markdown(rows: list[dict[str, Any]]) -> str:
-    """The policies as the table of the README."""
-    lines = ["| name | what | regret | violation | needs | per round | reference |", "|---|---|---|---|---|---|---|"]
+def policies_markdown(rows: list[dict[str, Any]], measured: dict[str, dict[str, float]]) -> str:
+    """The policies as the table of the README; `measured` holds microseconds a round by policy and engine."""
+    head = ("name", "what", "regret", "violation", "constraints", "assumes", "needs", "a round", "us, python / jax", "reference")
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
+        assumes = [text for text, told in (("strongly convex costs", row["strongly_convex"]), ("Slater", row["slater"])) if told]
+        spent = measured.get(row["name"], {})
+        times = " / ".join(f"{spent[engine]:.3g}" if engine in spent else "-" for engine in ("python", "jax"))
         cells = (
-            f"`{row['name']}`",
-            row["title"],
-            row["regret"],
-            row["violation"],
-            ", ".join(row["needs"]),
-            row["per_round"],
-            row["reference"],
-        )
+            f"`{row['name']}`", row["title"], row["regret"], row["violation"], row["constraints"], ", ".join(assumes) or "-",
+            ", ".join(row["needs"]) or "-", row["per_round"], times, row["reference"],
+        )  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bridle.core import Constants, Feedback
+from bridle import validate
+from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, minimum
 
 
@@ -61,3 +62,44 @@ def abel(E: Any, w: Any) -> float:
     """
     E, w = np.asarray(E, dtype=float), np.asarray(w, dtype=float)
     return float(np.sum(E[:-1] * (1.0 / w[:-1] - 1.0 / w[1:])) + E[-1] / w[-1])
+
+
+def switch(name: str, value: Any) -> float:
+    """A yes or no as the factor 1 or 0."""
+    if not (isinstance(value, (bool, np.bool_, int, float)) and value in (0, 1)):
+        raise InputError(f"{name} must be true or false, not {validate.show(value)}")
+    return float(value)
+
+
+def settle(regret: Any, violation: Any, trivial: Any, clip: float, t: float) -> Bound:
+    """A bound on regret and on violation: hard with the clip, soft without. A constraint that holds somewhere is nowhere above G D."""
+    regret, violation = flat(np.minimum(regret, trivial * t)), flat(np.minimum(violation, trivial * t))
+    return Bound(regret, ccv=violation) if clip else Bound(regret, soft=violation)
+
+
+def largest(constants: Constants, clip: float) -> Any:
+    """The largest |g| that the policy is fed; None where it is not known."""
+    F, limit = constants.get("bound"), constants["lipschitz"] * constants["diameter"]
+    return (limit if F is None else min(F, limit)) if clip else F
+
+
+def fraction(name: str, value: Any) -> Any:
+    """A number above 0 and below 1, or one for each run."""
+    result = validate.setting(name, value)
+    if np.any(np.asarray(result) >= 1.0):
+        raise InputError(f"{name} must be below 1, not {validate.show(value)}")
+    return result
+
+
+def powers(t: float, c: Any, exact: int = 100_000) -> Any:
+    """1 + 2^-c + ... + t^-c for c >= 0; the terms past `exact` are replaced by the integral above them.
+
+    >>> float(powers(3, 1.0)), float(powers(4, 0.0))
+    (1.8333333333333333, 4.0)
+    """
+    c, n = np.asarray(c, dtype=float), min(int(t), exact)
+    head = np.sum(np.arange(1.0, n + 1.0) ** -c[..., None], axis=-1)
+    if t <= n:
+        return head
+    rate, span = np.where(c == 1.0, 1.0, 1.0 - c), np.log(t / n)
+    return head + np.where(c == 1.0, span, float(n) ** (1.0 - c) * np.expm1(rate * span) / rate)

@@ -26,9 +26,8 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import clipped, unmet
+from bridle.policies.common import clipped, largest, settle, switch, unmet
 from bridle.policies.entry import Entry
-from bridle.policies.mahdavi2012 import largest, settle, switch
 
 SUMMED = 1_000_000
 """Sums over more rounds than this are replaced by integrals above them."""

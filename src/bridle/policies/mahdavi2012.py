@@ -35,7 +35,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, combine, pos, vector
-from bridle.policies.common import clipped, flat, unmet
+from bridle.policies.common import clipped, largest, settle, switch, unmet
 from bridle.policies.entry import Entry
 
 
@@ -127,25 +127,6 @@ def mahdavi2012(
     eta = D / G * np.minimum(((k + 1.0 + 2.0 * k * size**2) * T) ** -0.5, (8.0 * (k + 1.0)) ** -0.5) if step is None else step
     eta = validate.setting("step", eta)
     return PrimalDual(domain, eta, eta / D**2, 2.0 * (k + 1.0) * G**2 * eta, positive, np.ones(k))
-
-
-def switch(name: str, value: Any) -> float:
-    """A yes or no as the factor 1 or 0."""
-    if not (isinstance(value, (bool, np.bool_, int, float)) and value in (0, 1)):
-        raise InputError(f"{name} must be true or false, not {validate.show(value)}")
-    return float(value)
-
-
-def settle(regret: Any, violation: Any, trivial: Any, clip: float, t: float) -> Bound:
-    """A bound on regret and on violation: hard with the clip, soft without. A constraint that holds somewhere is nowhere above G D."""
-    regret, violation = flat(np.minimum(regret, trivial * t)), flat(np.minimum(violation, trivial * t))
-    return Bound(regret, ccv=violation) if clip else Bound(regret, soft=violation)
-
-
-def largest(constants: Constants, clip: float) -> Any:
-    """The largest |g| that the policy is fed; None where it is not known."""
-    F, limit = constants.get("bound"), constants["lipschitz"] * constants["diameter"]
-    return (limit if F is None else min(F, limit)) if clip else F
 
 
 def gradient_bound(policy: Any, constants: Constants, t: float) -> Bound:

@@ -31,9 +31,8 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, combine, pos, vector
-from bridle.policies.common import clipped, unmet
+from bridle.policies.common import clipped, largest, settle, switch, unmet
 from bridle.policies.entry import Entry
-from bridle.policies.mahdavi2012 import largest, settle, switch
 
 
 class VirtualQueueState(NamedTuple):

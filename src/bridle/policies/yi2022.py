@@ -30,9 +30,8 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, dot, pos, scalar, worst
-from bridle.policies.common import flat, unmet
+from bridle.policies.common import flat, fraction, powers, unmet
 from bridle.policies.entry import Entry
-from bridle.policies.yuan2018 import fraction, powers
 
 
 class RegularisedState(NamedTuple):

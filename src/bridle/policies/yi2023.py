@@ -29,9 +29,10 @@ from typing import Any, NamedTuple
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
+from bridle.policies.common import fraction
 from bridle.policies.entry import Entry
 from bridle.policies.yi2023_prox import ProximalPenalty, prox_bound, proximal
-from bridle.policies.yuan2018 import PenaltyState, fraction, penalty_bound
+from bridle.policies.yuan2018 import PenaltyState, penalty_bound
 
 
 class PenaltyWorst(NamedTuple):

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, combine, pos, scalar
-from bridle.policies.common import flat, unmet
+from bridle.policies.common import flat, fraction, powers, unmet
 from bridle.policies.entry import Entry
 
 
@@ -76,28 +76,6 @@ def yuan2018_strong(domain: Any, lipschitz: Any, modulus: Any, constraints: int 
     """Strongly convex costs; the horizon need not be known."""
     G, H, k = validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus), validate.whole("constraints", constraints)
     return PenaltyEach(domain, 1.0 / H, 1.0, (k + 1.0) * G * G, np.ones(k))
-
-
-def fraction(name: str, value: Any) -> Any:
-    """A number above 0 and below 1, or one for each run."""
-    result = validate.setting(name, value)
-    if np.any(np.asarray(result) >= 1.0):
-        raise InputError(f"{name} must be below 1, not {validate.show(value)}")
-    return result
-
-
-def powers(t: float, c: Any, exact: int = 100_000) -> Any:
-    """1 + 2^-c + ... + t^-c for c >= 0; the terms past `exact` are replaced by the integral above them.
-
-    >>> float(powers(3, 1.0)), float(powers(4, 0.0))
-    (1.8333333333333333, 4.0)
-    """
-    c, n = np.asarray(c, dtype=float), min(int(t), exact)
-    head = np.sum(np.arange(1.0, n + 1.0) ** -c[..., None], axis=-1)
-    if t <= n:
-        return head
-    rate, span = np.where(c == 1.0, 1.0, 1.0 - c), np.log(t / n)
-    return head + np.where(c == 1.0, span, float(n) ** (1.0 - c) * np.expm1(rate * span) / rate)
 
 
 def penalty_bound(record: Any, constants: Constants, t: float, k: int, strong: bool) -> Bound:
