@@ -211,6 +211,10 @@ class CoordinateDeviation(NamedTuple):
         return ((gap > 0.0) * 1.0 - (gap < 0.0) * 1.0) * unit
 
 
+AFFINE = (AffineFunction, AffineRows, Coordinate)
+"""The records that are affine in x: what a policy learns of them at one decision holds everywhere."""
+
+
 class MaximumOf(NamedTuple):
     """The pointwise maximum of several functions; the lowest index on ties."""
 

@@ -18,6 +18,7 @@ import numpy as np
 from bridle import policies, records, validate
 from bridle.adversaries import block_length, deal_blocks
 from bridle.core import BridleWarning, Feedback, InputError, Round
+from bridle.functions import AFFINE
 from bridle.ops import Array
 from bridle.problems import Problem, problem
 
@@ -173,8 +174,11 @@ def play(
     if keep not in KEEP:
         raise validate.unknown("keep", keep, KEEP)
     start = source.domain.center() if x1 is None else _start(x1, source.domain, runs)
-    if not _first_round(source, start if start.ndim == 1 else start[0]).convex:
-        source = replace(source, constants={**source.constants, "convex": False})
+    opening = _first_round(source, start if start.ndim == 1 else start[0])
+    convex = opening.convex and source.constants.get("convex", True)
+    affine = all(isinstance(constraint, AFFINE) for constraint in opening.constraints)
+    if not (convex and affine):  # what the functions say of themselves goes before what the problem claims
+        source = replace(source, constants={**source.constants, "convex": convex, "affine": affine})
     shape = () if runs is None else (runs,)
     game = Trace(policy, source, rounds, seeds, runs, engine, start)
     marks = np.unique(np.concatenate([[1.0, rounds], np.round(np.geomspace(1, rounds, 20 * len(str(rounds))))]))
