@@ -162,7 +162,7 @@ def test_notes_say_why_there_is_no_bound(run):
     assert "no bound: round 20 is past the policy's horizon of 5\n" in out
     assert "warning: the policy was made for 5 rounds and played 20" in out
     out = run("play", "halfspaces", "--horizon", 20, "--set", "preset=practice")[1]
-    assert "paper's bound: does not apply, the preset is practice, not the theorem's\n" in out
+    assert "paper's bound: none, the preset is practice, not the theorem's\n" in out
 
 
 def test_the_engines_tell_the_same(run):

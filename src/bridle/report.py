@@ -194,7 +194,7 @@ def game_notes(facts: dict[str, Any]) -> list[str]:
         proved = any(facts[bound] is not None for _, bound in BOUNDED)
         notes.append(f"{'bound' if proved else 'no bound'}: {facts['bound_why']}")
     if facts["paper_why"] and facts["paper_why"] != facts["bound_why"]:
-        notes.append(f"paper's bound: does not apply, {facts['paper_why']}")
+        notes.append(f"paper's bound: none, {facts['paper_why']}")
     return notes + [f"warning: {text}" for text in facts["warnings"]]
 
 

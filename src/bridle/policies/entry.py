@@ -39,6 +39,10 @@ def _none(policy: Any, constants: Any, t: float) -> Bound:
     return Bound(why="no bound is stated")
 
 
+def _order_only(policy: Any, constants: Any, t: float) -> Bound:
+    return Bound(why="only its order is quoted, see `bridle policies`")
+
+
 @dataclass(frozen=True)
 class Entry:
     """A policy's name, how to make it, its theorem, and what it assumes.
@@ -54,7 +58,7 @@ class Entry:
     regret: str
     violation: str
     bound: Callable[..., Bound] = _none
-    paper: Callable[..., Bound] = _none
+    paper: Callable[..., Bound] = _order_only
     reduces: str = "max"
     metric: str = "ccv"
     time_varying: bool = True
