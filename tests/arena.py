@@ -48,8 +48,8 @@ def stage(
     feasible = domain.center() + rng.uniform(0.0, 0.8) * (inside - domain.center())
     epsilon, alpha = slater * G * D, modulus * G / D
     constants = {
-        "lipschitz": G, "diameter": D, "bound": (1.0 + SLACK) * G * D + epsilon, "modulus": alpha, "constraints": k, "convex": True,
-        "feasible": feasible, "slater": epsilon or None, "time_varying": not fixed,
+        "lipschitz": G, "diameter": D, "bound": (1.0 + SLACK) * G * D + epsilon, "modulus": alpha, "constraints": k,
+        "convex": True, "affine": True, "feasible": feasible, "slater": epsilon or None, "time_varying": not fixed,
     }  # fmt: skip
     return Stage(domain, feasible, G, k, T, seed, fixed, epsilon, alpha, constants)
 

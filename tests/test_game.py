@@ -631,8 +631,30 @@ def test_a_game_whose_assumptions_are_broken_says_so():
         warnings.simplefilter("always")
         trace = bridle.play(wrong, halfspaces(horizon=1000))
     assert [str(w.message) for w in caught] == list(trace.warnings)
-    assert len(caught) == 1
+    assert len(caught) == 2
     assert "which the theorem rules out" in trace.warnings[0]
+    assert trace.warnings[1] == "the policy was told a Lipschitz constant of 0.001; the problem's is 1"
+
+
+def test_a_policy_that_was_misled_says_so():
+    problem = halfspaces(horizon=30)
+    with pytest.warns(bridle.BridleWarning, match="told that costs have modulus 5; the problem's have 0"):
+        bridle.play(bridle.policy("yuan2018-strong", problem.domain, lipschitz=1.0, modulus=5.0), problem)
+    with pytest.warns(bridle.BridleWarning, match="this form of policy mahdavi2012 is for constraints that stay the same"):
+        bridle.play(bridle.policy_for("mahdavi2012", problem, form="mirror-prox"), problem)
+
+
+def test_a_bound_is_for_the_policys_own_domain_and_constraints():
+    problem = bridle.problem("fixed", horizon=200, dim=2)
+    away = bridle.Ball(radius=0.02, center=-0.9 * problem.constants["optimum"])
+    for name in ("yuan2018", "ogd", "guo2022", "sinha2024"):
+        made = bridle.policy_for(name, problem)
+        for domain in (away, bridle.Ball(2, radius=3.0)):
+            other = bridle.policy(name, domain, **made.parameters)
+            assert other.bound(problem.constants, 200).why == "the policy's domain is not the problem's"
+        assert not made.bound(problem.constants, 200).why
+    two = bridle.policy("mahdavi2012", problem.domain, horizon=200, lipschitz=1.0, bound=2.0, constraints=2)
+    assert two.bound(problem.constants, 200).why == "the policy was made for 2 constraints, the problem reveals 1"
 
 
 def test_no_bound_is_claimed_for_a_policy_on_another_domain():

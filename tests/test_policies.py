@@ -64,7 +64,8 @@ def test_its_entry_is_complete(name):
     assert item.reduces in ("max", "max-distance", "all")
     assert item.feedback.strip()
     assert item.cost.strip()
-    for flag in (item.time_varying, item.strongly_convex, item.slater):
+    assert item.slater in ("no", "sharper", "required")
+    for flag in (item.time_varying, item.strongly_convex):
         assert isinstance(flag, bool)
     assert {p.name for p in known} <= set(policies.PARAMETERS), "parameters have one name everywhere"
     assert all(p.help.strip() for p in known)
@@ -139,7 +140,9 @@ def test_it_plays_every_problem_or_says_why_not(name, where, about):
     assert problem.domain.contains(trace.decisions)
     changes = bool(problem.constants.get("time_varying"))
     assert any("stay the same" in note for note in trace.warnings) == (changes and not item.time_varying)
-    assert any("room to spare" in note for note in trace.warnings) == bool(item.slater and not problem.constants.get("slater"))
+    assert any("room to spare" in note for note in trace.warnings) == bool(
+        item.slater == "required" and not problem.constants.get("slater")
+    )
 
     for bound in (policy.bound(problem.constants, ROUNDS), policy.paper_bound(problem.constants, ROUNDS)):
         assert isinstance(bound, Bound)

@@ -177,8 +177,8 @@ def play(
     opening = _first_round(source, start if start.ndim == 1 else start[0])
     convex = opening.convex and source.constants.get("convex", True)
     affine = all(isinstance(constraint, AFFINE) for constraint in opening.constraints)
-    if not (convex and affine):  # what the functions say of themselves goes before what the problem claims
-        source = replace(source, constants={**source.constants, "convex": convex, "affine": affine})
+    # What the functions say of themselves goes before what the problem claims.
+    source = replace(source, constants={**source.constants, "convex": convex, "affine": affine})
     shape = () if runs is None else (runs,)
     game = Trace(policy, source, rounds, seeds, runs, engine, start)
     marks = np.unique(np.concatenate([[1.0, rounds], np.round(np.geomspace(1, rounds, 20 * len(str(rounds))))]))
@@ -343,13 +343,26 @@ def _notes(policy: Any, record: Any, state: Any, source: Problem, rounds: int) -
         known = policies.entry(policy.name)
         if not known.time_varying and source.constants.get("time_varying"):
             notes.append(f"policy {policy.name} is for constraints that stay the same; this problem's change, so its bounds do not apply")
-        if known.slater and not source.constants.get("slater"):
+        if known.slater == "required" and not source.constants.get("slater"):
             notes.append(f"policy {policy.name} assumes an action that satisfies every constraint with room to spare; none is known here")
     own = getattr(policy, "parameters", {}).get("horizon")
     if own is not None and np.any(rounds > np.asarray(own)):
         notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")
     alarm = record.alarm(state) if hasattr(record, "alarm") else ""
-    return [*notes, alarm] if alarm else notes
+    return [*notes, *([alarm] if alarm else []), *_misled(policy, record, source)]
+
+
+def _misled(policy: Any, record: Any, source: Problem) -> list[str]:
+    """Where the policy was told something that is not so, or its form wants another kind of problem."""
+    told, known, notes = getattr(policy, "parameters", {}), source.constants, []
+    G, alpha = known.get("lipschitz"), known.get("modulus")
+    if G is not None and np.any(np.asarray(told.get("lipschitz", G)) < G * (1.0 - 1e-9)):
+        notes.append(f"the policy was told a Lipschitz constant of {np.min(told['lipschitz']):g}; the problem's is {G:g}")
+    if alpha is not None and np.any(np.asarray(told.get("modulus", alpha)) > alpha * (1.0 + 1e-9)):
+        notes.append(f"the policy was told that costs have modulus {np.max(told['modulus']):g}; the problem's have {alpha:g}")
+    if getattr(record, "for_fixed_constraints", False) and known.get("time_varying"):
+        notes.append(f"this form of policy {policy.name} is for constraints that stay the same; this problem's change")
+    return notes
 
 
 def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any, Block]]:

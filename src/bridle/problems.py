@@ -30,9 +30,10 @@ HELP = {
 class Problem:
     """A domain, an adversary, and constants under the parameter names.
 
-    `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `time_varying` says whether the
-    constraints change; `feasible` is an action that satisfies every constraint, and `slater` a margin by which some action does;
-    `optimum` is the best feasible action over the whole horizon and `optimal_cost` its total cost, where they are known in advance.
+    `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `convex` and `affine` (which `play`
+    reads off the first round) and `time_varying` say of what kind the functions are; `feasible` is an action that satisfies every
+    constraint, and `slater` a margin by which some action does; `optimum` is the best feasible action over the whole horizon and
+    `optimal_cost` its total cost, where they are known in advance.
     """
 
     domain: Any
@@ -189,7 +190,7 @@ def _start(seed: int, dim: Any, modulus: Any, domain: Any) -> tuple[np.random.Ge
 
 
 def _constants(domain: Any, **facts: Any) -> dict[str, Any]:
-    return {"diameter": domain.diameter(), "convex": True, **facts}
+    return {"diameter": domain.diameter(), "convex": True, "affine": True, **facts}
 
 
 def _units(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:

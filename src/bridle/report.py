@@ -120,7 +120,7 @@ def policies_table(rows: list[dict[str, Any]]) -> Table:
     """The policies: what each is and assumes, what is proved, what it costs, and what it can be given."""
     table = _table("Policies", "name", "what", "parameters")
     for row in rows:
-        assumed = ["strongly convex costs"] * row["strongly_convex"] + ["a Slater point"] * row["slater"]
+        assumed = ["strongly convex costs"] * row["strongly_convex"] + ["a Slater point"] * (row["slater"] == "required")
         facts = [
             row["title"],
             *([f"assumes {' and '.join(assumed)}"] if assumed else []),
@@ -140,7 +140,10 @@ def policies_markdown(rows: list[dict[str, Any]], measured: dict[str, dict[str, 
     head = ("name", "what", "regret", "violation", "constraints", "assumes", "needs", "a round", "us, python / jax", "reference")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
-        assumes = [text for text, told in (("strongly convex costs", row["strongly_convex"]), ("Slater", row["slater"])) if told]
+        assumes = [
+            text for text, told in (("strongly convex costs", row["strongly_convex"]), ("Slater", row["slater"] == "required")) if told
+        ]
+        assumes += ["sharper with Slater"] if row["slater"] == "sharper" else []
         spent = measured.get(row["name"], {})
         times = " / ".join(f"{spent[engine]:.3g}" if engine in spent else "-" for engine in ("python", "jax"))
         cells = (

@@ -104,7 +104,18 @@ class Configured:
         horizon = self.parameters.get("horizon")
         if horizon is not None and t > horizon:
             return Bound(why=f"round {t:g} is past the policy's horizon of {horizon:g}")
-        return theorem(self, constants, t)
+        return self._misfit(constants) or theorem(self, constants, t)
+
+    def _misfit(self, constants: Constants) -> Bound | None:
+        """No bound where the problem is not one for this policy's domain or number of constraints."""
+        D, point = constants.get("diameter"), constants.get("feasible")
+        wider = D is not None and self.domain.diameter() > D * (1.0 + 1e-9)
+        if wider or (point is not None and len(point) == self.domain.dim and not self.domain.contains(point, 1e-6)):
+            return Bound(why="the policy's domain is not the problem's")
+        each, k = getattr(self.record, "each", None), constants.get("constraints")
+        if each is not None and k is not None and k != len(each):
+            return Bound(why=f"the policy was made for {len(each)} constraints, the problem reveals {k}")
+        return None
 
     def run(self, i: int) -> Configured:
         """One run of a sweep, as a policy of its own."""

@@ -16,18 +16,18 @@ PARAMETERS = {
     "constraints": "k, how many constraints a round reveals",
     "bound": "F, the largest |g| on the domain",
     "slater": "margin by which some action satisfies every constraint",
-    "window": "K or S: over how many rounds constraints hold on average",
+    "window": "K or S: over every so many rounds in a row constraints sum to 0 or less",
     "learner": "the OCO algorithm inside: a name (adagrad, adaftrl, ftpl, ogd) or a learner",
     "potential": "the Lyapunov function: exponential, quadratic, power, or a potential",
     "V": "weight of the cost against the potential's slope",
-    "beta": "scale of costs and constraints before anything else",
+    "beta": "scale of the constraints in the queue (sinha2024: of costs and constraints alike)",
     "lam": "rate of the exponential potential",
-    "exponent": "n of the power potential q^n",
+    "exponent": "the exponent of the step sizes t^-c, or n of the power potential q^n",
     "step": "step size",
-    "initial": "starting value of an accumulator",
+    "initial": "starting value, or lowest level, of an accumulator",
     "clip": "feed the positive part of the constraints",
     "mirror": "the mirror map: euclidean or entropic",
-    "form": "which of the paper's equivalent forms to run",
+    "form": "which form of the algorithm to run",
     "samples": "how many draws the Monte-Carlo mean uses",
     "preset": "theory (the theorem's constants), tight (the sharper ones) or practice (reacts at realistic horizons)",
     "seed": "seed of the policy's own randomness",
@@ -63,7 +63,7 @@ class Entry:
     metric: str = "ccv"
     time_varying: bool = True
     strongly_convex: bool = False
-    slater: bool = False
+    slater: str = "no"  # or "sharper" (the violation bound improves with a Slater point) or "required"
     feedback: str = "value and gradient"
     cost: str = "1 projection"
     needs: tuple[str, ...] = field(default_factory=tuple)

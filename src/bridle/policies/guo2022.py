@@ -12,7 +12,7 @@ With ``form="affine"`` a constraint is read from its value and gradient at x_t: 
 constraint that is plain arithmetic and compiles; for several it is a quadratic program each round, on the Python engine only, as is
 ``form="function"``, which takes one convex function as it is.
 
-Guarantee: `bound`. Update as in the paper; the parameters as commonly stated; the bound is proved for exactly this update.
+Guarantee: `bound`. Update as in the paper with beta = 1; the parameters as commonly stated; the bound is proved for exactly this update.
 Reference: H. Guo, X. Liu, H. Wei, L. Ying. Online Convex Optimization with Hard Constraints: Towards the Best of Two Worlds and Beyond.
     NeurIPS 2022.
 
@@ -150,7 +150,7 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
     after = weighted_sum(E, weights)
     moves = G * np.sqrt(2.0 * (E + 0.25 * G * G * inverse)[..., -1] * inverse[..., -1])
     ccv = after + moves
-    exact = isinstance(record.prox, prox.FunctionHinge) or constants.get("affine", True)
+    exact = isinstance(record.prox, prox.FunctionHinge) or constants.get("affine", False)
     if not constants.get("time_varying", True) and exact:
         ccv = np.minimum(ccv, G * D + after)
     return Bound(flat(np.minimum(R[..., -1], G * D * t)), flat(np.minimum(ccv, G * D * t)))
@@ -160,11 +160,11 @@ ENTRIES = (
     Entry(
         "guo2022", guo2022, "RECOO, a rectified queue with proximal steps", "Guo, Liu, Wei, Ying 2022",
         regret="O(sqrt(T))", violation="O(T^3/4), O(1) fixed", bound=bound, feedback="function (value and gradient where affine)",
-        cost="hinge prox", needs=("lipschitz",),
+        cost="hinge prox", needs=("lipschitz", "diameter"),
     ),
     Entry(
         "guo2022-strong", guo2022_strong, "RECOO for strongly convex costs", "Guo, Liu, Wei, Ying 2022",
         regret="O(log T)", violation="O(sqrt(T log T)), O(1) fixed", bound=bound, strongly_convex=True,
-        feedback="function (value and gradient where affine)", cost="hinge prox", needs=("modulus",),
+        feedback="function (value and gradient where affine)", cost="hinge prox", needs=("modulus", "diameter"),
     ),
 )  # fmt: skip

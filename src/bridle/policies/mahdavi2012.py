@@ -85,6 +85,10 @@ class MirrorProx(NamedTuple):
     dual: Array
     each: Array  # (k,)
 
+    @property
+    def for_fixed_constraints(self) -> bool:
+        return True
+
     def init(self, x1: Array) -> MirrorProxState:
         return MirrorProxState(x1, x1, vector(x1, self.each))
 
@@ -161,7 +165,7 @@ def mirror_prox_bound(policy: Any, constants: Constants, t: float) -> Bound:
     The constraints must be affine, which no constant but ``affine`` = False denies.
     """
     record, why = policy.record, unmet(constants, fixed=True)
-    if why or not constants.get("affine", True):
+    if why or not constants.get("affine", False):
         return Bound(why=why or "the constraints are not affine")
     G, D, eta, mu = constants["lipschitz"], constants["diameter"], record.step, record.dual
     if np.any(2.0 * eta * mu * len(record.each) * G**2 > 1.0 + 1e-12):

@@ -129,6 +129,6 @@ ENTRIES = (
     Entry(
         "neely2017", neely2017, "virtual queues; adversarial or stochastic constraints", "Neely & Yu 2017; Yu, Neely & Wei, NeurIPS 2017",
         "O(sqrt(T))", "soft O(sqrt(T)) with Slater, O(T^3/4)", bound=neely_bound, reduces="all", metric="soft",
-        needs=("horizon", "lipschitz", "diameter", "bound"),
+        slater="sharper", needs=("horizon", "lipschitz", "diameter", "bound"),
     ),
 )  # fmt: skip

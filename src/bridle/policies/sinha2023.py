@@ -11,6 +11,7 @@ V = F sqrt(T), F the largest |g| (1 for rewards up to 1 and probability vectors)
 policy runs on any problem on a simplex with N constraints, but means something only on these.
 
 Guarantee: `bound`: regret and violation over every interval O(T^3/4), against x with r_{t,i} x_i >= lam_i in every round.
+    Update and parameters as commonly stated, with any reward scale and simplex mass; the bound is proved for exactly this update.
 Reference: A. Sinha. BanditQ: Fair Bandits with Guaranteed Rewards. arXiv:2304.05219, 2023.
 
 >>> import numpy as np

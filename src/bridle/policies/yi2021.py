@@ -96,6 +96,8 @@ def yi2021(
         raise InputError("modulus sets the steps to 2 / (modulus t): it goes with neither step nor exponent")
     mu = validate.setting("modulus", 0.0 if modulus is None else modulus, zero=True)
     convex = not np.any(np.asarray(mu) > 0.0)
+    if not convex and np.any(np.asarray(mu) == 0.0):
+        raise InputError(f"modulus must be above 0 in every run of a sweep, or in none, not {validate.show(modulus)}")
     c = validate.setting("exponent", 0.5 if exponent is None else exponent, zero=True) if convex else 1.0
     if np.any(np.asarray(c) > 1.0):
         raise InputError(f"exponent must be between 0 and 1, not {validate.show(exponent)}")
@@ -137,7 +139,7 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 def curved(record: Any, constants: Constants) -> str:
     """What is wrong with reading constraints as affine, where the problem says that they are not."""
-    if constants.get("affine", True) or isinstance(record.prox, prox.FunctionHinge):
+    if constants.get("affine", False) or isinstance(record.prox, prox.FunctionHinge):
         return ""
     return "a constraint is not affine: the bound needs form='function'"
 
@@ -152,6 +154,6 @@ ENTRIES = (
     Entry(
         "yi2021", yi2021, "proximal steps with growing weights", "Yi et al. 2021",
         regret="O(sqrt(T)), O(log T) strongly convex", violation="O(T^1/4), O(log T) strongly convex", bound=bound, reduces="all",
-        time_varying=False, feedback="function (value and gradient where affine)", cost="hinge prox", needs=("lipschitz",),
+        time_varying=False, feedback="function (value and gradient where affine)", cost="hinge prox", needs=("lipschitz", "diameter"),
     ),
 )  # fmt: skip

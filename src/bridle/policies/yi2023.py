@@ -114,10 +114,11 @@ _REFERENCE = "Yi et al., arXiv 2023"
 ENTRIES = (
     Entry(
         "yi2023", yi2023, "growing penalty, convex costs", _REFERENCE, "O(sqrt(T))", "O(T^3/4), O(sqrt(T)) with Slater",
-        bound=_bound, needs=("lipschitz", "diameter"),
+        bound=_bound, slater="sharper", needs=("lipschitz", "diameter"),
     ),
     Entry(
         "yi2023-strong", yi2023_strong, "growing penalty, strongly convex costs", _REFERENCE, "O(log T)",
-        "O(sqrt(T log T)), O(log T) with Slater", bound=_strong_bound, strongly_convex=True, needs=("lipschitz", "modulus"),
+        "O(sqrt(T log T)), O(log T) with Slater", bound=_strong_bound, strongly_convex=True, slater="sharper",
+        needs=("lipschitz", "modulus"),
     ),
 )  # fmt: skip

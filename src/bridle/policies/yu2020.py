@@ -175,6 +175,6 @@ ENTRIES = (
         "yu2020", yu2020, "a queue that looks one step back", "Yu, Neely 2020",
         regret="O(sqrt(T))", violation="soft O(T^1/4), O(1) with Slater", bound=bound, reduces="all", metric="soft", time_varying=False,
         feedback="value and gradient (affine), else function", cost="1 projection; clipped: hinge prox",
-        needs=("horizon", "lipschitz"),
+        slater="sharper", needs=("horizon", "lipschitz", "diameter"),
     ),
 )  # fmt: skip
