@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import ops
+from bridle import ops, validate
 from bridle.core import Feedback, InputError
 from bridle.cuts import BallCut, DomainCut
 from bridle.functions import AffineFunction, RoundQuadratic
@@ -428,6 +428,8 @@ class FunctionHinge(NamedTuple):
 
 def prox_for(domain: Any, form: str, constraints: int) -> Any:
     """The record for a policy with this `form` ("affine" or "function") and number of constraints."""
+    if form not in ("affine", "function"):
+        raise validate.unknown("form", form, ("affine", "function"))
     if form == "function":
         return FunctionHinge(domain)
     return OneHinge(domain) if constraints == 1 else SumOfHinges(domain)

@@ -103,3 +103,9 @@ def powers(t: float, c: Any, exact: int = 100_000) -> Any:
         return head
     rate, span = np.where(c == 1.0, 1.0, 1.0 - c), np.log(t / n)
     return head + np.where(c == 1.0, span, float(n) ** (1.0 - c) * np.expm1(rate * span) / rate)
+
+
+def weighted_sum(E: Any, w: Any) -> Any:
+    """`abel` along the last axis: a number for one run, one of each for several."""
+    E, w = np.broadcast_arrays(E, w)
+    return abel(E, w) if E.ndim == 1 else np.array([abel(*pair) for pair in zip(E, w, strict=True)])

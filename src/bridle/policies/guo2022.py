@@ -32,9 +32,8 @@ import numpy as np
 from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, maximum, pos, scalar, worst
-from bridle.policies.common import flat, unmet
+from bridle.policies.common import flat, unmet, weighted_sum
 from bridle.policies.entry import Entry
-from bridle.policies.yi2021 import weighted_sum
 
 
 class RecooState(NamedTuple):
@@ -115,8 +114,6 @@ def guo2022_strong(
 def _recoo(
     domain: Any, alpha: Any, power: float, modulus: Any, constraints: Any, initial: Any, exponent: Any, beta: Any, form: str
 ) -> Recoo:
-    if form not in ("affine", "function"):
-        raise validate.unknown("form", form, ("affine", "function"))
     k = validate.whole("constraints", constraints)
     inside = prox.prox_for(domain, form, k)
     initial, e, beta = validate.setting("initial", initial), validate.setting("exponent", exponent), validate.setting("beta", beta)

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import clipped, largest, settle, switch, unmet
+from bridle.policies.common import clipped, fraction, largest, settle, switch, unmet
 from bridle.policies.entry import Entry
 
 SUMMED = 1_000_000
@@ -69,9 +69,7 @@ def jenatton2016(
     domain: Any, lipschitz: Any, diameter: Any = None, exponent: Any = 0.5, clip: bool = False, step: Any = None
 ) -> Anytime:  # fmt: skip
     """The policy; `exponent` trades regret against violation."""
-    G, beta = validate.setting("lipschitz", lipschitz), validate.setting("exponent", exponent)
-    if np.any(beta >= 1.0):
-        raise InputError(f"exponent must be below 1, not {validate.show(exponent)}")
+    G, beta = validate.setting("lipschitz", lipschitz), fraction("exponent", exponent)
     D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
     step = validate.setting("step", D / G if step is None else step)
     return Anytime(domain, step, 6.0 * G**2 * step, beta, switch("clip", clip))

@@ -34,7 +34,7 @@ import numpy as np
 from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, maximum, pos, scalar, vector
-from bridle.policies.common import abel, flat, unmet
+from bridle.policies.common import flat, unmet, weighted_sum
 from bridle.policies.entry import Entry
 
 
@@ -90,8 +90,6 @@ def yi2021(
     """Convex costs, or strongly convex ones where `modulus` is given."""
     G, k = validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
     D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
-    if form not in ("affine", "function"):
-        raise validate.unknown("form", form, ("affine", "function"))
     if modulus is not None and (step is not None or exponent is not None):
         raise InputError("modulus sets the steps to 2 / (modulus t): it goes with neither step nor exponent")
     mu = validate.setting("modulus", 0.0 if modulus is None else modulus, zero=True)
@@ -142,12 +140,6 @@ def curved(record: Any, constants: Constants) -> str:
     if constants.get("affine", False) or isinstance(record.prox, prox.FunctionHinge):
         return ""
     return "a constraint is not affine: the bound needs form='function'"
-
-
-def weighted_sum(E: Any, w: Any) -> Any:
-    """`abel` along the last axis: a number for one run, one of each for several."""
-    E, w = np.broadcast_arrays(E, w)
-    return abel(E, w) if E.ndim == 1 else np.array([abel(*pair) for pair in zip(E, w, strict=True)])
 
 
 ENTRIES = (

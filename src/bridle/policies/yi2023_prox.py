@@ -29,8 +29,7 @@ import numpy as np
 from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import flat, unmet
-from bridle.policies.yi2021 import weighted_sum
+from bridle.policies.common import flat, unmet, weighted_sum
 
 
 class ProximalState(NamedTuple):
