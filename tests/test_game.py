@@ -111,7 +111,7 @@ def test_bad_problems_are_one_clear_error(name, given, message):
 def test_the_lower_bound_has_no_more_rounds_than_coordinates():
     problem = bridle.problem("lower-bound", horizon=16)
     made = bridle.policy_for("sinha2024", problem)
-    with pytest.raises(bridle.InputError, match="horizon of this lower-bound problem is 16, not 17: each round uses up a coordinate"):
+    with pytest.raises(bridle.InputError, match="horizon must be at most 16, the rounds that problem lower-bound has, not 17"):
         bridle.play(made, problem, horizon=17)
     assert bridle.regret(bridle.play(made, problem, horizon=7)) == pytest.approx(7 / 16)
 

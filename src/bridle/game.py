@@ -20,7 +20,7 @@ from bridle.adversaries import block_length, deal_blocks
 from bridle.core import BridleWarning, Feedback, InputError, Round
 from bridle.functions import AFFINE
 from bridle.ops import Array
-from bridle.problems import Problem, problem
+from bridle.problems import Problem, problem, takes
 
 ENGINES = {"python": "", "jax": "jax"}
 """The engines, and the extra each one needs."""
@@ -281,7 +281,7 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
             raise InputError("horizon must be given: neither the policy nor the call says how many rounds to play")
         first = seed if seed is None or np.ndim(seed) == 0 else next(iter(seed), 0)
         domain = domain_of(policy)
-        shape = {} if domain is None or source == "lower-bound" else {"domain": domain}
+        shape = {"domain": domain} if domain is not None and takes(source, "domain") else {}
         source = problem(source, length, 0 if first is None else first, **shape)
     if not isinstance(source, Problem):
         raise InputError(f"problem must be a Problem or a name, not {validate.show(source)}")
@@ -289,8 +289,10 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
     if length is None:
         raise InputError("horizon must be given: neither the problem nor the policy says how many rounds to play")
     rounds = validate.whole("horizon", length)
-    if source.name == "lower-bound" and rounds > source.domain.dim:
-        raise InputError(f"horizon of this lower-bound problem is {source.domain.dim}, not {rounds}: each round uses up a coordinate")
+    if rounds > source.constants.get("rounds", rounds):
+        raise InputError(
+            f"horizon must be at most {source.constants['rounds']}, the rounds that problem {source.name or '(unnamed)'} has, not {rounds}"
+        )
     mine, theirs = domain_of(policy), source.domain
     if mine is not None and mine.dim != theirs.dim:
         raise InputError(f"policy decides in {mine.dim} dimensions, the problem in {theirs.dim}")

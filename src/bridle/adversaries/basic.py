@@ -1,18 +1,11 @@
-"""Opponents: environments that answer a decision with a round, and may adapt to what they see.
-
-An adversary is a record. `init()` is its state before round 1 and `answer(state, x)` its reply. One that needs random numbers has
-`deal(rng, rounds)`, which draws a block of rounds ahead with NumPy (so that every engine sees the same numbers), and is handed this round's
-share as a third argument. `oblivious` says that its rounds do not depend on the decisions.
-"""
+"""The opponents of the paper: fixed, minimax, random halfspaces, and a coin for every coordinate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import records
 from bridle.core import Round
 from bridle.functions import AffineFunction, AffineRows, Coordinate, CoordinateDeviation, RoundQuadratic
 from bridle.ops import Array, scalar, worst
@@ -120,23 +113,6 @@ class CoinPerCoordinate(NamedTuple):
     def answer(self, state: Array, x: Array, draw: Array) -> tuple[Array, Round]:
         target = self.low + draw * (self.high - self.low)
         return state + 1.0, Round(CoordinateDeviation(state, target), (Coordinate(state, 1.0 - 2.0 * draw, target),))
-
-
-def block_length(dim: int) -> int:
-    """How many rounds are dealt at a time: fixed by the dimension alone, so that a stream depends on nothing but its seed."""
-    return max(1, min(1024, 2**21 // dim))
-
-
-def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int) -> Iterator[Any]:
-    """The draws of an adversary for `rounds` rounds, block by block; None for one that needs none.
-
-    A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one.
-    """
-    for_adversary, _for_policy = np.random.SeedSequence(seed).spawn(2)
-    rng, length = np.random.default_rng(for_adversary), block_length(dim)
-    for start in range(0, rounds, length):
-        size = min(length, rounds - start)
-        yield records.cut(adversary.deal(rng, length), 0, size) if hasattr(adversary, "deal") else None
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -1,0 +1,27 @@
+"""The draws of an adversary, block by block, so that a stream depends on nothing but its seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bridle import records
+
+
+def block_length(dim: int) -> int:
+    """How many rounds are dealt at a time: fixed by the dimension alone, so that a stream depends on nothing but its seed."""
+    return max(1, min(1024, 2**21 // dim))
+
+
+def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int) -> Iterator[Any]:
+    """The draws of an adversary for `rounds` rounds, block by block; None for one that needs none.
+
+    A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one.
+    """
+    for_adversary, _for_policy = np.random.SeedSequence(seed).spawn(2)
+    rng, length = np.random.default_rng(for_adversary), block_length(dim)
+    for start in range(0, rounds, length):
+        size = min(length, rounds - start)
+        yield records.cut(adversary.deal(rng, length), 0, size) if hasattr(adversary, "deal") else None

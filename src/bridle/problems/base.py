@@ -1,0 +1,103 @@
+"""What a problem is, and what the factories of problems share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bridle import domains, validate
+from bridle.core import Domain, InputError
+
+HELP = {
+    "horizon": "T, how many rounds",
+    "seed": "seed of the instance and of its stream",
+    "dim": "d, coordinates of a decision",
+    "modulus": "0: linear costs; above 0: quadratic costs with this strong convexity",
+    "constraints": "k, constraints a round reveals",
+    "slater": "by how much one action satisfies every constraint",
+    "family": "m, how many linear costs the adversary chooses from",
+    "domain": "ball, box, simplex, l1, or a domain",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A domain, an adversary, and constants under the parameter names.
+
+    `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `convex` and `affine` (which `play`
+    reads off the first round) and `time_varying` say of what kind the functions are; `feasible` is an action that satisfies every
+    constraint, and `slater` a margin by which some action does; `optimum` is the best feasible action over the whole horizon and
+    `optimal_cost` its total cost, where they are known in advance; `rounds` is how many rounds there are at most. `factory`, called with
+    `parameters`, makes the problem again.
+    """
+
+    domain: Any
+    adversary: Any
+    constants: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    factory: Callable[..., Problem] | None = None
+
+    @property
+    def horizon(self) -> int | None:
+        """How many rounds the problem was made for, if it was."""
+        return self.parameters.get("horizon")
+
+    @property
+    def seed(self) -> int:
+        """The seed of the instance, 0 where none was given."""
+        return int(self.parameters.get("seed", 0))
+
+    def with_seed(self, seed: int) -> Problem:
+        """The same problem drawn from another seed; one made without a factory has only its stream drawn anew."""
+        parameters = {**self.parameters, "seed": seed}
+        if self.factory is None:
+            return replace(self, parameters=parameters)
+        made = self.factory(**parameters)
+        return replace(made, name=self.name, parameters=parameters, factory=self.factory)
+
+
+def start(seed: int, dim: Any, modulus: Any, domain: Any) -> tuple[np.random.Generator, Any, float]:
+    """What every random instance begins with. The instance has its own stream, apart from the one its rounds are dealt from."""
+    if isinstance(domain, str):
+        d = validate.whole("dim", dim)
+        shapes: dict[str, Callable[[], Any]] = {
+            "ball": lambda: domains.Ball(d),
+            "box": lambda: domains.Box(-1.0 / np.sqrt(d), 1.0 / np.sqrt(d), dim=d),
+            "simplex": lambda: domains.Simplex(d),
+            "l1": lambda: domains.L1Ball(d),
+        }
+        if domain not in shapes:
+            raise validate.unknown("domain", domain, shapes)
+        domain = shapes[domain]()
+    if not isinstance(domain, Domain):
+        raise InputError(f"domain must be a name or a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
+    if domain.diameter() == 0.0:
+        raise InputError(f"domain must hold more than one point; dim = {domain.dim} gives a single one")
+    return np.random.default_rng([validate.whole("seed", seed, 0), 1]), domain, validate.nonnegative("modulus", modulus)
+
+
+def facts(domain: Any, **facts: Any) -> dict[str, Any]:
+    """The constants of a problem: what is usually so, unless `facts` say otherwise."""
+    return {"diameter": domain.diameter(), "convex": True, "affine": True, **facts}
+
+
+def units(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
+    """Random rows of length 1."""
+    draws = rng.standard_normal((rows, dim))
+    return np.asarray(draws / np.linalg.norm(draws, axis=1, keepdims=True))
+
+
+def cut(domain: Any, direction: np.ndarray) -> tuple[np.ndarray, float]:
+    """The halfspace <a, x> <= b, a along `direction`, that holds at the centre and a quarter of the way from there to the boundary."""
+    a = direction / np.linalg.norm(direction)
+    middle = float(a @ domain.center())
+    return a, middle + 0.25 * (-float(domain.linear_min(-a)) - middle)
+
+
+def largest(domain: Any, a: np.ndarray, b: float) -> float:
+    """The largest |<a, x> - b| on the domain."""
+    return max(-float(domain.linear_min(-a)) - b, b - float(domain.linear_min(a)))

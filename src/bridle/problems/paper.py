@@ -1,0 +1,86 @@
+"""Problems of the paper: its lower bound, one fixed adversary, a minimax one, and random halfspaces that change every round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bridle import domains, validate
+from bridle.adversaries import CoinPerCoordinate, Fixed, Minimax, RandomHalfspaces, deal_blocks
+from bridle.core import InputError, Round
+from bridle.functions import AffineFunction, RoundQuadratic
+from bridle.problems.base import Problem, cut, facts, largest, start, units
+
+
+def lower_bound(horizon: int, seed: int = 0, dim: int | None = None, modulus: float = 0.0) -> Problem:
+    """Theorem 3's instance: no policy keeps both regret and CCV below sqrt(T)/4 here; d = T."""
+    if dim not in (None, horizon):
+        raise InputError(f"dim of problem lower-bound is its horizon, {horizon}, not {dim}")
+    if modulus != 0.0:
+        raise InputError(f"modulus of problem lower-bound is 0 (its costs are absolute values), not {validate.show(modulus)}")
+    side = 1.0 / np.sqrt(horizon)
+    domain = domains.Box(np.zeros(horizon), np.full(horizon, side))
+    # Each constraint is x_t <= side/4 or x_t >= 3 side/4, so |g| is at most 3 side/4; the targets together are a feasible action of cost 0.
+    constants = facts(domain, lipschitz=1.0, bound=0.75 * side, modulus=0.0, constraints=1, time_varying=True)
+    targets = _targets(seed, side, horizon)
+    constants |= {"rounds": horizon, "feasible": targets, "optimum": targets, "optimal_cost": 0.0}
+    return Problem(domain, CoinPerCoordinate(0.25 * side, 0.75 * side), constants)
+
+
+def minimax(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, family: int = 8, domain: Any = "ball") -> Problem:
+    """The worst, at the decision, of a finite family of linear costs; one fixed halfspace."""
+    rng, domain, alpha = start(seed, dim, modulus, domain)
+    costs = units(rng, validate.whole("family", family), domain.dim)
+    pull = costs.mean(axis=0)
+    a, b = cut(domain, -(pull if pull.any() else costs[0]))  # in one dimension the costs may cancel
+    G = 1.0 + alpha * domain.diameter()  # the quadratic is centred in the domain
+    constants = facts(domain, lipschitz=G, bound=largest(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
+    constants |= {"feasible": domain.center(), "slater": b - float(domain.linear_min(a))}
+    return Problem(domain, Minimax(costs, alpha, domain.center(), a, -b), constants)
+
+
+def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: Any = "ball") -> Problem:
+    """One cost and one halfspace that cuts off its minimiser, the same every round."""
+    rng, domain, alpha = start(seed, dim, modulus, domain)
+    direction, aside = units(rng, 2, domain.dim)
+    a, b = cut(domain, direction + 0.5 * aside)
+    allowed = domains.Halfspace(a, b, within=domain)
+    if alpha > 0.0:
+        target = domain.linear_argmin(-direction)
+        cost: Any = RoundQuadratic(alpha, target, np.zeros(domain.dim), 0.0)
+        best, G = allowed.project(target), max(1.0, alpha * domain.diameter())
+    else:
+        cost = AffineFunction(-direction, 0.0)
+        best, G = allowed.linear_argmin(-direction), 1.0
+    constants = facts(domain, lipschitz=G, bound=largest(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
+    constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
+    constants["slater"] = b - float(domain.linear_min(a))
+    return Problem(domain, Fixed(Round(cost, (AffineFunction(a, -b),))), constants)
+
+
+def halfspaces(
+    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 1, slater: float = 0.1, domain: Any = "ball"
+) -> Problem:
+    """Fresh random halfspaces every round, all satisfied at one known action, pulling against the costs."""
+    rng, domain, alpha = start(seed, dim, modulus, domain)
+    drift = units(rng, 1, domain.dim)[0]
+    far = domain.project(domain.center() + domain.diameter() * rng.standard_normal(domain.dim))
+    point = domain.center() + rng.uniform(0.3, 0.7) * (far - domain.center())
+    k = validate.whole("constraints", constraints)
+    G = max(1.0, alpha * domain.diameter())
+    # Unit normals, and levels at a point of the domain between -2 margin and -margin: |g(x)| <= |x - point| + 2 margin.
+    margin = validate.nonnegative("slater", slater)
+    constants = facts(domain, lipschitz=G, bound=domain.diameter() + 2.0 * margin, modulus=alpha, constraints=k)
+    constants |= {"feasible": point, "slater": margin, "time_varying": True}
+    return Problem(domain, RandomHalfspaces(domain, point, drift, alpha, margin, np.ones(k)), constants)
+
+
+def _targets(seed: int, side: float, horizon: int) -> Any:
+    """The feasible action of the lower bound: each coordinate at the target its coin will pick."""
+    coins = np.concatenate(list(deal_blocks(CoinPerCoordinate(0.0, 0.0), seed, horizon, dim=horizon)))
+    return side * (0.25 + 0.5 * coins)
+
+
+PROBLEMS: dict[str, Callable[..., Problem]] = {"lower-bound": lower_bound, "minimax": minimax, "fixed": fixed, "halfspaces": halfspaces}
