@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import policies, records, validate
-from bridle.adversaries import block_length, deal_blocks
+from bridle.adversaries import block_length, deal_blocks, player
 from bridle.core import BridleWarning, Feedback, InputError, Round
 from bridle.functions import AFFINE
 from bridle.ops import Array
@@ -289,10 +289,10 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
     if length is None:
         raise InputError("horizon must be given: neither the problem nor the policy says how many rounds to play")
     rounds = validate.whole("horizon", length)
-    if rounds > source.constants.get("rounds", rounds):
-        raise InputError(
-            f"horizon must be at most {source.constants['rounds']}, the rounds that problem {source.name or '(unnamed)'} has, not {rounds}"
-        )
+    recorded = source.adversary.rounds if hasattr(source.adversary, "replay") else rounds
+    most = min(source.constants.get("rounds", rounds), recorded)
+    if rounds > most:
+        raise InputError(f"horizon must be at most {most}, the rounds that problem {source.name or '(unnamed)'} has, not {rounds}")
     mine, theirs = domain_of(policy), source.domain
     if mine is not None and mine.dim != theirs.dim:
         raise InputError(f"policy decides in {mine.dim} dimensions, the problem in {theirs.dim}")
@@ -373,12 +373,13 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
     record, source, runs = record_of(game.policy), game.problem, game.runs
     adversaries = [source.with_seed(seed).adversary if seed != source.seed else source.adversary for seed in game.seeds]
     x1 = game.x1 if runs is None else np.broadcast_to(game.x1, (runs, game.x1.shape[-1])).copy()
-    state, foe, adversary = record.init(x1), adversaries[0].init(), adversaries[0]
+    players = [player(a) for a in adversaries]
+    state, foe, adversary = record.init(x1), players[0].init(), players[0]
     if runs is not None:
         foe = records.spread(foe, runs)
-        if len(adversaries) > 1:
+        if len(players) > 1:
             # One adversary for all runs: its own arrays get the run axis, as the draws do below.
-            adversary = records.widen(records.stack([records.transform(np.asarray, a) for a in adversaries]), 1)
+            adversary = records.widen(records.stack([records.transform(np.asarray, a) for a in players]), 1)
     dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim) for a, seed in zip(adversaries, game.seeds, strict=True)]
     done, length = 0, block_length(source.domain.dim)
     for draws in zip(*dealers, strict=True):
