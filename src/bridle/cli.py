@@ -1,4 +1,4 @@
-"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle demo`."""
+"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle demo`, `bridle data`."""
 
 from __future__ import annotations
 
@@ -83,6 +83,37 @@ def play(
     made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, _settings(settings or []))
     facts = _with_progress(lambda progress: report.summary(run(chosen, made, engine=engine, progress=progress)))
     _show(report.game_table(facts), report.game_notes(facts), facts, json_file)
+
+
+data = typer.Typer(rich_markup_mode=None, help="The real data sets: what there is, and getting it.")
+app.add_typer(data, name="data")
+
+
+@data.command("list")
+def data_list(json_file: Json = None) -> None:
+    """List the data sets: what each is, where it comes from, whether the cache holds it."""
+    from bridle.data import facts, names
+    from bridle.data.listing import table
+
+    rows = [facts(name) for name in names()]
+    _show(table(rows), [], rows, json_file)
+
+
+@data.command("fetch")
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="A name from `bridle data list`.")],
+    path: Annotated[
+        str | None, typer.Option("--data", metavar="PATH", help="Take the raw file from PATH instead of downloading it.")
+    ] = None,
+    json_file: Json = None,
+) -> None:
+    """Get a data set: its raw file, verified, into the cache ($BRIDLE_DATA, else the user's cache folder)."""
+    from bridle.data import facts, fetch
+    from bridle.data.listing import table
+
+    _with_progress(lambda progress: fetch(name, path, progress), "fetching")
+    known = facts(name)
+    _show(table([known]), [f"{known['path']}: {known['bytes']:,} bytes, SHA-256 {known['sha256']}"], known, json_file)
 
 
 @app.command()
@@ -174,7 +205,7 @@ def _value(text: str) -> Any:
     return text
 
 
-def _with_progress(work: Any) -> Any:
+def _with_progress(work: Any, doing: str = "playing") -> Any:
     """Run `work` with a progress bar on standard error where that is a terminal."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BridleWarning)  # the results carry them
@@ -185,7 +216,7 @@ def _with_progress(work: Any) -> Any:
         from rich.progress import Progress
 
         with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("playing", total=None)
+            task = bar.add_task(doing, total=None)
             return work(lambda done, total: bar.update(task, completed=done, total=total))
 
 

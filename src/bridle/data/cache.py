@@ -1,0 +1,108 @@
+"""Where raw files are kept, and how one gets there: downloaded beside its place, verified, and moved there in one step."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bridle.core import InputError
+
+WORK = ".fetch-"
+"""How the names of folders begin in which a download is under way."""
+
+ABANDONED = 24 * 3600.0
+"""Seconds after which such a folder is taken to be what a killed process left behind."""
+
+
+def folder() -> Path:
+    """The cache: the folder that the environment variable BRIDLE_DATA names, else bridle's own in the user's cache folder."""
+    named = os.environ.get("BRIDLE_DATA")
+    if named:
+        return Path(named).expanduser()
+    try:
+        if sys.platform == "win32":
+            local = os.environ.get("LOCALAPPDATA")
+            return (Path(local) if local else Path.home() / "AppData" / "Local") / "bridle" / "Cache"
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "bridle"
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "bridle"
+    except RuntimeError:
+        raise InputError("there is no home folder to keep data in: set BRIDLE_DATA to a folder") from None
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def matches(path: Path, size: int, sha256: str) -> bool:
+    """Whether the file is there and is the one with this size and hash."""
+    try:
+        return path.stat().st_size == size and digest(path) == sha256
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as trouble:
+        raise InputError(f"cannot read {path}: {reason(trouble)}") from None
+
+
+@contextmanager
+def workspace(root: Path) -> Iterator[Path]:
+    """A folder inside the cache for a download under way: on the same disk, so that the last step is a rename; gone afterwards."""
+    made: str | None = None
+    try:
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            _sweep(root)
+            made = tempfile.mkdtemp(prefix=WORK, dir=root)
+        except OSError as trouble:
+            raise unwritable(root, trouble) from None
+        yield Path(made)
+    finally:
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def keep(file: Path, place: Path) -> None:
+    """Move a finished, verified file to its place: on disk before it has its name, and never seen half-written."""
+    try:
+        with open(file, "rb+") as written:
+            os.fsync(written.fileno())
+        os.replace(file, place)
+        with suppress(OSError):  # not every system can sync a folder
+            handle = os.open(place.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+    except OSError as trouble:
+        raise unwritable(place.parent, trouble) from None
+
+
+def unwritable(root: Path, trouble: OSError) -> InputError:
+    """The error for a cache that does not take a file."""
+    if trouble.errno in (errno.ENOSPC, errno.EDQUOT):
+        return InputError(f"no space left in {root}: make room, or set BRIDLE_DATA to a folder on another disk; nothing was kept")
+    return InputError(f"cannot write to {root} ({reason(trouble)}): set BRIDLE_DATA to a folder that can be written")
+
+
+def reason(trouble: OSError) -> str:
+    """What the system says went wrong, in one line."""
+    return trouble.strerror or " ".join(str(trouble).split()) or type(trouble).__name__
+
+
+def _sweep(root: Path) -> None:
+    """Remove what a killed process left long ago; one that is still downloading keeps its folder."""
+    for left in root.glob(WORK + "*"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)

