@@ -20,13 +20,14 @@ from bridle.functions import (
     Deviation,
     HingeLoss,
     LogisticLoss,
+    LogWealthLoss,
     MaximumOf,
     QuadraticForm,
     RoundQuadratic,
 )
 from support import EPS
 
-KINDS = ("affine", "round", "form", "logistic", "hinge", "deviation", "coordinate", "coordinate-deviation", "maximum", "nested")
+KINDS = ("affine", "round", "form", "logistic", "wealth", "hinge", "deviation", "coordinate", "coordinate-deviation", "maximum", "nested")
 kinds, seeds, dims = st.sampled_from(KINDS), st.integers(0, 2**32 - 1), st.integers(1, 6)
 
 
@@ -47,6 +48,8 @@ def make(kind: str, d: int, rng: np.random.Generator, scale: float = 1.0, at: np
         return QuadraticForm(root @ root.T, a, float(entries()))
     if kind == "logistic":
         return LogisticLoss(a, label, abs(float(entries())))
+    if kind == "wealth":  # the decision that is tried is on either side of the floor, and on it where there is an `at`
+        return LogWealthLoss(a, middle if at is not None and middle > 0.0 else scale * float(rng.uniform(0.1, 1.0)))
     if kind == "hinge":
         return HingeLoss(a, label, label * middle, abs(float(entries())))
     if kind == "deviation":
@@ -81,6 +84,9 @@ def plain(f, x: np.ndarray) -> float:
             return sum(P[i, j] * x[i] * x[j] for i in range(len(x)) for j in range(len(x))) / 2.0 + inner(a) + b
         case LogisticLoss(a, label, weight):
             return weight * float(np.logaddexp(0.0, -label * inner(a)))
+        case LogWealthLoss(a, floor):
+            short = inner(a) - floor
+            return -float(np.log(inner(a))) if short >= 0.0 else -float(np.log(floor)) - short / floor + 0.5 * (short / floor) ** 2
         case HingeLoss(a, label, margin, weight):
             return weight * max(0.0, margin - label * inner(a))
         case Deviation(a, b):
@@ -105,6 +111,9 @@ def magnitude(f, r: float) -> float:
             return float(np.abs(P).sum()) * r * r + float(np.abs(a).sum()) * r + abs(b)
         case LogisticLoss(a, _, weight):
             return weight * (float(np.abs(a).sum()) * r + 1.0)
+        case LogWealthLoss(a, floor):
+            steep = 1.0 + float(np.abs(a).sum()) * r / floor
+            return steep * steep + abs(float(np.log(floor)))
         case HingeLoss(a, _, margin, weight):
             return weight * (float(np.abs(a).sum()) * r + abs(margin))
         case Coordinate(_, _, target) | CoordinateDeviation(_, target):
@@ -326,6 +335,20 @@ def test_logistic_loss_does_not_overflow(label, size):
         np.testing.assert_allclose(f.grad(both), [f.grad(wrong), f.grad(right)], rtol=1e-14)
 
 
+@given(st.floats(0.1, 3.0), st.floats(-2.0, 3.0))
+def test_wealth_is_the_logarithm_above_its_floor_and_twice_differentiable_at_it(floor, growth):
+    f = bridle.LogWealth([1.0], floor)
+    if growth >= floor:
+        assert f.value(np.array([growth])) == pytest.approx(-np.log(growth), abs=1e-14)
+        assert f.grad(np.array([growth]))[0] == pytest.approx(-1.0 / growth, rel=1e-14)
+    else:
+        assert f.value(np.array([growth])) >= -np.log(floor)
+    at, h = floor, 1e-4 * floor
+    left, right = ((f.grad(np.array([at + s * h]))[0] - f.grad(np.array([at]))[0]) / (s * h) for s in (-1.0, 1.0))
+    assert left == pytest.approx(1.0 / floor**2, rel=1e-9)
+    assert right == pytest.approx(left, rel=1e-3)
+
+
 @given(st.floats(-700.0, 700.0))
 def test_logistic_gradient_is_precise_however_small(margin):
     """The derivative of ln(1 + e^{-m}) is -1/(1 + e^m); where the loss is far in the right it is small, and not zero."""
@@ -392,6 +415,8 @@ BAD = [
     (lambda: bridle.Logistic([1.0], 0), r"label must be \+1 or -1, not 0"),
     (lambda: bridle.Logistic([1.0], "spam"), r"label must be a number, not 'spam'"),
     (lambda: bridle.Logistic([1.0], 1, weight=-2.0), r"weight must be 0 or above, not -2\.0"),
+    (lambda: bridle.LogWealth([[1.0]]), r"returns must be a vector, not an array of shape \(1, 1\)"),
+    (lambda: bridle.LogWealth([1.0], floor=0.0), r"floor must be above 0, not 0\.0"),
     (lambda: bridle.Hinge([[1.0]], 1), r"features must be a vector, not an array of shape \(1, 1\)"),
     (lambda: bridle.Hinge([1.0], 0.5), r"label must be \+1 or -1, not 0\.5"),
     (lambda: bridle.Hinge([1.0], 1, margin=np.nan), r"margin must be finite, not nan"),

@@ -19,6 +19,7 @@ from bridle.functions import (
     Deviation,
     HingeLoss,
     LogisticLoss,
+    LogWealthLoss,
     MaximumOf,
     Quadratic,
     QuadraticForm,
@@ -194,6 +195,25 @@ def test_a_projection_is_enough(name, cost):
     check(best, blocks, domain)
     value = exact(reference)
     assert abs(best.cost - value) <= 1e-6 * max(1.0, abs(value))
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+@pytest.mark.parametrize("constraint", ["affine", "quadratic"])
+@pytest.mark.parametrize("d", [2, 12])
+@pytest.mark.parametrize("swing", [0.01, 0.9])
+def test_the_best_constant_portfolio_agrees_with_clarabel(d, constraint, swing):
+    """Logarithms of wealth on the simplex: for the daily moves of a market, and for moves that nearly ruin an asset."""
+    T, rng, domain = 300, np.random.default_rng(d), Simplex(d)
+    returns = rng.uniform(1.0 - swing, 1.0 + swing, (T, d))
+    g, holds = constraints(constraint, 1, T, rng, domain.project(domain.center() + 0.2 * rng.standard_normal(d)), domain.diameter())
+    x = cp.Variable(d)
+    reference = cp.Problem(cp.Minimize(-cp.sum(cp.log(returns @ x))), [x >= 0, cp.sum(x) == 1, *holds(x)])
+    rounds = Round(LogWealthLoss(returns, returns.min(axis=1)), g)
+    best = best_fixed(lambda: [rounds], domain)
+    check(best, lambda: [rounds], domain)
+    value = exact(reference)
+    assert best.cost == pytest.approx(value, rel=1e-6, abs=1e-6)
+    assert best.lower >= best.cost - 1e-7 * max(1.0, abs(value))
 
 
 @pytest.mark.parametrize("d", [2, 6])

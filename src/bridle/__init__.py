@@ -3,7 +3,7 @@
 from bridle import potentials
 from bridle.core import Bound, BridleWarning, Feedback, InputError, Round
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
-from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, Maximum, Quadratic
+from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
 from bridle.game import Trace, play, policy_for
 from bridle.hindsight import NoComparator
 from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD
@@ -49,6 +49,7 @@ __all__ = [
     "Hinge",
     "InputError",
     "L1Ball",
+    "LogWealth",
     "Logistic",
     "Lyapunov",
     "Maximum",

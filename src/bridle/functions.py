@@ -136,6 +136,32 @@ class LogisticLoss(NamedTuple):
         return (-1.0 * self.weight * self.label * ops.exp(-ops.softplus(self.label * dot(self.a, x)))) * self.a
 
 
+class LogWealthLoss(NamedTuple):
+    """-ln <a, x> where <a, x> is at least `floor`, and below it the parabola that goes on from there: convex and finite everywhere."""
+
+    a: Array
+    floor: Array
+
+    @property
+    def convex(self) -> bool:
+        return True
+
+    def value(self, x: Array) -> Array:
+        level, below = self._split(x)
+        short = below / level
+        return 0.5 * short * short - short - ops.log(level)
+
+    def grad(self, x: Array) -> Array:
+        level, below = self._split(x)
+        return ((below / level - 1.0) / level) * self.a
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        """<a, x> as a part that is not below the floor, and the rest, which is 0 where that is all."""
+        growth = dot(self.a, x)
+        level = ops.maximum(growth, self.floor)
+        return level, growth - level
+
+
 class HingeLoss(NamedTuple):
     """weight * max(0, margin - label <a, x>)."""
 
@@ -311,6 +337,17 @@ def Logistic(features: Any, label: Any, weight: Any = 1.0) -> LogisticLoss:
     0.693147
     """
     return LogisticLoss(validate.vector("features", features), _label(label), validate.nonnegative("weight", weight))
+
+
+def LogWealth(returns: Any, floor: Any = 1e-3) -> LogWealthLoss:
+    """The logarithm of wealth that a period costs: -ln <returns, x>, x the share of wealth in each asset, returns as price relatives.
+
+    Where <returns, x> is below `floor` the function goes on as a parabola, so that it is convex and finite for every x.
+
+    >>> round(LogWealth([1.1, 0.9]).value(np.array([0.75, 0.25])), 6)
+    -0.04879
+    """
+    return LogWealthLoss(validate.vector("returns", returns), validate.positive("floor", floor))
 
 
 def Hinge(features: Any, label: Any, margin: Any = 1.0, weight: Any = 1.0) -> HingeLoss:

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle.functions import LogisticLoss
-from bridle.programs import AFFINE, Program, Solution, curvature, evaluate
+from bridle.programs import AFFINE, BENT, Program, Solution, curvature, evaluate
 
 EXACT = 1e-11
 """The residuals at which it stops, in units where the domain and the cost's variation over it are of the order of 1."""
@@ -31,7 +30,7 @@ class _Rows:
         self.places = [(slice(int(start), int(end)), f) for start, end, f in zip(ends, ends[1:], functions, strict=False)]
         self.count, self.limits = len(values), len(values) - len(shape.curved)
         self.curved = [place for place in self.places if not isinstance(place[1], AFFINE)]
-        self.bent = bool(self.curved) or any(isinstance(part, LogisticLoss) for part in self.sums)
+        self.bent = bool(self.curved) or any(isinstance(part, BENT) for part in self.sums)
         # A maximum's pieces stand one below the other: (start, pieces, rounds) of every group.
         self.groups, at = [], 0
         for width, rounds in [(len(group), len(group[0].value(shape.origin))) for group in program.maxima]:

@@ -52,6 +52,7 @@ def _elementwise(name: str, on_float: Any) -> Any:
 
 sqrt = _elementwise("sqrt", math.sqrt)
 exp = _elementwise("exp", math.exp)
+log = _elementwise("log", math.log)
 floor = _elementwise("floor", lambda x: float(math.floor(x)) if math.isfinite(x) else x)
 
 

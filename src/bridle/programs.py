@@ -21,6 +21,7 @@ from bridle.functions import (
     Deviation,
     HingeLoss,
     LogisticLoss,
+    LogWealthLoss,
     MaximumOf,
     QuadraticForm,
     RoundQuadratic,
@@ -29,7 +30,10 @@ from bridle.polyhedron import PolyhedronSet
 from bridle.sets import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
 
 AFFINE = (AffineFunction, Coordinate)
-SMOOTH = (*AFFINE, RoundQuadratic, QuadraticForm, LogisticLoss)
+BENT = (LogisticLoss, LogWealthLoss)
+"""Smooth functions whose curvature is not the same everywhere."""
+
+SMOOTH = (*AFFINE, RoundQuadratic, QuadraticForm, *BENT)
 
 
 class BallLimit(NamedTuple):
@@ -175,6 +179,9 @@ def curvature(function: Any, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     if isinstance(function, LogisticLoss):
         half = np.tanh(0.5 * (function.a @ x))
         bend = 0.25 * weights * function.weight[:, 0] * (1.0 - half) * (1.0 + half)
+        return np.asarray((function.a * bend[:, None]).T @ function.a)
+    if isinstance(function, LogWealthLoss):
+        bend = weights / np.maximum(function.a @ x, function.floor[:, 0]) ** 2
         return np.asarray((function.a * bend[:, None]).T @ function.a)
     if isinstance(function, BallLimit):
         return np.diag(weights @ function.inside)
