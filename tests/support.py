@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import bridle
+from bridle import data
 from bridle.functions import AffineFunction, RoundQuadratic
 
 EPS = 2.0**-52
+
+OFFLINE: list[str] = []
+LOADED: dict[str, data.Data] = {}
+
+
+def real(name: str) -> data.Data:
+    """A real data set, from the cache or downloaded. No network is the one reason to skip."""
+    if OFFLINE and not data.facts(name)["cached"]:
+        pytest.skip(OFFLINE[0])
+    try:
+        return LOADED.setdefault(name, LOADED.get(name) or data.load(name))
+    except data.Unreachable as trouble:
+        OFFLINE.append(f"no network: {trouble}")
+        pytest.skip(OFFLINE[0])
 
 
 def rounding(t: int, *terms: float) -> float:

@@ -21,6 +21,7 @@ from bridle import cli, data
 from bridle.core import InputError
 from bridle.data import cache, catalogue, parsers, sources
 from bridle.data.sources import Arff, Failed, Wheel
+from support import real
 
 RAW = b"A,B\n1.5,2.0\n3.0,1.0\n"
 VALUES = [[1.5, 2.0], [2.0, 0.5]]
@@ -461,20 +462,6 @@ def test_importing_bridle_imports_no_data():
 
 
 # --- the real sets --------------------------------------------------------------------------------------------------------------------
-
-OFFLINE: list[str] = []
-LOADED: dict[str, data.Data] = {}
-
-
-def real(name: str) -> data.Data:
-    """A real data set. No network is the one reason to skip."""
-    if OFFLINE and not data.facts(name)["cached"]:
-        pytest.skip(OFFLINE[0])
-    try:
-        return LOADED.setdefault(name, LOADED.get(name) or data.load(name))
-    except data.Unreachable as trouble:
-        OFFLINE.append(f"no network: {trouble}")
-        pytest.skip(OFFLINE[0])
 
 
 @pytest.mark.parametrize("name", data.names())

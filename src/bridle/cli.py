@@ -138,6 +138,7 @@ def demo(
     _show(report.comparison_table(rows, title), [*report.comparison_notes(rows), *notes], rows, json_file)
 
 
+DEMO_PROBLEMS = ("lower-bound", "minimax", "fixed", "halfspaces")
 DEMO: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("sinha2024", "sinha2024", {}),
     ("sinha2024", "sinha2024 practice", {"preset": "practice"}),
@@ -150,10 +151,9 @@ def demo_rows(horizon: int, seed: int, engine: str, progress: Any = None) -> lis
     """The games of the demonstration, as facts; a policy that does not apply says why."""
     from bridle import report
     from bridle.game import play as run
-    from bridle.problems import problem_names
 
     rows: list[dict[str, Any]] = []
-    for name in problem_names():
+    for name in DEMO_PROBLEMS:
         for policy, label, given in DEMO:
             curved = policy == "sinha2024-strong"
             if curved and name == "lower-bound":
@@ -163,7 +163,7 @@ def demo_rows(horizon: int, seed: int, engine: str, progress: Any = None) -> lis
                 row = report.summary(run(chosen, made, engine=engine))
             rows.append({**row, "label": label})
             if progress is not None:
-                progress(len(rows), len(DEMO) * len(problem_names()))
+                progress(len(rows), len(DEMO) * len(DEMO_PROBLEMS))
     return rows
 
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from bridle import validate
-from bridle.problems import paper
+from bridle.problems import applications, paper
 from bridle.problems.base import HELP, Problem
 
 __all__ = ["Problem", "problem", "problem_facts", "problem_names", "takes"]
 
-_PROBLEMS: dict[str, Callable[..., Problem]] = {**paper.PROBLEMS}
+_PROBLEMS: dict[str, Callable[..., Problem]] = {**paper.PROBLEMS, **applications.PROBLEMS}
 
 
 def problem(name: str, horizon: int, seed: int = 0, **given: Any) -> Problem:
@@ -40,7 +40,7 @@ def problem(name: str, horizon: int, seed: int = 0, **given: Any) -> Problem:
 def problem_names() -> list[str]:
     """The registered problem names.
 
-    >>> problem_names()
+    >>> problem_names()[:4]
     ['lower-bound', 'minimax', 'fixed', 'halfspaces']
     """
     return list(_PROBLEMS)

@@ -20,6 +20,12 @@ HELP = {
     "slater": "by how much one action satisfies every constraint",
     "family": "m, how many linear costs the adversary chooses from",
     "domain": "ball, box, simplex, l1, or a domain",
+    "data": "name of a data set that `bridle data list` shows",
+    "lookback": "how many of the latest rows of the data a limit is computed from",
+    "risk": "allowed variance, as a multiple of that of an equal share in every asset",
+    "budget": "share of what it costs on average to bid what impressions are worth",
+    "tolerance": "largest covariance of score and sex that is allowed",
+    "radius": "largest length of the weights",
 }
 
 

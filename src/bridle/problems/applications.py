@@ -1,0 +1,210 @@
+"""Applications that the paper names: portfolios, data centres and a fair classifier on real data, and advertising on simulated auctions.
+
+The data come by way of `bridle.data`, which downloads what is missing. Rounds are in the data's own order for seed 0; another seed begins
+at a row of its own and goes on with row 0 after the last one. Constants are computed from all the rounds that the data have, so they hold
+for every seed and every horizon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from bridle import domains, validate
+from bridle.adversaries.auctions import MEAN, MOST, Auctions
+from bridle.adversaries.recorded import RecordedRounds
+from bridle.core import InputError, Round
+from bridle.functions import AffineRows, LogisticLoss, LogWealthLoss, QuadraticForm, RoundQuadratic
+from bridle.problems.base import Problem, facts
+
+PRICES = ("nyse-o", "nyse-n", "djia", "msci", "sp500", "tse")
+YEAR = 252.0
+"""Trading days in a year."""
+
+
+def portfolio(horizon: int, seed: int = 0, data: str = "nyse-o", lookback: int = 60, risk: float = 1.5) -> Problem:
+    """Portfolio selection on real prices, with a limit on the risk of every day.
+
+    x is the share of wealth in each asset, and f the logarithm of wealth that a day costs: minus the log of the day's growth. g is the
+    variance of x over a year, as the `lookback` days before predict it, less `risk` times that of an equal share in every asset.
+    """
+    multiple = validate.positive("risk", risk)
+    market = _market(_among("data", data, PRICES), validate.whole("lookback", lookback, 2))
+    domain = domains.Simplex(market.P.shape[-1])
+    limit = multiple * market.even
+    # Predicted variance is convex and nowhere negative: it is largest in a single asset, and g is nowhere below -limit.
+    F = max(float((market.alone - limit).max()), float(limit.max()))
+    known = facts(domain, lipschitz=market.lipschitz, bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True)
+    if multiple >= 1.0:
+        known |= {"feasible": domain.center(), "slater": (multiple - 1.0) * float(market.even.min()) or None}
+    risk_of_day = QuadraticForm(market.P, np.zeros(market.P.shape[:2]), -limit)
+    return _recorded(f"portfolio on {data}", domain, Round(market.cost, (risk_of_day,)), known, horizon, seed)
+
+
+def capacity(horizon: int, seed: int = 0, data: str = "alibaba", modulus: float = 0.0) -> Problem:
+    """Capacity of a data centre, switched on before the demand for it is known.
+
+    x is the share of each resource (processors, memory, network, disks) that is switched on, and f its price, where all of a resource costs
+    1; with `modulus` above 0, also (modulus/2) |x - demand|^2 for what lies idle or is missing. g is, for each resource, the demand that
+    is not met.
+    """
+    demand, installed = _demand(_among("data", data, tuple(_RESOURCES)))
+    alpha = validate.nonnegative("modulus", modulus)
+    T, d = demand.shape
+    domain = domains.Box(np.zeros(d), installed)
+    cost = RoundQuadratic(np.full(T, alpha), demand, np.ones((T, d)), np.zeros(T))
+    unmet = AffineRows(np.broadcast_to(-np.eye(d), (T, d, d)), demand)
+    # Each entry of a slope, 1 + alpha (x - demand), is largest in size at an end of its range; the slopes of unmet demand are 1 long.
+    steepest = np.maximum(abs(1.0 - alpha * demand), abs(1.0 + alpha * (installed - demand)))
+    G = max(1.0, float(np.linalg.norm(steepest, axis=1).max()))
+    F = max(float(demand.max()), float((installed - demand).max()))
+    known = facts(domain, lipschitz=G, bound=F, modulus=alpha, constraints=d, time_varying=True)
+    known |= {"feasible": installed, "slater": float((installed - demand.max(axis=0)).min())}
+    made = _recorded(f"capacity on {data}", domain, Round(cost, (unmet,)), known, horizon, seed)
+    # Where demand is met, more costs more: the best that always meets it is the peak of each resource.
+    costs = made.adversary.replay(0, horizon).cost
+    best = costs.c.max(axis=0)
+    made.constants.update(optimum=best, optimal_cost=float(costs.total().value(best)))
+    return made
+
+
+def ad_pacing(horizon: int, seed: int = 0, dim: int = 8, budget: float = 0.5) -> Problem:
+    """Pacing of an advertising budget over simulated second-price auctions.
+
+    x multiplies the bids in each segment of the audience (1 bids what an impression is worth), and f is minus the expected value, in euros,
+    of what is won in a slot of 5 minutes. g is the expected price of that, in euros, less the slot's share of the budget.
+    """
+    d, share, number = validate.whole("dim", dim), validate.positive("budget", budget), validate.whole("seed", seed, 0)
+    rng = np.random.default_rng([number, 1])
+    rate, peak = rng.uniform(0.5, 1.5, d), rng.random(d)
+    most, allowed = MOST * rate, share * 0.5 * MEAN * float(rate.sum())  # a share of what full bids cost on average
+    domain = domains.Box(np.zeros(d), np.ones(d))
+    # No weight is above `most`, whatever chance brings: its length bounds both slopes, and bids within budget then are so always.
+    F = max(allowed, 0.5 * float(most.sum()) - allowed)
+    known = facts(domain, lipschitz=float(np.linalg.norm(most)), bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True)
+    known |= {"feasible": np.full(d, min(1.0, np.sqrt(2.0 * allowed / most.sum()))), "slater": allowed}
+    return Problem(domain, Auctions(float(number), rate, peak, allowed), known)
+
+
+def fair_classifier(horizon: int, seed: int = 0, lookback: int = 1000, tolerance: float = 0.02, radius: float = 5.0) -> Problem:
+    """A classifier that learns from one person after the other, and must not score men and women differently.
+
+    x holds the weights of a linear score (the log-odds of earning over 50,000 dollars a year), and f is the logistic loss of the score of
+    one person of the 1994 census. The two g are how far the covariance of score and sex over the last `lookback` persons lies above
+    `tolerance`, and how far below minus that.
+    """
+    tau, R = validate.positive("tolerance", tolerance), validate.positive("radius", radius)
+    cost, c = _census(validate.whole("lookback", lookback, 2))
+    T, d = c.shape
+    domain = domains.Ball(d, radius=R)
+    size, slope = np.linalg.norm(cost.a, axis=1), float(np.linalg.norm(c, axis=1).max())
+    G = max(float((size / (1.0 + np.exp(-R * size))).max()), slope)  # the loss is steepest where the score is as wrong as the ball allows
+    known = facts(domain, lipschitz=G, bound=R * slope + tau, modulus=0.0, constraints=2, time_varying=True)
+    known |= {"feasible": domain.center(), "slater": tau}
+    apart = AffineRows(np.stack([c, -c], axis=1), np.full((T, 2), -tau))
+    return _recorded("fair-classifier", domain, Round(cost, (apart,)), known, horizon, seed)
+
+
+def _recorded(name: str, domain: Any, table: Round, known: dict[str, Any], horizon: int, seed: int) -> Problem:
+    """The problem whose rounds are the rows of a table, from the row on that the seed picks."""
+    adversary = RecordedRounds(table, 0.0)
+    T, number, rounds = validate.whole("horizon", horizon), validate.whole("seed", seed, 0), adversary.rounds
+    if rounds < T:
+        raise InputError(f"horizon must be at most {rounds}, the rounds that problem {name} has, not {T}")
+    first = 0 if number == 0 else int(np.random.default_rng([number, 1]).integers(1, rounds))
+    return Problem(domain, adversary._replace(first=float(first)), {**known, "rounds": rounds})
+
+
+def _among(parameter: str, name: Any, known: tuple[str, ...]) -> str:
+    if name not in known:
+        raise validate.unknown(parameter, name, known)
+    return str(name)
+
+
+class _Market(NamedTuple):
+    """Costs of the days, twice the predicted covariance of a year, its variance for an equal share in each asset and for the worst one."""
+
+    cost: LogWealthLoss
+    P: np.ndarray
+    even: np.ndarray
+    alone: np.ndarray
+    lipschitz: float
+
+
+@lru_cache(maxsize=2)
+def _market(data: str, lookback: int) -> _Market:
+    from bridle.data import load
+
+    returns = load(data).values
+    if lookback >= len(returns):
+        raise InputError(f"lookback must be below {len(returns)}, the days that {data} has, not {lookback}")
+    windows = sliding_window_view(returns, lookback, axis=0)[:-1]  # those before each day
+    P = np.empty((len(windows), returns.shape[1], returns.shape[1]))
+    for start in range(0, len(P), 256):
+        apart = windows[start : start + 256]
+        apart = apart - apart.mean(axis=-1, keepdims=True)
+        P[start : start + 256] = (2.0 * YEAR / (lookback - 1.0)) * (apart @ apart.swapaxes(1, 2))
+    days = returns[lookback:]
+    worst = days.min(axis=1)  # growth is nowhere below it on the simplex
+    steepest = max(float((np.linalg.norm(days, axis=1) / worst).max()), float(np.linalg.norm(P, axis=-1).max()))
+    alone = 0.5 * np.einsum("tii->ti", P).max(axis=1)
+    return _Market(LogWealthLoss(days, worst), P, 0.5 * P.mean(axis=(1, 2)), alone, steepest)
+
+
+_RESOURCES = {
+    "alibaba": ("cpu_util_percent", "mem_util_percent", "net_in", "net_out", "disk_io_percent"),
+    "google": ("cpu_util_percent", "mem_util_percent", "assigned_mem_percent"),
+    "azure": ("cpu_usage", "assigned_mem"),
+}
+
+
+@lru_cache(maxsize=3)
+def _demand(data: str) -> tuple[np.ndarray, np.ndarray]:
+    """Demand for each resource, and what is installed of it."""
+    from bridle.data import load
+
+    trace = load(data)
+    used = np.column_stack([trace[name] for name in _RESOURCES[data]])
+    if data == "azure":  # sums over machines; what is installed is not published: taken to be a quarter over the peak of the first day
+        return used / used[:288].max(axis=0), np.full(used.shape[1], 1.25)
+    return used / 100.0, np.ones(used.shape[1])
+
+
+@lru_cache(maxsize=2)
+def _census(lookback: int) -> tuple[LogisticLoss, np.ndarray]:
+    """Losses of the persons, and the covariance of each of their features with sex over those up to and with each.
+
+    Features are scaled by what they can be, not by what they are in the data. Neither sex nor race is one.
+    """
+    from bridle.data import load
+
+    people = load("adult")
+    if lookback >= len(people.values):
+        raise InputError(f"lookback must be below {len(people.values)}, the persons that adult has, not {lookback}")
+    scaled = [people["age"] / 100.0, people["education-num"] / 16.0, people["hours-per-week"] / 100.0]
+    scaled += [np.log1p(people[name]) / np.log1p(1e5) for name in ("capital-gain", "capital-loss")]
+    kinds = [
+        people.is_(column, kind)
+        for column in ("workclass", "marital-status", "occupation", "relationship")
+        for kind in people.categories[column]
+    ]
+    a = np.column_stack([np.ones(len(people.values)), *scaled, *kinds, people.is_("native-country", "United-States")]).astype(float)
+    label = np.where(people.is_("income", ">50K"), 1.0, -1.0)
+    man = people.is_("sex", "Male").astype(float)[:, None]
+    sums = np.cumsum(np.concatenate([np.zeros((1, 2 * a.shape[1] + 1)), np.concatenate([a, man * a, man], axis=1)]), axis=0)
+    means = (sums[lookback:] - sums[:-lookback]) / lookback
+    both, each, men = means[:, a.shape[1] : -1], means[:, : a.shape[1]], means[:, -1:]
+    now = slice(lookback - 1, None)
+    return LogisticLoss(a[now], label[now], np.ones(len(a) - lookback + 1)), both - men * each
+
+
+PROBLEMS: dict[str, Callable[..., Problem]] = {
+    "portfolio": portfolio,
+    "capacity": capacity,
+    "ad-pacing": ad_pacing,
+    "fair-classifier": fair_classifier,
+}
