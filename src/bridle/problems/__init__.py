@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from bridle import validate
-from bridle.problems import paper
+from bridle.problems import families, hostile, paper
 from bridle.problems.base import HELP, Problem
 
 __all__ = ["Problem", "problem", "problem_facts", "problem_names", "takes"]
 
-_PROBLEMS: dict[str, Callable[..., Problem]] = {**paper.PROBLEMS}
+_PROBLEMS: dict[str, Callable[..., Problem]] = {**paper.PROBLEMS, **families.PROBLEMS, **hostile.PROBLEMS}
 
 
 def problem(name: str, horizon: int, seed: int = 0, **given: Any) -> Problem:
