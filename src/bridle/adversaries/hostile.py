@@ -47,12 +47,16 @@ class RegretSeeking(NamedTuple):
 
     So the decisions pay 0 or more, seen from `middle`, while the costs add up to a slope of sqrt(t), against which some action gains
     sqrt(t) times its distance from `middle`. One quadratic is added where `modulus` is above 0; the halfspace <a, x> + b <= 0 is fixed.
+
+    A decision made of past slopes alone may be at right angles to the next one up to rounding. A gain of less than `trifle` is let go, so
+    that rounding decides nothing.
     """
 
     middle: Array
     modulus: Array
     a: Array
     b: Array
+    trifle: Array
 
     @property
     def oblivious(self) -> bool:
@@ -67,7 +71,7 @@ class RegretSeeking(NamedTuple):
     def answer(self, state: Array, x: Array, draw: Array) -> tuple[Array, Round]:
         across = draw - ratio(dot(draw, state), dot(state, state)) * state
         across = across * ratio(1.0, norm(across))
-        slope = across * (1.0 - 2.0 * (dot(across, x - self.middle) < 0.0))
+        slope = across * (1.0 - 2.0 * (dot(across, x - self.middle) < -self.trifle))
         cost = RoundQuadratic(self.modulus + scalar(x), self.middle + 0.0 * x, slope, -dot(slope, self.middle))
         return state + slope, Round(cost, (AffineFunction(self.a + 0.0 * x, self.b + scalar(x)),))
 

@@ -142,5 +142,4 @@ def reach(domain: Any, point: np.ndarray) -> float:
         tips = domain.mass * np.eye(domain.dim) if isinstance(domain, SimplexSet) else domain.radius * np.eye(domain.dim)
         corners = tips if isinstance(domain, SimplexSet) else np.concatenate([domain.middle + tips, domain.middle - tips])
         return float(np.linalg.norm(corners - point, axis=1).max())
-    nearest = domain.project(point)
-    return float(np.linalg.norm(point - nearest) + domain.diameter())
+    return float(domain.diameter() + (0.0 if domain.contains(point) else np.linalg.norm(point - domain.project(point))))

@@ -12,7 +12,7 @@ from bridle.adversaries.families import CoupledGame, FixedConstraints, NestedBod
 from bridle.core import InputError
 from bridle.problems.base import Problem, cut, facts, largest, reach, somewhere, start, units
 
-SCORE, MARGIN = 0.6, 0.3
+SCORE, MARGIN = 0.625, 0.25
 """Multi-task learning: an example's product with the shared weights, and the product that every task asks for."""
 
 
@@ -27,13 +27,19 @@ def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, famil
     m = validate.whole("family", family)
     bold = rng.permutation(np.linspace(0.0, 1.0, domain.dim))  # bold strategies cost little and use much, against every move
     usage, price = bold * rng.uniform(0.5, 1.0, (m, domain.dim)), rng.uniform(0.0, 0.5, (m, domain.dim)) - bold
+    usage, price = (rows / np.linalg.norm(rows, axis=1).max() for rows in (usage, price))
     point = (1.0 - bold) * rng.dirichlet(np.ones(domain.dim))
     point = point / point.sum()
     margin = validate.nonnegative("slater", slater)
     limit = float((usage @ point).max()) + margin
-    lengths = np.linalg.norm([price, usage], axis=2)
-    G = max(float(lengths[0].max()) + alpha * reach(domain, domain.center()), float(lengths[1].max()))
-    constants = facts(domain, lipschitz=G, bound=float(abs(usage - limit).max()), modulus=alpha, constraints=1, time_varying=True)
+    constants = facts(
+        domain,
+        lipschitz=1.0 + alpha * reach(domain, domain.center()),
+        bound=float(abs(usage - limit).max()),
+        modulus=alpha,
+        constraints=1,
+        time_varying=m > 1,
+    )
     constants |= {"feasible": point, "slater": margin}
     return Problem(domain, CoupledGame(np.concatenate([price, usage], axis=1), limit, alpha, domain.center()), constants)
 

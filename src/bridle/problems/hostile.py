@@ -43,15 +43,15 @@ def regret_seeking(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 
     rng, domain, alpha = start(seed, dim, modulus, domain)
     if domain.dim < 2:
         raise InputError(f"dim must be 2 or above for regret-seeking, not {domain.dim}")
-    middle = domain.center()
+    middle, trifle = domain.center(), 1e-9 * float(domain.diameter())
     a, b = cut(domain, units(rng, 1, domain.dim)[0])
     G = 1.0 + alpha * reach(domain, middle)
     constants = facts(domain, lipschitz=G, bound=largest(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
     constants |= {"feasible": middle, "slater": b - float(domain.linear_min(a))}
     if isinstance(domain, BallSet) and alpha == 0.0:
         # The ball of this radius around the centre is feasible, and the slopes, at right angles, add up to one of length sqrt(T).
-        constants["least_regret"] = float(b - a @ middle) * float(np.sqrt(horizon))
-    return Problem(domain, RegretSeeking(middle, alpha, a, -b), constants)
+        constants["least_regret"] = float(b - a @ middle) * float(np.sqrt(horizon)) - trifle * horizon
+    return Problem(domain, RegretSeeking(middle, alpha, a, -b, trifle), constants)
 
 
 def alternating(
