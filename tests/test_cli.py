@@ -104,12 +104,14 @@ def test_a_game_tells_the_same_in_its_table_and_its_json(run, tmp_path, name, po
     assert (facts["problem"], facts["policy"], facts["horizon"], facts["seed"], facts["engine"]) == (name, policy, 60, 3, "python")
     for key in ("cost", "regret", "ccv", "interval_violation"):
         assert f" {report._number(facts[key])} " in out
+    assert ("regret: not known, no action of the domain satisfies every constraint" in out) == (facts["regret"] is None)
     problem = bridle.problem(name, horizon=60, seed=3)
     trace = bridle.play(bridle.policy_for(policy, problem), problem)
     assert facts["cost"] == float(trace.totals.cost)
     assert facts["ccv"] == bridle.ccv(trace)
-    assert facts["regret"] == pytest.approx(bridle.regret(trace), abs=1e-9)
-    bound = trace.policy.bound({**problem.constants, "regret": bridle.regret(trace)}, 60)
+    regret = None if problem.constants["feasible"] is None else bridle.regret(trace)
+    assert facts["regret"] == (None if regret is None else pytest.approx(regret, abs=1e-9))
+    bound = trace.policy.bound({**problem.constants, "regret": regret}, 60)
     assert (facts["regret_bound"], facts["ccv_bound"], facts["interval_bound"]) == (bound.regret, bound.ccv, bound.interval)
     assert facts["us_per_round"] > 0.0
     for key in ("regret_bound_holds", "ccv_bound_holds", "interval_bound_holds"):
@@ -305,7 +307,7 @@ WRONG = [
     ([*HALF, "--policy"], "requires an argument"),
     (["play", "halfspace"], r"unknown problem 'halfspace'; did you mean halfspaces\?"),
     (["play", "lowerbound"], r"unknown problem 'lowerbound'; did you mean lower-bound\?"),
-    (["play", "xyz"], "unknown problem 'xyz'; known: .*fixed"),
+    (["play", "xyz"], "unknown problem 'xyz'; known: .*fixed, .*halfspaces, .*lower-bound, minimax"),
     (["play", "HALFSPACES"], "unknown problem 'HALFSPACES'"),
     (["play", ""], "unknown problem ''"),
     ([*HALF, "--policy", "sinha"], "unknown policy 'sinha'; did you mean sinha2024"),

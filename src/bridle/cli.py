@@ -61,9 +61,9 @@ def problems(json_file: Json = None) -> None:
 
 @app.command()
 def play(
-    problem: Annotated[str, typer.Argument(help="A name from `bridle problems`.")],
+    problem: Annotated[str, typer.Argument(help="A name from `bridle problems`, or a file that ends in .py or .npz.")],
     policy: Annotated[str, typer.Option(help="A name from `bridle policies`.")] = "sinha2024",
-    horizon: Annotated[int, typer.Option(help="T, how many rounds.")] = 1000,
+    horizon: Annotated[int | None, typer.Option(help="T, how many rounds; 1000, or as many as a file has, unless given.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the instance and its stream.")] = 0,
     engine: Annotated[str, typer.Option(help="python, or jax for long horizons.")] = "python",
     dim: Annotated[int | None, typer.Option(help="d, coordinates of a decision.")] = None,
@@ -167,22 +167,33 @@ def demo_rows(horizon: int, seed: int, engine: str, progress: Any = None) -> lis
     return rows
 
 
-def arrange(problem: str, policy: str, horizon: int, seed: int, options: dict[str, Any], settings: dict[str, Any]) -> tuple[Any, Any]:
+ROUNDS = 1000
+"""How many rounds are played where neither the caller nor the problem says."""
+
+
+def arrange(
+    problem: str, policy: str, horizon: int | None, seed: int, options: dict[str, Any], settings: dict[str, Any]
+) -> tuple[Any, Any]:
     """The problem, and the policy told what the problem's constants say; a setting goes to whichever of the two has that parameter."""
     from bridle import policies, validate
     from bridle.game import policy_for
+    from bridle.problems import needs, problem_facts, takes
     from bridle.problems import problem as make_problem
-    from bridle.problems import problem_facts
 
     of_policy = {p.name for p in policies.parameters(policy)}
-    of_problem = {p["name"] for p in problem_facts(problem)["parameters"]}
+    of_problem = {p["name"] for p in problem_facts(problem)["parameters"]} | {name for name in settings if takes(problem, name)}
     for name in settings:
         if name not in of_policy | of_problem:
             raise validate.unknown(f"parameter of policy {policy} or problem {problem}", name, of_policy | of_problem)
     # --set horizon and --set seed are the policy's own where it has them; the game's come from --horizon and --seed.
     taken = of_policy & {"horizon", "seed"}
     for_problem = {"horizon": horizon, "seed": seed} | {k: v for k, v in settings.items() if k in of_problem - taken}
-    made = make_problem(problem, **for_problem | {k: v for k, v in options.items() if v is not None})
+    for_problem |= {k: v for k, v in options.items() if v is not None}
+    if for_problem["horizon"] is None and needs(problem, "horizon"):
+        for_problem["horizon"] = ROUNDS
+    made = make_problem(problem, **for_problem)
+    if made.horizon is None:
+        made = make_problem(problem, **for_problem | {"horizon": ROUNDS})
     return made, policy_for(policy, made, **{k: v for k, v in settings.items() if k in of_policy})
 
 

@@ -20,7 +20,7 @@ from bridle.adversaries import block_length, deal_blocks, player
 from bridle.core import BridleWarning, Feedback, InputError, Round
 from bridle.functions import AFFINE
 from bridle.ops import Array
-from bridle.problems import Problem, problem, takes
+from bridle.problems import Problem, needs, problem, takes
 
 ENGINES = {"python": "", "jax": "jax"}
 """The engines, and the extra each one needs."""
@@ -277,7 +277,7 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
     point = None if x1 is None else validate.array("x1", x1)
     if isinstance(source, str):
         length = horizon if horizon is not None else own
-        if length is None:
+        if length is None and needs(source, "horizon"):
             raise InputError("horizon must be given: neither the policy nor the call says how many rounds to play")
         first = seed if seed is None or np.ndim(seed) == 0 else next(iter(seed), 0)
         domain = domain_of(policy)

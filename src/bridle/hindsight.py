@@ -200,6 +200,46 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
     return value / F, x
 
 
+def least_violation(blocks: Blocks, domain: Domain) -> tuple[float, np.ndarray, float]:
+    """The least that the largest constraint of a whole stream can be on the domain, an action where it is that, and a proven lower bound.
+
+    Where the first is 0 or less the action satisfies every constraint, by nearly as much as any action does (to 1e-4 of how much the
+    constraints vary); where the last is above 0 none does.
+
+    >>> from bridle.domains import Box
+    >>> limits = AffineFunction(np.array([[1.0], [-1.0]]), np.array([-0.5, 0.25]))  # x <= 0.5, x >= 0.25
+    >>> least, x, _ = least_violation(lambda: [Round(limits, (limits,))], Box(0.0, 1.0, dim=1))
+    >>> round(least, 6), x.round(6).tolist()
+    (-0.125, [0.375])
+    """
+    stream = _Stream(blocks)
+
+    def highest(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, rows = zip(*(_highest(block, x) for block in stream), strict=True)
+        return np.concatenate(values), np.concatenate(rows)
+
+    center = np.asarray(domain.center(), dtype=float)
+    values, rows = highest(center)
+    scale = max(float(abs(values).max()), float(np.linalg.norm(rows, axis=1).max()) * domain.diameter())
+    if scale == 0.0:
+        return 0.0, center, 0.0
+    cuts = Cuts(highest, center)
+    for accuracy in (1e-4, 1e-7, 1e-10):  # no finer than it takes to tell
+        program, found = cuts.minimise(Program(shape(domain)), domain, accuracy * scale, steps=200)
+        x = inside(domain, found.x)
+        value, lower = float(highest(x)[0].max()), lower_bound(program, domain, x, found)
+        if value <= 0.0 or lower > 0.0:
+            break
+    return value, x, lower
+
+
+def _highest(block: Round, x: np.ndarray, many: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """The highest constraint values of a block and their gradients."""
+    values = _values(block, x)
+    order = np.argsort(values, axis=None)[::-1][:many]
+    return values.reshape(-1)[order], _slopes(block, x).reshape(-1, len(x))[order]
+
+
 def _table(g: Any) -> np.ndarray:
     rows = validate.array("g", g)
     return rows[:, None] if rows.ndim == 1 else rows

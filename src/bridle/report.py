@@ -158,16 +158,31 @@ def problems_table(rows: list[dict[str, Any]]) -> Table:
     """The problems: what each is, and what it can be given."""
     table = _table("Problems", "name", "what", "parameters")
     for row in rows:
-        table.add_row(row["name"], _safe(row["summary"]), _safe(_parameters(row)))
+        table.add_row(row["name"], _safe("\n".join(text for text in (row["summary"], row["about"]) if text)), _safe(_parameters(row)))
         table.add_section()
     return table
 
 
+def problems_markdown(rows: list[dict[str, Any]]) -> str:
+    """The problems as the table of the documentation."""
+    lines = ["| name | what | x, f and g | parameters |", "|---|---|---|---|"]
+    for row in rows:
+        needed, others = _named(row)
+        cells = (f"`{row['name']}`", row["summary"], row["about"], ", ".join(f"`{name}`" for name in [*needed, *others]))
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
 def _parameters(row: dict[str, Any]) -> str:
     """The required parameters, and the others with their defaults where these are fixed."""
+    needed, others = _named(row)
+    return "\n".join(text for text in (f"needs {', '.join(needed)}" if needed else "", f"takes {', '.join(others)}") if text)
+
+
+def _named(row: dict[str, Any]) -> tuple[list[str], list[str]]:
     needed = [p["name"] for p in row["parameters"] if p["required"]]
     others = [p["name"] if p["default"] is None else f"{p['name']}={p['default']}" for p in row["parameters"] if not p["required"]]
-    return "\n".join(text for text in (f"needs {', '.join(needed)}" if needed else "", f"takes {', '.join(others)}") if text)
+    return needed, others
 
 
 def game_table(facts: dict[str, Any]) -> Table:

@@ -75,14 +75,9 @@ class RandomHalfspaces(NamedTuple):
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         d, k = len(self.point), len(self.each)
-        noise, rows = rng.standard_normal((rounds, d)), rng.standard_normal((rounds, k, d))
-        if self.modulus > 0.0:
-            reach = self.domain.diameter()
-            targets = self.domain.project(self.domain.center() + reach * (0.4 * self.drift + 0.3 * noise / np.sqrt(d)))
-            cost: Any = RoundQuadratic(np.full(rounds, float(self.modulus)), targets, np.zeros((rounds, d)), np.zeros(rounds))
-        else:
-            cost = AffineFunction(_unit(-2.0 * self.drift + noise / np.sqrt(d)), np.zeros(rounds))
-        A = _unit(0.5 * self.drift + rows / np.sqrt(d))
+        cost = drifting(self.domain, self.drift, self.modulus, rng, rounds)
+        rows = rng.standard_normal((rounds, k, d))
+        A = unit(0.5 * self.drift + rows / np.sqrt(d))
         b = -(A * self.point).sum(axis=-1) - self.slater * rng.uniform(1.0, 2.0, size=(rounds, k))
         constraint = AffineFunction(A[:, 0], b[:, 0]) if k == 1 else AffineRows(A, b)
         return Round(cost, (constraint,))
@@ -115,5 +110,16 @@ class CoinPerCoordinate(NamedTuple):
         return state + 1.0, Round(CoordinateDeviation(state, target), (Coordinate(state, 1.0 - 2.0 * draw, target),))
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
+def unit(rows: np.ndarray) -> np.ndarray:
+    """The rows, each made 1 long."""
     return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True))
+
+
+def drifting(domain: Any, drift: np.ndarray, modulus: Any, rng: np.random.Generator, rounds: int) -> Any:
+    """Random costs that favour the direction `drift`: linear with slopes of length 1, or (modulus/2) |x - z_t|^2, z_t in the domain."""
+    d = len(drift)
+    noise = rng.standard_normal((rounds, d))
+    if modulus > 0.0:
+        targets = domain.project(domain.center() + domain.diameter() * (0.4 * drift + 0.3 * noise / np.sqrt(d)))
+        return RoundQuadratic(np.full(rounds, float(modulus)), targets, np.zeros((rounds, d)), np.zeros(rounds))
+    return AffineFunction(unit(-2.0 * drift + noise / np.sqrt(d)), np.zeros(rounds))

@@ -7,34 +7,46 @@ problem is; the paragraph after it, where there is one, says what x, f and g are
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from bridle import validate
-from bridle.problems import applications, paper
+from bridle.core import InputError
+from bridle.problems import applications, families, files, hostile, paper
 from bridle.problems.base import HELP, Problem
 
-__all__ = ["Problem", "problem", "problem_facts", "problem_names", "takes"]
+__all__ = ["Problem", "needs", "problem", "problem_facts", "problem_names", "takes"]
 
-_PROBLEMS: dict[str, Callable[..., Problem]] = {**paper.PROBLEMS, **applications.PROBLEMS}
+_PROBLEMS: dict[str, Callable[..., Problem]] = {**paper.PROBLEMS, **families.PROBLEMS, **hostile.PROBLEMS, **applications.PROBLEMS}
 
 
-def problem(name: str, horizon: int, seed: int = 0, **given: Any) -> Problem:
-    """The problem registered as `name`.
+def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int = 0, **given: Any) -> Problem:
+    """The problem registered as `name`, or the one in the file of that name, which ends in .py or .npz (see docs/problems.md).
+
+    The horizon may be left out where the file knows its own.
 
     >>> problem("halfspaces", horizon=100, dim=3).constants["lipschitz"]
     1.0
     """
-    if name not in _PROBLEMS:
-        raise validate.unknown("problem", name, _PROBLEMS)
-    known = inspect.signature(_PROBLEMS[name]).parameters
+    factory = _factory(name)
+    known = inspect.signature(factory).parameters
     for key in given:
-        if key not in known:
+        if key not in known and not _any(known):
             raise validate.unknown(f"parameter of problem {name}", key, known)
     given = {key: value for key, value in given.items() if value is not None}
-    parameters = {"horizon": validate.whole("horizon", horizon), "seed": validate.whole("seed", seed, 0), **given}
-    return replace(_PROBLEMS[name](**parameters), name=name, parameters=parameters, factory=_PROBLEMS[name])
+    if horizon is None and known["horizon"].default is inspect.Parameter.empty:
+        raise InputError(f"horizon must be given: problem {name} does not say how many rounds it has")
+    parameters = {
+        "horizon": None if horizon is None else validate.whole("horizon", horizon),
+        "seed": validate.whole("seed", seed, 0),
+        **given,
+    }
+    made = factory(**{key: value for key, value in parameters.items() if value is not None})
+    if horizon is None:
+        parameters["horizon"] = made.horizon or made.constants.get("rounds")
+    return replace(made, name=os.fspath(name), parameters=parameters, factory=factory)
 
 
 def problem_names() -> list[str]:
@@ -47,17 +59,48 @@ def problem_names() -> list[str]:
 
 
 def takes(name: str, parameter: str) -> bool:
-    """Whether the problem registered as `name` has a parameter of that name."""
-    return name in _PROBLEMS and parameter in inspect.signature(_PROBLEMS[name]).parameters
+    """Whether the problem of this name has a parameter of that name."""
+    if name not in _PROBLEMS and not files.is_file(name):
+        return False
+    known = inspect.signature(_factory(name)).parameters
+    return parameter in known or _any(known)
+
+
+def needs(name: str, parameter: str) -> bool:
+    """Whether the problem of this name must be given that parameter."""
+    return any(p["name"] == parameter and p["required"] for p in problem_facts(name)["parameters"])
 
 
 def problem_facts(name: str) -> dict[str, Any]:
-    """What the command line tells about a problem: its summary and its parameters."""
-    if name not in _PROBLEMS:
-        raise validate.unknown("problem", name, _PROBLEMS)
-    factory = _PROBLEMS[name]
+    """What the command line tells about a problem: its summary, what x, f and g are, and its parameters.
+
+    >>> problem_facts("nested-bodies")["about"].startswith("x is where the chaser stands, and f is 0.")
+    True
+    """
+    factory = _factory(name)
     parameters = [
-        {"name": p.name, "required": p.default is p.empty, "default": None if p.default is p.empty else p.default, "help": HELP[p.name]}
+        {
+            "name": p.name,
+            "required": p.default is p.empty,
+            "default": None if p.default is p.empty else p.default,
+            "help": HELP.get(p.name, ""),
+        }
         for p in inspect.signature(factory).parameters.values()
+        if p.kind is not p.VAR_KEYWORD
     ]
-    return {"name": name, "summary": (factory.__doc__ or "").splitlines()[0], "parameters": parameters}
+    summary, *paragraphs = inspect.cleandoc(factory.__doc__ or "").split("\n\n")
+    about = " ".join(paragraphs[0].split()) if paragraphs else ""
+    return {"name": name, "summary": " ".join(summary.split()), "about": about, "parameters": parameters}
+
+
+def _any(known: Mapping[str, inspect.Parameter]) -> bool:
+    """Whether a factory takes parameters of any name."""
+    return any(p.kind is p.VAR_KEYWORD for p in known.values())
+
+
+def _factory(name: Any) -> Callable[..., Problem]:
+    if isinstance(name, str) and name in _PROBLEMS:
+        return _PROBLEMS[name]
+    if files.is_file(name):
+        return files.factory(name)
+    raise validate.unknown("problem", name, _PROBLEMS)

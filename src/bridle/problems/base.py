@@ -10,6 +10,8 @@ import numpy as np
 
 from bridle import domains, validate
 from bridle.core import Domain, InputError
+from bridle.functions import AffineFunction, RoundQuadratic
+from bridle.sets import BallSet, BoxSet, L1BallSet, SimplexSet
 
 HELP = {
     "horizon": "T, how many rounds",
@@ -26,6 +28,12 @@ HELP = {
     "budget": "share of what it costs on average to bid what impressions are worth",
     "tolerance": "largest covariance of score and sex that is allowed",
     "radius": "largest length of the weights",
+    "window": "S: over every so many rounds in a row, and over no fewer, an action satisfies the constraints in total",
+    "level": "by how much the best action violates a constraint in a bad round",
+    "P_T": "what the best action violates over its worst interval, in units of F (the largest |g|); below the horizon",
+    "conflict": "0: one weight vector serves all tasks; above 0: by how much every one fails a task in every round",
+    "period": "rounds between one change of sides and the next",
+    "adaptive": "0: scales are drawn at random; 1: the farther a decision is from the feasible action, the larger they are",
 }
 
 
@@ -35,9 +43,11 @@ class Problem:
 
     `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `convex` and `affine` (which `play`
     reads off the first round) and `time_varying` say of what kind the functions are; `feasible` is an action that satisfies every
-    constraint, and `slater` a margin by which some action does; `optimum` is the best feasible action over the whole horizon and
-    `optimal_cost` its total cost, where they are known in advance; `rounds` is how many rounds there are at most. `factory`, called with
-    `parameters`, makes the problem again.
+    constraint (None where it is known that there is none), and `slater` a margin by which some action does; `optimum` is the best feasible
+    action over the whole horizon and `optimal_cost` its total cost, where they are known in advance; `least_regret` is what no policy can
+    do better than; `rounds` is how many rounds there are at most. Where no action is feasible, `benchmark` is the one that comes closest:
+    over every `window` rounds in a row its constraints sum to 0 or less, and over any interval to `excess` or less; no action has a
+    smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again.
     """
 
     domain: Any
@@ -107,3 +117,35 @@ def cut(domain: Any, direction: np.ndarray) -> tuple[np.ndarray, float]:
 def largest(domain: Any, a: np.ndarray, b: float) -> float:
     """The largest |<a, x> - b| on the domain."""
     return max(-float(domain.linear_min(-a)) - b, b - float(domain.linear_min(a)))
+
+
+def best_across(domain: Any, direction: np.ndarray, modulus: float, a: np.ndarray, b: float) -> tuple[Any, np.ndarray, float]:
+    """A cost that pulls along `direction`, the best action where <a, x> <= b, and a Lipschitz constant of both functions.
+
+    The cost is linear with slope 1, or (modulus/2) |x - z|^2 with z the action farthest along `direction`; a is 1 long.
+    """
+    allowed = domains.Halfspace(a, b, within=domain)
+    if modulus > 0.0:
+        target = domain.linear_argmin(-direction)
+        cost = RoundQuadratic(modulus, target, np.zeros(domain.dim), 0.0)
+        return cost, allowed.project(target), max(1.0, modulus * reach(domain, target))
+    return AffineFunction(-direction, 0.0), allowed.linear_argmin(-direction), 1.0
+
+
+def somewhere(rng: np.random.Generator, domain: Any) -> np.ndarray:
+    """A random action inside the domain, away from its centre and from its boundary."""
+    far = domain.project(domain.center() + domain.diameter() * rng.standard_normal(domain.dim))
+    return np.asarray(domain.center() + rng.uniform(0.3, 0.7) * (far - domain.center()))
+
+
+def reach(domain: Any, point: np.ndarray) -> float:
+    """The largest distance from `point`, which may lie anywhere, to an action of the domain; at most that for domains without a formula."""
+    if isinstance(domain, BallSet):
+        return float(np.linalg.norm(point - domain.middle) + domain.radius)
+    if isinstance(domain, BoxSet):
+        return float(np.linalg.norm(np.maximum(abs(point - domain.low), abs(point - domain.high))))
+    if isinstance(domain, (SimplexSet, L1BallSet)):
+        tips = domain.mass * np.eye(domain.dim) if isinstance(domain, SimplexSet) else domain.radius * np.eye(domain.dim)
+        corners = tips if isinstance(domain, SimplexSet) else np.concatenate([domain.middle + tips, domain.middle - tips])
+        return float(np.linalg.norm(corners - point, axis=1).max())
+    return float(domain.diameter() + (0.0 if domain.contains(point) else np.linalg.norm(point - domain.project(point))))

@@ -10,12 +10,16 @@ import numpy as np
 from bridle import domains, validate
 from bridle.adversaries import CoinPerCoordinate, Fixed, Minimax, RandomHalfspaces, deal_blocks
 from bridle.core import InputError, Round
-from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.problems.base import Problem, cut, facts, largest, start, units
+from bridle.functions import AffineFunction
+from bridle.problems.base import Problem, best_across, cut, facts, largest, somewhere, start, units
 
 
 def lower_bound(horizon: int, seed: int = 0, dim: int | None = None, modulus: float = 0.0) -> Problem:
-    """Theorem 3's instance: no policy keeps both regret and CCV below sqrt(T)/4 here; d = T."""
+    """Theorem 3's instance: no policy keeps both regret and CCV below sqrt(T)/4 here; d = T.
+
+    x is a point of a cube whose diagonal is 1 long, with a coordinate for every round. In round t a fair coin picks a target in coordinate
+    t, at a quarter or at three quarters of the side: f is the distance of x_t from it, and g how far x_t is on the wrong side of it.
+    """
     if dim not in (None, horizon):
         raise InputError(f"dim of problem lower-bound is its horizon, {horizon}, not {dim}")
     if modulus != 0.0:
@@ -30,7 +34,11 @@ def lower_bound(horizon: int, seed: int = 0, dim: int | None = None, modulus: fl
 
 
 def minimax(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, family: int = 8, domain: Any = "ball") -> Problem:
-    """The worst, at the decision, of a finite family of linear costs; one fixed halfspace."""
+    """The worst, at the decision, of a finite family of linear costs; one fixed halfspace.
+
+    x is a point of the domain and f the one of m linear costs that is largest at x (plus (modulus/2) |x - centre|^2). g is one halfspace
+    across the direction in which the costs are smallest on average.
+    """
     rng, domain, alpha = start(seed, dim, modulus, domain)
     costs = units(rng, validate.whole("family", family), domain.dim)
     pull = costs.mean(axis=0)
@@ -42,18 +50,15 @@ def minimax(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, fa
 
 
 def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: Any = "ball") -> Problem:
-    """One cost and one halfspace that cuts off its minimiser, the same every round."""
+    """One cost and one halfspace that cuts off its minimiser, the same every round.
+
+    x is a point of the domain and f a linear cost of slope 1, or (modulus/2) |x - z|^2 with z on the domain's boundary. g is a halfspace
+    that holds a quarter of the way from the centre to the boundary, roughly where the cost pulls.
+    """
     rng, domain, alpha = start(seed, dim, modulus, domain)
     direction, aside = units(rng, 2, domain.dim)
     a, b = cut(domain, direction + 0.5 * aside)
-    allowed = domains.Halfspace(a, b, within=domain)
-    if alpha > 0.0:
-        target = domain.linear_argmin(-direction)
-        cost: Any = RoundQuadratic(alpha, target, np.zeros(domain.dim), 0.0)
-        best, G = allowed.project(target), max(1.0, alpha * domain.diameter())
-    else:
-        cost = AffineFunction(-direction, 0.0)
-        best, G = allowed.linear_argmin(-direction), 1.0
+    cost, best, G = best_across(domain, direction, alpha, a, b)
     constants = facts(domain, lipschitz=G, bound=largest(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
     constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
     constants["slater"] = b - float(domain.linear_min(a))
@@ -63,11 +68,15 @@ def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, doma
 def halfspaces(
     horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 1, slater: float = 0.1, domain: Any = "ball"
 ) -> Problem:
-    """Fresh random halfspaces every round, all satisfied at one known action, pulling against the costs."""
+    """Fresh random halfspaces every round, all satisfied at one known action, pulling against the costs.
+
+    x is a point of the domain and f a random linear cost of slope 1 that favours one direction, or (modulus/2) |x - z|^2 with a random
+    target z on that side. g are k random halfspaces that lean against that direction, each satisfied at one fixed action by `slater` to
+    twice that.
+    """
     rng, domain, alpha = start(seed, dim, modulus, domain)
     drift = units(rng, 1, domain.dim)[0]
-    far = domain.project(domain.center() + domain.diameter() * rng.standard_normal(domain.dim))
-    point = domain.center() + rng.uniform(0.3, 0.7) * (far - domain.center())
+    point = somewhere(rng, domain)
     k = validate.whole("constraints", constraints)
     G = max(1.0, alpha * domain.diameter())
     # Unit normals, and levels at a point of the domain between -2 margin and -margin: |g(x)| <= |x - point| + 2 margin.

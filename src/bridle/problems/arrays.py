@@ -1,0 +1,266 @@
+"""Problems given as arrays in an .npz: costs and constraints as sequences of affine or quadratic functions.
+
+Every function is (1/2) (x - center)' curvature (x - center) + <linear, x> + offset. The constants are computed from the arrays and the
+domain. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bridle import domains, hindsight, validate
+from bridle.adversaries import Recorded
+from bridle.core import InputError, Round
+from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
+from bridle.polyhedron import PolyhedronSet
+from bridle.problems.base import Problem, reach
+
+KEYS = {
+    "domain": "ball, box, simplex, l1 or polyhedron",
+    "radius": "of a ball or l1 ball (default 1)",
+    "center": "(d,), of a ball or l1 ball (default 0)",
+    "low": "() or (d,), of a box",
+    "high": "() or (d,), of a box",
+    "mass": "of a simplex (default 1)",
+    "A": "(m, d), of a polyhedron A x <= b",
+    "b": "(m,), of a polyhedron A x <= b",
+    "cost_linear": "(T, d)",
+    "cost_offset": "(T,) (default 0)",
+    "cost_curvature": "(T,): numbers times the identity; or (T, d, d): matrices (default 0)",
+    "cost_center": "(T, d) (default 0)",
+    "constraint_linear": "(T, k, d), or (T, d) for one constraint",
+    "constraint_offset": "(T, k), or (T,) (default 0)",
+    "constraint_curvature": "(T, k) or (T, k, d, d); or (T,) or (T, d, d) (default 0)",
+    "constraint_center": "(T, k, d), or (T, d) (default 0)",
+    "feasible": "(d,), an action that satisfies every constraint (default: one is searched for)",
+    "rounds": "T, where no array says it",
+    "about": "what the problem is, in words",
+}
+"""The arrays a file may hold. A first axis of length 1 in place of T: the same in every round."""
+
+TEXT = ("domain", "about")
+
+BELONGS = {"ball": ("radius", "center"), "l1": ("radius", "center"), "box": ("low", "high"), "simplex": ("mass",), "polyhedron": ("A", "b")}
+
+
+def factory(path: str) -> Callable[..., Problem]:
+    """The factory of the problem that the arrays in a file are."""
+    given = _read(path)
+    try:
+        table, domain, T = _table(given)
+    except InputError as wrong:
+        raise InputError(f"{path}: {wrong}") from None
+
+    def make(horizon: int | None = None, seed: int = 0) -> Problem:
+        rounds = T if horizon is None else validate.whole("horizon", horizon)
+        if rounds > T:
+            raise InputError(f"{path}: horizon must be at most {T}, the rounds it holds, not {rounds}")
+        first = 0 if seed == 0 else int(np.random.default_rng([seed, 1]).integers(T))
+        stream = Recorded(table, first)
+        try:
+            constants = _constants(stream.replay(0, rounds), domain, given.get("feasible"))
+        except InputError as wrong:
+            raise InputError(f"{path}: {wrong}") from None
+        return Problem(domain, stream, {**constants, "rounds": T}, path, {"horizon": rounds, "seed": seed})
+
+    make.__doc__ = str(given.get("about", f"The {T} rounds recorded in {path}."))
+    return make
+
+
+def _read(path: str) -> dict[str, Any]:
+    """The arrays of the file: text as text, the rest as finite numbers."""
+    given: dict[str, Any] = {}
+    doing = ""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            if not hasattr(held, "files"):
+                raise InputError(f"{path} holds a single array; it must be written by numpy.savez")
+            for key in held.files:
+                if key not in KEYS:
+                    raise validate.unknown(f"array of {path}:", key, KEYS)
+                doing = f": {key}"
+                given[key] = held[key]
+    except InputError:
+        raise
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as trouble:
+        raise InputError(f"{path}{doing} cannot be read as an array: {' '.join(str(trouble).split()) or type(trouble).__name__}") from None
+    for key, value in given.items():
+        if key in TEXT:
+            if value.dtype.kind != "U" or value.ndim:
+                raise InputError(f"{path}: {key} must be text, not an array of {value.dtype} and shape {value.shape}")
+            given[key] = str(value)
+        else:
+            given[key] = validate.array(f"{path}: {key}", value)
+    return given
+
+
+def _table(given: dict[str, Any]) -> tuple[Round, Any, int]:
+    """All rounds as one, the domain, and how many rounds there are."""
+    if "cost_linear" not in given and "cost_curvature" not in given:
+        raise InputError("it needs cost_linear or cost_curvature")
+    if "constraint_linear" not in given and "constraint_curvature" not in given:
+        raise InputError("it needs constraint_linear or constraint_curvature")
+    sized = [key for key in ("cost_linear", "cost_center", "constraint_linear", "constraint_center") if key in given]
+    if not sized or given[sized[0]].ndim not in (2, 3):
+        raise InputError(f"{sized[0] if sized else 'cost_linear'} must have shape {KEYS[sized[0] if sized else 'cost_linear']}")
+    d = int(given[sized[0]].shape[-1])
+    k = next(
+        (int(v.shape[1]) for v in (given.get("constraint_linear"), given.get("constraint_center")) if v is not None and v.ndim == 3), None
+    )
+    lengths = {int(given[key].shape[0]) for key in given if key.startswith(("cost_", "constraint_")) and given[key].ndim}
+    T = validate.whole("rounds", given["rounds"]) if "rounds" in given else max(lengths, default=0)
+    if T < 1:
+        raise InputError("it holds no rounds")
+    cost = _functions(given, "cost_", T, d, None)
+    limits = _functions(given, "constraint_", T, d, k)
+    return Round(cost[0], limits), _domain(given, d), T
+
+
+def _functions(given: dict[str, Any], kind: str, T: int, d: int, k: int | None) -> tuple[Any, ...]:
+    """The records of a sequence: one that holds all k functions where they are affine, else one for each."""
+    each = () if k is None else (k,)
+
+    def part(name: str, *shape: int) -> np.ndarray:
+        """One array with all its rounds; zeros where it is not given."""
+        value = given.get(kind + name)
+        if value is None:
+            return np.zeros((T, *each, *shape))
+        if value.ndim != 1 + len(each) + len(shape) or value.shape[1:] != (*each, *shape) or len(value) not in (1, T):
+            wanted = ", ".join(["T", *map(str, (*each, *shape))]) + ("," if not (each or shape) else "")
+            raise InputError(f"{kind}{name} must have shape ({wanted}) with T = {T} rounds (or 1), not {value.shape}")
+        return np.array(np.broadcast_to(value, (T, *each, *shape)))
+
+    linear, offset, center = part("linear", d), part("offset"), part("center", d)
+    curvature = given.get(kind + "curvature")
+    if curvature is None or not curvature.any():
+        return (AffineFunction(linear, offset) if k is None else AffineRows(linear, offset),)
+    full = curvature.ndim == 3 + len(each)
+    P = part("curvature", d, d) if full else part("curvature")
+    _convex(kind + "curvature", P, full)
+    made: list[Any] = []
+    for i in range(k or 1):
+        at: Any = (slice(None), i) if k else slice(None)
+        p, c, a, b = P[at], center[at], linear[at], offset[at]
+        if full:
+            turned = (p @ c[..., None])[..., 0]
+            made.append(QuadraticForm(p, a - turned, b + 0.5 * (c * turned).sum(axis=-1)))
+        else:
+            made.append(RoundQuadratic(p, c, a, b))
+    return tuple(made)
+
+
+def _convex(name: str, P: np.ndarray, full: bool) -> None:
+    least, scale = P, max(1.0, float(abs(P).max()))
+    if full:
+        if not np.allclose(P, P.swapaxes(-1, -2), rtol=1e-12, atol=1e-12 * scale):
+            raise InputError(f"{name} must hold symmetric matrices")
+        least = np.linalg.eigvalsh(P)[..., 0]
+    if least.min() < -1e-12 * scale:
+        raise InputError(f"{name} must be positive semidefinite: round {int(least.min(axis=tuple(range(1, least.ndim))).argmin())} is not")
+
+
+def _domain(given: dict[str, Any], d: int) -> Any:
+    kind = given.get("domain")
+    if kind not in BELONGS:
+        raise InputError("it needs domain, one of " + ", ".join(BELONGS)) if kind is None else validate.unknown("domain", kind, BELONGS)
+    own = {key: given[key] for keys in BELONGS.values() for key in keys if key in given}
+    for key in own:
+        if key not in BELONGS[kind]:
+            raise InputError(f"{key} is not for the domain {kind}, which has {' and '.join(BELONGS[kind])}")
+    for key in BELONGS[kind] if kind in ("box", "polyhedron") else ():
+        if key not in own:
+            raise InputError(f"the domain {kind} needs {key}")
+    if kind in ("ball", "l1"):
+        own.setdefault("center", np.zeros(d))
+        domain: Any = (domains.Ball if kind == "ball" else domains.L1Ball)(**own)
+    elif kind == "box":
+        domain = domains.Box(**own, dim=d)
+    elif kind == "simplex":
+        domain = domains.Simplex(d, **own)
+    else:
+        domain = domains.Polyhedron(**own)
+    if domain.dim != d:
+        raise InputError(f"the domain has {domain.dim} dimensions, the functions have {d}")
+    if domain.diameter() == 0.0:
+        raise InputError("the domain must hold more than one point")
+    return domain
+
+
+def _constants(stream: Round, domain: Any, claimed: np.ndarray | None) -> dict[str, Any]:
+    """What is true of these rounds on this domain."""
+    steepest, _, curved = _sizes(stream.cost, domain)
+    sizes = [_sizes(limit, domain) for limit in stream.constraints]
+    k = sum(values.shape[1] if values.ndim == 2 else 1 for _, values, _ in sizes)
+    fixed = all((np.asarray(leaf) == np.asarray(leaf)[:1]).all() for limit in stream.constraints for leaf in limit)
+    constants: dict[str, Any] = {
+        "lipschitz": float(max(slopes.max() for slopes in (steepest, *(slopes for slopes, _, _ in sizes)))),
+        "diameter": float(domain.diameter()),
+        "bound": float(max(values.max() for _, values, _ in sizes)),
+        "modulus": max(0.0, float(curved.min())),
+        "constraints": k,
+        "convex": True,
+        "affine": all(isinstance(limit, (AffineFunction, AffineRows)) for limit in stream.constraints),
+        "time_varying": not fixed,
+    }
+    return constants | _feasibility(stream, domain, constants["bound"], claimed)
+
+
+def _sizes(function: Any, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For every function of a sequence, on the domain: the largest slope, the largest |value|, and the smallest curvature.
+
+    Seen from the centre m, at most `far` away: slopes are at most |grad(m)| + top far, where `top` is the largest curvature, and values
+    lie between value(m) + min <grad(m), x - m> and value(m) + max <grad(m), x - m> + top far^2 / 2. Exact for affine functions, unless the
+    domain is a polyhedron.
+    """
+    m = domain.center()
+    far = reach(domain, m)
+    if isinstance(function, AffineFunction):
+        slopes, value, low, top = function.a, function.a @ m + function.b, np.zeros(1), np.zeros(1)
+    elif isinstance(function, AffineRows):
+        slopes, value, low, top = function.A, function.A @ m + function.b, np.zeros(1), np.zeros(1)
+    elif isinstance(function, RoundQuadratic):
+        away = m - function.c
+        slopes = function.curvature[:, None] * away + function.a
+        value = 0.5 * function.curvature * (away * away).sum(axis=-1) + function.a @ m + function.b
+        low = top = function.curvature
+    else:
+        turned = function.P @ m
+        slopes, value = turned + function.a, 0.5 * turned @ m + function.a @ m + function.b
+        each = np.linalg.eigvalsh(function.P)
+        low, top = each[:, 0], each[:, -1]
+    flat = slopes.reshape(-1, slopes.shape[-1])
+    if isinstance(domain, PolyhedronSet):  # a linear program for every row would take long
+        down, up = (sign * far * np.linalg.norm(slopes, axis=-1) for sign in (-1.0, 1.0))
+    else:
+        down, up = ((sign * domain.linear_min(sign * flat)[:, 0] - flat @ m).reshape(value.shape) for sign in (1.0, -1.0))
+    up = up + 0.5 * top * far**2
+    return np.linalg.norm(slopes, axis=-1) + top * far, np.maximum(abs(value + down), abs(value + up)), low
+
+
+def _feasibility(stream: Round, domain: Any, F: float, claimed: np.ndarray | None) -> dict[str, Any]:
+    """An action that satisfies every constraint and by how much, or that there is none and how far from it the best one stays."""
+
+    def blocks() -> list[Round]:
+        return [stream]
+
+    slack = 1e-9 * max(F, 1e-300)
+    if claimed is not None:
+        x = validate.vector("feasible", claimed, domain.dim)
+        if not domain.contains(x):
+            raise InputError("feasible must lie in the domain")
+        _, g = hindsight.values_at(blocks, x)
+        if g.max() > slack:
+            t, i = np.unravel_index(int(g.argmax()), g.shape)
+            raise InputError(f"feasible must satisfy every constraint; it violates constraint {i} by {g.max():.3g} in round {t + 1}")
+        return {"feasible": x, "slater": max(0.0, -float(g.max()))}
+    least, x, proved = hindsight.least_violation(blocks, domain)
+    if least <= slack:
+        return {"feasible": x, "slater": max(0.0, -least)}
+    if proved <= 0.0:
+        return {}  # not known either way
+    excess, best = hindsight.static_violation(blocks, domain, F)
+    return {"feasible": None, "benchmark": best, "excess": excess * F}

@@ -1,0 +1,170 @@
+"""The paper's special settings: a game, fixed constraints, S-feasible and P_T-constrained streams, multi-task learning, nested bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bridle import validate
+from bridle.adversaries.families import CoupledGame, FixedConstraints, NestedBodies, OpposedPairs, SharedWeights
+from bridle.core import InputError
+from bridle.problems.base import Problem, cut, facts, largest, reach, somewhere, start, units
+
+SCORE, MARGIN = 0.625, 0.25
+"""Multi-task learning: an example's product with the shared weights, and the product that every task asks for."""
+
+
+def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, family: int = 8, slater: float = 0.05) -> Problem:
+    """Two players with a coupled constraint: a mixed strategy against an opponent who answers it.
+
+    x is a probability vector over d pure strategies, and f(x) is what it costs in expectation against the opponent's move, chosen as the
+    worst for x of m moves (plus a quadratic where modulus is above 0). g(x) is by how much the expected use of a resource that depends on
+    both players' choices exceeds a limit, which one known mixture keeps against every move by the margin `slater`.
+    """
+    rng, domain, alpha = start(seed, dim, modulus, "simplex")
+    m = validate.whole("family", family)
+    bold = rng.permutation(np.linspace(0.0, 1.0, domain.dim))  # bold strategies cost little and use much, against every move
+    usage, price = bold * rng.uniform(0.5, 1.0, (m, domain.dim)), rng.uniform(0.0, 0.5, (m, domain.dim)) - bold
+    usage, price = (rows / np.linalg.norm(rows, axis=1).max() for rows in (usage, price))
+    point = (1.0 - bold) * rng.dirichlet(np.ones(domain.dim))
+    point = point / point.sum()
+    margin = validate.nonnegative("slater", slater)
+    limit = float((usage @ point).max()) + margin
+    constants = facts(
+        domain,
+        lipschitz=1.0 + alpha * reach(domain, domain.center()),
+        bound=float(abs(usage - limit).max()),
+        modulus=alpha,
+        constraints=1,
+        time_varying=m > 1,
+    )
+    constants |= {"feasible": point, "slater": margin}
+    return Problem(domain, CoupledGame(np.concatenate([price, usage], axis=1), limit, alpha, domain.center()), constants)
+
+
+def fixed_constraints(
+    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 3, domain: Any = "ball"
+) -> Problem:
+    """Time-invariant constraints: the same few halfspaces every round, while the costs change.
+
+    x is a point of the domain and f a random linear cost of slope 1 that favours one direction, or (modulus/2) |x - z|^2 with a random
+    target z on that side. g are k halfspaces across that direction which never change, and which the domain's centre satisfies.
+    """
+    rng, domain, alpha = start(seed, dim, modulus, domain)
+    drift, *asides = units(rng, 1 + validate.whole("constraints", constraints), domain.dim)
+    cuts = [cut(domain, drift + 0.7 * aside) for aside in asides]
+    A, b = np.array([a for a, _ in cuts]), np.array([level for _, level in cuts])
+    F = max(largest(domain, a, level) for a, level in cuts)
+    constants = facts(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=F, modulus=alpha, constraints=len(A))
+    constants |= {"feasible": domain.center(), "slater": float((b - A @ domain.center()).min()), "time_varying": False}
+    return Problem(domain, FixedConstraints(domain, drift, alpha, A, -b), constants)
+
+
+def s_feasible(
+    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, window: int = 10, level: float = 0.25, domain: Any = "ball"
+) -> Problem:
+    """An S-feasible stream: one action satisfies the constraints summed over every S rounds in a row, and no action over fewer.
+
+    x is a point of the domain and f a random cost that favours one direction. g are two opposed halfspaces through one action, which push
+    each other past it by `level` for S/2 rounds and leave as much room for the next S/2; over no fewer than S rounds in a row does any
+    action satisfy both in total.
+    """
+    S, h = validate.whole("window", window), validate.positive("level", level)
+    if horizon < S:
+        raise InputError(f"window must be at most the horizon, {horizon}, not {S}")
+    made, point = _pairs(seed, dim, modulus, domain)
+    F = _across(made, point) + (h if S > 1 else 0.0)
+    constants = _facts(made, F) | _closest(point, S == 1) | {"window": S, "excess": h * (S // 2)}
+    return Problem(made.domain, made._replace(window=float(S), level=h), constants)
+
+
+def p_constrained(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, P_T: float = 5.0, domain: Any = "ball") -> Problem:
+    """A P_T-constrained stream: the best action violates its constraints by P_T F over some interval, F being the largest |g|.
+
+    x is a point of the domain and f a random cost that favours one direction. g are two opposed halfspaces that overlap nowhere: each
+    round every action fails one of them, the best by P_T F / T, which over all T rounds makes P_T F.
+    """
+    share = validate.nonnegative("P_T", P_T) / horizon
+    if share >= 1.0:
+        raise InputError(f"P_T must be below the horizon, {horizon}, not {validate.show(P_T)}")
+    made, point = _pairs(seed, dim, modulus, domain)
+    # The tilt is share * F, and F is what the halfspaces reach without it plus the tilt.
+    F = _across(made, point) / (1.0 - share)
+    constants = _facts(made, F) | _closest(point, share == 0.0) | {"excess": share * F * horizon, "rounds": horizon}
+    return Problem(made.domain, made._replace(tilt=share * F), constants)
+
+
+def multi_task(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 3, conflict: float = 0.0) -> Problem:
+    """Online multi-task learning: linear tasks that share one weight vector; they agree, or two of them conflict.
+
+    x is the weight vector that all tasks share, at most 1 long, and f(x) = (modulus/2) |x|^2 a decay of the weights (nothing for 0).
+    g_j(x) is by how much x's score on this round's example of task j misses the margin it asks for; with `conflict` the last task asks
+    for the opposite of the first on the same examples, and every weight vector misses one of them by that much on average.
+    """
+    if validate.whole("dim", dim) < 2:
+        raise InputError(f"dim must be 2 or above for multi-task, not {dim}")
+    rng, domain, alpha = start(seed, dim, modulus, "ball")
+    k, q = validate.whole("constraints", constraints), validate.nonnegative("conflict", conflict)
+    if q > 0.0 and k < 2:
+        raise InputError(f"constraints must be 2 or above for tasks to conflict, not {k}")
+    if q > MARGIN + SCORE:
+        raise InputError(f"conflict must be at most {MARGIN + SCORE:g}, not {validate.show(conflict)}")
+    weights, *looks = units(rng, 1 + k, domain.dim)
+    # Scores on unit examples are between -1 and 1. With a conflict, what the first and the last task ask for sums to 2 conflict at every x.
+    F = 1.0 + max(MARGIN, abs(MARGIN - 2.0 * q) if q > 0.0 else 0.0)
+    constants = facts(domain, lipschitz=max(1.0, alpha), bound=F, modulus=alpha, constraints=k, time_varying=True)
+    if q == 0.0:
+        constants |= {"feasible": weights, "slater": SCORE - MARGIN}
+        constants |= {"optimum": weights, "optimal_cost": 0.0} if alpha == 0.0 else {}
+    else:
+        constants |= _closest((MARGIN - q) / SCORE * weights, False) | {"excess": q * horizon, "rounds": horizon}
+    return Problem(domain, SharedWeights(weights, np.array(looks), alpha, SCORE, MARGIN, q), constants)
+
+
+def nested_bodies(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.0, domain: Any = "box") -> Problem:
+    """Convex body chasing: halfspaces are revealed one after another, and what all of them leave shrinks around one action.
+
+    x is where the chaser stands, and f is 0. g(x) is how far x is outside this round's halfspace, which stays at least `slater` away from
+    the action that is never cut off, and comes nearer to it every round.
+    """
+    rng, domain, _ = start(seed, dim, 0.0, domain)
+    point = somewhere(rng, domain)
+    margin, room = validate.nonnegative("slater", slater), 0.25 * float(domain.diameter())
+    constants = facts(domain, lipschitz=1.0, bound=reach(domain, point) + margin + room, modulus=0.0, constraints=1, time_varying=True)
+    constants |= {"feasible": point, "slater": margin, "optimum": point, "optimal_cost": 0.0}
+    return Problem(domain, NestedBodies(point, room, margin), constants)
+
+
+def _pairs(seed: int, dim: Any, modulus: Any, domain: Any) -> tuple[OpposedPairs, np.ndarray]:
+    """Opposed halfspaces through one action, without a window or a tilt, and that action."""
+    rng, domain, alpha = start(seed, dim, modulus, domain)
+    drift, *directions = units(rng, 1 + 4 * domain.dim, domain.dim)
+    point = somewhere(rng, domain)
+    return OpposedPairs(domain, point, drift, alpha, np.array(directions), 1.0, 0.0, 0.0), point
+
+
+def _across(made: OpposedPairs, point: np.ndarray) -> float:
+    """The largest |<a, x - point>| on the domain for any of the directions."""
+    return max(largest(made.domain, a, float(a @ point)) for a in made.directions)
+
+
+def _facts(made: OpposedPairs, F: float) -> dict[str, Any]:
+    G, alpha = max(1.0, float(made.modulus) * made.domain.diameter()), float(made.modulus)
+    return facts(made.domain, lipschitz=G, bound=F, modulus=alpha, constraints=2, time_varying=True)
+
+
+def _closest(point: np.ndarray, feasible: bool) -> dict[str, Any]:
+    """The action that comes closest to feasible, and whether it is."""
+    return {"feasible": point if feasible else None, "benchmark": point}
+
+
+PROBLEMS: dict[str, Callable[..., Problem]] = {
+    "game": game,
+    "fixed-constraints": fixed_constraints,
+    "s-feasible": s_feasible,
+    "p-constrained": p_constrained,
+    "multi-task": multi_task,
+    "nested-bodies": nested_bodies,
+}

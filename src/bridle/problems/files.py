@@ -1,0 +1,157 @@
+"""Problems given as files: a Python file that defines a Problem, or arrays in an .npz.
+
+`factory(path)` is the factory of the problem in a file, with a signature and a docstring like any registered one. What is wrong with a file
+is an InputError that names it. `docs/problems.md` describes both formats.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+from hashlib import sha256
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from bridle import records, validate
+from bridle.adversaries import deal_blocks
+from bridle.core import Domain, InputError
+from bridle.problems import arrays
+from bridle.problems.base import Problem
+
+ENDINGS = (".py", ".npz")
+
+_MODULES: dict[tuple[str, int, int], ModuleType] = {}
+"""Python files that were run, by path, time of change and size: the same file gives the same record types, which engines compile once."""
+
+
+def is_file(name: Any) -> bool:
+    """Whether a problem's name is that of a file."""
+    return isinstance(name, (str, os.PathLike)) and os.fspath(name).endswith(ENDINGS)
+
+
+def factory(name: str | os.PathLike[str]) -> Callable[..., Problem]:
+    """The factory of the problem in a file."""
+    path = os.fspath(name)
+    if not os.path.isfile(path):
+        raise InputError(f"there is no file {path}" if not os.path.exists(path) else f"{path} is not a file")
+    return arrays.factory(path) if path.endswith(".npz") else _python(path)
+
+
+def _python(path: str) -> Callable[..., Problem]:
+    module = _run(path)
+    found = getattr(module, "problem", None)
+    if not (isinstance(found, Problem) or callable(found)):
+        others = [value for value in vars(module).values() if isinstance(value, Problem)]
+        if len(others) != 1:
+            raise InputError(
+                f"{path} defines no problem: it needs a variable `problem` that is a bridle.Problem, or a function that makes one"
+            )
+        found = others[0]
+    make = _always(path, found) if isinstance(found, Problem) else _called(path, found)
+    make.__doc__ = (found.__doc__ if callable(found) else None) or module.__doc__ or f"The problem in {path}."
+    return make
+
+
+def _always(path: str, found: Problem) -> Callable[..., Problem]:
+    """A problem that is there when the file has run; the horizon and the seed are those of the game."""
+    whole = _checked(path, found)
+
+    def make(horizon: int | None = None, seed: int = 0) -> Problem:
+        rounds = found.horizon if horizon is None else horizon
+        return replace(whole, parameters={**found.parameters, "horizon": rounds, "seed": seed})
+
+    return make
+
+
+def _called(path: str, found: Callable[..., Any]) -> Callable[..., Problem]:
+    """A function that makes the problem, called with horizon, seed and the parameters it has."""
+    try:
+        known = inspect.signature(found).parameters
+    except (TypeError, ValueError):
+        raise InputError(f"{path}: `problem` must be a bridle.Problem or a function that makes one") from None
+    for needed in ("horizon", "seed"):
+        if needed not in known:
+            raise InputError(f"{path}: the function problem() must have a parameter {needed}")
+
+    @wraps(found)
+    def make(**given: Any) -> Problem:
+        with _blamed(path):
+            made = found(**given)
+        if not isinstance(made, Problem):
+            raise InputError(f"{path}: the function problem() must return a bridle.Problem, not {validate.show(made)}")
+        return _checked(path, made)
+
+    return make
+
+
+def _checked(path: str, made: Problem) -> Problem:
+    """The problem with what its parts say of themselves, or an InputError about what they lack."""
+    if not isinstance(made.domain, Domain):
+        raise InputError(f"{path}: the problem's domain must be a domain such as bridle.Ball(dim=2), not {validate.show(made.domain)}")
+    for method in ("init", "answer"):
+        if not hasattr(made.adversary, method):
+            raise InputError(f"{path}: the problem's adversary must have a method `{method}`; {validate.show(made.adversary)} has none")
+    with _blamed(path, "the adversary's first round: "):
+        draws = next(iter(deal_blocks(made.adversary, made.seed, 1, made.domain.dim)))
+        draw = next(iter(records.unstack(draws, 1)))
+        state, x = made.adversary.init(), made.domain.center()
+        first = (made.adversary.answer(state, x) if draw is None else made.adversary.answer(state, x, draw))[1].reveal(x)
+    k = int(np.shape(first.g)[-1])
+    if made.constants.get("constraints", k) != k:
+        raise InputError(f"{path}: the problem's constants say {made.constants['constraints']} constraints, its first round has {k}")
+    return replace(made, constants={"diameter": made.domain.diameter(), **made.constants, "constraints": k})
+
+
+def _run(path: str) -> ModuleType:
+    """The module that a Python file is."""
+    full, about = os.path.abspath(path), os.stat(path)
+    key = (full, about.st_mtime_ns, about.st_size)
+    if key not in _MODULES:
+        name = "bridle_problem_" + sha256(repr(key).encode()).hexdigest()[:16]
+        spec = spec_from_file_location(name, full)
+        if spec is None or spec.loader is None:
+            raise InputError(f"{path} cannot be read as Python")
+        module = module_from_spec(spec)
+        sys.modules[name] = module  # where dataclasses and pickle look for what the file defines
+        try:
+            with _blamed(path):
+                spec.loader.exec_module(module)
+        except InputError:
+            del sys.modules[name]
+            raise
+        _MODULES[key] = module
+    return _MODULES[key]
+
+
+@contextmanager
+def _blamed(path: str, doing: str = "") -> Iterator[None]:
+    """Run a file's code, which may import its neighbours; whatever it raises is an InputError that says where."""
+    folder = os.path.dirname(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    try:
+        yield
+    except (Exception, SystemExit) as trouble:
+        raise InputError(f"{path}{_line(path, trouble)}: {doing}{type(trouble).__name__}: {' '.join(str(trouble).split())}") from trouble
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+
+
+def _line(path: str, trouble: BaseException) -> str:
+    """The last line of the file that the trouble passed through."""
+    if isinstance(trouble, SyntaxError):
+        return f", line {trouble.lineno}" if trouble.lineno and os.path.abspath(str(trouble.filename)) == os.path.abspath(path) else ""
+    step, line = trouble.__traceback__, 0
+    while step is not None:
+        if os.path.abspath(step.tb_frame.f_code.co_filename) == os.path.abspath(path):
+            line = step.tb_lineno
+        step = step.tb_next
+    return f", line {line}" if line else ""
