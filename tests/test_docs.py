@@ -22,6 +22,11 @@ def test_the_readme_lists_the_policies_as_registered():
     assert report.policies_markdown(report.all_policies(), measured) in (ROOT / "README.md").read_text()
 
 
+def test_the_documentation_lists_the_problems_as_registered():
+    table = report.problems_markdown(report.all_problems())
+    assert table in (ROOT / "docs" / "problems.md").read_text(), f"docs/problems.md must hold this table:\n{table}"
+
+
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):

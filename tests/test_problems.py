@@ -55,7 +55,12 @@ class Case(NamedTuple):
         return "-".join([self.name, *(f"{key}={value}" for key, value in self.given)])
 
     def make(self, horizon: int = ROUNDS, seed: int = 0) -> bridle.Problem:
-        return bridle.problem(self.name, horizon=horizon, seed=seed, **dict(self.given))
+        return made(self.name, horizon, seed, **dict(self.given))
+
+
+def made(name: str, horizon: int = ROUNDS, seed: int = 0, **given: Any) -> bridle.Problem:
+    """The problem. Every test makes its problems here, so that those which need something more can be seen to in one place."""
+    return bridle.problem(name, horizon=horizon, seed=seed, **given)
 
 
 def cases() -> list[Case]:
@@ -360,10 +365,10 @@ def kept(problem: bridle.Problem, policy: str = "sinha2024", **settings: Any) ->
 
 @every_case
 def test_the_same_seed_gives_the_same_rounds_and_another_seed_others(case):
-    made = kept(case.make(seed=1))
-    np.testing.assert_array_equal(kept(case.make(seed=1)), made)
-    np.testing.assert_array_equal(kept(case.make(seed=0).with_seed(1)), made)
-    assert case.name in THE_SEED_DOES_NOT_SHOW or not np.array_equal(kept(case.make(seed=0)), made)
+    seen = kept(case.make(seed=1))
+    np.testing.assert_array_equal(kept(case.make(seed=1)), seen)
+    np.testing.assert_array_equal(kept(case.make(seed=0).with_seed(1)), seen)
+    assert case.name in THE_SEED_DOES_NOT_SHOW or not np.array_equal(kept(case.make(seed=0)), seen)
 
 
 @every_case
@@ -390,12 +395,21 @@ def test_the_engines_agree(case):
         np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=0.0, atol=1e-12 * scale)
 
 
-ADAPTIVE = [name for name in LOCAL if not bridle.problem(name, horizon=ROUNDS).adversary.oblivious]
+ADAPTIVE = ("minimax", "game", "violation-seeking", "regret-seeking")
+
+
+@every_case
+def test_an_adversary_says_whether_it_looks_at_the_decisions(case):
+    problem = case.make()
+    assert problem.adversary.oblivious == (case.name not in ADAPTIVE and not dict(case.given).get("adaptive"))
+    if problem.adversary.oblivious:
+        one, two = (records.join(list(play(policy, problem).blocks())) for policy in OPPONENTS[1:])
+        assert records.same(one, two)
 
 
 @pytest.mark.parametrize(("name", "engine"), [*((name, "python") for name in LOCAL), *((name, "jax") for name in ADAPTIVE)])
 def test_runs_in_one_call_are_what_they_are_alone(name, engine):
-    problem, seeds = bridle.problem(name, horizon=ROUNDS), (0, 3)
+    problem, seeds = made(name), (0, 3)
     policy = bridle.policy_for("sinha2024", problem, lipschitz=2.0)  # the instances' own may differ
     together = bridle.play(policy, problem, seed=list(seeds), engine=engine, keep="rounds")
     alone = [bridle.play(policy, problem, seed=seed, engine=engine, keep="rounds") for seed in seeds]
@@ -408,7 +422,7 @@ def test_runs_in_one_call_are_what_they_are_alone(name, engine):
 
 @every_problem
 def test_a_sweep_meets_the_same_opponent(name):
-    problem = bridle.problem(name, horizon=ROUNDS)
+    problem = made(name)
     lams = (0.01, 0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bridle.BridleWarning)
@@ -436,7 +450,7 @@ def test_no_theorem_is_refuted(name, policy):
         given |= {"dim": 2, "domain": "box"}
     if policy == "banditq" and takes(name, "domain"):
         given |= {"domain": "simplex"} | ({"constraints": 10} if takes(name, "constraints") else {})
-    problem = bridle.problem(name, horizon=40 if name == "lower-bound" else 200, **given)  # there d = T
+    problem = made(name, 40 if name == "lower-bound" else 200, **given)  # there d = T
     trace, refusal = attempt(policy, problem)
     if trace is None:
         expected = ["strongly convex"] if curved and not given else ["domain", "constraints: the policy was made for"]
@@ -455,10 +469,10 @@ def test_no_theorem_is_refuted(name, policy):
 def test_the_special_settings_have_their_theorems():
     """Theorems 4 and 5 are about streams without a feasible action: there they say something, and Theorem 1 does not."""
     for name in ("s-feasible", "p-constrained"):
-        facts = report.summary(play("sinha2024-ocs", bridle.problem(name, horizon=500)))
+        facts = report.summary(play("sinha2024-ocs", made(name, 500)))
         assert facts["interval_bound"] > facts["interval_violation"]
         assert facts["interval_bound_paper"] > facts["interval_violation"]
-        assert report.summary(play("sinha2024", bridle.problem(name, horizon=500)))["ccv_bound"] is None
+        assert report.summary(play("sinha2024", made(name, 500)))["ccv_bound"] is None
 
 
 # --- what is told about them ----------------------------------------------------------------------------------------------------------

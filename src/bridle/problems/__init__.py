@@ -10,6 +10,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from bridle import validate
@@ -46,7 +47,12 @@ def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int 
     made = factory(**{key: value for key, value in parameters.items() if value is not None})
     if horizon is None:
         parameters["horizon"] = made.horizon or made.constants.get("rounds")
-    return replace(made, name=os.fspath(name), parameters=parameters, factory=factory)
+    again = factory if name in _PROBLEMS else partial(_from_file, os.fspath(name))  # one that other processes can be sent
+    return replace(made, name=os.fspath(name), parameters=parameters, factory=again)
+
+
+def _from_file(path: str, **parameters: Any) -> Problem:
+    return files.factory(path)(**parameters)
 
 
 def problem_names() -> list[str]:

@@ -6,18 +6,20 @@ domain. Nothing is ever unpickled.
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from bridle import domains, hindsight, validate
+from bridle import domains, hindsight, records, validate
 from bridle.adversaries import Recorded
 from bridle.core import InputError, Round
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
 from bridle.polyhedron import PolyhedronSet
-from bridle.problems.base import Problem, reach
+from bridle.problems.base import Problem, corners, reach
 
 KEYS = {
     "domain": "ball, box, simplex, l1 or polyhedron",
@@ -49,11 +51,8 @@ BELONGS = {"ball": ("radius", "center"), "l1": ("radius", "center"), "box": ("lo
 
 def factory(path: str) -> Callable[..., Problem]:
     """The factory of the problem that the arrays in a file are."""
-    given = _read(path)
-    try:
-        table, domain, T = _table(given)
-    except InputError as wrong:
-        raise InputError(f"{path}: {wrong}") from None
+    about = os.stat(path)
+    given, table, domain, T = _load(path, os.path.abspath(path), about.st_mtime_ns, about.st_size)
 
     def make(horizon: int | None = None, seed: int = 0) -> Problem:
         rounds = T if horizon is None else validate.whole("horizon", horizon)
@@ -71,13 +70,24 @@ def factory(path: str) -> Callable[..., Problem]:
     return make
 
 
+@lru_cache(maxsize=2)
+def _load(path: str, *version: Any) -> tuple[dict[str, Any], Round, Any, int]:
+    """What the file holds, its rounds, its domain and how many rounds there are; read once as long as the file stays the same."""
+    given = _read(path)
+    try:
+        return given, *_table(given)
+    except InputError as wrong:
+        raise InputError(f"{path}: {wrong}") from None
+
+
 def _read(path: str) -> dict[str, Any]:
     """The arrays of the file: text as text, the rest as finite numbers."""
     given: dict[str, Any] = {}
     doing = ""
     try:
-        with np.load(path, allow_pickle=False) as held:
-            if not hasattr(held, "files"):
+        with open(path, "rb") as file:
+            held = np.load(file, allow_pickle=False)
+            if isinstance(held, np.ndarray):
                 raise InputError(f"{path} holds a single array; it must be written by numpy.savez")
             for key in held.files:
                 if key not in KEYS:
@@ -160,7 +170,9 @@ def _convex(name: str, P: np.ndarray, full: bool) -> None:
             raise InputError(f"{name} must hold symmetric matrices")
         least = np.linalg.eigvalsh(P)[..., 0]
     if least.min() < -1e-12 * scale:
-        raise InputError(f"{name} must be positive semidefinite: round {int(least.min(axis=tuple(range(1, least.ndim))).argmin())} is not")
+        raise InputError(
+            f"{name} must be positive semidefinite: round {int(least.min(axis=tuple(range(1, least.ndim))).argmin()) + 1} is not"
+        )
 
 
 def _domain(given: dict[str, Any], d: int) -> Any:
@@ -213,8 +225,8 @@ def _sizes(function: Any, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarr
     """For every function of a sequence, on the domain: the largest slope, the largest |value|, and the smallest curvature.
 
     Seen from the centre m, at most `far` away: slopes are at most |grad(m)| + top far, where `top` is the largest curvature, and values
-    lie between value(m) + min <grad(m), x - m> and value(m) + max <grad(m), x - m> + top far^2 / 2. Exact for affine functions, unless the
-    domain is a polyhedron.
+    lie between value(m) + min <grad(m), x - m> and value(m) + max <grad(m), x - m> + top far^2 / 2. Where the domain has few corners, both
+    are largest at one of them. Exact for affine functions, unless the domain is a polyhedron.
     """
     m = domain.center()
     far = reach(domain, m)
@@ -237,8 +249,12 @@ def _sizes(function: Any, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarr
         down, up = (sign * far * np.linalg.norm(slopes, axis=-1) for sign in (-1.0, 1.0))
     else:
         down, up = ((sign * domain.linear_min(sign * flat)[:, 0] - flat @ m).reshape(value.shape) for sign in (1.0, -1.0))
-    up = up + 0.5 * top * far**2
-    return np.linalg.norm(slopes, axis=-1) + top * far, np.maximum(abs(value + down), abs(value + up)), low
+    most, steepest = value + up + 0.5 * top * far**2, np.linalg.norm(slopes, axis=-1) + top * far
+    if top.any() and (ends := corners(domain)) is not None:
+        function = records.widen(function, 1)
+        most = np.max([function.value(end)[:, 0] for end in ends], axis=0)
+        steepest = np.max([np.linalg.norm(function.grad(end), axis=-1) for end in ends], axis=0)
+    return steepest, np.maximum(abs(value + down), abs(most)), low
 
 
 def _feasibility(stream: Round, domain: Any, F: float, claimed: np.ndarray | None) -> dict[str, Any]:
@@ -262,5 +278,8 @@ def _feasibility(stream: Round, domain: Any, F: float, claimed: np.ndarray | Non
         return {"feasible": x, "slater": max(0.0, -least)}
     if proved <= 0.0:
         return {}  # not known either way
-    excess, best = hindsight.static_violation(blocks, domain, F)
+    try:
+        excess, best = hindsight.static_violation(blocks, domain, F)
+    except hindsight.NoComparator:  # there is none, and how close one can come could not be told
+        return {"feasible": None}
     return {"feasible": None, "benchmark": best, "excess": excess * F}

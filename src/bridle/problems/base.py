@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -138,14 +139,23 @@ def somewhere(rng: np.random.Generator, domain: Any) -> np.ndarray:
     return np.asarray(domain.center() + rng.uniform(0.3, 0.7) * (far - domain.center()))
 
 
+def corners(domain: Any) -> np.ndarray | None:
+    """The corners of the domain, where they are known and few: a convex function is largest at one of them."""
+    if isinstance(domain, SimplexSet):
+        return np.asarray(domain.mass * np.eye(domain.dim))
+    if isinstance(domain, L1BallSet):
+        return np.concatenate([domain.middle + sign * domain.radius * np.eye(domain.dim) for sign in (1.0, -1.0)])
+    if isinstance(domain, BoxSet) and domain.dim <= 8:
+        return np.array(list(product(*zip(domain.low, domain.high, strict=True))))
+    return None
+
+
 def reach(domain: Any, point: np.ndarray) -> float:
     """The largest distance from `point`, which may lie anywhere, to an action of the domain; at most that for domains without a formula."""
     if isinstance(domain, BallSet):
         return float(np.linalg.norm(point - domain.middle) + domain.radius)
     if isinstance(domain, BoxSet):
         return float(np.linalg.norm(np.maximum(abs(point - domain.low), abs(point - domain.high))))
-    if isinstance(domain, (SimplexSet, L1BallSet)):
-        tips = domain.mass * np.eye(domain.dim) if isinstance(domain, SimplexSet) else domain.radius * np.eye(domain.dim)
-        corners = tips if isinstance(domain, SimplexSet) else np.concatenate([domain.middle + tips, domain.middle - tips])
-        return float(np.linalg.norm(corners - point, axis=1).max())
+    if (ends := corners(domain)) is not None:
+        return float(np.linalg.norm(ends - point, axis=1).max())
     return float(domain.diameter() + (0.0 if domain.contains(point) else np.linalg.norm(point - domain.project(point))))

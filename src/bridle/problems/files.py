@@ -139,7 +139,8 @@ def _blamed(path: str, doing: str = "") -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as trouble:
-        raise InputError(f"{path}{_line(path, trouble)}: {doing}{type(trouble).__name__}: {' '.join(str(trouble).split())}") from trouble
+        said = trouble.msg if isinstance(trouble, SyntaxError) else str(trouble)
+        raise InputError(f"{path}{_line(path, trouble)}: {doing}{type(trouble).__name__}: {' '.join(said.split())}") from trouble
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
