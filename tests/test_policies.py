@@ -16,7 +16,7 @@ from bridle import cli, policies, validate
 from bridle.checks import check_policy
 from bridle.core import Bound, Feedback, InputError
 from bridle.ops import Array, dot, ratio, scalar, sqrt, worst
-from bridle.problems.paper import PROBLEMS
+from support import SIMULATED
 
 NAMES = policies.names()
 ROUNDS = 36
@@ -105,7 +105,7 @@ def refusal(name: str, where: str) -> str:
 def pairs(refused: bool):
     """Every policy and every problem, with the strong convexity the policy needs where the problem can have it."""
     for name in NAMES:
-        for where in PROBLEMS:
+        for where in SIMULATED:
             about = {"modulus": 0.5} if policies.entry(name).strongly_convex and where != "lower-bound" else {}
             if bool(refusal(name, where)) == refused:
                 yield pytest.param(name, where, about, id=f"{name}-{where}")
