@@ -15,8 +15,8 @@ from bridle.problems import applications, problem_names
 
 EPS = 2.0**-52
 
-LOCAL = [name for name in problem_names() if name not in applications.PROBLEMS]
-"""The problems that need no data; the applications have tests of their own."""
+SIMULATED = [name for name in problem_names() if name not in applications.PROBLEMS]
+"""The problems that need no data: those of the applications have tests of their own, which may have to fetch some."""
 
 OFFLINE: list[str] = []
 LOADED: dict[str, data.Data] = {}

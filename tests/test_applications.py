@@ -237,13 +237,13 @@ def test_the_classifier_sees_loss_and_covariance():
         one, person = records.take(rounds, float(t)), 999 + t
         a = one.cost.a
         score = a @ x
-        label = 1.0 if people.is_("income", ">50K")[person] else -1.0
+        label = 1.0 if people.equals("income", ">50K")[person] else -1.0
         assert one.cost.value(x) == pytest.approx(np.log1p(np.exp(-label * score)), rel=1e-12)
         assert a[1] == people["age"][person] / 100.0
-        assert a.sum() == pytest.approx(a[:6].sum() + 4.0 + people.is_("native-country", "United-States")[person])
+        assert a.sum() == pytest.approx(a[:6].sum() + 4.0 + people.equals("native-country", "United-States")[person])
     everyone = applications._census(2)[0].a  # all but the first
     window = everyone[399 : 399 + 1000] @ x
-    man = people.is_("sex", "Male")[400:1400].astype(float)
+    man = people.equals("sex", "Male")[400:1400].astype(float)
     covariance = np.mean((man - man.mean()) * window)
     one = records.take(problem.adversary.replay(0, 401), 400.0)
     np.testing.assert_allclose(one.constraints[0].value(x), [covariance - 0.02, -covariance - 0.02], rtol=1e-9, atol=1e-12)

@@ -17,7 +17,7 @@ import bridle
 from bridle import cli, policies, report
 from bridle.functions import AffineFunction
 from bridle.problems import problem_names
-from bridle.problems.paper import PROBLEMS
+from support import SIMULATED
 
 PLAY_KEYS = {
     "problem", "policy", "horizon", "seed", "engine", "cost", "regret", "ccv", "regret_bound", "ccv_bound", "us_per_round",
@@ -91,7 +91,7 @@ def test_lists_show_every_name_and_parameter(run, command):
         assert "Sinha & Vaze, NeurIPS 2024" in out
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", SIMULATED)
 @pytest.mark.parametrize("policy", ["sinha2024", "sinha2024-ocs"])
 def test_a_game_tells_the_same_in_its_table_and_its_json(run, tmp_path, name, policy):
     path = tmp_path / "facts.json"

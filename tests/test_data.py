@@ -505,14 +505,14 @@ def test_traces_are_shares_of_what_there_is():
 def test_adult_is_the_census():
     people = real("adult")
     assert people.columns == parsers.ADULT
-    assert people.is_("income", ">50K").sum() == 7841
-    assert people.is_("sex", "Female").sum() == 10771
+    assert people.equals("income", ">50K").sum() == 7841
+    assert people.equals("sex", "Female").sum() == 10771
     assert people["age"].min() == 17.0
     assert people["age"].max() == 90.0
     assert people.categories["workclass"][0] == "?"
-    assert people.is_("workclass", "?").sum() == 1836
+    assert people.equals("workclass", "?").sum() == 1836
     with refused("unknown name in column sex of data set adult 'male'; did you mean Female or Male"):
-        people.is_("sex", "male")
+        people.equals("sex", "male")
 
 
 def test_creditcard_is_the_ulb_file():

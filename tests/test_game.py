@@ -13,7 +13,7 @@ import pytest
 import bridle
 from bridle import ops, records, report
 from bridle.functions import AffineFunction, AffineRows, RoundQuadratic
-from bridle.problems.paper import PROBLEMS
+from support import SIMULATED
 
 ENGINES = ("python", "jax")
 SHAPES = ("ball", "box", "simplex", "l1")
@@ -572,7 +572,7 @@ def test_the_lower_bound_is_attained_exactly_from_the_centre(T, engine):
             assert bridle.ccv(trace) == pytest.approx(sqrt(T) / 4.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", SIMULATED)
 def test_problems_with_another_seed_are_other_problems(name):
     one, two = bridle.problem(name, horizon=30, seed=0), bridle.problem(name, horizon=30, seed=1)
     again = two.with_seed(0)

@@ -17,7 +17,7 @@ from bridle.checks import check_policy
 from bridle.core import Bound, Feedback, InputError
 from bridle.ops import Array, dot, ratio, scalar, sqrt, worst
 from bridle.problems import takes
-from support import LOCAL
+from support import SIMULATED
 
 NAMES = policies.names()
 ROUNDS = 36
@@ -114,7 +114,7 @@ def refusal(name: str, where: str) -> str:
 def pairs(refused: bool):
     """Every policy and every problem, with the strong convexity the policy needs where the problem can have it."""
     for name in NAMES:
-        for where in LOCAL:
+        for where in SIMULATED:
             about = {"modulus": 0.5} if policies.entry(name).strongly_convex and curved(where) else {}
             if bool(refusal(name, where)) == refused:
                 yield pytest.param(name, where, about, id=f"{name}-{where}")

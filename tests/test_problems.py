@@ -16,7 +16,7 @@ from bridle import hindsight, policies, records, report
 from bridle.core import InputError, Round
 from bridle.functions import AFFINE
 from bridle.problems import problem_facts, takes
-from support import LOCAL
+from support import SIMULATED
 
 ROUNDS = 60
 OPPONENTS = ("sinha2024", "sinha2024-ocs", "ogd")
@@ -65,7 +65,7 @@ def made(name: str, horizon: int = ROUNDS, seed: int = 0, **given: Any) -> bridl
 
 def cases() -> list[Case]:
     found = []
-    for name in LOCAL:
+    for name in SIMULATED:
         found.append(Case(name))
         if takes(name, "modulus") and name != "lower-bound":
             found.append(Case(name, (("modulus", 0.5),)))
@@ -75,7 +75,7 @@ def cases() -> list[Case]:
 
 CASES = cases()
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
-every_problem = pytest.mark.parametrize("name", LOCAL)
+every_problem = pytest.mark.parametrize("name", SIMULATED)
 
 
 def play(policy: str, problem: bridle.Problem, **settings: Any) -> bridle.Trace:
@@ -407,7 +407,7 @@ def test_an_adversary_says_whether_it_looks_at_the_decisions(case):
         assert records.same(one, two)
 
 
-@pytest.mark.parametrize(("name", "engine"), [*((name, "python") for name in LOCAL), *((name, "jax") for name in ADAPTIVE)])
+@pytest.mark.parametrize(("name", "engine"), [*((name, "python") for name in SIMULATED), *((name, "jax") for name in ADAPTIVE)])
 def test_runs_in_one_call_are_what_they_are_alone(name, engine):
     problem, seeds = made(name), (0, 3)
     policy = bridle.policy_for("sinha2024", problem, lipschitz=2.0)  # the instances' own may differ

@@ -32,7 +32,7 @@ class Data:
     A column of names holds their numbers; `categories` has the names themselves, in that order.
 
     >>> people = Data("people", ("age", "sex"), np.array([[39.0, 1.0], [50.0, 0.0]]), {"sex": ("Female", "Male")})
-    >>> people["age"].tolist(), people.is_("sex", "Male").tolist()
+    >>> people["age"].tolist(), people.equals("sex", "Male").tolist()
     ([39.0, 50.0], [True, False])
     """
 
@@ -47,7 +47,7 @@ class Data:
             raise validate.unknown(f"column of data set {self.name}", column, self.columns)
         return np.asarray(self.values[:, self.columns.index(column)])
 
-    def is_(self, column: str, category: str) -> np.ndarray:
+    def equals(self, column: str, category: str) -> np.ndarray:
         """Which rows have this name in a column of names."""
         known = self.categories.get(column, ())
         if category not in known:

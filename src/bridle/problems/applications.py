@@ -188,13 +188,13 @@ def _census(lookback: int) -> tuple[LogisticLoss, np.ndarray]:
     scaled = [people["age"] / 100.0, people["education-num"] / 16.0, people["hours-per-week"] / 100.0]
     scaled += [np.log1p(people[name]) / np.log1p(1e5) for name in ("capital-gain", "capital-loss")]
     kinds = [
-        people.is_(column, kind)
+        people.equals(column, kind)
         for column in ("workclass", "marital-status", "occupation", "relationship")
         for kind in people.categories[column]
     ]
-    a = np.column_stack([np.ones(len(people.values)), *scaled, *kinds, people.is_("native-country", "United-States")]).astype(float)
-    label = np.where(people.is_("income", ">50K"), 1.0, -1.0)
-    man = people.is_("sex", "Male").astype(float)[:, None]
+    a = np.column_stack([np.ones(len(people.values)), *scaled, *kinds, people.equals("native-country", "United-States")]).astype(float)
+    label = np.where(people.equals("income", ">50K"), 1.0, -1.0)
+    man = people.equals("sex", "Male").astype(float)[:, None]
     sums = np.cumsum(np.concatenate([np.zeros((1, 2 * a.shape[1] + 1)), np.concatenate([a, man * a, man], axis=1)]), axis=0)
     means = (sums[lookback:] - sums[:-lookback]) / lookback
     both, each, men = means[:, a.shape[1] : -1], means[:, : a.shape[1]], means[:, -1:]
