@@ -63,9 +63,7 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
     where the answer cannot be proved to be within 1e-6 of the best, relative to how much the cost varies over the domain.
     """
     tolerance = max(validate.positive("tolerance", tolerance), 1e-10)
-    if domain.dim > MOST:
-        raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST} are the most")
-    stream, reason = _Stream(blocks), ""
+    stream, reason = read_once(blocks, domain), ""
     for tangents in (False, True):
         try:
             return _search(stream, _Goal(stream, domain, tangents), domain, tolerance)
@@ -74,11 +72,18 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
     raise NoComparator(reason)
 
 
+def read_once(blocks: Blocks, domain: Domain) -> Stream:
+    """The stream as `best_fixed` reads it, for whoever wants more of it afterwards without replaying it."""
+    if domain.dim > MOST:
+        raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST} are the most")
+    return blocks if isinstance(blocks, Stream) else Stream(blocks)
+
+
 class _Unsolved(Exception):
     """A solver failed: another one may not."""
 
 
-def _search(stream: _Stream, goal: _Goal, domain: Domain, tolerance: float) -> Hindsight:
+def _search(stream: Stream, goal: _Goal, domain: Domain, tolerance: float) -> Hindsight:
     limits = _Limits(domain)
     many = 20 + 2 * domain.dim + goal.pieces // 100  # as many as cost little beside what is there anyway
     limits.scan(stream, np.asarray(domain.center(), dtype=float), many, -np.inf)
@@ -128,6 +133,24 @@ def values_at(blocks: Blocks, x: Any, totals: bool = False) -> tuple[Any, np.nda
     return (f[0], g[0]) if totals else (np.concatenate(f), np.concatenate(g))
 
 
+def costs_after(blocks: Blocks, x: Any, rounds: Any) -> np.ndarray:
+    """The cost of one action over the first t rounds of a stream, for each t of `rounds`, which ascend; memory does not grow with T.
+
+    >>> blocks = lambda: [Round(AffineFunction(np.array([[1.0], [2.0], [4.0]]), np.zeros(3)), ())]
+    >>> costs_after(blocks, [1.0], [1, 3]).tolist()
+    [1.0, 7.0]
+    """
+    x, marks = validate.vector("x", x), np.asarray(rounds, dtype=int)
+    done, total, parts = 0, 0.0, [np.zeros(0)]
+    for block in map(_batch, blocks()):
+        costs = np.array(block.cost.value(x), dtype=float).reshape(-1)
+        costs[0] += total
+        sums = np.cumsum(costs)
+        parts.append(sums[marks[(marks > done) & (marks <= done + len(sums))] - done - 1])
+        done, total = done + len(sums), float(sums[-1])
+    return np.concatenate(parts)
+
+
 def smallest_window(g: Any) -> int | None:
     """The smallest S such that every constraint sums to at most 0, up to rounding, over any S consecutive rounds; None if there is none.
 
@@ -175,7 +198,7 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
     (0.25, [0.5])
     """
     F = validate.positive("bound", bound)
-    stream = _Stream(blocks)
+    stream = Stream(blocks)
 
     def worst(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         intervals = _worst_intervals(np.concatenate([_values(block, x) for block in stream]))
@@ -227,13 +250,15 @@ class _Once:
 
 
 def _batch(block: Round) -> Round:
-    """A block that can be evaluated at one action in one call; a single round without a time axis is a block too."""
+    """A block that can be evaluated at one action in one call; a single round without a time axis is a block too, and so is a batch."""
     if all(np.ndim(leaf) for leaf in records.leaves(block).values()):
         return records.widen(records.transform(np.asarray, block), 1)  # type: ignore[no-any-return]
     return Round(_lift(block.cost), tuple(map(_lift, block.constraints)))
 
 
 def _lift(function: Any) -> Any:
+    if isinstance(function, _Once):
+        return function
     numbers = all(isinstance(leaf, (float, int, np.ndarray)) for leaf in records.leaves(function).values())
     return records.widen(records.stack([function]), 1) if numbers else _Once(function)
 
@@ -263,8 +288,8 @@ def _slopes(block: Round, x: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(np.asarray(block.cost.value(x))), 0, len(x)))
 
 
-class _Stream:
-    """The blocks of a stream, ready to be evaluated; kept in memory where they fit."""
+class Stream:
+    """The blocks of a stream, ready to be evaluated; kept in memory where they fit. It can be read again and again, as `blocks` can."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.blocks, self.rounds, self.fits = blocks, 0, True
@@ -287,6 +312,8 @@ class _Stream:
     def __iter__(self) -> Iterator[Round]:
         return iter(self.kept) if self.fits else map(_batch, self.blocks())
 
+    __call__ = __iter__
+
     def total(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The value (1,) and gradient (1, d) of the total cost at x."""
         values, slopes = zip(*((np.sum(block.cost.value(x)), np.sum(block.cost.grad(x), axis=0)) for block in self), strict=True)
@@ -296,7 +323,7 @@ class _Stream:
 class _Goal:
     """The total cost as a program takes it: added up where it can be, else in pieces, else by its tangents."""
 
-    def __init__(self, stream: _Stream, domain: Domain, tangents: bool = False) -> None:
+    def __init__(self, stream: Stream, domain: Domain, tangents: bool = False) -> None:
         center, d = np.asarray(domain.center(), dtype=float), domain.dim
         P, a, b = np.zeros((d, d)), np.zeros(d), 0.0
         rest: dict[tuple[type, ...], list[Any]] = {}
@@ -353,7 +380,7 @@ class _Limits:
         # Rounds often repeat a constraint. Its value at some odd point tells whether it has been chosen already.
         self.chosen, self.mark = np.zeros(0), domain.center() + domain.diameter() * np.random.default_rng(0).standard_normal(domain.dim)
 
-    def scan(self, stream: _Stream, x: np.ndarray, many: int, floor: float) -> float:
+    def scan(self, stream: Stream, x: np.ndarray, many: int, floor: float) -> float:
         """The largest share of its range by which any constraint of the stream is violated at x.
 
         Where it is above `floor`, the `many` highest of each constraint are chosen: next to those that are violated, those that nearly are,

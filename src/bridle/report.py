@@ -22,10 +22,15 @@ BOUNDED = (
 """What is measured, and the bound that goes with it, by their names in the facts."""
 
 
-def summary(trace: Trace) -> dict[str, Any]:
-    """The facts of one game under the names of the command line's JSON; None where something does not apply, and a `why` beside it."""
+def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None = None) -> dict[str, Any]:
+    """The facts of one game under the names of the command line's JSON; None where something does not apply, and a `why` beside it.
+
+    `comparator` is what regret is measured against, or why there is none, where that is known already.
+    """
     try:
-        regret, why = metrics.regret(trace), ""
+        if isinstance(comparator, NoComparator):
+            raise comparator
+        regret, why = metrics.regret(trace, comparator), ""
     except NoComparator as reason:
         regret, why = None, str(reason)
     sharp, paper = bounds(trace, regret)
@@ -71,16 +76,47 @@ def summary(trace: Trace) -> dict[str, Any]:
 
 def bounds(trace: Trace, regret: Any = None) -> tuple[Bound, Bound]:
     """The sharpest proved bounds and the paper's, for the game that was played; `regret` sharpens some."""
-    if not isinstance(trace.policy, policies.Configured):
-        none = Bound(why="the policy is not registered")
+    none = _unbounded(trace)
+    if none is not None:
         return none, none
-    if not records.same(trace.policy.domain, trace.problem.domain):
-        none = Bound(why="the policy's domain is not the problem's")
-        return none, none
-    # The best action in hindsight is found to 1e-6: a regret this close to zero does not count as not negative.
-    sure = None if regret is None or np.any(np.asarray(regret) < 1e-6 * np.maximum(1.0, np.abs(trace.totals.cost))) else regret
-    known = {**trace.problem.constants, "regret": sure}
+    known = _constants(trace, regret, trace.totals.cost)
     return trace.policy.bound(known, trace.rounds), trace.policy.paper_bound(known, trace.rounds)
+
+
+def bound_curves(trace: Trace, regrets: Any = None, at: Any = None) -> tuple[list[Any], list[Any]]:
+    """The sharpest proved bounds on regret and on CCV after each of the trace's log-spaced rounds, or those numbered `at`; None for none.
+
+    `regrets` is the regret after those rounds, where it is known. The last of each is the bound of `summary`.
+    """
+    at = np.arange(len(trace.curve.rounds)) if at is None else np.asarray(at)
+    if _unbounded(trace) is not None:
+        return [None] * len(at), [None] * len(at)
+    known = [None] * len(at) if regrets is None else list(regrets)
+
+    def bound(i: int) -> Bound:
+        there: Bound = trace.policy.bound(_constants(trace, known[i], trace.curve.cost[at[i]]), int(trace.curve.rounds[at[i]]))
+        return there
+
+    found = {i: bound(i) for i in {0, len(at) - 1}}
+    if any(end.regret is not None or end.ccv is not None for end in found.values()):  # else none is stated in between
+        found |= {i: bound(i) for i in range(1, len(at) - 1)}
+    each = [found.get(i, Bound()) for i in range(len(at))]
+    return [_plain(one.regret) for one in each], [_plain(one.ccv) for one in each]
+
+
+def _unbounded(trace: Trace) -> Bound | None:
+    """No bound, and why, where the policy is not one of the registry's or not one for the problem's domain."""
+    if not isinstance(trace.policy, policies.Configured):
+        return Bound(why="the policy is not registered")
+    if not records.same(trace.policy.domain, trace.problem.domain):
+        return Bound(why="the policy's domain is not the problem's")
+    return None
+
+
+def _constants(trace: Trace, regret: Any, cost: Any) -> dict[str, Any]:
+    # The best action in hindsight is found to 1e-6: a regret this close to zero does not count as not negative.
+    sure = None if regret is None or np.any(np.asarray(regret) < 1e-6 * np.maximum(1.0, np.abs(cost))) else regret
+    return {**trace.problem.constants, "regret": sure}
 
 
 def policy_facts(name: str) -> dict[str, Any]:
