@@ -37,6 +37,12 @@ def test_only_rounds_from_the_root_of_the_last_one_count():
     assert analysis.exponent([1, 10, 100, 1000, 10000], [7.0, 7.0, None, 1.0, 100.0]) is None
 
 
+def test_the_fitted_line_goes_through_the_curve():
+    law = analysis.power_law(ROUNDS, [3.0 * t**0.75 for t in ROUNDS])
+    assert (law.first, law.last) == (100.0, 1000.0)
+    assert law.at(500.0) == pytest.approx(3.0 * 500.0**0.75)
+
+
 def test_since_moves_where_the_fit_begins():
     assert analysis.exponent([10, 100, 1000], [1.0, 10.0, 1000.0], since=1) == pytest.approx(1.5)
     assert analysis.exponent([10, 100, 1000], [1.0, 10.0, 1000.0], since=100) == pytest.approx(2.0)
@@ -87,11 +93,18 @@ def test_seeds_without_a_curve_do_not_count_and_only_shared_rounds_are_kept():
 # --- rankings -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_rank_is_the_mean_of_two_and_ties_go_to_the_smaller_violation():
-    # by regret: a, b, c, d; by CCV: c, b, a, d; means 1, 1, 1, 3 (from 0); the tie goes by CCV: c, b, a
-    found = analysis.ranking([game("a", 1.0, 30.0), game("b", 2.0, 20.0), game("c", 3.0, 10.0), game("d", 4.0, 40.0)])
-    assert [(row["label"], row["rank"]) for row in found] == [("c", 1), ("b", 2), ("a", 3), ("d", 4)]
-    assert [row["pareto"] for row in found] == [True, True, True, False]
+def test_the_score_is_regret_and_violation_over_the_typical_ones_and_ties_go_to_the_smaller_violation():
+    # typical regret is the median of 10, 20, 30: 20; typical CCV that of 10, 20, 40: 20 (the 0 does not count)
+    found = analysis.ranking([game("a", 10.0, 40.0), game("b", 20.0, 20.0), game("c", 30.0, 10.0), game("d", 0.0, 0.0)])
+    assert [(row["label"], row["rank"], row["score"]) for row in found] == [("d", 1, 0.0), ("c", 2, 2.0), ("b", 3, 2.0), ("a", 4, 2.5)]
+    assert [row["pareto"] for row in found] == [True, False, False, False]
+    assert ranks([game("a", 10.0, 40.0), game("b", 20.0, 20.0), game("c", 30.0, 10.0)])["a"] == (3, True)
+
+
+def test_a_hair_of_regret_does_not_outweigh_much_violation_and_an_outlier_changes_nothing():
+    games = [game("clean", 0.8, 0.0), game("bold", -30.0, 52.0), game("lazy", 1900.0, 0.0), game("wild", -1000.0, 1900.0)]
+    assert [row["label"] for row in analysis.ranking(games)] == ["clean", "bold", "wild", "lazy"]
+    assert [row["label"] for row in analysis.ranking([*games, game("broken", 1e12, 1e12)])][:2] == ["clean", "bold"]
 
 
 def test_regret_below_zero_counts_as_zero():
@@ -112,7 +125,8 @@ def test_rounding_is_no_difference():
 
 def test_where_a_regret_is_not_known_all_are_ranked_by_cost():
     games = [game("a", 9.0, 1.0, cost=10.0), game("b", None, 2.0, cost=-5.0), game("c", 1.0, 3.0, cost=20.0)]
-    assert ranks(games) == {"a": (1, True), "b": (2, True), "c": (3, False)}
+    # costs above the lowest: 15, 0, 25, of which 20 is typical; typical CCV 2; scores 1.25, 1, 2.75
+    assert ranks(games) == {"a": (2, True), "b": (1, True), "c": (3, False)}
     assert {row["ranked_by"] for row in analysis.ranking(games)} == {"cost"}
 
 
@@ -156,6 +170,12 @@ def test_exponents_are_those_of_the_median_curve():
     (row,) = analysis.ranking([game("a", 1.0, 1.0, seed) | curve for seed, curve in enumerate(curves)])
     assert row["ccv_exponent"] == pytest.approx(0.5)
     assert row["regret_exponent"] is None
+
+
+def test_rounding_has_no_exponent():
+    curve = {"curve_rounds": ROUNDS, "curve_ccv": [1e-15 * t for t in ROUNDS]}
+    assert analysis.ranking([game("a", 0.0, 1e-12) | curve])[0]["ccv_exponent"] is None
+    assert analysis.ranking([game("a", 0.0, 1e-3) | curve])[0]["ccv_exponent"] == pytest.approx(1.0)
 
 
 def test_rankings_do_not_depend_on_the_order_of_games():

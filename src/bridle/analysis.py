@@ -7,7 +7,7 @@ log-spaced rounds (`curve_rounds`, `curve_regret`, ...). None stands for what is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import isfinite, log, sqrt
+from math import exp, isfinite, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,28 +31,53 @@ NATIVE = {
 """The violation that a policy's theorem is about, by the registry's name for it: the fact that is measured, and its bound."""
 
 
-def exponent(rounds: Sequence[float], values: Sequence[float | None], since: float | None = None) -> float | None:
-    """The slope of log(value) on log(round) by least squares: a curve that grows like t^c gives c.
+class PowerLaw(NamedTuple):
+    """The line factor * t^exponent through a curve, fitted to the rounds from `first` to `last`."""
+
+    factor: float
+    exponent: float
+    first: float
+    last: float
+
+    def at(self, t: float) -> float:
+        """The fitted value at round t."""
+        return float(self.factor * t**self.exponent)
+
+
+def power_law(rounds: Sequence[float], values: Sequence[float | None], since: float | None = None) -> PowerLaw | None:
+    """The power law of a curve by least squares of log(value) on log(round).
 
     Only rounds from `since` on count. It is sqrt(T) unless given, T being the last round: the right half of a logarithmic axis, where a
     curve has left its start behind. None where a value there is missing or not above zero, or where fewer than two rounds are left.
 
-    >>> round(exponent([1, 10, 100, 1000, 10000], [50.0, 30.0, 20.0, 63.2, 200.0]), 3)
-    0.5
-    >>> exponent([1, 10, 100], [1.0, 2.0, -3.0]) is None
-    True
+    >>> law = power_law([1, 10, 100, 1000, 10000], [50.0, 30.0, 20.0, 63.2, 200.0])
+    >>> round(law.exponent, 3), law.first, law.last, round(law.at(1e6))
+    (0.5, 100.0, 10000.0, 2000)
     """
     if not len(rounds):
         return None
-    first = sqrt(float(max(rounds))) if since is None else since
+    begin = sqrt(float(max(rounds))) if since is None else since
     # sqrt(T) may be a whole round, which rounding must not leave out.
-    points = [(float(t), finite(value)) for t, value in zip(rounds, values, strict=True) if t >= first * (1.0 - 1e-12)]
+    points = [(float(t), finite(value)) for t, value in zip(rounds, values, strict=True) if t >= begin * (1.0 - 1e-12)]
     known = [(log(t), log(value)) for t, value in points if value is not None and value > 0.0 and t > 0.0]
     if len(known) < len(points) or len({t for t, _ in known}) < 2:
         return None
     t, value = np.array(known).T
-    t = t - t.mean()
-    return float(t @ value / (t @ t))
+    away = t - t.mean()
+    slope = float(away @ value / (away @ away))
+    return PowerLaw(exp(float(value.mean() - slope * t.mean())), slope, points[0][0], points[-1][0])
+
+
+def exponent(rounds: Sequence[float], values: Sequence[float | None], since: float | None = None) -> float | None:
+    """The exponent of the `power_law` of a curve: one that grows like t^c gives c; None where there is none.
+
+    >>> round(exponent([10, 100, 1000], [1.0, 2.0, 4.0]), 3)
+    0.301
+    >>> exponent([1, 10, 100], [1.0, 2.0, -3.0]) is None
+    True
+    """
+    law = power_law(rounds, values, since)
+    return None if law is None else law.exponent
 
 
 class Band(NamedTuple):
@@ -88,16 +113,17 @@ def band(rows: Iterable[Row], quantity: str = "regret") -> Band:
 def ranking(rows: Iterable[Row]) -> list[Row]:
     """Who did best: for each problem and horizon, a row for each policy with its medians over seeds, best first.
 
-    The rank is the mean of two: by regret and by CCV, the hard violation, which is the same for every policy whatever its theorem is
-    about. Equal means are told apart by CCV, then by regret; policies that are equal in all of that share a rank. A regret at or below
-    zero counts as zero: to beat the best fixed feasible action by violating the constraints earns nothing. So do a regret below 1e-6 of
-    the total cost, to which the best action is found, and a CCV below 1e-9 a round, which is rounding. Where the regret of some policy
-    is not known, total cost takes its place for all of them (`ranked_by`).
+    A policy's score is its regret over the typical regret plus its CCV over the typical CCV, where typical is the median over the
+    policies that have any; the lowest score is first. CCV is the hard violation, the same for every policy whatever its theorem is
+    about. Equal scores are told apart by CCV; policies that are equal in that too share a rank. A regret at or below zero counts as
+    zero: to beat the best fixed feasible action by violating the constraints earns nothing. So do a regret below 1e-6 of the total cost,
+    to which the best action is found, and a CCV below 1e-9 a round, which is rounding. Where the regret of some policy is not known, the
+    total cost above the lowest takes its place for all of them (`ranked_by`).
 
     `pareto` says that no other policy is at least as good in both and better in one. A policy that does not apply comes last, with the
     reason. `native` is the violation that the policy's own theorem bounds (`metric`: ccv, soft or interval), `native_bound` its bound.
 
-    >>> games = [{"problem": "p", "policy": name, "horizon": 9, "seed": 0, "regret": r, "ccv": v} for name, r, v in
+    >>> games = [{"problem": "p", "policy": name, "horizon": 9, "cost": 0.0, "regret": r, "ccv": v} for name, r, v in
     ...          (("bold", -5.0, 30.0), ("wise", 0.0, 2.0), ("shy", 8.0, 0.0))]
     >>> [(row["rank"], row["label"], row["pareto"]) for row in ranking(games)]
     [(1, 'wise', True), (2, 'shy', True), (3, 'bold', False)]
@@ -159,35 +185,36 @@ def _medians(label: str, runs: list[Row]) -> Row:
     for name in ("regret", "ccv", "soft", "interval", "squared"):
         held = [run[f"{name}_bound_holds"] for run in played if run.get(f"{name}_bound_holds") is not None]
         facts[f"{name}_bound_holds"] = all(held) if held else None
-    for name in ("regret", "ccv"):
+    for name, score in zip(("regret", "ccv"), _above_rounding(facts), strict=True):
         curve = band(played, name)
-        facts[f"{name}_exponent"] = exponent(curve.rounds, curve.median)
+        facts[f"{name}_exponent"] = exponent(curve.rounds, curve.median) if score else None
     metric = policies.entry(first["policy"]).metric if first["policy"] in policies.names() else "ccv"
     measured, bound = NATIVE[metric]
     facts |= {"metric": metric, "native": facts[measured], "native_bound": facts[bound], "runs": len(played), "pareto": False}
-    return facts | {"does_not_apply": None if played else str(first["does_not_apply"]), "ranked_by": None}
+    return facts | {"does_not_apply": None if played else str(first["does_not_apply"]), "score": None, "ranked_by": None}
+
+
+def _above_rounding(row: Row) -> tuple[float | None, float | None]:
+    """Regret and CCV where they are above zero by more than rounding, else 0."""
+    regret, violation = row["regret"], row["ccv"]
+    return (
+        None if regret is None else regret if regret > 1e-6 * max(1.0, abs(row["cost"] or 0.0)) else 0.0,
+        None if violation is None else violation if violation > 1e-9 * row["horizon"] else 0.0,
+    )
 
 
 def _ranked(contenders: list[Row]) -> list[Row]:
-    """The policies of one problem and horizon in order, with `rank`, `pareto` and `ranked_by` filled in."""
-    there = [row for row in contenders if row["does_not_apply"] is None and row["ccv"] is not None]
+    """The policies of one problem and horizon in order, with `rank`, `score`, `pareto` and `ranked_by` filled in."""
+    there = [row for row in contenders if row["cost"] is not None and row["ccv"] is not None]
     by = "cost" if any(row["regret"] is None for row in there) else "regret"
-    if by == "cost" and any(row["cost"] is None for row in there):
-        there = [row for row in there if row["cost"] is not None]
-    scores = np.array([_scores(row, by) for row in there]).reshape(-1, 2)
-    # Places from 0, equal values at the mean of theirs; then the mean of the two.
-    places = [np.array([(column < own).sum() + 0.5 * ((column == own).sum() - 1) for own in column]) for column in scores.T]
-    orders = [(float(mean), float(v), float(r)) for mean, (r, v) in zip(np.mean(places, axis=0), scores, strict=True)]
-    for row, own, score in zip(there, orders, scores, strict=True):
-        beaten = ((scores <= score).all(axis=1) & (scores < score).any(axis=1)).any()
-        row |= {"rank": 1 + sum(other < own for other in orders), "pareto": not bool(beaten), "ranked_by": by}
+    lowest = min((row["cost"] for row in there), default=0.0)
+    shares = np.array([
+        (row["cost"] - lowest if by == "cost" else regret, violation) for row in there for regret, violation in [_above_rounding(row)]
+    ]).reshape(-1, 2)  # fmt: skip
+    typical = [np.median(column[column > 0.0]) if (column > 0.0).any() else 1.0 for column in shares.T]
+    orders = [(float(score), float(own[1])) for score, own in zip((shares / typical).sum(axis=1), shares, strict=True)]
+    for row, order, own in zip(there, orders, shares, strict=True):
+        beaten = ((shares <= own).all(axis=1) & (shares < own).any(axis=1)).any()
+        row |= {"rank": 1 + sum(other < order for other in orders), "score": order[0], "pareto": not bool(beaten), "ranked_by": by}
     last = 1 + len(contenders)
     return sorted(contenders, key=lambda row: (row["rank"] or last, row["does_not_apply"] is not None))
-
-
-def _scores(row: Row, by: str) -> tuple[float, float]:
-    """What is ranked: regret (or cost) and CCV, less what is rounding."""
-    violation = row["ccv"] if row["ccv"] > 1e-9 * row["horizon"] else 0.0
-    if by == "cost":
-        return row["cost"], violation
-    return (row["regret"] if row["regret"] > 1e-6 * max(1.0, abs(row["cost"] or 0.0)) else 0.0), violation
