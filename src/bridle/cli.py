@@ -77,10 +77,11 @@ def play(
 
     What the policy must know (lipschitz, modulus, ...) is taken from the problem unless --set gives it.
     """
-    from bridle import report
+    from bridle import report, validate
     from bridle.game import play as run
 
-    made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, _settings(settings or []))
+    told = dict(validate.named_value("--set", text) for text in settings or [])
+    made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, told)
     facts = _with_progress(lambda progress: report.summary(run(chosen, made, engine=engine, progress=progress)))
     _show(report.game_table(facts), report.game_notes(facts), facts, json_file)
 
@@ -153,25 +154,6 @@ def arrange(problem: str, policy: str, horizon: int, seed: int, options: dict[st
     for_problem = {"horizon": horizon, "seed": seed} | {k: v for k, v in settings.items() if k in of_problem - taken}
     made = make_problem(problem, **for_problem | {k: v for k, v in options.items() if v is not None})
     return made, policy_for(policy, made, **{k: v for k, v in settings.items() if k in of_policy})
-
-
-def _settings(given: list[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for text in given:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise InputError(f"--set takes NAME=VALUE, not {text!r}")
-        settings[name] = _value(value)
-    return settings
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _with_progress(work: Any) -> Any:

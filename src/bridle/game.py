@@ -17,7 +17,7 @@ import numpy as np
 
 from bridle import policies, records, validate
 from bridle.adversaries import block_length, deal_blocks
-from bridle.core import BridleWarning, Feedback, InputError, Round
+from bridle.core import BridleWarning, Feedback, InputError, Round, Unavailable
 from bridle.functions import AFFINE
 from bridle.ops import Array
 from bridle.problems import Problem, problem, takes
@@ -456,7 +456,7 @@ def load_engine(name: str) -> Callable[..., tuple[Any, Any, Block]]:
     except ModuleNotFoundError as missing:
         if missing.name and missing.name.startswith("bridle"):
             raise
-        raise InputError(f"engine {name!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[name]}]'") from None
+        raise Unavailable(f"engine {name!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[name]}]'") from None
     return module.advance  # type: ignore[no-any-return]
 
 

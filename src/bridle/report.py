@@ -43,9 +43,9 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "engine": trace.engine,
         "dim": trace.problem.domain.dim,
         "constraints": int(trace.totals.hard.shape[-1]),
-        "parameters": {key: _plain(value) for key, value in getattr(trace.policy, "parameters", {}).items()},
-        "problem_parameters": {key: _plain(value) for key, value in trace.problem.parameters.items()},
-        "constants": {key: _plain(value) for key, value in trace.problem.constants.items() if np.ndim(value) == 0},
+        "parameters": {key: plain(value) for key, value in getattr(trace.policy, "parameters", {}).items()},
+        "problem_parameters": {key: plain(value) for key, value in trace.problem.parameters.items()},
+        "constants": {key: plain(value) for key, value in trace.problem.constants.items() if np.ndim(value) == 0},
         "cost": trace.totals.cost,
         "regret": regret,
         "regret_why": why,
@@ -71,7 +71,7 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
     }
     for measured, bound in BOUNDED:
         facts[f"{bound}_holds"] = None if facts[measured] is None or facts[bound] is None else bool(np.all(facts[measured] <= facts[bound]))
-    return {key: _plain(value) for key, value in facts.items()}
+    return {key: plain(value) for key, value in facts.items()}
 
 
 def bounds(trace: Trace, regret: Any = None) -> tuple[Bound, Bound]:
@@ -101,7 +101,7 @@ def bound_curves(trace: Trace, regrets: Any = None, at: Any = None) -> tuple[lis
     if any(end.regret is not None or end.ccv is not None for end in found.values()):  # else none is stated in between
         found |= {i: bound(i) for i in range(1, len(at) - 1)}
     each = [found.get(i, Bound()) for i in range(len(at))]
-    return [_plain(one.regret) for one in each], [_plain(one.ccv) for one in each]
+    return [plain(one.regret) for one in each], [plain(one.ccv) for one in each]
 
 
 def _unbounded(trace: Trace) -> Bound | None:
@@ -137,7 +137,7 @@ def policy_facts(name: str) -> dict[str, Any]:
         "per_round": item.cost,
         "needs": list(item.needs),
         "parameters": [
-            {"name": p.name, "required": p.required, "default": _plain(p.default), "help": p.help} for p in policies.parameters(name)
+            {"name": p.name, "required": p.required, "default": plain(p.default), "help": p.help} for p in policies.parameters(name)
         ],
     }
 
@@ -324,7 +324,7 @@ def _safe(text: str) -> str:
     return text.replace("[", "\\[")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value that JSON can hold: finite numbers, strings, lists; None for what overflowed, anything else by its name."""
     if isinstance(value, np.ndarray):
         value = (value.reshape(-1) if value.ndim == 2 and value.shape[1] == 1 else value).tolist()
@@ -333,9 +333,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value).__name__
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
