@@ -129,7 +129,7 @@ def ranking(rows: Iterable[Row]) -> list[Row]:
     [(1, 'wise', True), (2, 'shy', True), (3, 'bold', False)]
     """
     ranked: list[Row] = []
-    for cells in grouped(rows, problem_of).values():
+    for cells in grouped(told_apart(rows), problem_of).values():
         for _, games in sorted(grouped(cells, horizon_of).items()):
             ranked += _ranked([_medians(label, runs) for label, runs in grouped(games, label_of).items()])
     return ranked
@@ -141,6 +141,13 @@ def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Ro
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups
+
+
+def told_apart(rows: Iterable[Row]) -> list[Row]:
+    """The rows with the engine in a policy's label where the policy was played by more than one: their speeds must not be mixed."""
+    rows = list(rows)
+    several = {label for label, games in grouped(rows, label_of).items() if len({game.get("engine") for game in games}) > 1}
+    return [row | {"label": f"{label_of(row)} ({row.get('engine')})"} if label_of(row) in several else row for row in rows]
 
 
 def problem_of(row: Row) -> str:
