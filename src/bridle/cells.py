@@ -32,7 +32,22 @@ SCHEMA = 1
 POINTS = 40
 """The most rounds at which a row keeps its curves."""
 
-APART = ("__main__", "analysis", "checks", "cli", "compare", "executors", "figures", "files", "page", "savefile", "session", "store")
+APART = (
+    "__main__",
+    "analysis",
+    "charts",
+    "checks",
+    "cli",
+    "compare",
+    "executors",
+    "figures",
+    "files",
+    "page",
+    "savefile",
+    "session",
+    "store",
+    "terminal",
+)
 """How the names of the modules begin that show, keep or check results but do not make them."""
 
 TEXT, NUMBER, WHOLE, FLAG, TEXTS, NUMBERS, WHOLES = "text", "number", "whole", "flag", "texts", "numbers", "wholes"

@@ -1,16 +1,17 @@
-"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle demo`."""
+"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle compare`, `bridle demo`."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import warnings
 from typing import Annotated, Any
 
 import typer
 
-from bridle.core import BridleWarning, InputError
+from bridle import terminal
+from bridle.cli_compare import compare
+from bridle.core import BridleWarning, InputError, Interrupted
+from bridle.terminal import Json, show
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -21,33 +22,13 @@ USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 """What every complaint about usage is, both where typer depends on click and where it carries its own copy."""
 
 
-def _writable(path: str | None) -> str | None:
-    """Say before the game, not after it, that a file cannot be written."""
-    if path is None or path == "-":
-        return path
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
-        raise InputError(f"cannot write {path}: it is a folder")
-    if not os.path.isdir(folder):
-        raise InputError(f"cannot write {path}: there is no folder {folder}")
-    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise InputError(f"cannot write {path}: permission denied")
-    return path
-
-
-Json = Annotated[
-    str | None,
-    typer.Option("--json", metavar="FILE", callback=_writable, help="Write the facts as JSON to FILE; - for standard output."),
-]
-
-
 @app.command()
 def policies(json_file: Json = None) -> None:
     """List the policies: assumptions, parameters, bounds, cost per round, reference."""
     from bridle import report
 
     rows = report.all_policies()
-    _show(report.policies_table(rows), [], rows, json_file)
+    show(report.policies_table(rows), [], rows, json_file)
 
 
 @app.command()
@@ -56,7 +37,7 @@ def problems(json_file: Json = None) -> None:
     from bridle import report
 
     rows = report.all_problems()
-    _show(report.problems_table(rows), [], rows, json_file)
+    show(report.problems_table(rows), [], rows, json_file)
 
 
 @app.command()
@@ -83,7 +64,10 @@ def play(
     told = dict(validate.named_value("--set", text) for text in settings or [])
     made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, told)
     facts = _with_progress(lambda progress: report.summary(run(chosen, made, engine=engine, progress=progress)))
-    _show(report.game_table(facts), report.game_notes(facts), facts, json_file)
+    show(report.game_table(facts), report.game_notes(facts), facts, json_file)
+
+
+app.command()(compare)
 
 
 @app.command()
@@ -105,7 +89,7 @@ def demo(
     ]
     notes.append(f"lower-bound: no policy keeps both regret and CCV below sqrt(T)/4 = {theorem3(horizon):.4g} on average (Theorem 3).")
     title = f"The paper's algorithms, T = {horizon:,}, seed {seed}, engine {engine}"
-    _show(report.comparison_table(rows, title), [*report.comparison_notes(rows), *notes], rows, json_file)
+    show(report.comparison_table(rows, title), [*report.comparison_notes(rows), *notes], rows, json_file)
 
 
 DEMO: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -171,29 +155,11 @@ def _with_progress(work: Any) -> Any:
             return work(lambda done, total: bar.update(task, completed=done, total=total))
 
 
-def _show(table: Any, notes: list[str], facts: Any, json_file: str | None) -> None:
-    text = "" if json_file is None else json.dumps(facts, indent=2, allow_nan=False) + "\n"
-    if json_file == "-":
-        sys.stdout.write(text)
-        return
-    if json_file is not None:
-        try:
-            with open(json_file, "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as problem:
-            raise InputError(f"cannot write {json_file}: {problem.strerror}") from None
-        notes = [*notes, f"facts written to {json_file}"]
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
-    console.print(table)
-    for note in notes:
-        console.print(note, highlight=False, markup=False)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: bad usage or bad input is one line on standard error and exit status 2."""
     given = sys.argv[1:] if arguments is None else arguments
+    terminal.typed[:] = given
+    stopped = "interrupted; nothing was written"
     try:
         status = app(args=given or ["--help"], prog_name="bridle", standalone_mode=False)
     except USAGE_ERROR as wrong:
@@ -202,13 +168,15 @@ def main(arguments: list[str] | None = None) -> None:
         status = _fail(str(wrong))
     except (MemoryError, ArithmeticError) as wrong:
         status = _fail(f"too large or too small to compute: {wrong}")
+    except Interrupted as kept:
+        status, stopped = 130, str(kept)
     except (KeyboardInterrupt, typer.Abort):
         status = 130
     except BrokenPipeError:
         sys.stderr.close()
         status = 141
     if status == 130:
-        _fail("interrupted; nothing was written")
+        _fail(stopped)
     sys.exit(status if isinstance(status, int) else 0)
 
 

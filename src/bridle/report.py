@@ -266,6 +266,47 @@ def comparison_notes(rows: list[dict[str, Any]]) -> list[str]:
     return notes
 
 
+def ranking_table(ranked: list[dict[str, Any]]) -> Fitting:
+    """The policies of a comparison in order, for each problem and horizon (see `bridle.analysis.ranking`); fewer columns where narrow."""
+    return Fitting(_ranking(ranked, bounds=True), _ranking(ranked, bounds=False))
+
+
+def ranking_notes(ranked: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
+    """What a reader of the ranking should be told in words: what does not apply, what a game warned of, how to read the marks."""
+    notes = ["best first, by regret and CCV together; *: no other policy is better in one and as good in the other; medians over seeds"]
+    alone = {(row["label"], row["problem_label"]): row["does_not_apply"] for row in rows if row["does_not_apply"]}
+    notes += [f"{label} does not apply to {problem}: {reason}" for (label, problem), reason in alone.items()]
+    warned: dict[str, list[str]] = {}
+    for row in rows:
+        for text in row["warnings"]:
+            warned.setdefault(text, []).append(f"{row['label']} on {row['problem_label']}")
+    notes += [f"warning: {text} ({', '.join(dict.fromkeys(games))})" for text, games in warned.items()]
+    if any(row[f"{bound}_holds"] is False for row in ranked for _, bound in BOUNDED):
+        notes.append("!: above its bound, which must not happen")
+    return notes
+
+
+def _ranking(ranked: list[dict[str, Any]], bounds: bool) -> Table:
+    columns = ["regret", *(["bound"] * bounds), "CCV", *(["bound"] * bounds), "us/round"]
+    table = _table("", "#", "policy", "", *columns)
+    last = None
+    for row in ranked:
+        place = f"{row['problem_label']}, T = {row['horizon']:,}"
+        if place != last:
+            table.add_section()
+            table.add_row("", f"[bold]{_safe(place)}[/bold]")
+        last = place
+        if row["does_not_apply"]:
+            table.add_row("-", _safe(row["label"]), "", "does not apply")
+            continue
+        cells = []
+        for measured, bound in BOUNDED[:2]:
+            cells.append(_number(row[measured]) + (" !" if row[f"{bound}_holds"] is False else ""))
+            cells += [_number(row[bound])] * bounds
+        table.add_row(str(row["rank"] or "-"), _safe(row["label"]), "*" if row["pareto"] else "", *cells, _number(row["us_per_round"]))
+    return table
+
+
 def _wide(rows: list[dict[str, Any]], title: str) -> Table:
     table = _table(title, "problem", "policy", *(name for head, _, _ in QUANTITIES for name in (head, "bound", "paper")), "us/round")
     last = None
@@ -305,7 +346,7 @@ def _measured(row: dict[str, Any], measured: str, bound: str) -> tuple[str, str,
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=title or None, title_justify="left", title_style="bold")
     for column in columns:
         numeric = column in ("regret", "bound", "paper", "CCV", "interval", "us/round", "measured", "paper's bound")
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")  # a number is never cut short
