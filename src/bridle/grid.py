@@ -133,7 +133,7 @@ def _combinations(sweep: Mapping[str, Sequence[Any]], problems: list[Asked], pol
             raise validate.unknown("parameter of these problems and policies", name, known)
         if not values:
             raise InputError(f"{name} must be given at least one value")
-    each = [[(name, _plain(name, value)) for value in dict.fromkeys(values)] for name, values in sweep.items()]
+    each = [[(name, value) for value in dict.fromkeys(_plain(name, value) for value in values)] for name, values in sweep.items()]
     return [dict(combination) for combination in product(*each)]
 
 
