@@ -11,7 +11,7 @@ help:
 	@echo "make demo   play the paper's three algorithms on four problems"
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make lint   formatting, lint, types, import contract"
-	@echo "make bench  time rounds, sweeps, every policy, and programs against cvxpy"
+	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, and a comparison of 1,000 games"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -44,6 +44,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
+	$(BIN)/python benchmarks/compare.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

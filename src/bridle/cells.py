@@ -29,7 +29,7 @@ from bridle.problems import Problem, problem, problem_names
 SCHEMA = 1
 """The version of the rows and of what is stored beside them."""
 
-POINTS = 40
+POINTS = 32
 """The most rounds at which a row keeps its curves."""
 
 APART = (
