@@ -11,7 +11,8 @@ import typer
 from bridle import terminal
 from bridle.cli_compare import compare
 from bridle.core import BridleWarning, InputError, Interrupted
-from bridle.terminal import Json, show
+from bridle.terminal import Json
+from bridle.terminal import show as _show
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -28,7 +29,7 @@ def policies(json_file: Json = None) -> None:
     from bridle import report
 
     rows = report.all_policies()
-    show(report.policies_table(rows), [], rows, json_file)
+    _show(report.policies_table(rows), [], rows, json_file)
 
 
 @app.command()
@@ -37,7 +38,7 @@ def problems(json_file: Json = None) -> None:
     from bridle import report
 
     rows = report.all_problems()
-    show(report.problems_table(rows), [], rows, json_file)
+    _show(report.problems_table(rows), [], rows, json_file)
 
 
 @app.command()
@@ -64,7 +65,7 @@ def play(
     told = dict(validate.named_value("--set", text) for text in settings or [])
     made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, told)
     facts = _with_progress(lambda progress: report.summary(run(chosen, made, engine=engine, progress=progress)))
-    show(report.game_table(facts), report.game_notes(facts), facts, json_file)
+    _show(report.game_table(facts), report.game_notes(facts), facts, json_file)
 
 
 app.command()(compare)
@@ -89,7 +90,7 @@ def demo(
     ]
     notes.append(f"lower-bound: no policy keeps both regret and CCV below sqrt(T)/4 = {theorem3(horizon):.4g} on average (Theorem 3).")
     title = f"The paper's algorithms, T = {horizon:,}, seed {seed}, engine {engine}"
-    show(report.comparison_table(rows, title), [*report.comparison_notes(rows), *notes], rows, json_file)
+    _show(report.comparison_table(rows, title), [*report.comparison_notes(rows), *notes], rows, json_file)
 
 
 DEMO: tuple[tuple[str, str, dict[str, Any]], ...] = (

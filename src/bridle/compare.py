@@ -226,11 +226,12 @@ def _cell_batches(cells: list[Cell], workers: int) -> Iterator[list[Cell]]:
     if engine in BATCH:
         together = sorted(cells, key=lambda cell: (-cell.instance.horizon, cell.instance.key))
         return _batches(together, BATCH[engine], workers)
+    programs = {cell.key: _program(cell) for cell in cells}
     size: dict[str, float] = {}
     for cell in cells:
-        size[_program(cell)] = size.get(_program(cell), 0.0) + _weight(cell)
-    together = sorted(cells, key=lambda cell: (-size[_program(cell)], _program(cell), -cell.instance.horizon))
-    return _batches(together, COMPILED, workers, _program)
+        size[programs[cell.key]] = size.get(programs[cell.key], 0.0) + _weight(cell)
+    together = sorted(cells, key=lambda cell: (-size[programs[cell.key]], programs[cell.key], -cell.instance.horizon))
+    return _batches(together, COMPILED, workers, lambda cell: programs[cell.key])
 
 
 def _program(cell: Cell) -> str:
@@ -291,7 +292,7 @@ def _drive(left: Schedule, store: Store, pool: Executor, progress: Progress | No
 
 def _given_up(losses: int, left: Schedule) -> str:
     return (
-        f"workers were lost {losses} times in a row, for want of memory?; {left.cells_left} cells are not done, the others are kept: "
+        f"workers were lost {losses} times in a row (is there enough memory?); {left.cells_left} cells are not done and the others kept: "
         "the same command goes on, and fewer workers may have enough"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -15,7 +15,7 @@ from bridle import validate
 from bridle.cells import Cell, Instance, canonical, hash_file
 from bridle.core import InputError, Unavailable
 from bridle.game import ENGINES, load_engine, policy_for
-from bridle.problems import Problem, problem, problem_facts, problem_names
+from bridle.problems import Problem, problem, problem_facts, problem_names, takes
 
 POLICIES = ("sinha2024", "sinha2024:preset=practice", "guo2022", "yi2023", "yu2020", "ogd")
 """What is compared by default: the paper's algorithm, three others for constraints that change, and one that does not look at them."""
@@ -33,15 +33,20 @@ class Grid:
 
 @dataclass(frozen=True)
 class Asked:
-    """A problem or a policy as it was asked for: its name, its own settings, and the parameters it has with their defaults."""
+    """A problem or a policy as it was asked for: its name, its own settings, the parameters it has with their defaults, and whether it
+    takes others as well, as a file may."""
 
     name: str
     settings: Settings
     defaults: Settings
+    others: bool = False
+
+    def has(self, parameter: str) -> bool:
+        return parameter in self.defaults or (self.others and parameter not in ("horizon", "seed"))
 
     def given(self, swept: Settings) -> Settings:
         """Its settings with its share of what is swept; its own go first."""
-        return {**{key: value for key, value in swept.items() if key in self.defaults}, **self.settings}
+        return {**{key: value for key, value in swept.items() if self.has(key)}, **self.settings}
 
 
 def grid(
@@ -99,37 +104,37 @@ def _seeds(seeds: Any) -> list[int]:
 
 
 def _problem(text: str) -> Asked:
-    name, _, rest = text.partition(":")
-    if name not in problem_names():  # a file, whose path may hold any character
-        name, rest = text, ""
+    """A name or a file, as it is or followed by settings."""
+    name, _, rest = (text, "", "") if os.path.isfile(text) else text.partition(":")
     facts = problem_facts(name)
     # How many rounds and which seed are the grid's own axes.
     defaults = {p["name"]: p["default"] for p in facts["parameters"] if p["name"] not in ("horizon", "seed")}
     where = name if name in problem_names() else os.path.abspath(name)
-    return Asked(where, _settings(f"parameter of problem {name}", rest, defaults), defaults)
+    anything = takes(name, "any other parameter")  # no parameter is called that
+    return _asked(f"parameter of problem {name}", Asked(where, {}, defaults, anything), rest)
 
 
 def _policy(text: str) -> Asked:
     name, _, rest = text.partition(":")
-    defaults = {p.name: p.default for p in registry.parameters(name)}
-    return Asked(name, _settings(f"parameter of policy {name}", rest, defaults), defaults)
+    return _asked(f"parameter of policy {name}", Asked(name, {}, {p.name: p.default for p in registry.parameters(name)}), rest)
 
 
-def _settings(kind: str, text: str, known: Settings) -> Settings:
+def _asked(kind: str, plain: Asked, text: str) -> Asked:
+    """The problem or policy with the settings of the text."""
     settings = {}
     for part in text.split(":") if text else []:
         name, value = validate.named_value("a setting", part)
-        if name not in known:
-            raise validate.unknown(kind, name, known)
+        if not plain.has(name):
+            raise validate.unknown(kind, name, plain.defaults)
         settings[name] = _plain(name, value)
-    return settings
+    return replace(plain, settings=settings)
 
 
 def _combinations(sweep: Mapping[str, Sequence[Any]], problems: list[Asked], policies: list[Asked]) -> list[Settings]:
     """Every combination of the swept values."""
     known = {name for asked in (*problems, *policies) for name in asked.defaults}
     for name, values in sweep.items():
-        if name not in known:
+        if not any(asked.has(name) for asked in (*problems, *policies)):
             raise validate.unknown("parameter of these problems and policies", name, known)
         if not values:
             raise InputError(f"{name} must be given at least one value")
@@ -152,7 +157,7 @@ def _plain(name: str, value: Any) -> Any:
 
 def _told(asked: Asked, values: Settings) -> Settings:
     """What a problem is given, less what is so by default."""
-    return {key: value for key, value in asked.given(values).items() if not _same(value, asked.defaults[key])}
+    return {key: value for key, value in asked.given(values).items() if not _same(value, asked.defaults.get(key))}
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -72,18 +72,18 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
     raise NoComparator(reason)
 
 
-def read_once(blocks: Blocks, domain: Domain) -> Stream:
+def read_once(blocks: Blocks, domain: Domain) -> _Stream:
     """The stream as `best_fixed` reads it, for whoever wants more of it afterwards without replaying it."""
     if domain.dim > MOST:
         raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST} are the most")
-    return blocks if isinstance(blocks, Stream) else Stream(blocks)
+    return blocks if isinstance(blocks, _Stream) else _Stream(blocks)
 
 
 class _Unsolved(Exception):
     """A solver failed: another one may not."""
 
 
-def _search(stream: Stream, goal: _Goal, domain: Domain, tolerance: float) -> Hindsight:
+def _search(stream: _Stream, goal: _Goal, domain: Domain, tolerance: float) -> Hindsight:
     limits = _Limits(domain)
     many = 20 + 2 * domain.dim + goal.pieces // 100  # as many as cost little beside what is there anyway
     limits.scan(stream, np.asarray(domain.center(), dtype=float), many, -np.inf)
@@ -198,7 +198,7 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
     (0.25, [0.5])
     """
     F = validate.positive("bound", bound)
-    stream = Stream(blocks)
+    stream = _Stream(blocks)
 
     def worst(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         intervals = _worst_intervals(np.concatenate([_values(block, x) for block in stream]))
@@ -288,7 +288,7 @@ def _slopes(block: Round, x: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(np.asarray(block.cost.value(x))), 0, len(x)))
 
 
-class Stream:
+class _Stream:
     """The blocks of a stream, ready to be evaluated; kept in memory where they fit. It can be read again and again, as `blocks` can."""
 
     def __init__(self, blocks: Blocks) -> None:
@@ -323,7 +323,7 @@ class Stream:
 class _Goal:
     """The total cost as a program takes it: added up where it can be, else in pieces, else by its tangents."""
 
-    def __init__(self, stream: Stream, domain: Domain, tangents: bool = False) -> None:
+    def __init__(self, stream: _Stream, domain: Domain, tangents: bool = False) -> None:
         center, d = np.asarray(domain.center(), dtype=float), domain.dim
         P, a, b = np.zeros((d, d)), np.zeros(d), 0.0
         rest: dict[tuple[type, ...], list[Any]] = {}
@@ -380,7 +380,7 @@ class _Limits:
         # Rounds often repeat a constraint. Its value at some odd point tells whether it has been chosen already.
         self.chosen, self.mark = np.zeros(0), domain.center() + domain.diameter() * np.random.default_rng(0).standard_normal(domain.dim)
 
-    def scan(self, stream: Stream, x: np.ndarray, many: int, floor: float) -> float:
+    def scan(self, stream: _Stream, x: np.ndarray, many: int, floor: float) -> float:
         """The largest share of its range by which any constraint of the stream is violated at x.
 
         Where it is above `floor`, the `many` highest of each constraint are chosen: next to those that are violated, those that nearly are,
