@@ -362,6 +362,18 @@ def test_dask_gives_the_same_numbers_also_where_a_worker_is_killed(tmp_path, who
     assert timeless(rows) == timeless(whole)
 
 
+def test_a_cluster_can_be_named_by_the_file_of_its_scheduler(tmp_path):
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        (tmp_path / "scheduler.json").write_text(json.dumps({"address": cluster.scheduler_address}))
+        pool = executor(dask=str(tmp_path / "scheduler.json"))
+        assert pool.submit(sum, [1, 2]).result() == 3
+        pool.close()
+        with pytest.raises(InputError, match=r"the Dask cluster at .*scheduler.json is gone"):
+            pool.submit(sum, [1, 2])
+
+
 def test_a_cluster_that_is_not_there_is_one_line(monkeypatch):
     with pytest.raises(InputError, match="cannot reach a Dask scheduler at nowhere"):
         executor(dask="nowhere")

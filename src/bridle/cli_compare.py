@@ -65,6 +65,7 @@ def compare(
             rows = comparison.run(asked, store, lambda: executor(jobs, dask), progress)
         notes = _write(rows, Path(out), figures)
     except KeyboardInterrupt:
+        store.refresh()  # what was being written when the interruption came is there, too
         done = sum(cell.key in store for cell in asked.cells)
         raise Interrupted(
             f"interrupted; {done} of {len(asked.cells)} cells are done and kept in {out}; to go on: {terminal.command()}"
@@ -104,7 +105,9 @@ def _progress() -> Iterator[Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = ("playing", BarColumn(), TextColumn("{task.fields[cells]} cells"), TimeElapsedColumn(), "left", TimeRemainingColumn())
-    with Progress(*(TextColumn(part) if isinstance(part, str) else part for part in columns), console=Console(stderr=True)) as bar:
+    with Progress(
+        *(TextColumn(part) if isinstance(part, str) else part for part in columns), console=Console(stderr=True), transient=True
+    ) as bar:
         task = bar.add_task("", total=None, cells="")
 
         def tell(done: float, total: float, cells: int, of: int) -> None:

@@ -255,7 +255,8 @@ def _drive(left: Schedule, store: Store, pool: Executor, progress: Progress | No
     try:
         while True:
             left.arrived(store.refresh())
-            while not broken and len(running) < pool.ahead() and (task := left.next()) is not None:
+            room = pool.ahead()
+            while not broken and len(running) < room and (task := left.next()) is not None:
                 store.claim(job.key for job in task.jobs)
                 try:
                     running[pool.submit(work, left.jobs(task))] = task

@@ -55,7 +55,7 @@ def executor(jobs: int | None = None, dask: str | None = None) -> Executor:
     """
     if dask is not None:
         require("distributed", "dask")
-        return Cluster(dask, jobs)
+        return Cluster(dask)
     if jobs is not None:
         jobs = validate.whole("jobs", jobs)
     if jobs != 1:
@@ -147,11 +147,11 @@ def stay_close(parent: int) -> None:
 
 
 class Cluster:
-    """A Dask cluster: at the address of its scheduler, by the file that a scheduler writes, or "local" for one of its own."""
+    """A Dask cluster: at the address of its scheduler, or by the file that a scheduler writes."""
 
     survives = True
 
-    def __init__(self, address: str, jobs: int | None = None) -> None:
+    def __init__(self, address: str) -> None:
         from distributed import Client as Connect
         from distributed import KilledWorker
 
@@ -159,12 +159,8 @@ class Cluster:
         self.lost: tuple[type[BaseException], ...] = (KilledWorker, CancelledError)
         self.address = address
         try:
-            if address == "local":
-                self.client: Any = Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
-            elif os.path.isfile(address):
-                self.client = Client(scheduler_file=address, timeout=20)
-            else:
-                self.client = Client(address, timeout=20)
+            where = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
+            self.client: Any = Client(**where, timeout=20)
         except (OSError, ValueError, TypeError, ImportError) as wrong:
             reason = " ".join(str(wrong).split()) or type(wrong).__name__
             raise InputError(f"cannot reach a Dask scheduler at {address}: {reason}") from None
