@@ -105,10 +105,10 @@ def legend(rows: Iterable[Row]) -> dict[str, int]:
     return {label: i for i, label in enumerate(grouped(analysis.told_apart(rows), label_of))}
 
 
-def all_charts(rows: Iterable[Row]) -> list[Chart]:
-    """Every figure, problem by problem and horizon by horizon."""
+def all_charts(rows: Iterable[Row], ranking: list[Row] | None = None) -> list[Chart]:
+    """Every figure, problem by problem and horizon by horizon; `ranking` is that of the rows where it is known already."""
     rows = analysis.told_apart(rows)
-    places, ranked = legend(rows), grouped(analysis.ranking(rows), problem_of)
+    places, ranked = legend(rows), grouped(analysis.ranking(rows) if ranking is None else ranking, problem_of)
     charts: list[Chart] = []
     for problem, games in grouped(rows, problem_of).items():
         medians = grouped(ranked[problem], horizon_of)

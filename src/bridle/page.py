@@ -40,7 +40,8 @@ def write(
 
 def render(rows: list[Row], title: str | None, command: str | None, date: str) -> str:
     """The page as text."""
-    places, ranked, figures = charts.legend(rows), analysis.ranking(rows), charts.all_charts(rows)
+    places, ranked = charts.legend(rows), analysis.ranking(rows)
+    figures = charts.all_charts(rows, ranked)
     numbered = list(enumerate(figures))
     problems = grouped(rows, problem_of)
     sections = [_what_was_run(rows, command, date)]
