@@ -100,15 +100,29 @@ def style(policy: int) -> Style:
     return Style(policy % len(LIGHT), DASHES[lap % len(DASHES)], SYMBOLS[(policy + lap) % len(SYMBOLS)])
 
 
+def tick(value: float) -> str:
+    """A number beside an axis: 0.01, 1,000, and powers of ten where zeros would be many.
+
+    >>> tick(1000.0), tick(0.01), tick(1e6), tick(2e-5)
+    ('1,000', '0.01', '10⁶', '2·10⁻⁵')
+    """
+    size = abs(value)
+    power = floor(log10(size) + 1e-9) if size else 0
+    digits = f"{round(size / 10.0**power, 6):g}"
+    power_of_ten = "10" + "".join("⁻" if sign == "-" else "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(sign)] for sign in str(power))
+    short = f"{size:,.10g}" if -4 < power < 5 else power_of_ten if digits == "1" else f"{digits}·{power_of_ten}"
+    return ("−" if value < 0.0 else "") + short  # noqa: RUF001  (a minus sign is as wide as a digit)
+
+
 def legend(rows: Iterable[Row]) -> dict[str, int]:
     """Every policy's place, in order of first appearance."""
     return {label: i for i, label in enumerate(grouped(analysis.told_apart(rows), label_of))}
 
 
-def all_charts(rows: Iterable[Row]) -> list[Chart]:
-    """Every figure, problem by problem and horizon by horizon."""
+def all_charts(rows: Iterable[Row], ranking: list[Row] | None = None) -> list[Chart]:
+    """Every figure, problem by problem and horizon by horizon; `ranking` is that of the rows where it is known already."""
     rows = analysis.told_apart(rows)
-    places, ranked = legend(rows), grouped(analysis.ranking(rows), problem_of)
+    places, ranked = legend(rows), grouped(analysis.ranking(rows) if ranking is None else ranking, problem_of)
     charts: list[Chart] = []
     for problem, games in grouped(rows, problem_of).items():
         medians = grouped(ranked[problem], horizon_of)

@@ -40,7 +40,8 @@ def write(
 
 def render(rows: list[Row], title: str | None, command: str | None, date: str) -> str:
     """The page as text."""
-    places, ranked, figures = charts.legend(rows), analysis.ranking(rows), charts.all_charts(rows)
+    places, ranked = charts.legend(rows), analysis.ranking(rows)
+    figures = charts.all_charts(rows, ranked)
     numbered = list(enumerate(figures))
     problems = grouped(rows, problem_of)
     sections = [_what_was_run(rows, command, date)]
@@ -75,11 +76,13 @@ def _title(problems: list[str], policies: int) -> str:
 
 def _lead(rows: list[Row]) -> str:
     problems, policies = grouped(rows, problem_of), grouped(rows, label_of)
-    horizons, seeds = sorted(grouped(rows, horizon_of)), sorted(grouped(rows, lambda row: int(row["seed"])))
+    horizons = sorted(grouped(rows, horizon_of))
+    seeds = {len({row["seed"] for row in games}) for games in grouped(rows, problem_of).values()}
+    each = f"{'up to ' if len(seeds) > 1 else ''}{_many(max(seeds), 'seed', 'seeds')} each"
     until = f"T = {horizons[0]:,}" if len(horizons) == 1 else f"horizons from {horizons[0]:,} to {horizons[-1]:,} rounds"
     return escape(
         f"{_many(len(policies), 'policy', 'policies')} on {_many(len(problems), 'problem', 'problems')}, {until}, "
-        f"{_many(len(seeds), 'seed', 'seeds')} each: regret and constraint violation, and what the theorems allow."
+        f"{each}: regret and constraint violation, and what the theorems allow."
     )
 
 
@@ -137,7 +140,7 @@ def _problem(
     i: int, problem: str, games: list[Row], ranked: list[Row], figures: list[tuple[int, charts.Chart]], places: dict[str, int]
 ) -> str:
     horizons = sorted(grouped(games, horizon_of))
-    parts = [f'<section class="problem" id="problem-{i}"><h2>{escape(problem)}</h2>', _about(games[0])]
+    parts = [f'<section class="problem" id="problem-{i}"><h2>{escape(problem)}</h2>', _about(games)]
     parts.append(f'<p class="takeaway">{_takeaway([row for row in ranked if horizon_of(row) == horizons[-1]])}</p>')
     parts += [f'<p class="alarm">{escape(text)}</p>' for text in _alarms(ranked)]
     if len(horizons) > 1:
@@ -158,15 +161,14 @@ def _problem(
     return "\n".join([*parts, "</section>"])
 
 
-def _about(game: Row) -> str:
+def _about(games: list[Row]) -> str:
     """What the problem is, in the words of its own documentation where it is a registered one."""
-    if game["problem"] not in problem_names():
-        return ""
-    facts = problem_facts(game["problem"])
+    game = next((game for game in games if not game.get("does_not_apply")), games[0])
+    facts: dict[str, Any] = problem_facts(game["problem"]) if game["problem"] in problem_names() else {}
     size = [f"d = {game['dim']:,}"] if game.get("dim") else []
     size += [_many(int(game["constraints"]), "constraint a round", "constraints a round")] if game.get("constraints") else []
     more = " ".join(part for part in (facts.get("about", ""), f"Here: {', '.join(size)}." if size else "") if part)
-    return f'<p class="about">{escape(facts["summary"])} <span class="more">{escape(more)}</span></p>'
+    return f'<p class="about">{escape(facts.get("summary", ""))} <span class="more">{escape(more)}</span></p>'
 
 
 def _takeaway(ranked: list[Row]) -> str:

@@ -295,6 +295,9 @@
     };
   }
 
+  // A finger on a chart scrolls the page: it must not take hold of an axis.
+  const touch = window.matchMedia("(pointer: coarse)");
+
   const makers = { regret: lines, ccv: lines, "growth-regret": lines, "growth-ccv": lines, tradeoff: points, pace: bars };
 
   function draw(i) {
@@ -306,11 +309,12 @@
     const visible = chart.marks.filter(shown).length;
     const height = chart.kind === "pace" ? Math.max(narrow ? 150 : 400, 90 + 28 * visible) : narrow ? 340 : 400;
     const { traces, layout } = makers[chart.kind](chart, scales[i], theme, { narrow, height, unified: !narrow && visible <= 6 });
+    for (const one of [layout.xaxis, layout.yaxis]) one.fixedrange = touch.matches;
     Plotly.react(box, traces, {
       ...layout, height, autosize: true, dragmode: false, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false,
       font: { family: getComputedStyle(document.body).fontFamily, color: theme.ink, size: 12.5 },
       hoverlabel: { bgcolor: theme.surface, bordercolor: theme.line, font: { color: theme.ink, size: 12 } }, modebar: { color: theme.soft, activecolor: theme.ink, bgcolor: "rgba(0,0,0,0)" },
-    }, { responsive: true, displaylogo: false, scrollZoom: false, displayModeBar: narrow ? false : "hover", modeBarButtons: [["zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]] });
+    }, { responsive: true, displaylogo: false, scrollZoom: false, displayModeBar: narrow || touch.matches ? false : "hover", modeBarButtons: [["zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]] });
     box.dataset.drawn = "true";
   }
 
