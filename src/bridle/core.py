@@ -116,7 +116,9 @@ class Adversary(Protocol):
     """An environment, which may adapt to the decisions it sees.
 
     One that needs random numbers also has ``deal(rng, rounds)``: the draws of the next `rounds` rounds as a record of arrays with a
-    leading time axis, made by NumPy outside of any compiled loop; `answer` then gets this round's share as a third argument.
+    leading time axis, made by NumPy outside of any compiled loop; `answer` then gets this round's share as a third argument. One whose
+    rounds are known before the game has ``replay(start, stop)`` in place of it, a number `rounds` of them, and a `player` that stands for
+    it in an engine, so that the rounds are handed over block by block and never all at once.
     """
 
     def init(self) -> Any: ...

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import policies, records, validate
-from bridle.adversaries import block_length, deal_blocks
+from bridle.adversaries import block_length, deal_blocks, player
 from bridle.core import BridleWarning, Feedback, InputError, Round, Unavailable
 from bridle.functions import AFFINE
 from bridle.ops import Array
@@ -222,12 +222,11 @@ def curve_rounds(rounds: int) -> np.ndarray:
 
 def unplayed(problem: Problem) -> Trace:
     """The trace of a game that nobody has played: enough to ask about a stream that does not depend on the decisions."""
-    start = problem.domain.center()
-    rounds = _length(problem, None, None)
-    game = Trace(None, _opened(problem, start), rounds, (problem.seed,), None, "python", start)
     if not getattr(problem.adversary, "oblivious", False):
         raise InputError(f"problem {problem.name or '(unnamed)'} has no stream of its own: its adversary adapts to the decisions")
-    return replace(game, curve=_NOTHING._replace(rounds=curve_rounds(rounds)))
+    start, rounds = problem.domain.center(), _length(problem, None, None)
+    curve = _NOTHING._replace(rounds=curve_rounds(rounds))
+    return Trace(None, _opened(problem, start), rounds, (problem.seed,), None, "python", start, curve=curve)
 
 
 def _opened(source: Problem, x: np.ndarray) -> Problem:
@@ -333,10 +332,10 @@ def _length(source: Problem, horizon: Any, own: Any) -> int:
     if length is None:
         raise InputError("horizon must be given: neither the problem nor the policy says how many rounds to play")
     rounds = validate.whole("horizon", length)
-    if rounds > source.constants.get("rounds", rounds):
-        raise InputError(
-            f"horizon must be at most {source.constants['rounds']}, the rounds that problem {source.name or '(unnamed)'} has, not {rounds}"
-        )
+    recorded = source.adversary.rounds if hasattr(source.adversary, "replay") else rounds
+    most = min(source.constants.get("rounds", rounds), recorded)
+    if rounds > most:
+        raise InputError(f"horizon must be at most {most}, the rounds that problem {source.name or '(unnamed)'} has, not {rounds}")
     return rounds
 
 
@@ -398,12 +397,13 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
     record, source, runs = record_of(game.policy), game.problem, game.runs
     adversaries = [source.with_seed(seed).adversary if seed != source.seed else source.adversary for seed in game.seeds]
     x1 = game.x1 if runs is None else np.broadcast_to(game.x1, (runs, game.x1.shape[-1])).copy()
-    state, foe, adversary = record.init(x1), adversaries[0].init(), adversaries[0]
+    players = [player(a) for a in adversaries]
+    state, foe, adversary = record.init(x1), players[0].init(), players[0]
     if runs is not None:
         foe = records.spread(foe, runs)
-        if len(adversaries) > 1:
+        if len(players) > 1:
             # One adversary for all runs: its own arrays get the run axis, as the draws do below.
-            adversary = records.widen(records.stack([records.transform(np.asarray, a) for a in adversaries]), 1)
+            adversary = records.widen(records.stack([records.transform(np.asarray, a) for a in players]), 1)
     dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim) for a, seed in zip(adversaries, game.seeds, strict=True)]
     done, length = 0, block_length(source.domain.dim)
     for draws in zip(*dealers, strict=True):

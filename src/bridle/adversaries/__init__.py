@@ -2,10 +2,12 @@
 
 An adversary is a record. `init()` is its state before round 1 and `answer(state, x)` its reply. One that needs random numbers has
 `deal(rng, rounds)`, which draws a block of rounds ahead with NumPy (so that every engine sees the same numbers), and is handed this round's
-share as a third argument. `oblivious` says that its rounds do not depend on the decisions.
+share as a third argument. One whose rounds were there before the game has `replay(start, stop)` instead, and a `player`
+that stands for it in an engine. `oblivious` says that its rounds do not depend on the decisions.
 """
 
 from bridle.adversaries.basic import CoinPerCoordinate, Fixed, Minimax, RandomHalfspaces
-from bridle.adversaries.dealing import block_length, deal_blocks
+from bridle.adversaries.dealing import block_length, deal_blocks, player
+from bridle.adversaries.recorded import Recorded
 
-__all__ = ["CoinPerCoordinate", "Fixed", "Minimax", "RandomHalfspaces", "block_length", "deal_blocks"]
+__all__ = ["CoinPerCoordinate", "Fixed", "Minimax", "RandomHalfspaces", "Recorded", "block_length", "deal_blocks", "player"]

@@ -18,10 +18,19 @@ def block_length(dim: int) -> int:
 def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int) -> Iterator[Any]:
     """The draws of an adversary for `rounds` rounds, block by block; None for one that needs none.
 
-    A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one.
+    A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one. Rounds that were there
+    before the game are replayed as they are.
     """
     for_adversary, _for_policy = np.random.SeedSequence(seed).spawn(2)
     rng, length = np.random.default_rng(for_adversary), block_length(dim)
     for start in range(0, rounds, length):
         size = min(length, rounds - start)
-        yield records.cut(adversary.deal(rng, length), 0, size) if hasattr(adversary, "deal") else None
+        if hasattr(adversary, "replay"):
+            yield adversary.replay(start, start + size)
+        else:
+            yield records.cut(adversary.deal(rng, length), 0, size) if hasattr(adversary, "deal") else None
+
+
+def player(adversary: Any) -> Any:
+    """What an engine plays against: the adversary itself, or what stands for it at the table where its rounds are dealt from elsewhere."""
+    return getattr(adversary, "player", adversary)

@@ -1,0 +1,116 @@
+"""A stream that was recorded, or computed, before the game: real data, or arrays that a user brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import records, validate
+from bridle.core import InputError, Round
+from bridle.ops import Array
+
+
+class Dealt(NamedTuple):
+    """Answers every decision with the round it is dealt: what an engine plays against where the rounds are known beforehand."""
+
+    @property
+    def oblivious(self) -> bool:
+        return True
+
+    def init(self) -> tuple[()]:
+        return ()
+
+    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+        return state, draw
+
+
+class RecordedRounds(NamedTuple):
+    """The rounds of a table one after the other, from row `first` on; after the last row comes row 0, and so on until all were played.
+
+    The engine is dealt a block of the table at a time and plays against `player`, so that the table itself never travels.
+    """
+
+    table: Round  # every leaf with a leading time axis
+    first: float
+
+    @property
+    def oblivious(self) -> bool:
+        return True
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are."""
+        return len(next(iter(records.leaves(self.table).values())))
+
+    @property
+    def player(self) -> Dealt:
+        return Dealt()
+
+    def init(self) -> tuple[()]:
+        return ()
+
+    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+        return state, draw
+
+    def replay(self, start: int, stop: int) -> Round:
+        """Rounds `start` to `stop` of the game."""
+        n = self.rounds
+        if stop > n:
+            raise InputError(f"horizon must be at most {n}, the rounds that were recorded, not {stop}")
+        begin, end = int(self.first) + start, int(self.first) + stop
+        if begin < n < end:
+            return records.join([records.cut(self.table, begin, n), records.cut(self.table, 0, end - n)])  # type: ignore[no-any-return]
+        around = n if begin >= n else 0
+        return records.cut(self.table, begin - around, end - around)  # type: ignore[no-any-return]
+
+
+def Recorded(rounds: Round | Iterable[Round], first: Any = 0) -> RecordedRounds:
+    """An adversary that plays recorded rounds: one Round whose arrays have a leading time axis, or single rounds of one kind.
+
+    `first` is the row to begin with; after the last row the table goes on with row 0, until every row was played once.
+
+    >>> from bridle.functions import Affine
+    >>> days = Recorded([Round(Affine([price, 1.0]), (Affine([-1.0, 0.0], demand),)) for price, demand in ((2.0, 0.5), (3.0, 0.25))])
+    >>> days.rounds, days.replay(1, 2).cost.a.tolist()
+    (2, [[3.0, 1.0]])
+    """
+    if isinstance(rounds, Round):
+        table = records.transform(lambda leaf: np.array(leaf, dtype=float, order="C"), _numbers(rounds))
+    else:
+        each = [_numbers(one) for one in rounds]
+        if not each:
+            raise InputError("rounds must hold at least one round, not none")
+        kinds = {tuple(type(node) for node in records.nodes(one)) for one in each}
+        shapes = {tuple(np.shape(leaf) for leaf in records.leaves(one).values()) for one in each}
+        if len(kinds) > 1 or len(shapes) > 1:
+            raise InputError("rounds must all be of one kind: the same functions, with arrays of the same shapes")
+        table = records.stack(each)
+    leaves = records.leaves(table)
+    lengths = {leaf.shape[:1] for leaf in leaves.values()}
+    if len(lengths) != 1 or lengths & {(), (0,)}:
+        raise InputError(f"rounds must have one leading time axis on every array, not arrays of shapes {_shapes(leaves)}")
+    for name, leaf in leaves.items():
+        validate.array(f"rounds: {name}", leaf)
+    made = RecordedRounds(table, 0.0)
+    begin = validate.whole("first", first, 0)
+    if begin >= made.rounds:
+        raise InputError(f"first must be below {made.rounds}, the rounds there are, not {begin}")
+    return made._replace(first=float(begin))
+
+
+def _numbers(rounds: Any) -> Round:
+    """The round, if it is one and holds nothing but numbers: a Python callable cannot be laid out as a table."""
+    if not isinstance(rounds, Round):
+        raise InputError(f"rounds must be a Round or a sequence of them, not {validate.show(rounds)}")
+    for name, leaf in records.leaves(rounds).items():
+        if not isinstance(leaf, (int, float, np.ndarray, np.generic)):
+            raise InputError(f"rounds must hold numbers alone: {name} is a {type(leaf).__name__}")
+    if not records.leaves(rounds):
+        raise InputError(f"rounds must hold numbers, not {validate.show(rounds)}")
+    return rounds
+
+
+def _shapes(leaves: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {leaf.shape}" for name, leaf in leaves.items())
