@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench clean help
+.PHONY: demo test test-browser lint bench clean help
 
 help:
 	@echo "make demo   play the paper's three algorithms on four problems"
 	@echo "make test   run every test, docstring and documentation example"
+	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
 	@echo "make lint   formatting, lint, types, import contract"
-	@echo "make bench  time rounds, sweeps, every policy, and programs against cvxpy"
+	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, and a comparison of 1,000 games"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -24,6 +25,10 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/.demo
 
+$(VENV)/.browser: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[browser]'
+	@touch $@
+
 $(VENV)/.lint: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test,lint]'
 	@touch $@ $(VENV)/.test $(VENV)/.demo
@@ -33,6 +38,14 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# Chromium is not on PyPI: where it is missing and we may, Debian's packages are installed.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
+HAVE_CHROMIUM := command -v chromium >/dev/null && command -v chromedriver >/dev/null
+test-browser: $(VENV)/.browser
+	@$(HAVE_CHROMIUM) || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq chromium chromium-driver >/dev/null; } || true
+	@$(HAVE_CHROMIUM) || { echo "make test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 1; }
+	$(BIN)/python -m pytest tests/browser
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
@@ -44,6 +57,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
+	$(BIN)/python benchmarks/compare.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,3 +125,12 @@ def moves(rng: np.random.Generator, rounds: int) -> Iterator[tuple[str, str]]:
         if rng.random() < 0.05:
             cost, constraint = rng.choice(MOVES, size=2)
         yield str(cost), str(constraint)
+
+
+def strict(text: str) -> Any:
+    """JSON without the NaN and Infinity that Python's reader would let pass."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)

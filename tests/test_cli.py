@@ -14,39 +14,16 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import cli, policies, report
+from bridle import policies, report
 from bridle.functions import AffineFunction
 from bridle.problems import problem_names
-from support import SIMULATED
+from support import SIMULATED, strict
 
 PLAY_KEYS = {
     "problem", "policy", "horizon", "seed", "engine", "cost", "regret", "ccv", "regret_bound", "ccv_bound", "us_per_round",
     "regret_bound_paper", "ccv_bound_paper", "interval_violation", "interval_bound", "bound_why", "warnings", "parameters",
 }  # fmt: skip
 TIMES = ("us_per_round", "seconds")
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run the command line in this process: exit status, standard output, standard error."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-    def command(*arguments: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return ended.value.code or 0, out, err
-
-    return command
-
-
-def strict(text: str) -> Any:
-    """JSON without the NaN and Infinity that Python's reader would let pass."""
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
 
 
 def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -378,7 +355,6 @@ def test_a_file_that_cannot_be_written_is_found_out_before_the_game(run, monkeyp
 
 
 def test_a_write_that_fails_in_the_end_prints_no_table(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli, "_writable", lambda path: path)
     path = tmp_path / "full.json"
     real = open
 

@@ -1,16 +1,18 @@
-"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle demo`, `bridle data`."""
+"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle compare`, `bridle demo`, `bridle data`."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import warnings
 from typing import Annotated, Any
 
 import typer
 
-from bridle.core import BridleWarning, InputError
+from bridle import terminal
+from bridle.cli_compare import compare
+from bridle.core import BridleWarning, InputError, Interrupted
+from bridle.terminal import Json
+from bridle.terminal import show as _show
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -19,26 +21,6 @@ app = typer.Typer(
 
 USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What every complaint about usage is, both where typer depends on click and where it carries its own copy."""
-
-
-def _writable(path: str | None) -> str | None:
-    """Say before the game, not after it, that a file cannot be written."""
-    if path is None or path == "-":
-        return path
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
-        raise InputError(f"cannot write {path}: it is a folder")
-    if not os.path.isdir(folder):
-        raise InputError(f"cannot write {path}: there is no folder {folder}")
-    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise InputError(f"cannot write {path}: permission denied")
-    return path
-
-
-Json = Annotated[
-    str | None,
-    typer.Option("--json", metavar="FILE", callback=_writable, help="Write the facts as JSON to FILE; - for standard output."),
-]
 
 
 @app.command()
@@ -77,12 +59,16 @@ def play(
 
     What the policy must know (lipschitz, modulus, ...) is taken from the problem unless --set gives it.
     """
-    from bridle import report
+    from bridle import report, validate
     from bridle.game import play as run
 
-    made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, _settings(settings or []))
+    told = dict(validate.named_value("--set", text) for text in settings or [])
+    made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, told)
     facts = _with_progress(lambda progress: report.summary(run(chosen, made, engine=engine, progress=progress)))
     _show(report.game_table(facts), report.game_notes(facts), facts, json_file)
+
+
+app.command()(compare)
 
 
 data = typer.Typer(rich_markup_mode=None, help="The real data sets: what there is, and getting it.")
@@ -197,25 +183,6 @@ def arrange(
     return made, policy_for(policy, made, **{k: v for k, v in settings.items() if k in of_policy})
 
 
-def _settings(given: list[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for text in given:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise InputError(f"--set takes NAME=VALUE, not {text!r}")
-        settings[name] = _value(value)
-    return settings
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
 def _with_progress(work: Any, doing: str = "playing") -> Any:
     """Run `work` with a progress bar on standard error where that is a terminal."""
     with warnings.catch_warnings():
@@ -231,29 +198,11 @@ def _with_progress(work: Any, doing: str = "playing") -> Any:
             return work(lambda done, total: bar.update(task, completed=done, total=total))
 
 
-def _show(table: Any, notes: list[str], facts: Any, json_file: str | None) -> None:
-    text = "" if json_file is None else json.dumps(facts, indent=2, allow_nan=False) + "\n"
-    if json_file == "-":
-        sys.stdout.write(text)
-        return
-    if json_file is not None:
-        try:
-            with open(json_file, "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as problem:
-            raise InputError(f"cannot write {json_file}: {problem.strerror}") from None
-        notes = [*notes, f"facts written to {json_file}"]
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
-    console.print(table)
-    for note in notes:
-        console.print(note, highlight=False, markup=False)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: bad usage or bad input is one line on standard error and exit status 2."""
     given = sys.argv[1:] if arguments is None else arguments
+    terminal.typed[:] = given
+    stopped = "interrupted; nothing was written"
     try:
         status = app(args=given or ["--help"], prog_name="bridle", standalone_mode=False)
     except USAGE_ERROR as wrong:
@@ -262,13 +211,15 @@ def main(arguments: list[str] | None = None) -> None:
         status = _fail(str(wrong))
     except (MemoryError, ArithmeticError) as wrong:
         status = _fail(f"too large or too small to compute: {wrong}")
+    except Interrupted as kept:
+        status, stopped = 130, str(kept)
     except (KeyboardInterrupt, typer.Abort):
         status = 130
     except BrokenPipeError:
         sys.stderr.close()
         status = 141
     if status == 130:
-        _fail("interrupted; nothing was written")
+        _fail(stopped)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -18,6 +18,14 @@ class InputError(ValueError):
     """What the caller gave cannot be used; the message names the argument and the value."""
 
 
+class Unavailable(InputError):
+    """Something that is not here but may be elsewhere: a package, a file, a download. Not a property of what was asked for."""
+
+
+class Interrupted(Exception):
+    """The user stopped a long run; the message says what was kept and how to go on."""
+
+
 class BridleWarning(UserWarning):
     """Something a user should know about a run that goes on all the same."""
 

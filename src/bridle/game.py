@@ -17,7 +17,7 @@ import numpy as np
 
 from bridle import policies, records, validate
 from bridle.adversaries import block_length, deal_blocks, player
-from bridle.core import BridleWarning, Feedback, InputError, Round
+from bridle.core import BridleWarning, Feedback, InputError, Round, Unavailable
 from bridle.functions import AFFINE
 from bridle.ops import Array
 from bridle.problems import Problem, needs, problem, takes
@@ -174,14 +174,10 @@ def play(
     if keep not in KEEP:
         raise validate.unknown("keep", keep, KEEP)
     start = source.domain.center() if x1 is None else _start(x1, source.domain, runs)
-    opening = _first_round(source, start if start.ndim == 1 else start[0])
-    convex = opening.convex and source.constants.get("convex", True)
-    affine = all(isinstance(constraint, AFFINE) for constraint in opening.constraints)
-    # What the functions say of themselves goes before what the problem claims.
-    source = replace(source, constants={**source.constants, "convex": convex, "affine": affine})
+    source = _opened(source, start if start.ndim == 1 else start[0])
     shape = () if runs is None else (runs,)
     game = Trace(policy, source, rounds, seeds, runs, engine, start)
-    marks = np.unique(np.concatenate([[1.0, rounds], np.round(np.geomspace(1, rounds, 20 * len(str(rounds))))]))
+    marks = curve_rounds(rounds)
     totals, state = _empty(shape, 0), None
     curve: list[Totals] = []
     kept: list[Block] = []
@@ -217,6 +213,28 @@ def play(
         values=np.concatenate([block.g for block in kept]) if kept else None,
         decisions=np.concatenate([block.x for block in kept]) if keep == "decisions" else None,
     )
+
+
+def curve_rounds(rounds: int) -> np.ndarray:
+    """The log-spaced rounds at which a game of so many rounds keeps its totals."""
+    return np.unique(np.concatenate([[1.0, rounds], np.round(np.geomspace(1, rounds, 20 * len(str(rounds))))]))
+
+
+def unplayed(problem: Problem) -> Trace:
+    """The trace of a game that nobody has played: enough to ask about a stream that does not depend on the decisions."""
+    if not getattr(problem.adversary, "oblivious", False):
+        raise InputError(f"problem {problem.name or '(unnamed)'} has no stream of its own: its adversary adapts to the decisions")
+    start, rounds = problem.domain.center(), _length(problem, None, None)
+    curve = _NOTHING._replace(rounds=curve_rounds(rounds))
+    return Trace(None, _opened(problem, start), rounds, (problem.seed,), None, "python", start, curve=curve)
+
+
+def _opened(source: Problem, x: np.ndarray) -> Problem:
+    """The problem with what its first round says of its functions, which goes before what the problem claims."""
+    opening = _first_round(source, x)
+    convex = opening.convex and source.constants.get("convex", True)
+    affine = all(isinstance(constraint, AFFINE) for constraint in opening.constraints)
+    return replace(source, constants={**source.constants, "convex": convex, "affine": affine})
 
 
 def _first_round(source: Problem, x: np.ndarray) -> Round:
@@ -285,14 +303,7 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
         source = problem(source, length, 0 if first is None else first, **shape)
     if not isinstance(source, Problem):
         raise InputError(f"problem must be a Problem or a name, not {validate.show(source)}")
-    length = horizon if horizon is not None else source.horizon if source.horizon is not None else own
-    if length is None:
-        raise InputError("horizon must be given: neither the problem nor the policy says how many rounds to play")
-    rounds = validate.whole("horizon", length)
-    recorded = source.adversary.rounds if hasattr(source.adversary, "replay") else rounds
-    most = min(source.constants.get("rounds", rounds), recorded)
-    if rounds > most:
-        raise InputError(f"horizon must be at most {most}, the rounds that problem {source.name or '(unnamed)'} has, not {rounds}")
+    rounds = _length(source, horizon, own)
     mine, theirs = domain_of(policy), source.domain
     if mine is not None and mine.dim != theirs.dim:
         raise InputError(f"policy decides in {mine.dim} dimensions, the problem in {theirs.dim}")
@@ -313,6 +324,19 @@ def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tupl
     if k is not None and source.constants.get("constraints", len(k)) != len(k):
         raise InputError(f"constraints: the policy was made for {len(k)}, the problem reveals {source.constants['constraints']}")
     return record, source, rounds, seeds, runs
+
+
+def _length(source: Problem, horizon: Any, own: Any) -> int:
+    """How many rounds to play: as many as asked for, else the problem's, else the policy's own."""
+    length = horizon if horizon is not None else source.horizon if source.horizon is not None else own
+    if length is None:
+        raise InputError("horizon must be given: neither the problem nor the policy says how many rounds to play")
+    rounds = validate.whole("horizon", length)
+    recorded = source.adversary.rounds if hasattr(source.adversary, "replay") else rounds
+    most = min(source.constants.get("rounds", rounds), recorded)
+    if rounds > most:
+        raise InputError(f"horizon must be at most {most}, the rounds that problem {source.name or '(unnamed)'} has, not {rounds}")
+    return rounds
 
 
 def _runs_of(record: Any, domain: Any, k: int) -> int | None:
@@ -432,7 +456,7 @@ def load_engine(name: str) -> Callable[..., tuple[Any, Any, Block]]:
     except ModuleNotFoundError as missing:
         if missing.name and missing.name.startswith("bridle"):
             raise
-        raise InputError(f"engine {name!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[name]}]'") from None
+        raise Unavailable(f"engine {name!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[name]}]'") from None
     return module.advance  # type: ignore[no-any-return]
 
 

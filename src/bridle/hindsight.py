@@ -63,15 +63,20 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
     where the answer cannot be proved to be within 1e-6 of the best, relative to how much the cost varies over the domain.
     """
     tolerance = max(validate.positive("tolerance", tolerance), 1e-10)
-    if domain.dim > MOST:
-        raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST} are the most")
-    stream, reason = _Stream(blocks), ""
+    stream, reason = read_once(blocks, domain), ""
     for tangents in (False, True):
         try:
             return _search(stream, _Goal(stream, domain, tangents), domain, tolerance)
         except _Unsolved as failure:
             reason = str(failure)
     raise NoComparator(reason)
+
+
+def read_once(blocks: Blocks, domain: Domain) -> _Stream:
+    """The stream as `best_fixed` reads it, for whoever wants more of it afterwards without replaying it."""
+    if domain.dim > MOST:
+        raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST} are the most")
+    return blocks if isinstance(blocks, _Stream) else _Stream(blocks)
 
 
 class _Unsolved(Exception):
@@ -126,6 +131,24 @@ def values_at(blocks: Blocks, x: Any, totals: bool = False) -> tuple[Any, np.nda
     if not f:
         return (0.0, np.zeros(0)) if totals else (np.zeros(0), np.zeros((0, 0)))
     return (f[0], g[0]) if totals else (np.concatenate(f), np.concatenate(g))
+
+
+def costs_after(blocks: Blocks, x: Any, rounds: Any) -> np.ndarray:
+    """The cost of one action over the first t rounds of a stream, for each t of `rounds`, which ascend; memory does not grow with T.
+
+    >>> blocks = lambda: [Round(AffineFunction(np.array([[1.0], [2.0], [4.0]]), np.zeros(3)), ())]
+    >>> costs_after(blocks, [1.0], [1, 3]).tolist()
+    [1.0, 7.0]
+    """
+    x, marks = validate.vector("x", x), np.asarray(rounds, dtype=int)
+    done, total, parts = 0, 0.0, [np.zeros(0)]
+    for block in map(_batch, blocks()):
+        costs = np.array(block.cost.value(x), dtype=float).reshape(-1)
+        costs[0] += total
+        sums = np.cumsum(costs)
+        parts.append(sums[marks[(marks > done) & (marks <= done + len(sums))] - done - 1])
+        done, total = done + len(sums), float(sums[-1])
+    return np.concatenate(parts)
 
 
 def smallest_window(g: Any) -> int | None:
@@ -267,13 +290,15 @@ class _Once:
 
 
 def _batch(block: Round) -> Round:
-    """A block that can be evaluated at one action in one call; a single round without a time axis is a block too."""
+    """A block that can be evaluated at one action in one call; a single round without a time axis is a block too, and so is a batch."""
     if all(np.ndim(leaf) for leaf in records.leaves(block).values()):
         return records.widen(records.transform(np.asarray, block), 1)  # type: ignore[no-any-return]
     return Round(_lift(block.cost), tuple(map(_lift, block.constraints)))
 
 
 def _lift(function: Any) -> Any:
+    if isinstance(function, _Once):
+        return function
     numbers = all(isinstance(leaf, (float, int, np.ndarray)) for leaf in records.leaves(function).values())
     return records.widen(records.stack([function]), 1) if numbers else _Once(function)
 
@@ -304,7 +329,7 @@ def _slopes(block: Round, x: np.ndarray) -> np.ndarray:
 
 
 class _Stream:
-    """The blocks of a stream, ready to be evaluated; kept in memory where they fit."""
+    """The blocks of a stream, ready to be evaluated; kept in memory where they fit. It can be read again and again, as `blocks` can."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.blocks, self.rounds, self.fits = blocks, 0, True
@@ -326,6 +351,8 @@ class _Stream:
 
     def __iter__(self) -> Iterator[Round]:
         return iter(self.kept) if self.fits else map(_batch, self.blocks())
+
+    __call__ = __iter__
 
     def total(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The value (1,) and gradient (1, d) of the total cost at x."""

@@ -5,14 +5,25 @@ Every function gives a float for one run and an array for several.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bridle import hindsight, validate
 from bridle.core import InputError
 from bridle.game import Trace
-from bridle.hindsight import Hindsight, NoComparator, best_fixed, values_at
+from bridle.hindsight import Blocks, Hindsight, NoComparator, best_fixed, costs_after, read_once, values_at
+
+
+class Comparator(NamedTuple):
+    """What a run is measured against: an action, its total cost, and its cost up to each of the trace's log-spaced rounds.
+
+    It depends on the stream alone, so runs that saw the same stream share it: see `comparator`.
+    """
+
+    x: np.ndarray
+    cost: float
+    costs: np.ndarray
 
 
 def ccv(trace: Trace) -> Any:
@@ -57,7 +68,7 @@ def ccv_curve(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
 
 
 def regret(trace: Trace, comparator: Any = None) -> Any:
-    """Total cost minus that of the comparator: a given action, or the best fixed action that satisfies every constraint.
+    """Total cost minus that of the comparator: a given action or `Comparator`, or the best fixed action that satisfies every constraint.
 
     Raises `NoComparator` where no such action exists or none can be found.
 
@@ -73,18 +84,33 @@ def regret_curve(trace: Trace, comparator: Any = None) -> tuple[np.ndarray, np.n
     """Regret after each of the trace's log-spaced rounds, against one action: the given one, or the best for the whole horizon."""
 
     def costs(run: int | None) -> np.ndarray:
-        known = _known(trace, run, "optimum")
-        x = _action(trace, comparator) if comparator is not None else best_action(trace, run).x if known is None else known
-        f, _ = values_at(lambda: trace.blocks(run), x)
-        return np.asarray(np.cumsum(f)[trace.curve.rounds.astype(int) - 1])
+        if isinstance(comparator, Comparator):
+            return comparator.costs
+        if comparator is None:
+            return _against(trace, run).costs
+        return costs_after(lambda: trace.blocks(run), _action(trace, comparator), trace.curve.rounds)
 
     return trace.curve.rounds, trace.curve.cost - _per_run(trace, comparator, costs)
 
 
+def comparator(trace: Trace) -> Comparator:
+    """The best fixed feasible action for the stream of a single run, to give to `regret` and `regret_curve` of every run that saw it.
+
+    The game need not have been played: that of `bridle.game.unplayed` will do. Raises `NoComparator` as `regret` does.
+
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("sinha2024", bridle.Ball(2), horizon=50, lipschitz=1.0), "halfspaces")
+    >>> regret(trace, comparator(trace)) == regret(trace)
+    True
+    """
+    if trace.runs is not None:
+        raise InputError(f"trace must be of a single run, not of {trace.runs}")
+    return _against(trace, None)
+
+
 def best_action(trace: Trace, run: int | None = None) -> Hindsight:
     """The best fixed feasible action for the stream that a run saw."""
-    if not trace.problem.constants.get("convex", True):
-        raise NoComparator("a cost or a constraint is not convex")
+    _check_convex(trace)
     return best_fixed(lambda: trace.blocks(run), trace.problem.domain)
 
 
@@ -117,7 +143,32 @@ def static_violation(trace: Trace, action: Any = None) -> float:
     return hindsight.interval_excess(g) / float(F)
 
 
+def _check_convex(trace: Trace) -> None:
+    if not trace.problem.constants.get("convex", True):
+        raise NoComparator("a cost or a constraint is not convex")
+
+
+def _against(trace: Trace, run: int | None) -> Comparator:
+    """The best action of a run's stream: what the problem knows of it, and the rest from replaying the stream once."""
+    cost, x = _known(trace, run, "optimal_cost"), _known(trace, run, "optimum")
+
+    def blocks() -> Any:
+        return trace.blocks(run)
+
+    stream: Blocks = blocks
+    if cost is None or x is None:
+        _check_convex(trace)
+        stream = read_once(blocks, trace.problem.domain)
+        best = best_fixed(stream, trace.problem.domain)
+        cost, x = best.cost if cost is None else cost, best.x if x is None else x
+    costs = costs_after(stream, x, trace.curve.rounds)
+    costs[-1] = cost  # the same number as in `regret`, to the last digit
+    return Comparator(np.asarray(x, dtype=float), float(cost), costs)
+
+
 def _total(trace: Trace, comparator: Any, run: int | None) -> np.ndarray:
+    if isinstance(comparator, Comparator):
+        return np.asarray(comparator.cost)
     if comparator is not None:
         total, _ = values_at(lambda: trace.blocks(run), _action(trace, comparator), totals=True)
         return np.asarray(total)

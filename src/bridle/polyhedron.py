@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import ops, validate
-from bridle.core import InputError
+from bridle.core import InputError, Unavailable
 from bridle.ops import Array
 
 
@@ -157,7 +157,7 @@ def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise InputError(f"a Polyhedron with solver={name!r} needs the package {name}: pip install 'bridle[qp]'") from None
+        raise Unavailable(f"a Polyhedron with solver={name!r} needs the package {name}: pip install 'bridle[qp]'") from None
 
 
 def _program(cost: np.ndarray, A: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

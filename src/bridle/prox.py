@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import ops, validate
-from bridle.core import Feedback, InputError
+from bridle.core import Feedback, InputError, Unavailable
 from bridle.cuts import BallCut, DomainCut
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.ops import Array, dot, norm
@@ -202,7 +202,7 @@ def _daqp(
     try:
         import daqp
     except ImportError:
-        raise InputError("several constraints in one proximal step need the package daqp: pip install 'bridle[qp]'") from None
+        raise Unavailable("several constraints in one proximal step need the package daqp: pip install 'bridle[qp]'") from None
     rows = np.vstack([part[0] for part in parts])
     low = np.concatenate([np.full(len(part[0]), -FAR) if part[1] is None else part[1] for part in parts])
     high = np.concatenate([np.full(len(part[0]), FAR) if part[2] is None else part[2] for part in parts])

@@ -22,10 +22,15 @@ BOUNDED = (
 """What is measured, and the bound that goes with it, by their names in the facts."""
 
 
-def summary(trace: Trace) -> dict[str, Any]:
-    """The facts of one game under the names of the command line's JSON; None where something does not apply, and a `why` beside it."""
+def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None = None) -> dict[str, Any]:
+    """The facts of one game under the names of the command line's JSON; None where something does not apply, and a `why` beside it.
+
+    `comparator` is what regret is measured against, or why there is none, where that is known already.
+    """
     try:
-        regret, why = metrics.regret(trace), ""
+        if isinstance(comparator, NoComparator):
+            raise comparator
+        regret, why = metrics.regret(trace, comparator), ""
     except NoComparator as reason:
         regret, why = None, str(reason)
     sharp, paper = bounds(trace, regret)
@@ -38,9 +43,9 @@ def summary(trace: Trace) -> dict[str, Any]:
         "engine": trace.engine,
         "dim": trace.problem.domain.dim,
         "constraints": int(trace.totals.hard.shape[-1]),
-        "parameters": {key: _plain(value) for key, value in getattr(trace.policy, "parameters", {}).items()},
-        "problem_parameters": {key: _plain(value) for key, value in trace.problem.parameters.items()},
-        "constants": {key: _plain(value) for key, value in trace.problem.constants.items() if np.ndim(value) == 0},
+        "parameters": {key: plain(value) for key, value in getattr(trace.policy, "parameters", {}).items()},
+        "problem_parameters": {key: plain(value) for key, value in trace.problem.parameters.items()},
+        "constants": {key: plain(value) for key, value in trace.problem.constants.items() if np.ndim(value) == 0},
         "cost": trace.totals.cost,
         "regret": regret,
         "regret_why": why,
@@ -66,21 +71,52 @@ def summary(trace: Trace) -> dict[str, Any]:
     }
     for measured, bound in BOUNDED:
         facts[f"{bound}_holds"] = None if facts[measured] is None or facts[bound] is None else bool(np.all(facts[measured] <= facts[bound]))
-    return {key: _plain(value) for key, value in facts.items()}
+    return {key: plain(value) for key, value in facts.items()}
 
 
 def bounds(trace: Trace, regret: Any = None) -> tuple[Bound, Bound]:
     """The sharpest proved bounds and the paper's, for the game that was played; `regret` sharpens some."""
-    if not isinstance(trace.policy, policies.Configured):
-        none = Bound(why="the policy is not registered")
+    none = _unbounded(trace)
+    if none is not None:
         return none, none
-    if not records.same(trace.policy.domain, trace.problem.domain):
-        none = Bound(why="the policy's domain is not the problem's")
-        return none, none
-    # The best action in hindsight is found to 1e-6: a regret this close to zero does not count as not negative.
-    sure = None if regret is None or np.any(np.asarray(regret) < 1e-6 * np.maximum(1.0, np.abs(trace.totals.cost))) else regret
-    known = {**trace.problem.constants, "regret": sure}
+    known = _constants(trace, regret, trace.totals.cost)
     return trace.policy.bound(known, trace.rounds), trace.policy.paper_bound(known, trace.rounds)
+
+
+def bound_curves(trace: Trace, regrets: Any = None, at: Any = None) -> tuple[list[Any], list[Any]]:
+    """The sharpest proved bounds on regret and on CCV after each of the trace's log-spaced rounds, or those numbered `at`; None for none.
+
+    `regrets` is the regret after those rounds, where it is known. The last of each is the bound of `summary`.
+    """
+    at = np.arange(len(trace.curve.rounds)) if at is None else np.asarray(at)
+    if _unbounded(trace) is not None:
+        return [None] * len(at), [None] * len(at)
+    known = [None] * len(at) if regrets is None else list(regrets)
+
+    def bound(i: int) -> Bound:
+        there: Bound = trace.policy.bound(_constants(trace, known[i], trace.curve.cost[at[i]]), int(trace.curve.rounds[at[i]]))
+        return there
+
+    found = {i: bound(i) for i in {0, len(at) - 1}}
+    if any(end.regret is not None or end.ccv is not None for end in found.values()):  # else none is stated in between
+        found |= {i: bound(i) for i in range(1, len(at) - 1)}
+    each = [found.get(i, Bound()) for i in range(len(at))]
+    return [plain(one.regret) for one in each], [plain(one.ccv) for one in each]
+
+
+def _unbounded(trace: Trace) -> Bound | None:
+    """No bound, and why, where the policy is not one of the registry's or not one for the problem's domain."""
+    if not isinstance(trace.policy, policies.Configured):
+        return Bound(why="the policy is not registered")
+    if not records.same(trace.policy.domain, trace.problem.domain):
+        return Bound(why="the policy's domain is not the problem's")
+    return None
+
+
+def _constants(trace: Trace, regret: Any, cost: Any) -> dict[str, Any]:
+    # The best action in hindsight is found to 1e-6: a regret this close to zero does not count as not negative.
+    sure = None if regret is None or np.any(np.asarray(regret) < 1e-6 * np.maximum(1.0, np.abs(cost))) else regret
+    return {**trace.problem.constants, "regret": sure}
 
 
 def policy_facts(name: str) -> dict[str, Any]:
@@ -101,7 +137,7 @@ def policy_facts(name: str) -> dict[str, Any]:
         "per_round": item.cost,
         "needs": list(item.needs),
         "parameters": [
-            {"name": p.name, "required": p.required, "default": _plain(p.default), "help": p.help} for p in policies.parameters(name)
+            {"name": p.name, "required": p.required, "default": plain(p.default), "help": p.help} for p in policies.parameters(name)
         ],
     }
 
@@ -245,6 +281,47 @@ def comparison_notes(rows: list[dict[str, Any]]) -> list[str]:
     return notes
 
 
+def ranking_table(ranked: list[dict[str, Any]]) -> Fitting:
+    """The policies of a comparison in order, for each problem and horizon (see `bridle.analysis.ranking`); fewer columns where narrow."""
+    return Fitting(_ranking(ranked, bounds=True), _ranking(ranked, bounds=False))
+
+
+def ranking_notes(ranked: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
+    """What a reader of the ranking should be told in words: what does not apply, what a game warned of, how to read the marks."""
+    notes = ["best first, by regret and CCV together; *: no other policy is better in one and as good in the other; medians over seeds"]
+    alone = {(row["label"], row["problem_label"]): row["does_not_apply"] for row in rows if row["does_not_apply"]}
+    notes += [f"{label} does not apply to {problem}: {reason}" for (label, problem), reason in alone.items()]
+    warned: dict[str, list[str]] = {}
+    for row in rows:
+        for text in row["warnings"]:
+            warned.setdefault(text, []).append(f"{row['label']} on {row['problem_label']}")
+    notes += [f"warning: {text} ({', '.join(dict.fromkeys(games))})" for text, games in warned.items()]
+    if any(row[f"{bound}_holds"] is False for row in ranked for _, bound in BOUNDED):
+        notes.append("!: above its bound, which must not happen")
+    return notes
+
+
+def _ranking(ranked: list[dict[str, Any]], bounds: bool) -> Table:
+    columns = ["regret", *(["bound"] * bounds), "CCV", *(["bound"] * bounds), "us/round"]
+    table = _table("", "#", "policy", "", *columns)
+    last = None
+    for row in ranked:
+        place = f"{row['problem_label']}, T = {row['horizon']:,}"
+        if place != last:
+            table.add_section()
+            table.add_row("", f"[bold]{_safe(place)}[/bold]")
+        last = place
+        if row["does_not_apply"]:
+            table.add_row("-", _safe(row["label"]), "", "does not apply")
+            continue
+        cells = []
+        for measured, bound in BOUNDED[:2]:
+            cells.append(_number(row[measured]) + (" !" if row[f"{bound}_holds"] is False else ""))
+            cells += [_number(row[bound])] * bounds
+        table.add_row(str(row["rank"] or "-"), _safe(row["label"]), "*" if row["pareto"] else "", *cells, _number(row["us_per_round"]))
+    return table
+
+
 def _wide(rows: list[dict[str, Any]], title: str) -> Table:
     table = _table(title, "problem", "policy", *(name for head, _, _ in QUANTITIES for name in (head, "bound", "paper")), "us/round")
     last = None
@@ -284,7 +361,7 @@ def _measured(row: dict[str, Any], measured: str, bound: str) -> tuple[str, str,
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=title or None, title_justify="left", title_style="bold")
     for column in columns:
         numeric = column in ("regret", "bound", "paper", "CCV", "interval", "us/round", "measured", "paper's bound")
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")  # a number is never cut short
@@ -303,7 +380,7 @@ def _safe(text: str) -> str:
     return text.replace("[", "\\[")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value that JSON can hold: finite numbers, strings, lists; None for what overflowed, anything else by its name."""
     if isinstance(value, np.ndarray):
         value = (value.reshape(-1) if value.ndim == 2 and value.shape[1] == 1 else value).tolist()
@@ -312,9 +389,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value).__name__
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)

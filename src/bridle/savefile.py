@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bridle import policies, records, validate
+from bridle import files, policies, records, validate
 from bridle.core import InputError
 from bridle.game import record_of
 
@@ -91,22 +90,8 @@ def write(path: str | PathLike[str], policy: Any, start: np.ndarray, state: Any,
             arrays = {"start": start}  # a learner, potential or domain of the user's own: loading needs policy=...
     arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
     arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
-    try:
-        target = os.path.realpath(name)  # a link stays a link
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".bridle-", suffix=".tmp")
-    except (OSError, ValueError) as problem:
-        raise InputError(f"cannot write {name}: {getattr(problem, 'strerror', None) or problem}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as problem:
-        raise InputError(f"cannot write {name}: {problem.strerror or problem}") from None
-    finally:
-        if os.path.exists(temporary):
-            os.remove(temporary)
+    with files.replacing(name) as file:
+        np.savez(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
 
 
 def read(path: str | PathLike[str]) -> Saved:

@@ -101,6 +101,28 @@ def vector(name: str, value: Any, dim: int | None = None) -> np.ndarray:
     return result
 
 
+def named_value(what: str, text: str) -> tuple[str, Any]:
+    """The name and the value of NAME=VALUE: a whole number, a number, or text.
+
+    >>> named_value("--set", "lam=0.5"), named_value("--set", "preset=practice")
+    (('lam', 0.5), ('preset', 'practice'))
+    """
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise InputError(f"{what} takes NAME=VALUE, not {text!r}")
+    return name, from_text(value)
+
+
+def from_text(text: str) -> Any:
+    """A value as it is typed: a whole number, a number, or text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def unknown(kind: str, name: Any, known: Any) -> InputError:
     """The error for a name that is not there, with the nearest ones that are."""
     from difflib import get_close_matches

@@ -1,0 +1,261 @@
+"""The figures of a comparison as data: what the report page and the static files both draw.
+
+For each problem and horizon: regret and CCV against the round, the trade-off between the two, and the time a round takes; for each
+problem with several horizons also final regret and CCV against T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from math import floor, log10
+from typing import NamedTuple
+
+from bridle import analysis
+from bridle.analysis import Row, band, grouped, horizon_of, label_of, power_law, problem_of
+
+LIGHT = ("#4a4fbf", "#ec6633", "#054329", "#b73378", "#1293fe", "#685c06", "#b283a8", "#621776")
+DARK = ("#4079d9", "#bd4d00", "#b3fc9a", "#e87aa6", "#6ab2fb", "#c9b538", "#f8d1fd", "#995b92")
+"""Colours that stay apart also for readers who see few: found by maximising the smallest difference over four kinds of vision."""
+
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star", "hexagon")
+DASHES = ("solid", "dot", "longdashdot")  # never "dash": that is a bound
+
+
+class Style(NamedTuple):
+    """How a policy is drawn everywhere: the place of its colour, its line and its marker."""
+
+    colour: int
+    dash: str
+    symbol: str
+
+
+class Line(NamedTuple):
+    """A policy's curve: median over seeds, band, the theorem's bound at the same x, and the power law fitted to it."""
+
+    policy: int
+    label: str
+    x: list[int]
+    y: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+    bound: list[float | None]
+    law: analysis.PowerLaw | None
+    bound_exponent: float | None
+
+
+class Point(NamedTuple):
+    """A policy's place in the trade-off: median CCV and regret over seeds, the band of each, and every seed's own."""
+
+    policy: int
+    label: str
+    x: float
+    y: float
+    x_band: tuple[float, float]
+    y_band: tuple[float, float]
+    seeds: list[tuple[float, float]]
+    rank: int
+    pareto: bool
+
+
+class Bar(NamedTuple):
+    """A policy's time a round: median over seeds and band."""
+
+    policy: int
+    label: str
+    value: float
+    low: float
+    high: float
+
+
+class Axis(NamedTuple):
+    """A title, and a scale: log, linear, or symlog, which is linear between -threshold and threshold and logarithmic beyond."""
+
+    title: str
+    scale: str
+    threshold: float = 1.0
+
+
+class Chart(NamedTuple):
+    """One figure. `marks` are lines, points or bars; where there are none, `notes` say why. `horizon` is None where it is the x axis."""
+
+    kind: str
+    problem: str
+    horizon: int | None
+    title: str
+    caption: str
+    x: Axis
+    y: Axis
+    marks: Sequence[Line] | Sequence[Point] | Sequence[Bar]
+    notes: list[str]
+
+
+def style(policy: int) -> Style:
+    """How the policy at this place of the legend is drawn: 8 colours, then the same with other lines and markers.
+
+    >>> style(0), style(8)
+    (Style(colour=0, dash='solid', symbol='circle'), Style(colour=0, dash='dot', symbol='square'))
+    """
+    lap = policy // len(LIGHT)
+    return Style(policy % len(LIGHT), DASHES[lap % len(DASHES)], SYMBOLS[(policy + lap) % len(SYMBOLS)])
+
+
+def tick(value: float) -> str:
+    """A number beside an axis: 0.01, 1,000, and powers of ten where zeros would be many.
+
+    >>> tick(1000.0), tick(0.01), tick(1e6), tick(2e-5)
+    ('1,000', '0.01', '10⁶', '2·10⁻⁵')
+    """
+    size = abs(value)
+    power = floor(log10(size) + 1e-9) if size else 0
+    digits = f"{round(size / 10.0**power, 6):g}"
+    power_of_ten = "10" + "".join("⁻" if sign == "-" else "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(sign)] for sign in str(power))
+    short = f"{size:,.10g}" if -4 < power < 5 else power_of_ten if digits == "1" else f"{digits}·{power_of_ten}"
+    return ("−" if value < 0.0 else "") + short  # noqa: RUF001  (a minus sign is as wide as a digit)
+
+
+def legend(rows: Iterable[Row]) -> dict[str, int]:
+    """Every policy's place, in order of first appearance."""
+    return {label: i for i, label in enumerate(grouped(analysis.told_apart(rows), label_of))}
+
+
+def all_charts(rows: Iterable[Row], ranking: list[Row] | None = None) -> list[Chart]:
+    """Every figure, problem by problem and horizon by horizon; `ranking` is that of the rows where it is known already."""
+    rows = analysis.told_apart(rows)
+    places, ranked = legend(rows), grouped(analysis.ranking(rows) if ranking is None else ranking, problem_of)
+    charts: list[Chart] = []
+    for problem, games in grouped(rows, problem_of).items():
+        medians = grouped(ranked[problem], horizon_of)
+        for horizon, played in sorted(grouped(games, horizon_of).items()):
+            runs = {label: [run for run in own if not run.get("does_not_apply")] for label, own in grouped(played, label_of).items()}
+            charts += [_curves(what, problem, horizon, runs, places) for what in ("regret", "ccv")]
+            charts += [_tradeoff(problem, horizon, runs, medians[horizon], places), _pace(problem, horizon, medians[horizon], places)]
+        if len(medians) > 1:
+            charts += [_growth(what, problem, medians, places) for what in ("regret", "ccv")]
+    return charts
+
+
+NAMES = {"regret": "regret", "ccv": "CCV"}
+UNITS = {"regret": "regret (units of total cost)", "ccv": "CCV (units of total violation)"}
+MEANING = {
+    "regret": "Total cost so far less that of the best fixed action that satisfies every constraint",
+    "ccv": "Cumulative constraint violation: by how much a constraint was exceeded in each round, added up, for the worst constraint",
+}
+
+
+def _curves(what: str, problem: str, horizon: int, runs: dict[str, list[Row]], places: dict[str, int]) -> Chart:
+    lines, notes, below, none = [], [], [], []
+    for label, own in runs.items():
+        curve, bound = band(own, what), band(own, f"{what}_bound")
+        if not curve.runs:
+            none += [label] if own else []
+            continue
+        bounds = dict(zip(bound.rounds, bound.median, strict=True))
+        allowed = [bounds.get(t) for t in curve.rounds]
+        tiny = _vanishes(horizon, curve.median[-1])
+        law = None if tiny else power_law(curve.rounds, curve.median)
+        lines.append(Line(
+            places[label], label, curve.rounds, curve.median, curve.low, curve.high, allowed, law,
+            analysis.exponent(curve.rounds, allowed),
+        ))  # fmt: skip
+        below += [(label, _since(curve))] if tiny else []
+    if below:
+        alike = {since: [label for label, own in below if own == since] for since in sorted({since for _, since in below})}
+        told = "; ".join(f"{', '.join(labels)} {_from(since, lines[0].x[0])}" for since, labels in alike.items())
+        why = "better than the best fixed feasible action" if what == "regret" else "no violation but rounding"
+        notes.append(f"At {'or below ' if what == 'regret' else ''}zero at the end, {why}: {told}.")
+    if none:
+        notes.append(f"No curve of {NAMES[what]} for {', '.join(none)}.")
+    if not lines:
+        notes.append(f"There is no {NAMES[what]} to draw here.")
+    seeds = max((len(own) for own in runs.values()), default=0)
+    caption = f"{MEANING[what]}. {_over(seeds)} Dashed: what the theorem allows. Dotted: the fitted power law."
+    y = _axis(UNITS[what], [value for line in lines for value in line.y], log=what == "ccv" or not below)
+    return Chart(
+        what, problem, horizon, f"{NAMES[what].capitalize() if what == 'regret' else 'CCV'} against t", caption, Axis("round t", "log"), y,
+        lines, notes,
+    )  # fmt: skip
+
+
+def _growth(what: str, problem: str, medians: dict[int, list[Row]], places: dict[str, int]) -> Chart:
+    """Final values against the horizon, each from a game of its own."""
+    lines = []
+    cells = [row for rows in medians.values() for row in rows if row[what] is not None]
+    for label, own in grouped(cells, label_of).items():
+        x, y, allowed = [row["horizon"] for row in own], [row[what] for row in own], [row[f"{what}_bound"] for row in own]
+        lines.append(Line(
+            places[label], label, x, y, [row[f"{what}_low"] for row in own], [row[f"{what}_high"] for row in own], allowed,
+            power_law(x, y, since=0.0), analysis.exponent(x, allowed, since=0.0),
+        ))  # fmt: skip
+    lines.sort(key=lambda line: line.policy)
+    caption = f"Final {NAMES[what]} of games played to different horizons, median over seeds. Dashed: what the theorem allows at each T."
+    below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
+    y_axis = _axis(f"final {UNITS[what]}", [value for line in lines for value in line.y], log=what == "ccv" or not below)
+    notes = [] if lines else [f"There is no {NAMES[what]} to draw here."]
+    x_axis = Axis("horizon T (rounds)", "log")
+    return Chart(f"growth-{what}", problem, None, f"Final {NAMES[what]} against T", caption, x_axis, y_axis, lines, notes)
+
+
+def _tradeoff(problem: str, horizon: int, runs: dict[str, list[Row]], medians: list[Row], places: dict[str, int]) -> Chart:
+    points = []
+    for row in medians:
+        if row["regret"] is None or row["ccv"] is None:
+            continue
+        pairs = [(analysis.finite(run.get("ccv")), analysis.finite(run.get("regret"))) for run in runs[row["label"]]]
+        seeds = [(ccv, regret) for ccv, regret in pairs if ccv is not None and regret is not None]
+        points.append(Point(
+            places[row["label"]], row["label"], row["ccv"], row["regret"], (row["ccv_low"], row["ccv_high"]),
+            (row["regret_low"], row["regret_high"]), seeds, row["rank"], row["pareto"],
+        ))  # fmt: skip
+    caption = (
+        "Each policy's final regret against its final CCV; the lower left is best. Numbers are ranks, large markers medians over seeds, "
+        "small ones single seeds. Ringed, and joined by a dotted line: no other policy is as good in both and better in one; regret "
+        "below zero counts as zero here."
+    )
+    notes = [] if points else ["There is no pair of regret and CCV to draw here."]
+    for same in grouped([{"at": (point.x, point.y), "label": point.label} for point in points], lambda row: row["at"]).values():
+        notes += [f"On one point: {', '.join(row['label'] for row in same)}."] if len(same) > 1 else []
+    x = [value for point in points for value in (point.x, *(pair[0] for pair in point.seeds))]
+    y = [value for point in points for value in (point.y, *(pair[1] for pair in point.seeds))]
+    return Chart(
+        "tradeoff", problem, horizon, "Regret against CCV", caption, _axis(UNITS["ccv"], x), _axis(UNITS["regret"], y), points, notes
+    )
+
+
+def _pace(problem: str, horizon: int, medians: list[Row], places: dict[str, int]) -> Chart:
+    known = sorted((row for row in medians if row["us_per_round"] is not None), key=lambda row: float(row["us_per_round"]))
+    bars = [
+        Bar(places[row["label"]], row["label"], row["us_per_round"], row["us_per_round_low"], row["us_per_round_high"]) for row in known
+    ]
+    caption = "Time a round takes, policy and adversary together, on the machine that played; median and band over seeds."
+    notes = [] if bars else ["There are no times to draw here."]
+    return Chart("pace", problem, horizon, "Time a round", caption, Axis("microseconds a round", "linear"), Axis("", "linear"), bars, notes)
+
+
+def _axis(title: str, values: Sequence[float | None], log: bool = False) -> Axis:
+    """A logarithmic axis where every value is above zero or `log` insists, a symmetric one where some are not."""
+    known = [value for value in values if value is not None]
+    top = max(map(abs, known), default=0.0)
+    if top == 0.0:
+        return Axis(title, "linear")
+    threshold = 10.0 ** (floor(log10(top)) - 2)
+    return Axis(title, "log" if log or min(known) > 0.0 else "symlog", threshold)
+
+
+def _vanishes(t: int, value: float | None) -> bool:
+    """Whether a total over t rounds is at or below zero, but for rounding."""
+    return value is not None and value <= 1e-9 * t
+
+
+def _since(curve: analysis.Band) -> int:
+    """The round from which on the median stays at or below zero."""
+    backwards = zip(reversed(curve.rounds), reversed(curve.median), strict=True)
+    return list(takewhile(lambda point: _vanishes(*point), backwards))[-1][0]
+
+
+def _from(since: int, first: int) -> str:
+    return "in every round" if since == first else f"from round {since:,} on"
+
+
+def _over(seeds: int) -> str:
+    return f"Median over {seeds} seeds, band from the 10% to the 90% quantile." if seeds > 1 else "One seed, so no band."

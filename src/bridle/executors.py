@@ -1,0 +1,188 @@
+"""Where work is done: in this process, in processes of this machine (joblib's loky), or on a Dask cluster.
+
+All three have the interface of `concurrent.futures`: `submit` gives a future. What they add is how many tasks to hand out at once, which
+errors mean that a worker was lost rather than that the work failed, and how to begin anew after that.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from typing import Any, Protocol
+
+from bridle import validate
+from bridle.core import InputError, Unavailable
+
+
+class Executor(Protocol):
+    """Runs functions somewhere and gives futures of what they return."""
+
+    lost: tuple[type[BaseException], ...]
+    """What a future raises whose worker was lost."""
+
+    survives: bool
+    """Whether other workers go on where one is lost."""
+
+    def workers(self) -> int:
+        """How many tasks can run at a time, at present."""
+        ...
+
+    def ahead(self) -> int:
+        """How many tasks to have handed out at a time."""
+        ...
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]: ...
+
+    def renew(self) -> None:
+        """Begin anew after a worker was lost; tasks that were handed out must be handed out again if their futures failed."""
+        ...
+
+    def close(self) -> None:
+        """Stop, also what is running."""
+        ...
+
+
+def executor(jobs: int | None = None, dask: str | None = None) -> Executor:
+    """The executor for so many processes of this machine (default: one for each core), or for the Dask cluster at an address.
+
+    >>> executor(jobs=1).submit(sum, [1, 2, 3]).result()
+    6
+    """
+    if dask is not None:
+        require("distributed", "dask")
+        return Cluster(dask)
+    if jobs is not None:
+        jobs = validate.whole("jobs", jobs)
+    if jobs != 1:
+        require("joblib", "report")
+        from joblib import cpu_count
+
+        jobs = jobs or int(cpu_count())
+    return Here() if jobs == 1 else Processes(jobs)
+
+
+def require(package: str, extra: str) -> None:
+    """Complain, in one line, about a package that is not installed."""
+    if importlib.util.find_spec(package) is None:
+        raise Unavailable(f"this needs the package {package}: pip install 'bridle[{extra}]'")
+
+
+class Here:
+    """This process: a task is done while it is handed out."""
+
+    lost: tuple[type[BaseException], ...] = ()
+    survives = True
+
+    def workers(self) -> int:
+        return 1
+
+    def ahead(self) -> int:
+        return 1
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as wrong:
+            future.set_exception(wrong)
+        return future
+
+    def renew(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Processes:
+    """Processes of this machine, one task and one thread of linear algebra each."""
+
+    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    survives = False
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self.pool = self._start()
+
+    def _start(self) -> Any:
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        return ProcessPoolExecutor(self.jobs, env={**threads, "XLA_FLAGS": flags.strip()}, initializer=stay_close, initargs=(os.getpid(),))
+
+    def workers(self) -> int:
+        return self.jobs
+
+    def ahead(self) -> int:
+        return 2 * self.jobs  # so that no worker waits for the next task
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        future: Future[Any] = self.pool.submit(function, *arguments)
+        return future
+
+    def renew(self) -> None:
+        self.close()
+        self.pool = self._start()
+
+    def close(self) -> None:
+        self.pool.shutdown(wait=True, kill_workers=True)
+
+
+def stay_close(parent: int) -> None:
+    """What a worker process begins with: Ctrl-C is its parent's business, and where that is gone (kill -9), it goes too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class Cluster:
+    """A Dask cluster: at the address of its scheduler, or by the file that a scheduler writes."""
+
+    survives = True
+
+    def __init__(self, address: str) -> None:
+        from distributed import Client as Connect
+        from distributed import KilledWorker
+
+        Client: Any = Connect  # it has no types
+        self.lost: tuple[type[BaseException], ...] = (KilledWorker, CancelledError)
+        self.address = address
+        try:
+            where = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
+            self.client: Any = Client(**where, timeout=20)
+        except (OSError, ValueError, TypeError, ImportError) as wrong:
+            reason = " ".join(str(wrong).split()) or type(wrong).__name__
+            raise InputError(f"cannot reach a Dask scheduler at {address}: {reason}") from None
+        self.pool: Any = self.client.get_executor(pure=False)
+
+    def workers(self) -> int:
+        return sum(self.client.nthreads().values()) if self.client.status == "running" else 0
+
+    def ahead(self) -> int:
+        return max(200, 2 * self.workers())  # a cluster that grows with the work must see that there is some
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        if self.client.status != "running":
+            raise InputError(f"the Dask cluster at {self.address} is gone")
+        future: Future[Any] = self.pool.submit(function, *arguments)
+        return future
+
+    def renew(self) -> None:
+        """Nothing to do: Dask runs on, and does a lost worker's tasks again itself; it gives up one that loses too many."""
+
+    def close(self) -> None:
+        try:
+            self.pool.shutdown(wait=False)
+        finally:
+            self.client.close()

@@ -1,0 +1,41 @@
+"""Files that are written whole: a reader sees the new one or the old one, never a part of it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from bridle.core import InputError
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to that takes the place of `path` at the end of the block; where the block fails, `path` stays as it was.
+
+    >>> from pathlib import Path
+    >>> with replacing("notes.txt") as file:
+    ...     size = file.write(b"all or nothing")
+    >>> Path("notes.txt").read_text()
+    'all or nothing'
+    """
+    name = os.fspath(path)
+    try:
+        target = os.path.realpath(name)  # a link stays a link
+        temporary = os.path.join(os.path.dirname(target), f".bridle-{secrets.token_hex(8)}.tmp")
+        file = open(temporary, "xb")  # noqa: SIM115  (closed below; opened here to tell what is wrong with the path from what fails later)
+    except (OSError, ValueError) as problem:
+        raise InputError(f"cannot write {name}: {getattr(problem, 'strerror', None) or problem}") from None
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as problem:
+        raise InputError(f"cannot write {name}: {problem.strerror or problem}") from None
+    finally:
+        if os.path.exists(temporary):
+            os.remove(temporary)

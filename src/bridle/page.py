@@ -1,0 +1,382 @@
+"""The report of a comparison: one page that needs no network, with its charts, for a phone as well as for a desk.
+
+Tables and sentences are plain HTML; the charts are drawn by Plotly's own script, which the page carries, from data in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from html import escape
+from importlib.resources import files as resources
+from os import PathLike, fspath
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import bridle
+from bridle import analysis, charts, files
+from bridle.analysis import Row, grouped, horizon_of, label_of, problem_of
+from bridle.core import InputError
+from bridle.problems import problem_facts, problem_names
+
+
+def write(
+    rows: Iterable[Row], path: str | PathLike[str], title: str | None = None, *, command: str | None = None, date: str | None = None
+) -> Path:
+    """Write the report of these games to `path`: the whole new page, or the old one stays.
+
+    `command` is shown as what was typed to get the rows; `date` is today's unless given.
+    """
+    games = analysis.told_apart(rows)
+    if not games:
+        raise InputError("rows must hold at least one game for a report, not none")
+    text = render(games, title, command, date or datetime.now(UTC).date().isoformat())
+    with files.replacing(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+    return Path(fspath(path))
+
+
+def render(rows: list[Row], title: str | None, command: str | None, date: str) -> str:
+    """The page as text."""
+    places, ranked = charts.legend(rows), analysis.ranking(rows)
+    figures = charts.all_charts(rows, ranked)
+    numbered = list(enumerate(figures))
+    problems = grouped(rows, problem_of)
+    sections = [_what_was_run(rows, command, date)]
+    if len(problems) > 1:
+        sections.append(_at_a_glance(ranked, places))
+    for i, (problem, games) in enumerate(problems.items()):
+        own = [(n, chart) for n, chart in numbered if chart.problem == problem]
+        sections.append(_problem(i, problem, games, [row for row in ranked if problem_of(row) == problem], own, places))
+    sections.append(_template("reading.html").substitute(low=f"{analysis.LOW:.0%}", high=f"{analysis.HIGH:.0%}"))
+    data = {"policies": [charts.style(i)._asdict() for i in places.values()], "charts": [_plain(chart) for chart in figures]}
+    return _template("report.html").substitute(
+        title=escape(title or _title(list(problems), len(places))),
+        lead=_lead(rows),
+        version=escape(bridle.__version__),
+        date=escape(date),
+        css=_template("report.css").substitute(light=_palette(charts.LIGHT), dark=_palette(charts.DARK)),
+        chips="".join(_chip(label, i) for label, i in places.items()),
+        sections="\n".join(sections),
+        data=_safe_json(data),
+        plotly=_plotly(),
+        script=_template("report.js").template,
+    )
+
+
+# --- sections -------------------------------------------------------------------------------------------------------------------------
+
+
+def _title(problems: list[str], policies: int) -> str:
+    several = f"{_many(policies, 'policy', 'policies')} on {len(problems):,} problems"
+    return f"Policies compared on {_listed(problems)}" if len(problems) <= 3 else several
+
+
+def _lead(rows: list[Row]) -> str:
+    problems, policies = grouped(rows, problem_of), grouped(rows, label_of)
+    horizons = sorted(grouped(rows, horizon_of))
+    seeds = {len({row["seed"] for row in games}) for games in grouped(rows, problem_of).values()}
+    each = f"{'up to ' if len(seeds) > 1 else ''}{_many(max(seeds), 'seed', 'seeds')} each"
+    until = f"T = {horizons[0]:,}" if len(horizons) == 1 else f"horizons from {horizons[0]:,} to {horizons[-1]:,} rounds"
+    return escape(
+        f"{_many(len(policies), 'policy', 'policies')} on {_many(len(problems), 'problem', 'problems')}, {until}, "
+        f"{each}: regret and constraint violation, and what the theorems allow."
+    )
+
+
+def _what_was_run(rows: list[Row], command: str | None, date: str) -> str:
+    played = [row for row in rows if not row.get("does_not_apply")]
+    seconds = sum(analysis.finite(row.get("seconds")) or 0.0 for row in played)
+    seeds = sorted({int(row["seed"]) for row in rows})
+    links = (f'<a href="#problem-{i}">{escape(problem)}</a>' for i, problem in enumerate(grouped(rows, problem_of)))
+    wide = {"Problems": ", ".join(links), "Policies": escape(", ".join(grouped(rows, label_of)))}
+    if command:
+        wide["Command"] = f'<code tabindex="0">{escape(command)}</code>'
+    facts = {
+        "Horizons": ", ".join(f"{horizon:,}" for horizon in sorted(grouped(rows, horizon_of))),
+        "Seeds": _span(seeds),
+        "Games": f"{len(played):,} played" + (f", {len(rows) - len(played):,} do not apply" if len(played) < len(rows) else ""),
+        "Time in play": f"{seconds:,.1f} s" if seconds < 600 else f"{seconds / 60:,.0f} min",
+        "Engine": ", ".join(sorted({str(row["engine"]) for row in played if row.get("engine")})) or "-",
+        "Version": ", ".join(sorted({f"bridle {row['bridle_version']}" for row in rows if row.get("bridle_version")})) or "-",
+        "Date": date,
+    }
+    items = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+    items += "".join(f'<div class="full"><dt>{name}</dt><dd>{value}</dd></div>' for name, value in wide.items())
+    return f'<section id="run"><h2>What was run</h2><dl class="facts">{items}</dl></section>'
+
+
+def _at_a_glance(ranked: list[Row], places: dict[str, int]) -> str:
+    """Ranks of every policy on every problem, at the problem's longest horizon."""
+    columns = {}
+    for problem, rows in grouped(ranked, problem_of).items():
+        longest = max(map(horizon_of, rows))
+        columns[problem, longest] = {row["label"]: row for row in rows if horizon_of(row) == longest}
+    head = "".join(f'<th scope="col">{escape(problem)}<br><span class="dim">T = {T:,}</span></th>' for problem, T in columns)
+    lines = []
+    for label, place in places.items():
+        own = [column.get(label) for column in columns.values()]
+        ranks = [row["rank"] for row in own if row is not None and row["rank"] is not None]
+        cells = "".join(
+            '<td class="dim">-</td>' if row is None or row["rank"] is None else f"<td{_class(row['rank'] == 1, 'best')}>{row['rank']}</td>"
+            for row in own
+        )
+        mean = sum(ranks) / len(ranks) if ranks else None
+        shown = "-" if mean is None else f"{mean:.1f}"
+        lines.append((mean is None, -len(ranks), mean or 0.0, place, _line(label, place, f"<td>{shown}</td>{cells}")))
+    table = "".join(line[-1] for line in sorted(lines))
+    names = f'<tr><th class="name" scope="col">policy</th><th scope="col">mean rank</th>{head}</tr>'
+    return (
+        '<section id="glance"><h2>At a glance</h2><p class="about">Ranks on each problem at its longest horizon; 1 is best, '
+        "- where it does not apply. Policies that apply to most problems come first, then those with the lowest mean rank.</p>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Ranks on every problem"><table>'
+        f"<thead>{names}</thead><tbody>{table}</tbody></table></div></section>"
+    )
+
+
+def _problem(
+    i: int, problem: str, games: list[Row], ranked: list[Row], figures: list[tuple[int, charts.Chart]], places: dict[str, int]
+) -> str:
+    horizons = sorted(grouped(games, horizon_of))
+    parts = [f'<section class="problem" id="problem-{i}"><h2>{escape(problem)}</h2>', _about(games)]
+    parts.append(f'<p class="takeaway">{_takeaway([row for row in ranked if horizon_of(row) == horizons[-1]])}</p>')
+    parts += [f'<p class="alarm">{escape(text)}</p>' for text in _alarms(ranked)]
+    if len(horizons) > 1:
+        buttons = "".join(
+            f'<button type="button" data-horizon="{T}" aria-pressed="{str(horizons[-1] == T).lower()}">T = {T:,}</button>' for T in horizons
+        )
+        parts.append(f'<div class="tabs" role="group" aria-label="Horizon"><span>Horizon</span>{buttons}</div>')
+    for T in horizons:
+        own = [row for row in ranked if horizon_of(row) == T]
+        parts.append(f'<div class="horizon" data-horizon="{T}"><h3>{escape(problem)}, T = {T:,}</h3>{_table(own, places)}')
+        parts.append(f'<div class="charts">{"".join(_figure(n, chart) for n, chart in figures if chart.horizon == T)}</div></div>')
+    growing = [_figure(n, chart) for n, chart in figures if chart.horizon is None]
+    if growing:
+        parts.append(f'<h3>As the horizon grows</h3><div class="charts">{"".join(growing)}</div>')
+    notes = _notes(games)
+    if notes:
+        parts.append(f'<h3>Notes</h3><ul class="notes">{"".join(f"<li>{escape(note)}</li>" for note in notes)}</ul>')
+    return "\n".join([*parts, "</section>"])
+
+
+def _about(games: list[Row]) -> str:
+    """What the problem is, in the words of its own documentation where it is a registered one."""
+    game = next((game for game in games if not game.get("does_not_apply")), games[0])
+    facts: dict[str, Any] = problem_facts(game["problem"]) if game["problem"] in problem_names() else {}
+    size = [f"d = {game['dim']:,}"] if game.get("dim") else []
+    size += [_many(int(game["constraints"]), "constraint a round", "constraints a round")] if game.get("constraints") else []
+    more = " ".join(part for part in (facts.get("about", ""), f"Here: {', '.join(size)}." if size else "") if part)
+    return f'<p class="about">{escape(facts.get("summary", ""))} <span class="more">{escape(more)}</span></p>'
+
+
+def _takeaway(ranked: list[Row]) -> str:
+    first = [row for row in ranked if row["rank"] == 1]
+    if not first:
+        return "No policy could be ranked here."
+    best, horizon = first[0], f"T = {ranked[0]['horizon']:,}"
+    if len(first) > 1 and len(first) == sum(row["rank"] is not None for row in ranked):
+        return f"At {horizon} all policies do equally well here: regret {_number(best['regret'])}, CCV {_number(best['ccv'])}."
+    names = _listed([f"<strong>{escape(row['label'])}</strong>" for row in first])
+    gained = "regret not known" if best["regret"] is None else f"regret {_number(best['regret'])}"
+    others = [row["label"] for row in ranked if row["pareto"] and row["rank"] != 1]
+    front = f" Also on the front of regret against CCV: {escape(_listed(others))}." if others else ""
+    verb = "ranks" if len(first) == 1 else "rank"
+    return f"At {horizon} {names} {verb} first: median {gained}, CCV {_number(best['ccv'])}.{front}"
+
+
+def _alarms(ranked: list[Row]) -> list[str]:
+    broken = [
+        f"{row['label']} at T = {row['horizon']:,} ({name})"
+        for row in ranked for name in ("regret", "ccv", "soft", "interval", "squared") if row[f"{name}_bound_holds"] is False
+    ]  # fmt: skip
+    return [f"Above the bound of its theorem, which must not happen: {'; '.join(broken)}."] if broken else []
+
+
+def _notes(games: list[Row]) -> list[str]:
+    """What a reader should be told in words: what does not apply, what is not known, warnings, games that are missing."""
+
+    def told(texts: Callable[[Row], list[str]], sentence: str) -> list[str]:
+        """One sentence for each reason, with the policies it is true of."""
+        reasons: dict[str, dict[str, None]] = {}
+        for row in games:
+            for text in texts(row):
+                reasons.setdefault(text, {})[label_of(row)] = None
+        return [sentence.format(policies=_listed(list(labels)), reason=reason) for reason, labels in reasons.items()]
+
+    notes = told(lambda row: _texts(_reason(row)), "{policies}: does not apply, {reason}.")
+    notes += told(lambda row: _texts(row.get("regret_why")), "{policies}: regret is not known, {reason}.")
+    notes += told(lambda row: _texts(row.get("warnings")), "{policies}: {reason}.")
+    notes += told(lambda row: _texts(row.get("bound_why")), "{policies}: about the bound, {reason}.")
+    runs = {
+        (label, T): len({row["seed"] for row in own})
+        for label, rows in grouped(games, label_of).items() for T, own in grouped(rows, horizon_of).items()
+    }  # fmt: skip
+    fewer = [f"{label} at T = {T:,} ({count})" for (label, T), count in runs.items() if count < max(runs.values())]
+    return notes + ([f"Not every policy has all {max(runs.values())} seeds yet: {', '.join(fewer)}."] if fewer else [])
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------------------------
+
+OWN = {"ccv": "", "soft": "soft", "interval": "interval"}
+
+
+def _table(ranked: list[Row], places: dict[str, int]) -> str:
+    """The policies of one problem and horizon, best first."""
+    lines = []
+    for row in ranked:
+        rank = f'<span class="rank">{row["rank"] or "-"}</span>'
+        front = '<span class="front" title="on the front of regret against CCV">◆</span>' if row["pareto"] else ""
+        if row["does_not_apply"] is not None:
+            cells = f'<td class="reason" colspan="9"><div>does not apply: {escape(_reason(row))}</div></td>'
+        else:
+            own = f"{_number(row['native'])}{_bounded(row, 'native_bound')} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
+            score = "-" if row["score"] is None else f"{row['score']:.2f}"
+            cells = _measured(row, "regret") + _measured(row, "ccv")
+            cells += f'<td class="dim">{own}</td><td>{_number(row["us_per_round"], 3)}</td><td class="dim">{score}</td>'
+        lines.append(_line(row["label"], places[row["label"]], cells, rank, front))
+    runs = [row["runs"] for row in ranked if row["runs"]]
+    seeds = f"Medians over {_many(max(runs), 'seed', 'seeds')}, best first." if runs else ""
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} ◆: no other policy is as '
+        "good in both regret and CCV and better in one.</caption>"
+        '<thead><tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
+        '<th colspan="3" scope="colgroup">CCV (hard)</th><th rowspan="2" scope="col">own metric</th>'
+        '<th rowspan="2" scope="col">µs a round</th><th rowspan="2" scope="col">score</th></tr><tr>'
+        + '<th scope="col">median</th><th scope="col">bound</th><th scope="col">grows like</th>' * 2
+        + f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _measured(row: Row, name: str) -> str:
+    broken = row[f"{name}_bound_holds"] is False
+    power = row[f"{name}_exponent"]
+    grows = "-" if power is None else f"t<sup>{power:.2f}</sup>"
+    mark = ' <span title="above its bound">!</span>' if broken else ""
+    return (
+        f'<td{_class(broken, "broken")}>{_number(row[name])}{mark}</td><td class="dim">{_number(row[f"{name}_bound"])}</td><td>{grows}</td>'
+    )
+
+
+def _bounded(row: Row, name: str) -> str:
+    return "" if row[name] is None else f" of {_number(row[name])}"
+
+
+def _line(label: str, place: int, cells: str, before: str = "", after: str = "") -> str:
+    name = f'{before}{_swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
+    return f'<tr data-policy="{place}"><th scope="row">{name}</th>{cells}</tr>'
+
+
+def _chip(label: str, place: int) -> str:
+    inside = f'{_swatch(place)}<span title="{escape(label)}">{escape(label)}</span>'
+    return f'<button type="button" class="chip" aria-pressed="true" data-policy="{place}">{inside}</button>'
+
+
+MARKERS = {
+    "circle": "M4 0A4 4 0 1 1 -4 0A4 4 0 1 1 4 0Z",
+    "square": "M-3.6 -3.6H3.6V3.6H-3.6Z",
+    "diamond": "M0 -5L5 0L0 5L-5 0Z",
+    "triangle-up": "M0 -4.8L4.8 3.6H-4.8Z",
+    "triangle-down": "M0 4.8L4.8 -3.6H-4.8Z",
+    "pentagon": "M0 -4.6L4.4 -1.4L2.7 3.8H-2.7L-4.4 -1.4Z",
+    "star": "M0 -5.4L1.4 -1.8L5.2 -1.7L2.2 .7L3.2 4.4L0 2.2L-3.2 4.4L-2.2 .7L-5.2 -1.7L-1.4 -1.8Z",
+    "hexagon": "M4.4 0L2.2 3.9H-2.2L-4.4 0L-2.2 -3.9H2.2Z",
+}
+STROKES = {"solid": "none", "dot": "2 2", "longdashdot": "6 2 1.5 2"}
+
+
+def _swatch(place: int) -> str:
+    """A policy's line and marker, in its colour, as they are in the charts."""
+    look = charts.style(place)
+    colour = f"var(--p{look.colour})"
+    return (
+        f'<svg class="swatch" viewBox="-13 -6 26 12" aria-hidden="true"><path d="M-13 0H13" stroke="{colour}" stroke-width="2" '
+        f'stroke-dasharray="{STROKES[look.dash]}"/><path d="{MARKERS[look.symbol]}" fill="{colour}"/></svg>'
+    )
+
+
+SCALES = {"log": "log axis", "symlog": "signed log axis", "linear": "linear axis"}
+
+
+def _figure(n: int, chart: charts.Chart) -> str:
+    select = ""
+    if chart.marks and chart.kind not in ("tradeoff", "pace"):
+        options = "".join(f'<option value="{key}"{" selected" * (key == chart.y.scale)}>{name}</option>' for key, name in SCALES.items())
+        select = f'<select data-chart="{n}" aria-label="Scale of the vertical axis">{options}</select>'
+    notes = "".join(f"<li>{escape(note)}</li>" for note in chart.notes)
+    about = escape(f"{chart.title}, {chart.problem}. {chart.caption}")
+    plot = f'<div class="plot{"" if chart.marks else " empty"}" id="plot-{n}" role="img" aria-label="{about}"></div>'
+    return (
+        f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4>{select}</div>'
+        f"<p>{escape(chart.caption)}</p></figcaption>{plot}{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
+    )
+
+
+# --- words and data -------------------------------------------------------------------------------------------------------------------
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    if value is None:
+        return "-"
+    size = abs(value)
+    if size == 0.0 or size < 1e-9:
+        return "0" if size == 0.0 else "≈ 0"
+    text = f"{size:.3g}" if size >= 1e7 or size < 1e-3 else f"{size:,.0f}" if size >= 1000 else f"{size:#.{digits}g}".rstrip(".")
+    return ("−" if value < 0 else "") + text  # noqa: RUF001  (a minus sign is as wide as a digit)
+
+
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def _span(seeds: list[int]) -> str:
+    whole = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    return f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds))
+
+
+def _reason(row: Row) -> str:
+    """Why a policy does not apply, without what the sentence around it says already."""
+    return "".join(_texts(row.get("does_not_apply"))).removeprefix(f"policy {row['policy']} does not apply: ")
+
+
+def _texts(value: Any) -> list[str]:
+    texts = value if isinstance(value, (list, tuple)) else [value]
+    return [str(text).strip().rstrip(".") for text in texts if text]
+
+
+def _class(given: bool, name: str) -> str:
+    return f' class="{name}"' if given else ""
+
+
+def _palette(colours: tuple[str, ...]) -> str:
+    return " ".join(f"--p{i}: {colour};" for i, colour in enumerate(colours))
+
+
+def _plain(value: Any) -> Any:
+    """Named tuples as objects, all the way down."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {key: _plain(item) for key, item in value._asdict().items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _safe_json(value: Any) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element or begin a comment."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _template(name: str) -> Template:
+    return Template((resources("bridle") / "templates" / name).read_text(encoding="utf-8"))
+
+
+def _plotly() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ModuleNotFoundError:
+        raise InputError("the report page needs the package plotly: pip install 'bridle[report]'") from None
+    return str(get_plotlyjs())
