@@ -20,7 +20,7 @@ STROKES: dict[str, Any] = {"solid": "solid", "dot": (0, (1, 1.4)), "longdashdot"
 INK, SOFT, GRID = "#1b1e24", "#5c6370", "#e6e6e2"
 SETTINGS = {
     "svg.hashsalt": "bridle", "font.family": "DejaVu Sans", "font.size": 9.0, "text.color": INK, "axes.labelcolor": SOFT,
-    "axes.edgecolor": "#c9cac5", "axes.titlesize": 10.0, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.spines.top": False,
+    "axes.edgecolor": "#c9cac5", "axes.titlesize": 10.0, "axes.titleweight": "bold", "axes.spines.top": False,
     "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True, "grid.color": GRID, "grid.linewidth": 0.7, "xtick.color": SOFT,
     "ytick.color": SOFT, "xtick.labelsize": 8.0, "ytick.labelsize": 8.0, "axes.labelsize": 8.5, "text.parse_math": False,
 }  # fmt: skip
@@ -107,7 +107,7 @@ def _sheet(parts: list[Chart]) -> Any:
     horizon = "" if parts[0].horizon is None else f", T = {parts[0].horizon:,}"
     sheet.suptitle(_shortened(parts[0].problem, 70) + horizon, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
     for panel, chart in zip(sheet.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
-        panel.set_title(chart.title)
+        panel.set_title(chart.title, loc="left")
         panel.set_xlabel(chart.x.title)
         panel.set_ylabel(chart.y.title)
         if not chart.marks:
