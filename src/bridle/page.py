@@ -265,7 +265,7 @@ def _bounded(row: Row, name: str) -> str:
 
 def _line(label: str, place: int, cells: str, before: str = "", after: str = "") -> str:
     name = f'{before}{_swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
-    return f'<tr data-policy="{place}"><th scope="row">{name}</th>{cells}</tr>'
+    return f'<tr data-policy="{place}"><th scope="row"><div class="entry">{name}</div></th>{cells}</tr>'
 
 
 def _chip(label: str, place: int) -> str:

@@ -210,7 +210,7 @@
       const at = place(line.y[line.y.length - 1], scale, threshold);
       return { line, at: ((at - range[0]) / (range[1] - range[0])) * inner };
     });
-    spread(ended, 14, inner);
+    spread(ended, Math.min(14, inner / ended.length), inner);
     const annotations = ended.map(({ line, at }) => ({
       text: superscript(letter, line.law.exponent), xref: "paper", yref: "paper", x: 1, y: at / inner, xanchor: "left", yanchor: "middle", xshift: 4, showarrow: false,
       font: { size: 12, color: theme.policy(line.policy) },
