@@ -155,12 +155,12 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 ENTRIES = (
     Entry(
-        "guo2022", guo2022, "RECOO, a rectified queue with proximal steps", "Guo, Liu, Wei, Ying 2022",
+        "guo2022", guo2022, "RECOO, a rectified queue with proximal steps", "Guo, Liu, Wei & Ying, NeurIPS 2022",
         regret="O(sqrt(T))", violation="O(T^3/4), O(1) fixed", bound=bound, feedback="function (value and gradient where affine)",
         cost="hinge prox", needs=("lipschitz", "diameter"),
     ),
     Entry(
-        "guo2022-strong", guo2022_strong, "RECOO for strongly convex costs", "Guo, Liu, Wei, Ying 2022",
+        "guo2022-strong", guo2022_strong, "RECOO for strongly convex costs", "Guo, Liu, Wei & Ying, NeurIPS 2022",
         regret="O(log T)", violation="O(sqrt(T log T)), O(1) fixed", bound=bound, strongly_convex=True,
         feedback="function (value and gradient where affine)", cost="hinge prox", needs=("modulus", "diameter"),
     ),

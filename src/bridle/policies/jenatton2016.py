@@ -27,7 +27,7 @@ from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
 from bridle.policies.common import clipped, fraction, largest, settle, switch, unmet
-from bridle.policies.entry import Entry
+from bridle.policies.entry import CLIPPED, Entry
 
 SUMMED = 1_000_000
 """Sums over more rounds than this are replaced by integrals above them."""
@@ -101,6 +101,7 @@ def jenatton_bound(policy: Any, constants: Constants, t: float) -> Bound:
 ENTRIES = (
     Entry(
         "jenatton2016", jenatton2016, "regularised Lagrangian without a horizon", "Jenatton, Huang & Archambeau, ICML 2016",
-        "O(T^max(b,1-b))", "soft O(T^(1-b/2))", bound=jenatton_bound, metric="soft", needs=("lipschitz", "diameter"),
+        "O(T^max(b,1-b)), b = exponent", "soft O(T^(1-b/2))", bound=jenatton_bound, metric="soft", paper_constraints="fixed",
+        needs=("lipschitz", "diameter"), variants=(CLIPPED,),
     ),
 )  # fmt: skip

@@ -533,8 +533,9 @@ CONVEX = Entry(
     bound=convex_bound, paper=_paper_convex, needs=("horizon", "lipschitz", "diameter"),
 )  # fmt: skip
 STRONG = Entry(
-    "sinha2024-strong", sinha2024_strong, "Algorithm 1, strongly convex costs", _REFERENCE, "O(log T)", "O(sqrt(T log T))",
-    bound=strong_bound, paper=_paper_strong, strongly_convex=True, needs=("horizon", "lipschitz", "modulus"),
+    "sinha2024-strong", sinha2024_strong, "Algorithm 1, strongly convex costs", _REFERENCE, "O(log T)",
+    "O(sqrt(T log T)), O(log T) where regret >= 0", bound=strong_bound, paper=_paper_strong, strongly_convex=True,
+    needs=("horizon", "lipschitz", "modulus"),
 )  # fmt: skip
 OCS = Entry(
     "sinha2024-ocs", sinha2024_ocs, "Algorithm 2, constraints only", _REFERENCE, "-", "interval O(sqrt(S T)), O(sqrt(P_T T))",

@@ -35,7 +35,7 @@ from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, maximum, pos, scalar, vector
 from bridle.policies.common import flat, unmet, weighted_sum
-from bridle.policies.entry import Entry
+from bridle.policies.entry import READ_AS_AFFINE, Entry
 
 
 class WeightState(NamedTuple):
@@ -144,8 +144,9 @@ def curved(record: Any, constants: Constants) -> str:
 
 ENTRIES = (
     Entry(
-        "yi2021", yi2021, "proximal steps with growing weights", "Yi et al. 2021",
-        regret="O(sqrt(T)), O(log T) strongly convex", violation="O(T^1/4), O(log T) strongly convex", bound=bound, reduces="all",
-        time_varying=False, feedback="function (value and gradient where affine)", cost="hinge prox", needs=("lipschitz", "diameter"),
+        "yi2021", yi2021, "proximal steps with growing weights", "Yi et al., ICML 2021",
+        regret="O(T^max(b,1-b)), b = exponent; O(log T) strongly convex", violation="O(T^((1-b)/2)), O(log T) strongly convex",
+        bound=bound, reduces="all", time_varying=False, paper_constraints="fixed", feedback="function (value and gradient where affine)",
+        cost="hinge prox", needs=("lipschitz", "diameter"), variants=(READ_AS_AFFINE,),
     ),
 )  # fmt: skip

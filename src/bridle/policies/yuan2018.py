@@ -131,11 +131,12 @@ def _each(policy: Any, constants: Constants, t: float, strong: bool) -> Bound:
 _REFERENCE = "Yuan & Lamperski, NeurIPS 2018"
 ENTRIES = (
     Entry(
-        "yuan2018", yuan2018, "clipped penalty, convex costs", _REFERENCE, "O(sqrt(T))", "O(T^3/4)",
-        bound=_bound, reduces="all", slater="sharper", needs=("horizon", "lipschitz", "diameter"),
+        "yuan2018", yuan2018, "clipped penalty, convex costs", _REFERENCE, "O(T^max(b,1-b)), b = exponent", "O(T^(1-b/2))",
+        bound=_bound, reduces="all", paper_constraints="fixed", slater="sharper", needs=("horizon", "lipschitz", "diameter"),
     ),
     Entry(
         "yuan2018-strong", yuan2018_strong, "clipped penalty, strongly convex costs", _REFERENCE, "O(log T)", "O(sqrt(T log T))",
-        bound=_strong_bound, reduces="all", strongly_convex=True, slater="sharper", needs=("lipschitz", "modulus"),
+        bound=_strong_bound, reduces="all", paper_constraints="fixed", strongly_convex=True, slater="sharper",
+        needs=("lipschitz", "modulus"),
     ),
 )  # fmt: skip
