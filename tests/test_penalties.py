@@ -386,6 +386,7 @@ ALL = (*CONSTRAINED, "ogd", "adagrad", "adaftrl", "ftpl", "banditq")
 PLACES = {"ball": bridle.Ball(4), "box": bridle.Box(-1.0, 0.5, dim=4), "simplex": bridle.Simplex(4)}
 
 
+@pytest.mark.filterwarnings("ignore:policy banditq is for costs")
 @pytest.mark.parametrize(("name", "where"), [(n, w) for n, w in product(ALL, PLACES) if n != "banditq" or w == "simplex"])
 def test_engines_agree(name, where):
     k = 4 if name == "banditq" else 3
@@ -410,6 +411,7 @@ SWEEPS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:policy banditq is for costs")
 @pytest.mark.parametrize(("name", "swept"), SWEEPS)
 def test_a_sweep_is_the_loop_over_its_values(name, swept):
     k, domain = (4, PLACES["simplex"]) if name == "banditq" else (2, PLACES["ball"])

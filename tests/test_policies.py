@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import bridle
 from bridle import cli, policies, validate
+from bridle.adversaries import Fixed
 from bridle.checks import check_policy
 from bridle.core import Bound, Feedback, InputError
 from bridle.ops import Array, dot, ratio, scalar, sqrt, worst
@@ -57,7 +59,8 @@ def test_its_entry_is_complete(name):
     assert item.name == name
     assert re.fullmatch(r"[a-z0-9-]+", name)
     assert item.title.strip()
-    assert re.search(r"\b(19|20)\d\d\b", item.reference), "a reference has a year"
+    for paper in item.reference.split("; "):
+        assert re.fullmatch(r"[A-Z].+, [A-Z][A-Za-z ]+ (19|20)\d\d|[A-Z].+, arXiv (19|20)\d\d", paper), "a reference has a venue and a year"
     for order in (item.regret, item.violation):
         assert order == "-" or "O(" in order, order
     assert item.metric in ("ccv", "soft", "interval")
@@ -66,13 +69,90 @@ def test_its_entry_is_complete(name):
     assert item.feedback.strip()
     assert item.cost.strip()
     assert item.slater in ("no", "sharper", "required")
-    for flag in (item.time_varying, item.strongly_convex):
+    for flag in (item.time_varying, item.strongly_convex, item.affine, item.rewards):
         assert isinstance(flag, bool)
+    assert item.paper_constraints in ("time-varying", "fixed")
+    assert item.time_varying or item.paper_constraints == "fixed", "no more is assumed here than in the paper"
     assert {p.name for p in known} <= set(policies.PARAMETERS), "parameters have one name everywhere"
     assert all(p.help.strip() for p in known)
     assert set(item.needs) <= {p.name for p in known}
     assert {p.name for p in known if p.required} <= set(item.needs), "what must be given is needed"
     assert item.strongly_convex <= ("modulus" in {p.name for p in known})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_variants_are_settings_it_takes(name):
+    problem = place_for(name)
+    for variant in policies.entry(name).variants:
+        policy = bridle.policy_for(name, problem(variant), **{variant.parameter: variant.value})
+        for field, value in variant.changes.items():
+            assert getattr(policy.entry, field) == value
+    base = bridle.policy_for(name, problem(None))
+    defaults = {p.name: p.default for p in policies.parameters(name) if not p.required}
+    assert base.entry == policies.entry(name).with_settings(defaults)
+    assert base.entry.variants == ()
+
+
+def place_for(name: str):
+    """Problems with a modulus, on a domain that the policy (or its variant) is for."""
+
+    def problem(variant):
+        domains = (variant.changes.get("domains") if variant else None) or policies.entry(name).domains
+        return bridle.problem("fixed", horizon=ROUNDS, dim=3, modulus=0.5, domain=domains[0] if domains else "ball")
+
+    return problem
+
+
+# The paper's Table 1, row by row: regret, CCV, and what is assumed. Its b is `exponent`, its Theorem 2 comes in two rows.
+TABLE = (
+    ("mahdavi2012", "O(sqrt(T))", "O(T^3/4)", {"fixed"}),
+    ("jenatton2016", "O(T^max(b,1-b))", "O(T^(1-b/2))", {"fixed"}),
+    ("sun2017", "O(sqrt(T))", "O(T^3/4)", set()),
+    ("neely2017", "O(sqrt(T))", "O(sqrt(T)) with Slater", {"Slater"}),
+    ("yuan2018", "O(T^max(b,1-b))", "O(T^(1-b/2))", {"fixed"}),
+    ("yu2020", "O(sqrt(T))", "O(1) with Slater", {"Slater", "fixed"}),
+    ("yi2021", "O(T^max(b,1-b))", "O(T^((1-b)/2))", {"fixed"}),
+    ("yi2022", "O(T^b) strongly convex", "O(T^(1-b/2))", set()),
+    ("guo2022", "O(sqrt(T))", "O(T^3/4)", set()),
+    ("guo2022-strong", "O(log T)", "O(sqrt(T log T))", {"strongly convex"}),
+    ("yi2023", "O(T^max(b,1-b))", "O(T^(1-b/2))", set()),
+    ("yi2023-strong", "O(log T)", "O(sqrt(T log T))", {"strongly convex"}),
+    ("sinha2024", "O(sqrt(T))", "O(sqrt(T) log T)", set()),
+    ("sinha2024-strong", "O(log T)", "O(sqrt(T log T))", {"strongly convex"}),
+    ("sinha2024-strong", "O(log T)", "O(log T) where regret >= 0", {"strongly convex"}),
+)
+
+
+@pytest.mark.parametrize(("name", "regret", "violation", "assumed"), TABLE)
+def test_it_is_registered_as_in_the_papers_table(name, regret, violation, assumed):
+    item = policies.entry(name)
+    assert regret in item.regret
+    assert violation in item.violation
+    assert ("fixed" in assumed) == (item.paper_constraints == "fixed")
+    assert ("strongly convex" in assumed) == item.strongly_convex
+    assert "Slater" not in assumed or item.slater != "no"
+    assert item.slater != "required", "where the table has Slater's condition, a weaker bound without it is proved here"
+
+
+KINDS = {
+    "ball": bridle.Ball(3), "box": bridle.Box(-1.0, 1.0, dim=3), "simplex": bridle.Simplex(3), "l1": bridle.L1Ball(3),
+    "polyhedron": bridle.Polyhedron(np.vstack([np.eye(3), -np.eye(3)]), np.ones(6)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_made_on_the_domains_its_entry_names(name, kind):
+    known = {"horizon": ROUNDS, "lipschitz": 1.0, "modulus": 0.5, "bound": 2.0}
+    given = {p.name: known[p.name] for p in policies.parameters(name) if p.required}
+    item = policies.entry(name)
+    for extra in ({}, *({variant.parameter: variant.value} for variant in item.variants)):
+        allowed = item.with_settings(extra).domains
+        if not allowed or kind in allowed:
+            assert bridle.policy(name, KINDS[kind], **given, **extra).record.domain is KINDS[kind]
+        else:
+            with pytest.raises(InputError, match=allowed[0]):
+                bridle.policy(name, KINDS[kind], **given, **extra)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -92,6 +172,47 @@ def test_the_command_line_lists_every_policy(capsys):
     for name in NAMES:
         assert [p["name"] for p in rows[name]["parameters"]] == [p.name for p in policies.parameters(name)]
         assert rows[name]["metric"] == policies.entry(name).metric
+    fixed = "fixed in the paper, time-varying here"
+    assert {name for name in NAMES if rows[name]["constraints"] == fixed} == {"mahdavi2012", "jenatton2016", "yuan2018", "yuan2018-strong"}
+    assert {name for name in NAMES if rows[name]["constraints"] == "fixed"} == {"yu2020", "yi2021"}
+    assert rows["banditq"]["domains"] == ["simplex"]
+    assert rows["sun2017"]["assumes"] == ["domain: simplex (mirror=entropic)"]
+    assert rows["mahdavi2012"]["assumes"] == ["fixed constraints, affine constraints (form=mirror-prox)"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"time_varying": False}, "policy copy is for constraints that stay the same"),
+        ({"slater": "required"}, "policy copy assumes an action that satisfies every constraint with room to spare"),
+        ({"rewards": True}, "policy copy is for costs -<r, x>"),
+        ({"variants": (policies.Variant("step", 0.5, {"time_varying": False}),)}, "this step of policy copy is for constraints that stay"),
+        ({"variants": (policies.Variant("step", None, {"time_varying": False}),)}, ""),
+    ],
+)
+def test_results_warn_of_what_the_entry_assumes_and_the_problem_breaks(monkeypatch, changes, words):
+    """The rule reads the registry's data: a copy of a policy that assumes more is warned about, under any name."""
+    monkeypatch.setitem(policies._ENTRIES, "copy", dataclasses.replace(policies.entry("ogd"), name="copy", **changes))
+    problem = bridle.problem("halfspaces", horizon=ROUNDS, slater=0.0)
+    policy = bridle.policy_for("copy", problem, step=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bridle.BridleWarning)
+        trace = bridle.play(policy, problem)
+    assert len(trace.warnings) == bool(words)
+    assert "".join(trace.warnings).startswith(words)
+
+
+@pytest.mark.parametrize("name", ["yi2021", "yu2020"])
+def test_results_warn_where_constraints_are_read_as_affine_and_are_not(name):
+    disc = bridle.Quadratic(1.0, offset=-0.1, center=np.zeros(2))
+    constants = {"lipschitz": 2.0, "diameter": 2.0, "feasible": np.zeros(2), "time_varying": False}
+    problem = bridle.Problem(bridle.Ball(2), Fixed(bridle.Round(bridle.Affine([1.0, 0.0]), (disc,))), constants, parameters={"horizon": 9})
+    for form, count in (("affine", 1), ("function", 0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bridle.BridleWarning)
+            trace = bridle.play(bridle.policy_for(name, problem, form=form), problem)
+        assert len(trace.warnings) == count
+        assert all(f"this form of policy {name} is for affine constraints" in note for note in trace.warnings)
 
 
 def curved(where: str) -> bool:

@@ -365,29 +365,23 @@ def _notes(policy: Any, record: Any, state: Any, source: Problem, rounds: int) -
     mine = domain_of(policy)
     if mine is not None and not records.same(mine, source.domain):
         notes.append("the policy's domain is not the problem's: decisions keep to the former, bounds and regret are about the latter")
-    if getattr(policy, "name", None) in policies.names():
-        known = policies.entry(policy.name)
-        if not known.time_varying and source.constants.get("time_varying"):
-            notes.append(f"policy {policy.name} is for constraints that stay the same; this problem's change, so its bounds do not apply")
-        if known.slater == "required" and not source.constants.get("slater"):
-            notes.append(f"policy {policy.name} assumes an action that satisfies every constraint with room to spare; none is known here")
+    if isinstance(policy, policies.Configured):
+        notes += policy.outside(source.constants)
     own = getattr(policy, "parameters", {}).get("horizon")
     if own is not None and np.any(rounds > np.asarray(own)):
         notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")
     alarm = record.alarm(state) if hasattr(record, "alarm") else ""
-    return [*notes, *([alarm] if alarm else []), *_misled(policy, record, source)]
+    return [*notes, *([alarm] if alarm else []), *_misled(policy, source)]
 
 
-def _misled(policy: Any, record: Any, source: Problem) -> list[str]:
-    """Where the policy was told something that is not so, or its form wants another kind of problem."""
+def _misled(policy: Any, source: Problem) -> list[str]:
+    """Where the policy was told something that is not so."""
     told, known, notes = getattr(policy, "parameters", {}), source.constants, []
     G, alpha = known.get("lipschitz"), known.get("modulus")
     if G is not None and np.any(np.asarray(told.get("lipschitz", G)) < G * (1.0 - 1e-9)):
         notes.append(f"the policy was told a Lipschitz constant of {np.min(told['lipschitz']):g}; the problem's is {G:g}")
     if alpha is not None and np.any(np.asarray(told.get("modulus", alpha)) > alpha * (1.0 + 1e-9)):
         notes.append(f"the policy was told that costs have modulus {np.max(told['modulus']):g}; the problem's have {alpha:g}")
-    if getattr(record, "for_fixed_constraints", False) and known.get("time_varying"):
-        notes.append(f"this form of policy {policy.name} is for constraints that stay the same; this problem's change")
     return notes
 
 

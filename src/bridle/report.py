@@ -129,13 +129,23 @@ def policy_facts(name: str) -> dict[str, Any]:
         "regret": item.regret,
         "violation": item.violation,
         "metric": item.metric,
-        "constraints": "time-varying" if item.time_varying else "fixed",
+        "constraints": item.constraints,
+        "time_varying": item.time_varying,
+        "paper_constraints": item.paper_constraints,
         "several_constraints": item.reduces,
         "strongly_convex": item.strongly_convex,
+        "affine": item.affine,
+        "rewards": item.rewards,
         "slater": item.slater,
+        "domains": list(item.domains),
+        "assumes": item.assumptions(),
         "feedback": item.feedback,
         "per_round": item.cost,
         "needs": list(item.needs),
+        "variants": [
+            {"parameter": v.parameter, "value": v.value, "changes": {key: _plain(value) for key, value in v.changes.items()}}
+            for v in item.variants
+        ],
         "parameters": [
             {"name": p.name, "required": p.required, "default": plain(p.default), "help": p.help} for p in policies.parameters(name)
         ],
@@ -156,13 +166,13 @@ def policies_table(rows: list[dict[str, Any]]) -> Table:
     """The policies: what each is and assumes, what is proved, what it costs, and what it can be given."""
     table = _table("Policies", "name", "what", "parameters")
     for row in rows:
-        assumed = ["strongly convex costs"] * row["strongly_convex"] + ["a Slater point"] * (row["slater"] == "required")
         facts = [
             row["title"],
-            *([f"assumes {' and '.join(assumed)}"] if assumed else []),
+            *([f"assumes: {'; '.join(row['assumes'])}"] if row["assumes"] else []),
             *([f"regret {row['regret']}"] if row["regret"] != "-" else []),
-            f"violation {row['violation']}",
+            f"violation {row['violation']}{_sharper(row)}",
             f"constraints: {row['constraints']}; of several: {row['several_constraints']}",
+            f"sees: {row['feedback']}",
             f"{row['per_round']} a round",
             row["reference"],
         ]
@@ -171,20 +181,22 @@ def policies_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
+def _sharper(row: dict[str, Any]) -> str:
+    """That a Slater point sharpens the violation bound, where its order does not say so."""
+    return ", sharper with Slater" if row["slater"] == "sharper" and "Slater" not in row["violation"] else ""
+
+
 def policies_markdown(rows: list[dict[str, Any]], measured: dict[str, dict[str, float]]) -> str:
     """The policies as the table of the README; `measured` holds microseconds a round by policy and engine."""
-    head = ("name", "what", "regret", "violation", "constraints", "assumes", "needs", "a round", "us, python / jax", "reference")
+    head = ("name", "what", "regret", "violation", "constraints", "assumes", "needs", "sees", "a round", "us, python / jax", "reference")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
-        assumes = [
-            text for text, told in (("strongly convex costs", row["strongly_convex"]), ("Slater", row["slater"] == "required")) if told
-        ]
-        assumes += ["sharper with Slater"] if row["slater"] == "sharper" else []
+        assumes = [*row["assumes"], *(["sharper with Slater"] if row["slater"] == "sharper" else [])]
         spent = measured.get(row["name"], {})
         times = " / ".join(f"{spent[engine]:.3g}" if engine in spent else "-" for engine in ("python", "jax"))
         cells = (
-            f"`{row['name']}`", row["title"], row["regret"], row["violation"], row["constraints"], ", ".join(assumes) or "-",
-            ", ".join(row["needs"]) or "-", row["per_round"], times, row["reference"],
+            f"`{row['name']}`", row["title"], row["regret"], row["violation"], row["constraints"], "; ".join(assumes) or "-",
+            ", ".join(row["needs"]) or "-", row["feedback"], row["per_round"], times, row["reference"],
         )  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

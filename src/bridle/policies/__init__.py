@@ -33,9 +33,9 @@ from bridle.policies import (
     yu2020,
     yuan2018,
 )
-from bridle.policies.entry import PARAMETERS, Entry
+from bridle.policies.entry import PARAMETERS, Entry, Variant
 
-__all__ = ["PARAMETERS", "Configured", "Entry", "Parameter", "entry", "names", "parameters", "policy", "register"]
+__all__ = ["PARAMETERS", "Configured", "Entry", "Parameter", "Variant", "entry", "names", "parameters", "policy", "register"]
 
 # The order of the tables: the paper's own, then those it compares itself with.
 _MODULES: tuple[Any, ...] = (
@@ -80,6 +80,20 @@ class Configured:
     parameters: dict[str, Any]
     record: Any
     runs: int | None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every parameter's value: what was given, and the defaults."""
+        return {**{p.name: p.default for p in parameters(self.name)}, **self.parameters}
+
+    @property
+    def entry(self) -> Entry:
+        """What the registry knows of the policy with these settings."""
+        return entry(self.name).with_settings(self.settings)
+
+    def outside(self, constants: Constants) -> list[str]:
+        """What the policy assumes and a problem with these constants breaks, in words; empty when nothing."""
+        return entry(self.name).outside(self.settings, constants)
 
     def init(self, x1: Array) -> Any:
         return self.record.init(x1)

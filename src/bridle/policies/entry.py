@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from bridle.core import Bound
 
@@ -22,7 +24,7 @@ PARAMETERS = {
     "V": "weight of the cost against the potential's slope",
     "beta": "scale of the constraints in the queue (sinha2024: of costs and constraints alike)",
     "lam": "rate of the exponential potential",
-    "exponent": "the exponent of the step sizes t^-c, or n of the power potential q^n",
+    "exponent": "b, the exponent of the step sizes t^-b, or n of the power potential q^n",
     "step": "step size",
     "initial": "starting value, or lowest level, of an accumulator",
     "clip": "feed the positive part of the constraints",
@@ -44,11 +46,34 @@ def _order_only(policy: Any, constants: Any, t: float) -> Bound:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """What differs from a policy's entry where `parameter` is `value`: fields of `Entry` by name."""
+
+    parameter: str
+    value: Any
+    changes: Mapping[str, Any]
+
+    def holds(self, settings: Mapping[str, Any]) -> bool:
+        """Whether these settings are the variant's; a sweep over the parameter is none."""
+        given = settings.get(self.parameter)
+        return not isinstance(given, np.ndarray) and bool(given == self.value)
+
+
+CLIPPED = Variant("clip", True, {"metric": "ccv", "slater": "no"})
+"""The switch that feeds the positive part of the constraints: hard violation is bounded instead, and nothing is ever below 0."""
+
+READ_AS_AFFINE = Variant("form", "affine", {"affine": True})
+"""The form that takes a constraint for what its value and gradient say, where the theorem needs that to be all there is."""
+
+
+@dataclass(frozen=True)
 class Entry:
     """A policy's name, how to make it, its theorem, and what it assumes.
 
     `bound(configured, constants, t)` is the sharpest proved form, `paper` the paper's own. `reduces` says how k constraints are treated:
-    "max" (the worst one), "max-distance" or "all".
+    "max" (the worst one), "max-distance" or "all". `time_varying`, `slater` and `strongly_convex` are what `bound` is proved for;
+    `paper_constraints` is what the paper itself proves, "time-varying" or "fixed". `domains` names the kinds of domain the policy is for
+    ("simplex", "box", ...), where it is not for all.
     """
 
     name: str
@@ -62,8 +87,70 @@ class Entry:
     reduces: str = "max"
     metric: str = "ccv"
     time_varying: bool = True
+    paper_constraints: str = "time-varying"
+    affine: bool = False
     strongly_convex: bool = False
+    rewards: bool = False  # costs -<r, x> and constraints lam_i - r_i x_i, as the problem's constant `rewards` says
     slater: str = "no"  # or "sharper" (the violation bound improves with a Slater point) or "required"
+    domains: tuple[str, ...] = ()
     feedback: str = "value and gradient"
     cost: str = "1 projection"
     needs: tuple[str, ...] = field(default_factory=tuple)
+    variants: tuple[Variant, ...] = ()
+
+    @property
+    def constraints(self) -> str:
+        """Whether constraints may change from round to round: here, and in the paper where that differs."""
+        here = "time-varying" if self.time_varying else "fixed"
+        return here if here == self.paper_constraints else f"{self.paper_constraints} in the paper, {here} here"
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Entry:
+        """The entry of the policy with these parameters."""
+        found = [variant.changes for variant in self.variants if variant.holds(settings)]
+        return replace(self, variants=(), **{name: value for changes in found for name, value in changes.items()})
+
+    def assumptions(self) -> list[str]:
+        """What is assumed of a problem beyond a feasible action, in words; with the setting, where only one of the variants assumes it."""
+        found = [text for name, text in _ASSUMED.items() if getattr(self, name)] + ["Slater"] * (self.slater == "required")
+        found += [f"domain: {' or '.join(self.domains)}"] * bool(self.domains)
+        for variant in self.variants:
+            there = self.with_settings({variant.parameter: variant.value})
+            more = ["fixed constraints"] * (self.time_varying and not there.time_varying)
+            more += [text for text in there.assumptions() if text not in found]
+            found += [f"{', '.join(more)} ({variant.parameter}={variant.value})"] * bool(more)
+        return found
+
+    def outside(self, settings: Mapping[str, Any], constants: Mapping[str, Any]) -> list[str]:
+        """What the policy with these settings assumes and a problem with these constants breaks: sentences for the results."""
+        always, now = self._broken(constants), self.with_settings(settings)._broken(constants)
+        in_force = [variant.parameter for variant in self.variants if variant.holds(settings)]
+        this = f"this {' and '.join(in_force)} of policy {self.name}"
+        return [f"{f'policy {self.name}' if text in always else this} {text}" for text in now]
+
+    def _broken(self, constants: Mapping[str, Any]) -> list[str]:
+        rules = (
+            (
+                not self.time_varying and constants.get("time_varying"),
+                "is for constraints that stay the same; this problem's change, so its bounds do not apply",
+            ),
+            (
+                self.affine and constants.get("affine") is False,
+                "is for affine constraints; this problem's are not, so its bounds do not apply",
+            ),
+            (
+                self.slater == "required" and not constants.get("slater"),
+                "assumes an action that satisfies every constraint with room to spare; none is known here",
+            ),
+            (
+                self.rewards and constants.get("rewards") is None,
+                "is for costs -<r, x> and constraints lam_i - r_i x_i; this problem is not known to have them, so its bounds do not apply",
+            ),
+        )
+        return [text for broken, text in rules if broken]
+
+
+_ASSUMED = {
+    "strongly_convex": "strongly convex costs",
+    "affine": "affine constraints",
+    "rewards": "rewards with a rate for each arm",
+}  # fmt: skip

@@ -32,7 +32,7 @@ import numpy as np
 from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, maximum, pos, scalar, worst
-from bridle.policies.common import flat, unmet, weighted_sum
+from bridle.policies.common import climb, flat, powers, unmet
 from bridle.policies.entry import Entry
 
 
@@ -126,10 +126,10 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
     Proof. The step minimises a 2 alpha-strongly convex function, so for u with g_s(u) <= 0, z = x_{s+1} and y = x_s f_s(y) - f_s(u) + Q
     gamma g_s(z)^+ <= <grad f_s, y - z> - alpha |z - y|^2 + (alpha - modulus/2) |u - y|^2 - alpha |u - z|^2, and the first two terms are
     at most G^2 / (4 alpha), or G^2 / (2 alpha) - (alpha / 2) |z - y|^2. Sum, drop the queue: regret. With Regret_t >= -GDt and Q >= eta:
-    sum eta gamma g_s(x_{s+1})^+ <= E_t = GDt + R_t, so sum g_s(x_{s+1})^+ <= abel(E, eta gamma) = O(1/e). Fixed constraints pay g(x_1)^+
-    <= GD and then these. Others pay g_s(x_s)^+ <= g_s(x_{s+1})^+ + G |x_{s+1} - x_s|, and sum (alpha_s / 2) |x_{s+1} - x_s|^2 is at most
-    E'_t = E_t + sum G^2 / (4 alpha_s): by Cauchy and Schwarz the moves sum to at most sqrt(2 E'_t sum 1 / alpha_s). The latter also holds
-    for cutting planes, which lie below g_s and touch it at x_s.
+    sum eta gamma g_s(x_{s+1})^+ <= E_t = GDt + R_t, so by parts sum g_s(x_{s+1})^+ <= sum (E_s - E_{s-1}) / (eta_s gamma_s) = O(1/e).
+    Fixed constraints pay g(x_1)^+ <= GD and then these. Others pay g_s(x_s)^+ <= g_s(x_{s+1})^+ + G |x_{s+1} - x_s|, and sum (alpha_s / 2)
+    |x_{s+1} - x_s|^2 is at most E'_t = E_t + sum G^2 / (4 alpha_s): by Cauchy and Schwarz the moves sum to at most sqrt(2 E'_t sum 1 /
+    alpha_s). The latter also holds for cutting planes, which lie below g_s and touch it at x_s.
     """
     record = policy.record
     why = unmet(constants, strong=bool(np.any(np.asarray(record.modulus) > 0.0)))
@@ -137,30 +137,26 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
         why = f"the costs' modulus is {constants['modulus']:.4g}, less than the policy was told"
     if why:
         return Bound(why=why)
-    G, D, s = constants["lipschitz"], constants["diameter"], np.arange(1.0, t + 1.0)
-    alpha = record.alpha * s**record.power
-    gains = np.maximum(np.diff(alpha, prepend=0.0, axis=-1) - 0.5 * record.modulus, 0.0)
-    inverse = np.cumsum(1.0 / alpha, axis=-1)
-    R = 0.25 * G * G * inverse + D * D * np.cumsum(gains, axis=-1)
-    E = G * D * s + R
-    weights = record.initial * s**0.5 * s ** (0.5 + record.exponent)
-    after = weighted_sum(E, weights)
-    moves = G * np.sqrt(2.0 * (E + 0.25 * G * G * inverse)[..., -1] * inverse[..., -1])
-    ccv = after + moves
+    G, D, alpha, power, q = constants["lipschitz"], constants["diameter"], record.alpha, record.power, 1.0 + record.exponent
+    pull = D * D * alpha * (0.5 * record.modulus < alpha * (1.0 - 1e-12))  # a modulus of 2 alpha pays for all that alpha_s grows
+    inverse = powers(t, power) / alpha
+    R = 0.25 * G * G * inverse + pull * t**power
+    after = (G * D * powers(t, q) + 0.25 * G * G / alpha * powers(t, power + q) + pull * climb(t, power, q)) / record.initial
+    ccv = after + G * np.sqrt(2.0 * (G * D * t + R + 0.25 * G * G * inverse) * inverse)
     exact = isinstance(record.prox, prox.FunctionHinge) or constants.get("affine", False)
     if not constants.get("time_varying", True) and exact:
         ccv = np.minimum(ccv, G * D + after)
-    return Bound(flat(np.minimum(R[..., -1], G * D * t)), flat(np.minimum(ccv, G * D * t)))
+    return Bound(flat(np.minimum(R, G * D * t)), flat(np.minimum(ccv, G * D * t)))
 
 
 ENTRIES = (
     Entry(
-        "guo2022", guo2022, "RECOO, a rectified queue with proximal steps", "Guo, Liu, Wei, Ying 2022",
+        "guo2022", guo2022, "RECOO, a rectified queue with proximal steps", "Guo, Liu, Wei & Ying, NeurIPS 2022",
         regret="O(sqrt(T))", violation="O(T^3/4), O(1) fixed", bound=bound, feedback="function (value and gradient where affine)",
         cost="hinge prox", needs=("lipschitz", "diameter"),
     ),
     Entry(
-        "guo2022-strong", guo2022_strong, "RECOO for strongly convex costs", "Guo, Liu, Wei, Ying 2022",
+        "guo2022-strong", guo2022_strong, "RECOO for strongly convex costs", "Guo, Liu, Wei & Ying, NeurIPS 2022",
         regret="O(log T)", violation="O(sqrt(T log T)), O(1) fixed", bound=bound, strongly_convex=True,
         feedback="function (value and gradient where affine)", cost="hinge prox", needs=("modulus", "diameter"),
     ),

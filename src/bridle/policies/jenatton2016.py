@@ -26,11 +26,8 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import clipped, fraction, largest, settle, switch, unmet
-from bridle.policies.entry import Entry
-
-SUMMED = 1_000_000
-"""Sums over more rounds than this are replaced by integrals above them."""
+from bridle.policies.common import clipped, fraction, largest, powers, settle, smooth_sum, switch, unmet
+from bridle.policies.entry import CLIPPED, Entry
 
 
 class AnytimeState(NamedTuple):
@@ -89,11 +86,7 @@ def jenatton_bound(policy: Any, constants: Constants, t: float) -> Bound:
     G, D, beta = constants["lipschitz"], constants["diameter"], record.exponent
     if np.any(6.0 * G**2 * record.step > record.theta * (1.0 + 1e-12)):
         return Bound(why=f"the true Lipschitz constant is {G:.4g}, above the one the policy was told")
-    if t <= SUMMED:
-        s = np.arange(1.0, t + 1.0)
-        falling, rising = (np.sum(terms, axis=-1, keepdims=np.ndim(beta) > 0) for terms in (s**-beta, s**beta / (s + 1.0)))
-    else:
-        falling, rising = 1.0 + (t ** (1.0 - beta) - 1.0) / (1.0 - beta), 1.0 + (t**beta - 1.0) / beta
+    falling, rising = powers(t, beta), smooth_sum(lambda s: s**beta / (s + 1.0), 1.0, t)
     C = D**2 * t**beta / (2.0 * record.step) + G**2 * record.step * falling + F**2 * rising / record.theta
     return settle(C, np.sqrt(2.0 * record.theta * (1.0 + falling) * (G * D * t + C)), G * D, record.clip, t)
 
@@ -101,6 +94,7 @@ def jenatton_bound(policy: Any, constants: Constants, t: float) -> Bound:
 ENTRIES = (
     Entry(
         "jenatton2016", jenatton2016, "regularised Lagrangian without a horizon", "Jenatton, Huang & Archambeau, ICML 2016",
-        "O(T^max(b,1-b))", "soft O(T^(1-b/2))", bound=jenatton_bound, metric="soft", needs=("lipschitz", "diameter"),
+        "O(T^max(b,1-b)), b = exponent", "soft O(T^(1-b/2))", bound=jenatton_bound, metric="soft", paper_constraints="fixed",
+        needs=("lipschitz", "diameter"), variants=(CLIPPED,),
     ),
 )  # fmt: skip

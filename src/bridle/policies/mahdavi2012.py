@@ -36,7 +36,7 @@ from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, combine, pos, vector
 from bridle.policies.common import clipped, largest, settle, switch, unmet
-from bridle.policies.entry import Entry
+from bridle.policies.entry import CLIPPED, Entry, Variant
 
 
 class PrimalDualState(NamedTuple):
@@ -84,10 +84,6 @@ class MirrorProx(NamedTuple):
     step: Array
     dual: Array
     each: Array  # (k,)
-
-    @property
-    def for_fixed_constraints(self) -> bool:
-        return True
 
     def init(self, x1: Array) -> MirrorProxState:
         return MirrorProxState(x1, x1, vector(x1, self.each))
@@ -177,7 +173,8 @@ def mirror_prox_bound(policy: Any, constants: Constants, t: float) -> Bound:
 ENTRIES = (
     Entry(
         "mahdavi2012", mahdavi2012, "regularised Lagrangian; mirror-prox for fixed affine constraints", "Mahdavi, Jin & Yang, JMLR 2012",
-        "O(sqrt(T))", "soft O(T^3/4)", bound=gradient_bound, reduces="all", metric="soft",
+        "O(sqrt(T))", "soft O(T^3/4)", bound=gradient_bound, reduces="all", metric="soft", paper_constraints="fixed",
         cost="1 projection (2 for mirror-prox)", needs=("horizon", "lipschitz", "diameter", "bound"),
+        variants=(CLIPPED, Variant("form", "mirror-prox", {"time_varying": False, "affine": True, "cost": "2 projections"})),
     ),
 )  # fmt: skip

@@ -32,7 +32,7 @@ from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, combine, pos, vector
 from bridle.policies.common import clipped, largest, settle, switch, unmet
-from bridle.policies.entry import Entry
+from bridle.policies.entry import CLIPPED, Entry
 
 
 class VirtualQueueState(NamedTuple):
@@ -127,8 +127,9 @@ def queue_bounds(record: VirtualQueues, constants: Constants, F: float, t: float
 
 ENTRIES = (
     Entry(
-        "neely2017", neely2017, "virtual queues; adversarial or stochastic constraints", "Neely & Yu 2017; Yu, Neely & Wei, NeurIPS 2017",
+        "neely2017", neely2017, "virtual queues; adversarial or stochastic constraints",
+        "Neely & Yu, arXiv 2017; Yu, Neely & Wei, NeurIPS 2017",
         "O(sqrt(T))", "soft O(sqrt(T)) with Slater, O(T^3/4)", bound=neely_bound, reduces="all", metric="soft",
-        slater="sharper", needs=("horizon", "lipschitz", "diameter", "bound"),
+        slater="sharper", needs=("horizon", "lipschitz", "diameter", "bound"), variants=(CLIPPED,),
     ),
 )  # fmt: skip

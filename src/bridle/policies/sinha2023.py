@@ -104,6 +104,6 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
 ENTRIES = (
     Entry(
         "banditq", banditq, "rewards on the simplex, a rate for each arm", "Sinha, arXiv 2023", "O(T^3/4)", "interval O(T^3/4)",
-        bound=bound, reduces="all", metric="interval", needs=("horizon", "bound"),
+        bound=bound, reduces="all", metric="interval", rewards=True, domains=("simplex",), needs=("horizon", "bound"),
     ),
 )  # fmt: skip

@@ -47,6 +47,10 @@ BROKEN = 40.0
 """An exponent lam Q beyond this (plus ln V) contradicts the theorem at any horizon, so one of its assumptions does not hold."""
 
 
+STEPS = 400
+"""How many steps of the recursion of `queue_bound` are taken one by one."""
+
+
 class LyapunovState(NamedTuple):
     """The scaled violation so far, and the learner's state."""
 
@@ -417,16 +421,20 @@ def ocs_bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 
 def queue_bound(a: float, F: float, k: int, P: float, T: float) -> float:
-    """The smallest of the three bounds of `ocs_bound` on max_t ||Q(t)||."""
-    b = a * sqrt(T) + sqrt(k) * P
-    bounds = [0.5 * (a * sqrt(T) + sqrt(a * a * T + 8.0 * k * P * F * T)), 0.5 * (b + sqrt(b * b + 4.0 * k * P * F * T))]
-    if T <= 100_000:  # past that the recursion costs more than it sharpens
-        z = top = 0.0
-        for t in range(1, int(T) + 1):
-            z = a / 2.0 + sqrt(a * a / 4.0 + z * z + 2.0 * k * P * F * t)
-            top = max(top, sqrt(a * z + 2.0 * k * P * F * t))
-        bounds.append(top)
-    return min(bounds)
+    """The smallest of the three bounds of `ocs_bound` on max_t ||Q(t)||.
+
+    The third is sqrt(a z_T + cT), c = 2kPF, where z_t = a/2 + sqrt(a^2/4 + z_{t-1}^2 + ct). From round n on, with lam = a/2 + c/(2 lam),
+    z_t <= z_n + lam (t - n) + kappa (1/n + ... + 1/(t-1)), kappa = (a^2/8 + c/2)/lam: the right side w has w_{t-1} >= lam (t-1), and
+    sqrt(w^2 + y) <= w + y/(2w).
+    """
+    b, c, n = a * sqrt(T) + sqrt(k) * P, 2.0 * k * P * F, min(int(T), STEPS)
+    z = 0.0
+    for t in range(1, n + 1):
+        z = a / 2.0 + sqrt(a * a / 4.0 + z * z + c * t)
+    if n < T and a + c > 0.0:
+        lam = 0.25 * a + sqrt(a * a / 16.0 + 0.5 * c)
+        z = max(z, lam * n) + lam * (T - n) + (a * a / 8.0 + 0.5 * c) / lam * (harmonic(T - 1.0) - harmonic(n - 1.0))
+    return min(0.5 * (a * sqrt(T) + sqrt(a * a * T + 4.0 * c * T)), 0.5 * (b + sqrt(b * b + 2.0 * c * T)), sqrt(a * z + c * T))
 
 
 class _Made(NamedTuple):
@@ -533,8 +541,9 @@ CONVEX = Entry(
     bound=convex_bound, paper=_paper_convex, needs=("horizon", "lipschitz", "diameter"),
 )  # fmt: skip
 STRONG = Entry(
-    "sinha2024-strong", sinha2024_strong, "Algorithm 1, strongly convex costs", _REFERENCE, "O(log T)", "O(sqrt(T log T))",
-    bound=strong_bound, paper=_paper_strong, strongly_convex=True, needs=("horizon", "lipschitz", "modulus"),
+    "sinha2024-strong", sinha2024_strong, "Algorithm 1, strongly convex costs", _REFERENCE, "O(log T)",
+    "O(sqrt(T log T)), O(log T) where regret >= 0", bound=strong_bound, paper=_paper_strong, strongly_convex=True,
+    needs=("horizon", "lipschitz", "modulus"),
 )  # fmt: skip
 OCS = Entry(
     "sinha2024-ocs", sinha2024_ocs, "Algorithm 2, constraints only", _REFERENCE, "-", "interval O(sqrt(S T)), O(sqrt(P_T T))",

@@ -298,6 +298,7 @@ ENTRIES = (
     Entry(
         "steiner", steiner, "Steiner point of what the constraints leave, costs ignored", "Bubeck, Klartag, Lee, Li & Sellke, SODA 2020",
         "-", "O(min(d, sqrt(d log T)))", bound=steiner_bound, reduces="all", needs=("horizon",),
+        domains=("box", "simplex", "l1", "polyhedron"),
         cost="1 polygon clipped; some linear programs from three dimensions on",
     ),
 )  # fmt: skip

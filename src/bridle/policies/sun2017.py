@@ -32,7 +32,7 @@ from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, exp, pos, scalar, worst
 from bridle.policies.common import clipped, largest, settle, switch, unmet
-from bridle.policies.entry import Entry
+from bridle.policies.entry import CLIPPED, Entry, Variant
 from bridle.sets import SimplexSet
 
 
@@ -162,5 +162,6 @@ ENTRIES = (
         "sun2017", sun2017, "mirror descent with sequential constraints", "Sun, Dey & Kapoor, ICML 2017",
         "O(sqrt(T))", "soft O(T^3/4)", bound=sun_bound, metric="soft", needs=("horizon", "lipschitz", "diameter", "bound"),
         cost="1 projection (none for entropic)",
+        variants=(CLIPPED, Variant("mirror", "entropic", {"domains": ("simplex",), "cost": "1 softmax"})),
     ),
 )  # fmt: skip

@@ -34,8 +34,8 @@ import numpy as np
 from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, maximum, pos, scalar, vector
-from bridle.policies.common import flat, unmet, weighted_sum
-from bridle.policies.entry import Entry
+from bridle.policies.common import flat, powers, smooth_sum, unmet
+from bridle.policies.entry import READ_AS_AFFINE, Entry
 
 
 class WeightState(NamedTuple):
@@ -104,7 +104,8 @@ def yi2021(
 
 
 def bound(policy: Any, constants: Constants, t: float) -> Bound:
-    """Regret_t <= R_t := (G^2/2) sum alpha_s + D^2 sum (1/alpha_s - 1/alpha_{s-1} - mu/2)^+, and  CCV_t <= abel(|q|, gamma).
+    """Regret_t <= R_t := (G^2/2) sum alpha_s + D^2 sum (1/alpha_s - 1/alpha_{s-1} - mu/2)^+, and, with U_s = sqrt(2 (GDs + R_s)),
+    CCV_t <= sum_{s<t-1} U_s (1/gamma_{s+1} - 1/gamma_{s+2}) + U_{t-1} / gamma_t,  CCV_1 <= sqrt(k) GD.
 
     Proof. Write a_s = gamma_s h_s. The queue drifts by |q_{s+1}|^2 / 2 - |q_s|^2 / 2 = q_s.a_{s+1} + |a_{s+1}|^2 / 2. The proximal step
     gives, for u with g(u) <= 0, f_s(x_s) - f_s(u) + (q_s + a_s).a_{s+1} <= <grad f_s, x_s - x_{s+1}> - |x_{s+1} - x_s|^2 / alpha_s plus
@@ -112,8 +113,8 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
     |a_s|^2 / 2 are left, at most gamma_{s+1}^2 |h_{s+1} - h_s|^2 + ((r - 1)^2 - 1/2) |a_s|^2 with r = gamma_{s+1} / gamma_s, and at most
     gamma_0^2 k G^2 |x_{s+1} - x_s|^2 / alpha_s <= |x_{s+1} - x_s|^2 / (2 alpha_s) where r <= 1 + 1/sqrt(2) and gamma_0^2 k G^2 <= 1/2; in
     the first round r = 1, and -|a_1|^2 / 2 pays for |q_1|^2 / 2. The rest is <grad f, x_s - x_{s+1}> - |.|^2 / (2 alpha) <= alpha G^2 /
-    2. So Regret_t + |q_{t+1}|^2 / 2 <= R_t, hence |q_{t+1}| <= sqrt(2 (GDt + R_t)), |q_1| <= gamma_1 sqrt(k) GD, and sum gamma_s h_s =
-    q_t. Needs the same g at x_s and in the step.
+    2. So Regret_t + |q_{t+1}|^2 / 2 <= R_t, hence |q_{t+1}| <= U_t; sum gamma_s h_s = q_t, summed by parts, is the CCV (gamma_1 =
+    gamma_2, so that q_1 <= gamma_1 sqrt(k) GD matters for t = 1 only). Needs the same g at x_s and in the step.
     """
     record = policy.record
     told = np.asarray(record.modulus)
@@ -122,17 +123,22 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
         why = f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(told.max()):.4g} the policy was told"
     if why:
         return Bound(why=why)
-    G, D, k, s = constants["lipschitz"], constants["diameter"], len(record.each), np.arange(1.0, t + 1.0)
+    G, D, k, alpha, c = constants["lipschitz"], constants["diameter"], len(record.each), record.alpha, record.power
     if np.any(record.gamma**2 * k * G * G > 0.5 * (1.0 + 1e-12)):
         return Bound(why="the policy was told too small a Lipschitz constant")
-    alpha = record.alpha / s**record.power
-    gains = np.maximum(np.diff(1.0 / alpha, prepend=0.0, axis=-1) - 0.5 * record.modulus, 0.0)
-    R = 0.5 * G * G * np.cumsum(alpha, axis=-1) + D * D * np.cumsum(gains, axis=-1)
-    after = record.gamma / np.sqrt(alpha)
-    gamma = np.concatenate([after[..., :1], after[..., :-1]], axis=-1)
-    U = np.sqrt(2.0 * (G * D * s + R))
-    q = np.concatenate([gamma[..., :1] * sqrt(k) * G * D, U[..., :-1]], axis=-1)
-    return Bound(flat(np.minimum(R[..., -1], G * D * t)), flat(np.minimum(weighted_sum(q, gamma), G * D * t)))
+    pull = D * D / alpha * (0.5 * record.modulus * alpha < 1.0 - 1e-12)  # a modulus of 2 / alpha pays for all that 1 / alpha_s grows
+
+    def R(s: Any) -> Any:
+        return 0.5 * G * G * alpha * powers(s, c) + pull * s**c
+
+    def U(s: Any) -> Any:
+        return np.sqrt(2.0 * (G * D * s + R(s)))
+
+    ccv, last = sqrt(k) * G * D, t - 1.0
+    if last > 0.0:
+        falls = smooth_sum(lambda s: -np.expm1(-0.5 * c * np.log1p(1.0 / s)) * s ** (-0.5 * c) * U(s), 1.0, last - 1.0)
+        ccv = sqrt(alpha) / record.gamma * (falls + U(last) * last ** (-0.5 * c))
+    return Bound(flat(np.minimum(R(t), G * D * t)), flat(np.minimum(ccv, G * D * t)))
 
 
 def curved(record: Any, constants: Constants) -> str:
@@ -144,8 +150,9 @@ def curved(record: Any, constants: Constants) -> str:
 
 ENTRIES = (
     Entry(
-        "yi2021", yi2021, "proximal steps with growing weights", "Yi et al. 2021",
-        regret="O(sqrt(T)), O(log T) strongly convex", violation="O(T^1/4), O(log T) strongly convex", bound=bound, reduces="all",
-        time_varying=False, feedback="function (value and gradient where affine)", cost="hinge prox", needs=("lipschitz", "diameter"),
+        "yi2021", yi2021, "proximal steps with growing weights", "Yi et al., ICML 2021",
+        regret="O(T^max(b,1-b)), b = exponent; O(log T) strongly convex", violation="O(T^((1-b)/2)), O(log T) strongly convex",
+        bound=bound, reduces="all", time_varying=False, paper_constraints="fixed", feedback="function (value and gradient where affine)",
+        cost="hinge prox", needs=("lipschitz", "diameter"), variants=(READ_AS_AFFINE,),
     ),
 )  # fmt: skip

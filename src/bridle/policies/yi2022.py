@@ -111,7 +111,7 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 ENTRIES = (
     Entry(
-        "yi2022", yi2022, "primal-dual with a regularised multiplier", "Yi et al., IEEE TAC 2022", "O(sqrt(T))", "O(T^3/4)",
-        bound=bound, needs=("lipschitz", "diameter"),
+        "yi2022", yi2022, "primal-dual with a regularised multiplier", "Yi et al., IEEE TAC 2022",
+        "O(T^max(b,1-b)), b = exponent; O(T^b) strongly convex", "O(T^(1-b/2))", bound=bound, needs=("lipschitz", "diameter"),
     ),
 )  # fmt: skip

@@ -30,7 +30,7 @@ from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
 from bridle.policies.common import fraction
-from bridle.policies.entry import Entry
+from bridle.policies.entry import Entry, Variant
 from bridle.policies.yi2023_prox import ProximalPenalty, prox_bound, proximal
 from bridle.policies.yuan2018 import PenaltyState, penalty_bound
 
@@ -111,14 +111,17 @@ def _strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 
 _REFERENCE = "Yi et al., arXiv 2023"
+_COST = "1 projection (hinge prox for form=prox)"
+_PROXIMAL = Variant("form", "prox", {"slater": "no", "cost": "hinge prox"})
 ENTRIES = (
     Entry(
-        "yi2023", yi2023, "growing penalty, convex costs", _REFERENCE, "O(sqrt(T))", "O(T^3/4), O(sqrt(T)) with Slater",
-        bound=_bound, slater="sharper", needs=("lipschitz", "diameter"),
+        "yi2023", yi2023, "growing penalty, convex costs", _REFERENCE, "O(T^max(b,1-b)), b = exponent",
+        "O(T^(1-b/2)), O(T^(1-b)) with Slater", bound=_bound, slater="sharper", cost=_COST, needs=("lipschitz", "diameter"),
+        variants=(_PROXIMAL,),
     ),
     Entry(
         "yi2023-strong", yi2023_strong, "growing penalty, strongly convex costs", _REFERENCE, "O(log T)",
         "O(sqrt(T log T)), O(log T) with Slater", bound=_strong_bound, strongly_convex=True, slater="sharper",
-        needs=("lipschitz", "modulus"),
+        cost=_COST, needs=("lipschitz", "modulus"), variants=(_PROXIMAL,),
     ),
 )  # fmt: skip

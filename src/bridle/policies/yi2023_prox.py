@@ -29,7 +29,7 @@ import numpy as np
 from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import flat, unmet, weighted_sum
+from bridle.policies.common import climb, flat, powers, unmet
 
 
 class ProximalState(NamedTuple):
@@ -79,8 +79,9 @@ def prox_bound(record: ProximalPenalty, constants: Constants, t: float) -> Bound
     Proof. The step gives, for u with g_s(u) <= 0 and z = x_{s+1}, y = x_s: f_s(y) - f_s(u) + gamma h g_s(z)^+ <= <grad f_s, y - z> - |z -
     y|^2 / alpha plus terms in |u - y|^2 that telescope to the second sum. g_s(z)^+ >= h - G |z - y|, so gamma h g_s(z)^+ >= gamma h^2 / 2
     - gamma G^2 |z - y|^2 / 2 >= gamma h^2 / 2 - |z - y|^2 / (2 alpha), and the rest is at most alpha G^2 / 2. (A cutting plane at y lies
-    below g_s, is h at y and G-Lipschitz: the same.) Regret_t >= -GDt gives the squares, weighted by the growing gamma_s; Cauchy and
-    Schwarz the CCV. No gain from Slater's condition is proved for this form.
+    below g_s, is h at y and G-Lipschitz: the same.) Regret_t >= -GDt gives the squares, weighted by the growing gamma_s, and
+    by parts sum h_s^2 <= 2 sum (E_s - E_{s-1}) / gamma_s, E_s = GDs + R_s; Cauchy and Schwarz the CCV. No gain from Slater's condition is
+    proved for this form.
     """
     told = np.asarray(record.modulus)
     why = unmet(constants, strong=bool(np.any(told > 0.0)))
@@ -88,12 +89,12 @@ def prox_bound(record: ProximalPenalty, constants: Constants, t: float) -> Bound
         why = f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(told.max()):.4g} the policy was told"
     if why:
         return Bound(why=why)
-    G, D, s = constants["lipschitz"], constants["diameter"], np.arange(1.0, t + 1.0)
+    G, D, step, c = constants["lipschitz"], constants["diameter"], record.step, record.decay
     if np.any(np.asarray(record.sigma) * (1.0 + 1e-12) < G * G):
         return Bound(why="the policy was told too small a Lipschitz constant")
-    alpha = record.step / s**record.decay
-    gains = np.maximum(np.diff(1.0 / alpha, prepend=0.0, axis=-1) - 0.5 * record.modulus, 0.0)
-    R = 0.5 * G * G * np.cumsum(alpha, axis=-1) + D * D * np.cumsum(gains, axis=-1)
-    squared = weighted_sum(2.0 * (G * D * s + R), 1.0 / (record.sigma * alpha))
+    pull = D * D / step * (0.5 * record.modulus * step < 1.0 - 1e-12)  # a modulus of 2 / step pays for all that 1 / alpha_s grows
+    total = step * powers(t, c)
+    R = 0.5 * G * G * total + pull * t**c
+    squared = 2.0 * record.sigma * (G * D * total + step * (0.5 * G * G * step * powers(t, 2.0 * c) + pull * climb(t, c, c)))
     squared = np.minimum(squared, (G * D) ** 2 * t)
-    return Bound(flat(np.minimum(R[..., -1], G * D * t)), flat(np.sqrt(t * squared)), squared=flat(squared))
+    return Bound(flat(np.minimum(R, G * D * t)), flat(np.sqrt(t * squared)), squared=flat(squared))

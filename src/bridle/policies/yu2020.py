@@ -35,7 +35,7 @@ from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, combine, maximum, pos, vector
 from bridle.policies.common import flat, unmet
-from bridle.policies.entry import Entry
+from bridle.policies.entry import CLIPPED, READ_AS_AFFINE, Entry, Variant
 from bridle.policies.yi2021 import curved
 
 
@@ -172,9 +172,10 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 ENTRIES = (
     Entry(
-        "yu2020", yu2020, "a queue that looks one step back", "Yu, Neely 2020",
+        "yu2020", yu2020, "a queue that looks one step back", "Yu & Neely, JMLR 2020",
         regret="O(sqrt(T))", violation="soft O(T^1/4), O(1) with Slater", bound=bound, reduces="all", metric="soft", time_varying=False,
-        feedback="value and gradient (affine), else function", cost="1 projection; clipped: hinge prox",
+        paper_constraints="fixed", feedback="value and gradient (affine), else function", cost="1 projection; clipped: hinge prox",
         slater="sharper", needs=("horizon", "lipschitz", "diameter"),
+        variants=(Variant("clip", True, {**CLIPPED.changes, "cost": "hinge prox"}), READ_AS_AFFINE),
     ),
 )  # fmt: skip

@@ -29,7 +29,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, combine, pos, scalar
-from bridle.policies.common import flat, fraction, powers, unmet
+from bridle.policies.common import climb, flat, fraction, powers, unmet
 from bridle.policies.entry import Entry
 
 
@@ -88,8 +88,8 @@ def penalty_bound(record: Any, constants: Constants, t: float, k: int, strong: b
 
     the last term for convex costs only (the moduli cancel it otherwise). Regret_t >= -GDt, so with E_t = GDt + Base_t:
     CCV^2 <= sum sigma eta_s * sum h^2 / (sigma eta_s) <= sigma sum eta_s * E_t / a (Cauchy-Schwarz), and, summing by parts over all s <= t,
-    sum h^2 <= A/a, A = sigma sum_s eta_s (E_s - E_{s-1}), where s^c - (s-1)^c <= c s^c / (s-1) for s > 1. If an action has every
-    g_i <= -eps, then <dh_i, x_t - u> >= h_i + eps wherever h_i > 0, hence eps sum h / (sigma eta_s) <= E_t and CCV <= A / eps.
+    sum h^2 <= A/a, A = sigma sum_s eta_s (E_s - E_{s-1}). If an action has every g_i <= -eps, then <dh_i, x_t - u> >= h_i + eps wherever
+    h_i > 0, hence eps sum h / (sigma eta_s) <= E_t and CCV <= A / eps.
     """
     why = unmet(constants, strong=strong)
     G, D, slater = constants.get("lipschitz"), constants.get("diameter"), constants.get("slater")
@@ -105,7 +105,7 @@ def penalty_bound(record: Any, constants: Constants, t: float, k: int, strong: b
     pull = 0.0 if strong else 0.5 * D * D / step
     total = step * powers(t, c)
     base = m * total + pull * t**c
-    A = sigma * (G * D * total + step * (m * step * powers(t, 2.0 * c) + pull * (1.0 + c * powers(t - 1.0, 1.0))))
+    A = sigma * (G * D * total + step * (m * step * powers(t, 2.0 * c) + pull * climb(t, c, c)))
     ccv = np.sqrt(sigma * total * (G * D * t + base) / a)
     if slater:
         ccv = np.minimum(ccv, A / slater)
@@ -131,11 +131,12 @@ def _each(policy: Any, constants: Constants, t: float, strong: bool) -> Bound:
 _REFERENCE = "Yuan & Lamperski, NeurIPS 2018"
 ENTRIES = (
     Entry(
-        "yuan2018", yuan2018, "clipped penalty, convex costs", _REFERENCE, "O(sqrt(T))", "O(T^3/4)",
-        bound=_bound, reduces="all", slater="sharper", needs=("horizon", "lipschitz", "diameter"),
+        "yuan2018", yuan2018, "clipped penalty, convex costs", _REFERENCE, "O(T^max(b,1-b)), b = exponent", "O(T^(1-b/2))",
+        bound=_bound, reduces="all", paper_constraints="fixed", slater="sharper", needs=("horizon", "lipschitz", "diameter"),
     ),
     Entry(
         "yuan2018-strong", yuan2018_strong, "clipped penalty, strongly convex costs", _REFERENCE, "O(log T)", "O(sqrt(T log T))",
-        bound=_strong_bound, reduces="all", strongly_convex=True, slater="sharper", needs=("lipschitz", "modulus"),
+        bound=_strong_bound, reduces="all", paper_constraints="fixed", strongly_convex=True, slater="sharper",
+        needs=("lipschitz", "modulus"),
     ),
 )  # fmt: skip
