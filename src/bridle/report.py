@@ -143,7 +143,7 @@ def policy_facts(name: str) -> dict[str, Any]:
         "per_round": item.cost,
         "needs": list(item.needs),
         "variants": [
-            {"parameter": v.parameter, "value": v.value, "changes": {key: _plain(value) for key, value in v.changes.items()}}
+            {"parameter": v.parameter, "value": v.value, "changes": {key: plain(value) for key, value in v.changes.items()}}
             for v in item.variants
         ],
         "parameters": [
