@@ -1,0 +1,103 @@
+"""Measured growth of regret and violation from T = 1,000 to 100,000, beside the theorem's: the table of docs/exponents.md.
+
+Every policy plays every problem of the list at every horizon, each game made for its horizon. Of each policy and each of regret and
+violation (in the sense of its own theorem) the table shows the problem on which it came closest to its bound at the longest horizon: there
+the theorem has most to say. Nothing is picked by hand. Runs resume: the rows are kept in benchmarks/exponents/.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bridle import policies
+from bridle.analysis import NATIVE, exponent
+from bridle.compare import compare
+
+HORIZONS = (1_000, 3_162, 10_000, 31_623, 100_000)
+SHORT = (300, 1_000, 3_000)
+PROBLEMS = ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint")
+SLOW = {"steiner": ("nested-bodies",), "banditq": ()}
+"""Policies that the common problems do not suit: steiner solves linear programs, banditq lives on the simplex with a reward an arm."""
+
+FOLDER = Path(__file__).with_name("exponents")
+BEGIN, END = "<!-- measured by benchmarks/exponents.py -->", "<!-- end -->"
+
+
+def games() -> list[dict[str, Any]]:
+    """The rows of all games: compiled where that can be, the rest shorter and on the Python engine."""
+    rows: list[dict[str, Any]] = []
+    for strong in (False, True):
+        names = [name for name in policies.names() if policies.entry(name).strongly_convex == strong and name not in SLOW]
+        sweep = {"modulus": [1.0]} if strong else {}
+        rows += compare(PROBLEMS, names, HORIZONS, 3, FOLDER, sweep={"dim": [5], **sweep}, engine="jax")
+    for name, places in SLOW.items():
+        if places:
+            rows += compare(places, [name], SHORT, 3, FOLDER, sweep={"dim": [2]})
+    return [row for row in rows if row["does_not_apply"] is None]
+
+
+def measure(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each policy and quantity, the problem where it came closest to its bound, with the exponents there."""
+    found = []
+    for name in policies.names():
+        native, limit = NATIVE[policies.entry(name).metric]
+        for what, bound in (("regret", "regret_bound"), (native, limit)):
+            best: dict[str, Any] | None = None
+            for place in dict.fromkeys(row["problem"] for row in rows):
+                mine = [row for row in rows if row["policy"] == name and row["problem"] == place]
+                horizons = sorted({row["horizon"] for row in mine})
+                curve = [_medians(mine, T, what, bound) for T in horizons]
+                if len(horizons) < 3 or None in curve[-1]:
+                    continue
+                share = curve[-1][0] / curve[-1][1]
+                if best is None or share > best["share"]:
+                    measured = exponent(horizons, [value for value, _ in curve], since=horizons[0])
+                    theorem = exponent(horizons, [value for _, value in curve], since=horizons[0])
+                    best = {"policy": name, "quantity": what, "problem": place, "horizons": horizons, "share": share}
+                    best |= {"measured": measured, "bound": theorem, "values": [value for value, _ in curve]}
+            if best is not None:
+                found.append(best)
+    return found
+
+
+def _medians(rows: list[dict[str, Any]], T: int, what: str, bound: str) -> tuple[Any, Any]:
+    here = [row for row in rows if row["horizon"] == T]
+    if any(row[what] is None or row[bound] is None for row in here):
+        return None, None
+    return median(row[what] for row in here), median(row[bound] for row in here)
+
+
+def markdown(found: list[dict[str, Any]]) -> str:
+    """The table of the documentation."""
+    lines = ["| policy | quantity | theorem | exponent of the bound | measured exponent | share of the bound | problem | T |", "|---" * 8 + "|"]
+    for row in found:
+        item = policies.entry(row["policy"])
+        order = item.regret if row["quantity"] == "regret" else item.violation
+        measured = "at most 0" if row["measured"] is None and row["values"][-1] <= 0.0 else _figure(row["measured"])
+        T = f"{row['horizons'][0]:,} to {row['horizons'][-1]:,}"
+        cells = [f"`{row['policy']}`", row["quantity"].replace("_", " "), order, _figure(row["bound"]), measured]
+        lines.append("| " + " | ".join([*cells, f"{row['share']:.3f}", row["problem"], T]) + " |")
+    return "\n".join(lines)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def main() -> None:
+    found = measure(games())
+    target = Path(__file__).with_name("exponents.json")
+    target.write_text(json.dumps(found, indent=1) + "\n")
+    page = Path(__file__).parent.parent / "docs" / "exponents.md"
+    text = page.read_text()
+    head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    page.write_text(f"{head}\n{markdown(found)}\n{tail}")
+    sys.stdout.write(markdown(found) + f"\n\nwritten to {page} and {target}\n")
+
+
+if __name__ == "__main__":
+    main()
