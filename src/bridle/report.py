@@ -13,6 +13,7 @@ from bridle import metrics, policies, records
 from bridle.core import Bound
 from bridle.game import Trace
 from bridle.hindsight import NoComparator
+from bridle.policies.common import flat
 from bridle.problems import problem_facts, problem_names
 
 BOUNDED = (
@@ -80,6 +81,8 @@ def bounds(trace: Trace, regret: Any = None) -> tuple[Bound, Bound]:
     # The best action in hindsight is found to 1e-6: a regret this close to zero does not count as not negative.
     sure = None if regret is None or np.any(np.asarray(regret) < 1e-6 * np.maximum(1.0, np.abs(trace.totals.cost))) else regret
     known = {**trace.problem.constants, "regret": sure}
+    if hasattr(trace.state, "V"):
+        known["V"] = flat(trace.state.V)  # a scale that the policy took from the stream
     return trace.policy.bound(known, trace.rounds), trace.policy.paper_bound(known, trace.rounds)
 
 
