@@ -410,7 +410,7 @@ def _broken(record: Anytime, constants: Constants) -> str:
 
 ENTRIES = (
     Entry(
-        "anytime", anytime, "squared distances and halfspaces; no horizon, no Lipschitz constant", "bridle", "O(sqrt(T))",
+        "anytime", anytime, "squared distances and halfspaces; no horizon, no Lipschitz constant", "bridle 2026, proved in its file", "O(sqrt(T))",
         "O(sqrt(T log T)), squared O(log T)", bound=anytime_bound, reduces="max-distance",
         cost="1 projection, 1 halfspace, 20 checked",
     ),
