@@ -73,7 +73,10 @@ def _medians(rows: list[dict[str, Any]], T: int, what: str, bound: str) -> tuple
 
 def markdown(found: list[dict[str, Any]]) -> str:
     """The table of the documentation."""
-    lines = ["| policy | quantity | theorem | exponent of the bound | measured exponent | share of the bound | problem | T |", "|---" * 8 + "|"]
+    lines = [
+        "| policy | quantity | theorem | exponent of the bound | measured exponent | share of the bound | problem | T |",
+        "|---" * 8 + "|",
+    ]
     for row in found:
         item = policies.entry(row["policy"])
         order = item.regret if row["quantity"] == "regret" else item.violation

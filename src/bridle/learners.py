@@ -89,6 +89,11 @@ class CurvedOGD(NamedTuple):
         return Iterate(self.domain.project(state.x - ratio(1.0, H) * grad), H)
 
 
+def adaptive_step(diameter: Array, S: Array) -> Array:
+    """D / sqrt(2 S), and 0 while S = 0: with S the sum of squared gradients so far, regret is at most sqrt(2) D sqrt(S)."""
+    return ratio(diameter, ops.sqrt(2.0 * S))
+
+
 class AdaGradNorm(NamedTuple):
     """x_{t+1} = P_X(x_t - D / sqrt(2 S_t) * p_t), S_t = sum of |p_s|^2 (Theorem 6, part 1); stays while S_t = 0."""
 
@@ -107,7 +112,7 @@ class AdaGradNorm(NamedTuple):
 
     def step(self, state: Iterate, grad: Array, modulus: Array | None = None) -> Iterate:
         S = state.seen + dot(grad, grad)
-        return Iterate(self.domain.project(state.x - ratio(self.diameter, ops.sqrt(2.0 * S)) * grad), S)
+        return Iterate(self.domain.project(state.x - adaptive_step(self.diameter, S) * grad), S)
 
     def rescale(self, state: Iterate, factor: Array) -> Iterate:
         return Iterate(state.x, state.seen * factor * factor)

@@ -149,6 +149,48 @@ def worst(g: Array, dg: Array) -> tuple[Array, Array]:
     return (value if g.ndim > 1 else value[0]), row
 
 
+def sweep(A: Array, b: Array, y: Array) -> Array:
+    """`y` projected on the halfspaces <A_i, y> <= b_i one after the other; rows of `A` have length 1 or 0.
+
+    All are checked in one product, so that a point which violates none costs little.
+
+    >>> import numpy as np
+    >>> sweep(np.eye(3), np.array([1.0, 5.0, 1.0]), np.array([2.0, 2.0, 2.0]))
+    array([1., 2., 1.])
+    """
+    if isinstance(A, np.ndarray) and isinstance(y, np.ndarray) and y.ndim == 1:
+        start = 0
+        while start < len(A):
+            over = A[start:].dot(y) - b[start:]
+            j = int((over > 0.0).argmax())
+            if not over[j] > 0.0:
+                break
+            y = y - float(over[j]) * A[start + j]
+            start += j + 1
+        return y
+    for i in range(A.shape[-2]):
+        row, level = A[..., i, :], b[..., i] if b.ndim == 1 else b[..., i : i + 1]
+        y = y - pos(dot(row, y) - level) * row
+    return y
+
+
+def put(rows: Array, place: Array, row: Array, flag: Array) -> Array:
+    """`rows` with `row` at `place` (a whole number held as a float) along the runs' first own axis, where `flag` holds.
+
+    >>> import numpy as np
+    >>> put(np.zeros((2, 2)), 1.0, np.ones(2), True)
+    array([[0., 0.],
+           [1., 1.]])
+    """
+    if isinstance(flag, (bool, np.bool_)):
+        if flag:
+            rows = rows.copy()
+            rows[int(place)] = row
+        return rows
+    here = flag * (namespace(rows).arange(float(rows.shape[-2])) == place)
+    return where(here[..., None] > 0.0, row[..., None, :], rows)
+
+
 def first(x: Array) -> Array:
     """The only element of a one-element vector, as a scalar."""
     return float(x[0]) if isinstance(x, np.ndarray) else x[0]
@@ -157,6 +199,11 @@ def first(x: Array) -> Array:
 def onehot(j: Array, x: Array) -> Array:
     """The unit vector of coordinate `j` (a whole number held as a float), as long as the decision `x`."""
     return (namespace(j, x).arange(float(x.shape[-1])) == j) * 1.0
+
+
+def columns(*parts: Array) -> Array:
+    """The parts side by side along a new last axis."""
+    return namespace(*parts).stack(parts, axis=-1)
 
 
 def join(parts: list[Array], axis: int) -> Array:

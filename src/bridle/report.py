@@ -13,6 +13,7 @@ from bridle import metrics, policies, records
 from bridle.core import Bound
 from bridle.game import Trace
 from bridle.hindsight import NoComparator
+from bridle.policies.common import flat
 from bridle.problems import problem_facts, problem_names
 
 BOUNDED = (
@@ -116,7 +117,8 @@ def _unbounded(trace: Trace) -> Bound | None:
 def _constants(trace: Trace, regret: Any, cost: Any) -> dict[str, Any]:
     # The best action in hindsight is found to 1e-6: a regret this close to zero does not count as not negative.
     sure = None if regret is None or np.any(np.asarray(regret) < 1e-6 * np.maximum(1.0, np.abs(cost))) else regret
-    return {**trace.problem.constants, "regret": sure}
+    found = {"V": flat(trace.state.V)} if hasattr(trace.state, "V") else {}  # a scale that the policy took from the stream
+    return {**trace.problem.constants, **found, "regret": sure}
 
 
 def policy_facts(name: str) -> dict[str, Any]:

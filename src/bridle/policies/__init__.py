@@ -17,6 +17,7 @@ from bridle import records, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array
 from bridle.policies import (
+    anytime,
     guo2022,
     jenatton2016,
     liakopoulos2019,
@@ -40,6 +41,7 @@ __all__ = ["PARAMETERS", "Configured", "Entry", "Parameter", "Variant", "entry",
 # The order of the tables: the paper's own, then those it compares itself with.
 _MODULES: tuple[Any, ...] = (
     sinha2024,
+    anytime,
     mahdavi2012,
     jenatton2016,
     sun2017,
@@ -138,9 +140,9 @@ class Configured:
 
 
 def _of_run(constants: Constants, i: int) -> Constants:
-    """The constants with this run's regret, where they hold one for each run."""
-    regret = constants.get("regret")
-    return {**constants, "regret": regret[i]} if isinstance(regret, np.ndarray) and regret.ndim == 1 else constants
+    """The constants with what this run found (its regret, its V), where they hold one for each run."""
+    found = {key: constants.get(key) for key in ("regret", "V")}
+    return {**constants, **{key: value[i] for key, value in found.items() if isinstance(value, np.ndarray) and value.ndim == 1}}
 
 
 def _together(bounds: list[Bound]) -> Bound:

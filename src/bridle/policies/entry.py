@@ -33,6 +33,13 @@ PARAMETERS = {
     "samples": "how many draws the Monte-Carlo mean uses",
     "preset": "theory (the theorem's constants), tight (the sharper ones) or practice (reacts at realistic horizons)",
     "seed": "seed of the policy's own randomness",
+    "smoothness": "M of self-bounding constraints: |grad g|^2 <= 2 M g",
+    "drift": "P, how far in all the feasible action may move",
+    "margin": "r, the distance to keep from every constraint",
+    "predictable": "weigh a round's constraint by what was seen before it",
+    "halfspace": "project on the revealed halfspaces",
+    "hold": "how many rounds to hold a decision before moving",
+    "cuts": "how many of the last violated halfspaces to keep",
 }
 """One name for each parameter everywhere: in Python, in --set and in the JSON."""
 

@@ -1,0 +1,417 @@
+"""bridle's own policy: it needs no horizon and no Lipschitz constant, and reacts to a violated constraint in one round.
+
+The constraint revealed in round t, linearised at x_t, is a halfspace H_t that holds every feasible action. With dist_t the distance from
+x_t to H_t (of several constraints the farthest; n_t its unit normal), lam = 1/(4 D^2) and V = 10 / (D |first gradient|), or any other:
+
+    Q_t = Q_{t-1} + dist_t^2,      v_t = V grad f_t(x_t) + 2 lam e^{lam Q_t} dist_t n_t
+    y   = x_t - D / sqrt(2 S_t) v_t,      S_t = |v_1|^2 + ... + |v_t|^2
+    x_{t+1} = P_X(y projected on H_t, then on those of the last 20 violated halfspaces that it still violates)
+
+Variants by argument: `modulus` (strongly convex costs), `form` ("value": squared violation in place of squared distance, for noisy
+gradients; "self-bounding": constraints g >= 0 with |grad g|^2 <= 2 `smoothness` g), `drift` (the feasible action may move, by that much in
+all), `margin` (keep that distance from every constraint), `predictable` (weights that do not look at this round), `hold` (move every so
+many rounds), `cuts` and `halfspace` (how many old halfspaces to keep; no halfspaces at all).
+
+Guarantee: `anytime_bound`; for every t and every feasible u, with R = sqrt(2) D sqrt(sum |grad f_s|^2) and F_t = sum (f_s(u) - f_s(x_s)),
+
+    Regret_t(u) <= R + 1/(2V),      sum dist_s^2 <= 4 D^2 ln(2 + 2 V (R + F_t)),      CCV_t <= G sqrt(t sum dist_s^2) = O(sqrt(t log t)).
+
+    With strongly convex costs regret is O(log t); with self-bounding constraints CCV is O(log t).
+Reference: bridle (this file); the proof is below.
+
+Proof. Let h_s = dist_s^2, p_s = lam e^{lam Q_s} and Y = sum p_s h_s. Every feasible u has <n_s, x_s - u> >= dist_s, and projections on sets
+that hold u only bring a point closer to it, so the regret bound of AdaGrad gives  V Regret_t + 2 Y <= sqrt(2) D sqrt(S_t).  By Minkowski
+sqrt(S_t) <= V sqrt(sum |grad f|^2) + 2 sqrt(p_t Y), as p does not decrease; and 2 sqrt(2) D sqrt(p_t Y) <= Y + 2 D^2 p_t. So
+V Regret_t + Y <= V R + 2 D^2 p_t, where Y >= e^{lam Q_t} - 1 (a right-endpoint sum of an increasing function). With theta = 2 D^2 lam,
+
+    V Regret_t + (1 - theta) e^{lam Q_t} - 1 <= V R,
+
+theta = 1/2 by default. Leave out e^{lam Q} >= 1 for the regret, use Regret_t >= -F_t for Q_t, and Cauchy-Schwarz for the CCV.
+
+>>> import bridle
+>>> problem = bridle.problem("halfspaces", horizon=500, dim=3)
+>>> trace = bridle.play(bridle.policy("anytime", problem.domain), problem)
+>>> trace.warnings, bool(bridle.ccv(trace) < 0.1 * bridle.ccv(bridle.play(bridle.policy_for("sinha2024", problem), problem)))
+((), True)
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import ops, records, validate
+from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.learners import adaptive_step
+from bridle.ops import Array, dot, exp, minimum, norm, pos, put, ratio, scalar, sweep, where, worst
+from bridle.policies.common import flat, switch, unmet
+from bridle.policies.entry import Entry
+from bridle.potentials import UNIT, ExponentialPotential
+
+SLACK = 1.0 + 1e-9
+"""A halfspace farther away than the diameter misses the domain; equality is attainable and rounds either way."""
+
+
+TOUCH = 1e-9
+"""A halfspace is kept if x lies outside by more than this part of the diameter: on the boundary, rounding alone would decide."""
+
+
+NOTHING = -1e300
+"""The rank of no constraint at all."""
+
+
+class Halfspace(NamedTuple):
+    """One constraint linearised at x: value, gradient, unit normal, how far x lies outside (below 0: inside), and <normal, x> - far."""
+
+    g: Array
+    dg: Array
+    normal: Array
+    far: Array
+    level: Array
+
+
+class Distance(NamedTuple):
+    """h = dist^2, whose gradient is 2 dist n; the farthest constraint counts."""
+
+    def measure(self, cut: Halfspace, reach: Array) -> tuple[Array, Array, Array]:
+        """h, and the weight and direction whose product is its gradient; never more than there is where some action is feasible."""
+        dist = minimum(pos(cut.far), reach)
+        return dist * dist, 2.0 * dist, cut.normal
+
+    def rank(self, g: Array, distances: Array) -> Array:
+        """By what several constraints are ranked."""
+        return distances
+
+    def curvature(self, D: Array) -> tuple[float, Array]:
+        """c and kappa of  V Regret + c ((1 - kappa lam) e^{lam Q} - 1) <= V R."""
+        return 1.0, 2.0 * D * D
+
+    def largest(self, D: Array) -> Array:
+        """The largest h there is where some action is feasible."""
+        return D * D
+
+
+class Value(NamedTuple):
+    """h = (g^+)^2, whose gradient is 2 g^+ grad g; the largest constraint counts."""
+
+    lipschitz: Array
+
+    def measure(self, cut: Halfspace, reach: Array) -> tuple[Array, Array, Array]:
+        g = minimum(pos(cut.g), self.lipschitz * reach)
+        return g * g, 2.0 * g, cut.dg
+
+    def rank(self, g: Array, distances: Array) -> Array:
+        return g
+
+    def curvature(self, D: Array) -> tuple[float, Array]:
+        return 1.0, 2.0 * (D * self.lipschitz) ** 2
+
+    def largest(self, D: Array) -> Array:
+        return (D * self.lipschitz) ** 2
+
+
+class SelfBounding(NamedTuple):
+    """h = g >= 0 with |grad g|^2 <= 2 M g; the largest constraint counts."""
+
+    smoothness: Array
+
+    def measure(self, cut: Halfspace, reach: Array) -> tuple[Array, Array, Array]:
+        return minimum(pos(cut.g), self.largest(reach)), 1.0 * (cut.g > 0.0), cut.dg
+
+    def rank(self, g: Array, distances: Array) -> Array:
+        return g
+
+    def curvature(self, D: Array) -> tuple[float, Array]:
+        # Here <grad g, x - u> >= g gives Y once, not twice: V Regret + Y <= V R + 2 D sqrt(M p Y) and 2 D sqrt(M p Y) <= Y/2 + 2 D^2 M p.
+        return 0.5, 4.0 * D * D * self.smoothness
+
+    def largest(self, D: Array) -> Array:
+        return 0.5 * self.smoothness * D * D
+
+
+class AnytimeState(NamedTuple):
+    """The decision, Q, and the step size's sums: S of squared gradients (only the constraints' with strongly convex costs), H of moduli.
+
+    S is kept divided by e^{2 UNIT units}, so that e^{lam Q} never overflows. A and b are the halfspaces kept, `slot` the place of the
+    next. `infeasible` is the first round whose constraint no action of the domain satisfies, 0 if there was none.
+    """
+
+    x: Array
+    Q: Array
+    S: Array
+    H: Array | None
+    V: Array
+    units: Array
+    A: Any
+    b: Any
+    slot: Any
+    rounds: Array
+    infeasible: Array
+
+
+class Anytime(NamedTuple):
+    """The policy; what is None is left out: `modulus` (convex costs), `ahead` (weights see this round), `slots` (no halfspace step)."""
+
+    domain: Any
+    form: Any
+    potential: ExponentialPotential
+    reach: Array  # D
+    diameter: Array  # D, or sqrt(D^2 + 2 D P) where the feasible action may move by P
+    V: Array | None
+    margin: Array
+    modulus: Array | None
+    ahead: Array | None
+    slots: Array | None
+
+    def init(self, x1: Array) -> AnytimeState:
+        zero = scalar(x1)
+        H = None if self.modulus is None else zero
+        state = AnytimeState(x1, zero, zero, H, zero if self.V is None else self.V + zero, zero, None, None, None, zero, zero)
+        if self.slots is None:
+            return state
+        b = ops.vector(x1, self.slots)
+        return state._replace(A=b[..., None] * x1[..., None, :], b=b, slot=zero)
+
+    def decide(self, state: AnytimeState) -> Array:
+        return state.x
+
+    def update(self, state: AnytimeState, feedback: Feedback) -> AnytimeState:
+        cut, others, missed = self.linearise(state.x, feedback)
+        h, weight, direction = self.form.measure(cut, self.reach)
+        Q = state.Q + h
+        # All gradients so far are kept divided by e^{UNIT units}: the steps are scale-free.
+        exponent = Q if self.ahead is None else state.Q + self.ahead
+        units = self.potential.units(exponent)
+        slope, shrink = self.potential.slope(exponent, units), exp(2.0 * UNIT * (state.units - units))
+        V = where(state.V > 0.0, state.V, ratio(10.0, self.reach * norm(feedback.df)))
+        scaled = V * exp(-UNIT * units)
+        constraint = slope * weight * direction
+        v = scaled * feedback.df + constraint
+        if self.modulus is None:
+            S, H = state.S * shrink + dot(v, v), None
+            step = adaptive_step(self.diameter, S)
+        else:
+            S = state.S * shrink + dot(constraint, constraint)
+            H = state.H + (self.modulus if feedback.modulus is None else feedback.modulus) * (V > 0.0)
+            step = ratio(1.0, scaled * H + 2.0 / self.diameter * ops.sqrt(S))
+        y, A, b, slot = state.x - step * v, state.A, state.b, state.slot
+        if self.slots is not None:
+            y = y - pos(dot(cut.normal, y) - cut.level) * cut.normal
+            y = y if others is None else sweep(*others, y)
+            if self.slots.shape[-1]:
+                y, violated = sweep(A, b, y), cut.far > TOUCH * self.reach
+                A, b = put(A, slot, cut.normal, violated), put(b[..., None], slot, cut.level + 0.0 * cut.normal[..., :1], violated)[..., 0]
+                slot = where(slot + violated < float(self.slots.shape[-1]), slot + violated, 0.0 * slot)
+        rounds = state.rounds + 1.0
+        infeasible = where(state.infeasible > 0.0, state.infeasible, missed * rounds)
+        return AnytimeState(self.domain.project(y), Q, S, H, V, units, A, b, slot, rounds, infeasible)
+
+    def linearise(self, x: Array, feedback: Feedback) -> tuple[Halfspace, tuple[Array, Array] | None, Array]:
+        """The halfspace that counts, all of them where there are several, and whether one of them misses the domain."""
+        if feedback.g.shape[-1] == 1:
+            g, dg = worst(feedback.g, feedback.dg)
+            length = norm(dg)
+            far, normal = ratio(g, length) + self.margin * (length > 0.0), ratio(1.0, length) * dg
+            return Halfspace(g, dg, normal, far, dot(normal, x) - far), None, g > length * (self.reach * SLACK)
+        lengths = ops.sqrt((feedback.dg * feedback.dg).sum(axis=-1))
+        distances = ratio(feedback.g, lengths) + self.margin * (lengths > 0.0)
+        normals = ratio(1.0, lengths)[..., None] * feedback.dg
+        levels = (normals @ x[..., None])[..., 0] - distances
+        rank = self.form.rank(feedback.g, distances)
+        (_, dg), (_, normal) = worst(rank, feedback.dg), worst(rank, normals)
+        # The numbers that go with them, taken along as columns.
+        _, row = worst(rank, ops.columns(feedback.g, distances, levels))
+        g, far, level = (row[..., i : i + 1] if feedback.g.ndim > 1 else ops.first(row[i : i + 1]) for i in range(3))
+        missed = (feedback.g > lengths * (self.reach * SLACK)).any(axis=-1, keepdims=feedback.g.ndim > 1)
+        return Halfspace(g, dg, normal, far, level), (normals, levels), missed
+
+    def alarm(self, state: AnytimeState) -> str:
+        """What the state says about the assumptions, in words; empty when nothing is wrong."""
+        found = np.asarray(state.infeasible)
+        if not found.any():
+            return ""
+        t = found[found > 0.0].min()
+        return f"no action of the domain satisfies the constraint of round {t:g}: nothing is feasible, and no bound holds"
+
+
+class LazyState(NamedTuple):
+    """The policy's state, and of the rounds held so far: how many, the sum of the costs' gradients, and the constraint that counts most."""
+
+    inner: AnytimeState
+    held: Array
+    df: Array
+    rank: Array
+    g: Array
+    dg: Array
+
+    @property
+    def V(self) -> Array:
+        return self.inner.V
+
+
+class Lazy(NamedTuple):
+    """The policy that moves every `hold` rounds only: it is fed the sum of their costs, and the one constraint that counts most."""
+
+    inner: Anytime
+    hold: Array
+
+    @property
+    def domain(self) -> Any:
+        return self.inner.domain
+
+    def init(self, x1: Array) -> LazyState:
+        zero = scalar(x1)
+        return LazyState(self.inner.init(x1), 0.0, 0.0 * x1, zero + NOTHING, zero, 0.0 * x1)  # all runs hold together
+
+    def decide(self, state: LazyState) -> Array:
+        return self.inner.decide(state.inner)
+
+    def update(self, state: LazyState, feedback: Feedback) -> LazyState:
+        x = state.inner.x
+        cut, _, _ = self.inner.linearise(x, feedback)
+        rank = self.inner.form.rank(cut.g, cut.far)
+        more = rank > state.rank
+        df, rank = state.df + feedback.df, where(more, rank, state.rank)
+        g, dg = where(more, cut.g, state.g), where(more, cut.dg, state.dg)
+        modulus = None if self.inner.modulus is None else self.hold * self.inner.modulus
+        moved = self.inner.update(state.inner, Feedback(x, feedback.f, df, g + 0.0 * x[..., :1], dg[..., None, :], modulus))
+        held = state.held + 1.0
+        fresh = LazyState(moved, 0.0 * held, 0.0 * df, 0.0 * rank + NOTHING, 0.0 * g, 0.0 * dg)
+        kept: LazyState = records.choose(held >= self.hold, fresh, LazyState(state.inner, held, df, rank, g, dg))
+        return kept
+
+    def alarm(self, state: LazyState) -> str:
+        return self.inner.alarm(state.inner).replace("round", f"every {np.max(self.hold):g} rounds, block")
+
+
+FORMS = ("distance", "value", "self-bounding")
+
+
+def anytime(
+    domain: Any,
+    diameter: Any = None,
+    V: Any = None,
+    lam: Any = None,
+    modulus: Any = None,
+    form: str = "distance",
+    lipschitz: Any = None,
+    smoothness: Any = None,
+    drift: Any = 0.0,
+    margin: Any = 0.0,
+    predictable: Any = False,
+    halfspace: Any = True,
+    cuts: Any = None,
+    hold: Any = 1,
+    constraints: Any = None,
+) -> Anytime | Lazy:
+    """The policy; nothing but the domain has to be given. `constraints` is only for the boundary to check: any number may be revealed."""
+    if constraints is not None:
+        validate.whole("constraints", constraints)
+    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    P, r = _nonnegative("drift", drift), _nonnegative("margin", margin)
+    measure = _form(form, lipschitz, smoothness)
+    if form != "distance" and np.any(np.asarray(r) > 0.0):
+        raise InputError(f"margin is a distance, for form='distance' only, not for {validate.show(form)}")
+    moving = np.any(np.asarray(P) > 0.0)
+    if moving and cuts is not None and validate.whole("cuts", cuts, 0):
+        raise InputError(
+            f"cuts must be 0 where the feasible action moves (drift): an old halfspace may not hold it, not {validate.show(cuts)}"
+        )
+    wide = np.sqrt(D * D + 2.0 * D * P) if moving else D
+    early = bool(switch("predictable", predictable))
+    _, kappa = measure.curvature(wide)
+    room = 1.0 if modulus is None else 2.0  # the curved step's cross term is twice as large
+    # theta = kappa lam e^{lam largest} = 1/2, or just below where the weights are predictable.
+    lam = validate.setting("lam", 1.0 / ((2.5 if early else 2.0) * room * kappa) if lam is None else lam)
+    slots = np.ones(0 if moving else 20 if cuts is None else validate.whole("cuts", cuts, 0)) if switch("halfspace", halfspace) else None
+    if slots is None and cuts:
+        raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
+    made = Anytime(
+        domain, measure, ExponentialPotential(lam), D, wide, None if V is None else validate.setting("V", V), r,
+        None if modulus is None else validate.setting("modulus", modulus), measure.largest(D) if early else None, slots,
+    )  # fmt: skip
+    return made if validate.whole("hold", hold) == 1 else Lazy(made, float(hold))
+
+
+def _form(form: Any, lipschitz: Any, smoothness: Any) -> Any:
+    if form not in FORMS:
+        raise validate.unknown("form", form, FORMS)
+    for name, value, wanted in (("lipschitz", lipschitz, "value"), ("smoothness", smoothness, "self-bounding")):
+        if (value is None) == (form == wanted):
+            raise InputError(f"form={form!r} needs {name}" if value is None else f"{name} is for form={wanted!r} only, not for {form!r}")
+    if form == "distance":
+        return Distance()
+    return Value(validate.setting("lipschitz", lipschitz)) if form == "value" else SelfBounding(validate.setting("smoothness", smoothness))
+
+
+def _nonnegative(name: str, value: Any) -> Any:
+    return value if np.ndim(value) and (np.asarray(value) >= 0.0).all() else validate.nonnegative(name, value)
+
+
+def anytime_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """The proof above for any V, lam < 1/kappa and variant, with |grad f_s| <= G.
+
+    Strongly convex costs: the steps 1 / (V H_t + (2/D) sqrt(S_t)) give V R = V G^2 (1 + ln t) / modulus and the cross term
+    2 D sqrt(S) <= 4 D sqrt(p Y) <= Y + 4 D^2 p, twice the convex one. Predictable weights are larger by e^{lam max h} at most. A drift P of
+    the feasible action puts D^2 + 2 D P in place of D^2. With a margin r, comparators (1 - w) u + w s, s the Slater point and
+    w = r G / slater, cost w G D more a round, and true violation is at most G (dist - r)^+ <= G dist^2 / (4 r). Blocks of B rounds have
+    gradients up to B G and, each, B violations no larger than the one that counts. Where V was not given, the one that the game found is
+    in ``constants["V"]``; the regret bound needs only that it is at least 10 / (D B G).
+    """
+    record, hold = (policy.record.inner, policy.record.hold) if isinstance(policy.record, Lazy) else (policy.record, 1.0)
+    why = unmet(constants, strong=record.modulus is not None) or _broken(record, constants)
+    if why:
+        return Bound(why=why)
+    G, D, mu, lam, r = constants["lipschitz"], constants["diameter"], record.modulus, record.potential.lam, record.margin
+    c, kappa = record.form.curvature(record.diameter)
+    theta = (1.0 if mu is None else 2.0) * kappa * lam * (1.0 if record.ahead is None else np.exp(lam * record.ahead))
+    if np.any(np.asarray(theta) >= 1.0):
+        return Bound(why=f"lam = {float(np.max(lam)):.4g} is too large for a proof: kappa*lam = {float(np.max(theta)):.4g} must be below 1")
+    V = constants.get("V") if record.V is None else flat(record.V)
+    R = sqrt(2.0 * hold * t) * record.diameter * G if mu is None else hold * G * G * (1.0 + np.log(np.ceil(t / hold))) / mu
+    careful = np.any(np.asarray(r) > 0.0)
+    regret = flat(R + (r * G / constants["slater"] * G * D * t if careful else 0.0))
+    trivial = G * D * t
+    if V is None or not np.all(np.asarray(V) > 0.0):
+        regret = np.minimum(regret + flat(c * theta * record.reach * hold * G / 10.0), trivial)
+        return Bound(flat(regret), why="the violation bound depends on V, which the policy takes from the first gradient")
+    regret = np.minimum(regret + flat(c * theta) / V, trivial)
+    ahead = constants.get("regret") is not None and not careful and np.all(np.asarray(constants["regret"]) >= 0.0)
+    Q = np.log((1.0 + V * (flat(R) + (0.0 if ahead else trivial)) / c) / (1.0 - flat(theta))) / flat(lam) * hold
+    if isinstance(record.form, SelfBounding):
+        return Bound(flat(regret), ccv=flat(np.minimum(Q, trivial)))
+    squared = Q if isinstance(record.form, Value) else G * G * Q
+    ccv = np.minimum(np.sqrt(t * squared), trivial)
+    if careful:
+        ccv = np.minimum(ccv, G * Q / (4.0 * flat(r)))
+    return Bound(flat(regret), ccv=flat(ccv), squared=flat(np.minimum(squared, G * D * trivial)))
+
+
+def _broken(record: Anytime, constants: Constants) -> str:
+    """Which assumption of this variant the problem breaks, in words; empty when none."""
+    G, mu = constants["lipschitz"], record.modulus
+    if np.any(np.asarray(record.reach) < constants["diameter"] * (1.0 - 1e-12)):
+        return f"the domain's diameter is {constants['diameter']:.4g}, more than the policy was told"
+    if mu is not None and np.any(np.asarray(mu) > constants["modulus"] * (1.0 + 1e-12)):
+        return f"the costs' modulus is {constants['modulus']:.4g}, less than the policy was told"
+    if isinstance(record.form, Value) and np.any(np.asarray(record.form.lipschitz) < G * (1.0 - 1e-12)):
+        return f"the Lipschitz constant is {G:.4g}, more than the policy was told"
+    if isinstance(record.form, SelfBounding):
+        M = constants.get("smoothness")
+        if M is None or np.any(np.asarray(record.form.smoothness) < M):
+            return "the constraints are not known to be self-bounding with the smoothness the policy was told"
+    slater = constants.get("slater") or 0.0
+    if np.any(np.asarray(record.margin) * G > slater):
+        return f"no action is known to satisfy every constraint by the margin times the Lipschitz constant (slater = {slater:.4g})"
+    return ""
+
+
+ENTRIES = (
+    Entry(
+        "anytime", anytime, "squared distances and halfspaces; no horizon, no Lipschitz constant", "bridle 2026, proved in its file",
+        "O(sqrt(T)), O(log T) strongly convex", "O(sqrt(T log T)), squared O(log T)", bound=anytime_bound, reduces="max-distance",
+        cost="1 projection, 1 halfspace, 20 checked",
+    ),
+)  # fmt: skip
