@@ -5,18 +5,21 @@ Every constraint, read at the decision, cuts off what it rules out, and the next
     K_t     = K_{t-1} with g_{t,i}(x_t) + <grad g_{t,i}(x_t), y - x_t> <= 0 for every i,      K_0 = X
     x_{t+1} = s(K_t),      s(K) = E[argmax_{y in K} <u, y>],  u uniform on the unit sphere
 
-Exact in one dimension (the middle of an interval) and in two (the vertices of a polygon, weighed by their exterior angles). From three on,
-the mean over fixed random pairs of directions +-u, by linear programs, in which cuts that took off no corner do not take part; the pairs
-make it exact for boxes as long as the cuts are parallel to the axes. A cut that would leave nothing is left out and counted: then no action
-satisfies every constraint. The domain must be a polyhedron, unless it has one dimension. The first decision is s(X), wherever the game
-starts.
+Exact in one dimension (the middle of an interval) and in two, where what is left is bounded by straight edges and, if the domain is a ball,
+arcs of its circle: a corner counts by its exterior angle, an arc by an integral in closed form. From three on it is the mean over fixed
+random pairs of directions +-u, with linear programs in polyhedra and an active-set method in balls (`bridle.bodies`); cuts that take off
+no farthest point do not take part. The pairs make it exact for boxes while cuts are parallel to the axes, and for balls until a cut takes
+part. A cut that would leave nothing is left out and counted: then no action satisfies every constraint. The first decision is s(X),
+wherever the game starts.
 
-Guarantee: `steiner_bound`, for the exact point: the total violation of every constraint is at most G times the distance travelled.
+Guarantee: the total violation of every constraint is at most G times the distance travelled (up to 1e-12 a round, times the domain's
+    scale). Where the point is exact, in one and two dimensions, `steiner_bound` bounds that distance; for the mean over fixed directions
+    no bound on it is proved, and none is given.
 Reference: S. Bubeck, B. Klartag, Y. T. Lee, Y. Li, M. Sellke. Chasing Nested Convex Bodies Nearly Optimally. SODA 2020. The reduction of
     constraints to it: A. Sinha, R. Vaze, NeurIPS 2024. Update as commonly stated; the bound is proved for exactly this update.
 
 >>> import bridle
->>> problem = bridle.problem("halfspaces", horizon=500, domain=bridle.Box(-1.0, 1.0, dim=2))
+>>> problem = bridle.problem("halfspaces", horizon=500, domain=bridle.Ball(2))
 >>> trace = bridle.play(bridle.policy_for("steiner", problem), problem)
 >>> bool(bridle.ccv(trace) <= trace.policy.bound(problem.constants, 500).ccv)
 True
@@ -25,125 +28,31 @@ True
 from __future__ import annotations
 
 from itertools import product
-from math import log, pi, sqrt
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bridle import validate
+from bridle.bodies import FlatBody, Plane, RoundBody, Sample, Sampled, outline
 from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.cuts import DomainCut
+from bridle.cuts import BallCut, DomainCut
 from bridle.ops import Array
 from bridle.policies.common import unmet
 from bridle.policies.entry import Entry
 from bridle.polyhedron import PolyhedronSet
-from bridle.sets import BoxSet, L1BallSet, SimplexSet
-
-FINE = 1e-12
-"""Times the domain's scale: cuts shallower than this change nothing, and points closer than this are one."""
-
-EMPTY = 1e-9
-"""Times the domain's scale: a set that a cut misses by no more than this is down to a point, by rounding."""
+from bridle.sets import BallSet, BoxSet, L1BallSet, SimplexSet
 
 ROWS = 200
 """How many cuts are kept from three dimensions on; when there are more, those that rule out nothing any more are dropped."""
-
-
-class Shape(NamedTuple):
-    """What is left of the domain: `used` corners of a polygon (or both ends of an interval), the rest of the array zeros; or the corner in
-    each direction, with `used` rows (a, b) of cuts <a, y> <= b.
-    """
-
-    corners: Array
-    rows: Array | None
-    used: Array
 
 
 class SteinerState(NamedTuple):
     """The decision, the set it is the Steiner point of, and how many cuts had to be left out."""
 
     x: Array
-    shape: Shape
+    shape: Any
     left_out: Array
-
-
-class Polygon(NamedTuple):
-    """Intervals and polygons, by their corners in counter-clockwise order; `start` has room for those to come."""
-
-    start: Shape
-    scale: Array
-
-    def cut(self, shape: Shape, a: np.ndarray, b: float) -> Shape | None:
-        """The shape below the cut; None where nothing is, or where there is no room for it."""
-        corners = shape.corners[: int(shape.used)]
-        over = corners @ a - b
-        if over.max() <= FINE * self.scale:
-            return shape
-        if over.min() > EMPTY * self.scale:
-            return None
-        kept = _clip(corners, over, FINE * self.scale)
-        if len(kept) > len(shape.corners):
-            return None
-        full = np.zeros_like(shape.corners)
-        full[: len(kept)] = kept
-        return Shape(full, None, float(len(kept)))
-
-    def point(self, shape: Shape) -> np.ndarray:
-        corners = shape.corners[: int(shape.used)]
-        return np.asarray(_angles(corners) @ corners)
-
-
-class Sampled(NamedTuple):
-    """Polyhedra {A y <= b} by their corner in each of the `directions`: a cut asks for new corners only where it cuts the old ones off."""
-
-    start: Shape
-    scale: Array
-    directions: Array
-    A: Array
-    b: Array
-    middle: Array
-
-    def cut(self, shape: Shape, a: np.ndarray, b: float) -> Shape | None:
-        """The shape below the cut; None where nothing is, or where there is no room for it."""
-        beyond = shape.corners @ a - b > FINE * self.scale
-        if not beyond.any():  # it may cut elsewhere, but then the decision satisfies it, now and until other cuts move a corner there
-            return shape
-        room, rows = np.asarray(shape.rows), np.asarray(shape.rows)[: int(shape.used)]
-        if len(rows) == len(room):
-            rows = rows[[self._matters(rows, i) for i in range(len(rows))]]
-            if len(rows) == len(room):
-                return None
-        rows = np.vstack([rows, np.append(a, b)])
-        found = self.farthest(self.directions[beyond], rows)
-        if found is None:
-            return None
-        corners = shape.corners.copy()
-        corners[beyond] = found
-        full = np.zeros_like(room)
-        full[: len(rows)] = rows
-        return Shape(corners, full, float(len(rows)))
-
-    def point(self, shape: Shape) -> np.ndarray:
-        return np.asarray(shape.corners.mean(axis=0))
-
-    def farthest(self, directions: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        """The farthest point in each of the directions, all in one linear program; None where the set is empty."""
-        from scipy.optimize import linprog
-        from scipy.sparse import identity, kron
-
-        A, b = np.vstack([self.A, rows[:, :-1]]), np.append(self.b, rows[:, -1])
-        room = np.minimum((b - A @ self.middle) / self.scale, 10.0)  # HiGHS stops at absolute tolerances: make the data of the order of 1
-        exact: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-        n = len(directions)
-        apart: Any = kron(identity(n), A, format="csr")
-        result = linprog(-directions.ravel(), A_ub=apart, b_ub=np.tile(room, n), bounds=(None, None), method="highs-ds", options=exact)
-        return None if result.x is None else self.middle + self.scale * result.x.reshape(n, -1)
-
-    def _matters(self, rows: np.ndarray, i: int) -> bool:
-        """Whether the set would be larger without this cut."""
-        a, b = rows[i, :-1], rows[i, -1]
-        found = self.farthest(a[None], np.delete(rows, i, 0))
-        return found is None or float(a @ found[0]) > b + FINE * self.scale
 
 
 class Steiner(NamedTuple):
@@ -154,7 +63,7 @@ class Steiner(NamedTuple):
 
     @property
     def compiled(self) -> bool:
-        """No: sets of growing size, and linear programs."""
+        """No: sets of growing size, and programs to solve."""
         return False
 
     def init(self, x1: Array) -> SteinerState:
@@ -178,7 +87,7 @@ class Steiner(NamedTuple):
             shape = shape if after is None else after
         return SteinerState(state.x if shape is state.shape else self._point(shape), shape, left_out)
 
-    def _point(self, shape: Shape) -> Array:
+    def _point(self, shape: Any) -> Array:
         return self.domain.project(self.body.point(shape))  # where rounding is all that it can change
 
     def alarm(self, state: SteinerState) -> str:
@@ -191,25 +100,54 @@ class Steiner(NamedTuple):
 def steiner(domain: Any, horizon: Any, constraints: Any = 1, samples: Any = 40, seed: Any = 0) -> Steiner:
     """The Steiner point of what is left.
 
-    `horizon` and `constraints` say how much room a polygon may need; `samples` and `seed` are for the directions, from three dimensions on.
+    `horizon` and `constraints` say how much room the outline may need; `samples` and `seed` are for directions, from three dimensions on.
     """
     d, middle = domain.dim, domain.center()
     scale = domain.diameter() + float(np.linalg.norm(middle))
     T, k, n = validate.whole("horizon", horizon), validate.whole("constraints", constraints), validate.whole("samples", samples, 2)
+    rng = np.random.default_rng(validate.whole("seed", seed, 0))
     if d == 1:
         ends = np.array([domain.linear_argmin(np.array([v])) for v in (1.0, -1.0)])
-        return Steiner(domain, Polygon(Shape(ends, None, 2.0), scale))
-    rows = _rows(domain)
+        return Steiner(domain, Plane(outline(ends, np.zeros(2), 2), scale, middle, 0.0))
+    base, cuts = _peeled(domain)
+    ball = isinstance(base, BallSet)
+    rows = cuts if ball else np.vstack([_rows(base), cuts])
     if d == 2:
-        outline = _outline(domain, rows, scale)
-        room = np.zeros((len(outline) + T * k, 2))  # a cut takes off at least one corner, and puts on at most two
-        room[: len(outline)] = outline
-        return Steiner(domain, Polygon(Shape(room, None, float(len(outline))), scale))
-    half = np.random.default_rng(validate.whole("seed", seed, 0)).standard_normal(((n + 1) // 2, d))
+        return Steiner(domain, _plane(base, rows, scale, T * k))
+    half = rng.standard_normal(((n + 1) // 2, d))
     directions = np.vstack([half, -half]) / np.linalg.norm(np.vstack([half, half]), axis=1, keepdims=True)
     corners = np.array([domain.linear_argmin(-u) for u in directions])
-    start = Shape(corners, np.zeros((min(ROWS, T * k), d + 1)), 0.0)
-    return Steiner(domain, Sampled(start, scale, directions, rows[:, :-1], rows[:, -1], middle))
+    start = Sample(corners, np.zeros((min(ROWS, T * k), d + 1)), 0.0)
+    A, b = rows[:, :-1], rows[:, -1]
+    return Steiner(domain, Sampled(start, scale, directions, RoundBody(A, b, *base) if ball else FlatBody(A, b, middle, scale)))
+
+
+def _plane(base: Any, rows: np.ndarray, scale: float, cuts: int) -> Plane:
+    """What the rows leave of a domain in the plane, with room for more cuts."""
+    ball, quarters = isinstance(base, BallSet), np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    middle, radius = base if ball else (base.center(), 0.0)
+    if isinstance(base, SimplexSet):
+        corners = base.mass * np.eye(2)
+    elif ball:
+        corners = middle + radius * quarters
+    else:
+        corners = middle + 2.0 * base.diameter() * quarters
+    arcs = np.full(len(corners), float(ball))
+    body = Plane(outline(corners, arcs, len(corners)), scale, middle, radius)
+    for row in rows:
+        corners, arcs = body.clip(corners, arcs, row[:-1], row[-1]) or (corners, arcs)  # (never None: a domain is not empty)
+    # A cut puts on two corners, and takes off one or more unless it takes a piece out of an arc.
+    return body._replace(start=outline(corners, arcs, len(corners) + (2 if ball else 1) * cuts))
+
+
+def _peeled(domain: Any) -> tuple[Any, np.ndarray]:
+    """The domain without its cuts, and these as rows (a, b)."""
+    if isinstance(domain, BallCut):
+        return BallSet(domain.middle, domain.radius), np.append(domain.a, domain.height + domain.a @ domain.middle)[None]
+    if isinstance(domain, DomainCut):
+        base, cuts = _peeled(domain.within)
+        return base, np.vstack([cuts, np.append(domain.a, domain.b)])
+    return domain, np.zeros((0, domain.dim + 1))
 
 
 def _rows(domain: Any) -> np.ndarray:
@@ -225,56 +163,16 @@ def _rows(domain: Any) -> np.ndarray:
         found = [np.c_[signs, domain.radius + signs @ domain.middle]]
     elif isinstance(domain, PolyhedronSet):
         found = [np.c_[domain.A, domain.b]]
-    elif isinstance(domain, DomainCut):
-        found = [_rows(domain.within), np.append(domain.a, domain.b)]
     else:
         raise InputError(
-            "domain of policy steiner must be a box, a simplex, an L1 ball of at most 8 dimensions, one of these with a cut, a Polyhedron, "
-            f"or have one dimension, not {validate.show(domain)}"
+            "domain of policy steiner must be a ball, a box, a simplex, an L1 ball of at most 8 dimensions, one of these with cuts, "
+            f"a Polyhedron, or have one dimension, not {validate.show(domain)}"
         )
     return np.vstack(found)
 
 
-def _outline(domain: Any, rows: np.ndarray, scale: float) -> np.ndarray:
-    """The corners of a polygon, counter-clockwise."""
-    if isinstance(domain, SimplexSet):
-        return np.asarray(domain.mass * np.eye(2))
-    if isinstance(domain, DomainCut):
-        corners, rows = _outline(domain.within, _rows(domain.within), scale), rows[-1:]
-    else:
-        corners = domain.center() + domain.diameter() * np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
-    for row in rows:
-        corners = _clip(corners, corners @ row[:-1] - row[-1], FINE * scale)
-    return corners
-
-
-def _clip(corners: np.ndarray, over: np.ndarray, fine: float) -> np.ndarray:
-    """The part of a polygon where `over`, affine and given at the corners, is 0 or below; the lowest corner where there is none."""
-    found: list[np.ndarray] = []
-    for i in range(len(corners)):
-        here, before = over[i], over[i - 1]
-        if (here > 0.0) != (before > 0.0):
-            found.append(corners[i - 1] + before / (before - here) * (corners[i] - corners[i - 1]))
-        if here <= 0.0:
-            found.append(corners[i])
-    found = found or [corners[int(np.argmin(over))]]
-    apart = [p for i, p in enumerate(found) if np.abs(p - found[i - 1]).max() > fine]
-    return np.array(apart or found[:1])
-
-
-def _angles(corners: np.ndarray) -> np.ndarray:
-    """The exterior angles of a convex polygon as parts of a full turn; one half at each end of a segment."""
-    if len(corners) < 3:
-        return np.full(len(corners), 1.0 / len(corners))
-    edges = np.roll(corners, -1, axis=0) - corners
-    course = np.arctan2(edges[:, 1], edges[:, 0])
-    turns = (course - np.roll(course, 1) + 0.5) % (2.0 * pi) - 0.5  # between 0 and pi, and a little more by rounding
-    turns = np.maximum(turns, 0.0)
-    return np.asarray(turns / turns.sum())
-
-
 def steiner_bound(policy: Any, constants: Constants, t: float) -> Bound:
-    """Hard CCV <= G D min(d/2, sqrt(d ln(2t) / 2)), where the Steiner point is exact: in one and two dimensions.
+    """Hard CCV <= G D min(d/2, sqrt(d ln(2t) / 2)), where the Steiner point is exact: in one and two dimensions, on every domain.
 
     x_{s+1} satisfies the cut of round s, so g_s(x_s) <= <grad g_s(x_s), x_s - x_{s+1}> <= G |x_s - x_{s+1}|: the violation is at most G
     times the distance travelled. With the support function h_K, also s(K) = d E[h_K(u) u]. For K' inside K let f = h_K - h_K' >= 0 and
@@ -287,8 +185,10 @@ def steiner_bound(policy: Any, constants: Constants, t: float) -> Bound:
     if why := unmet(constants):
         return Bound(why=why)
     if d > 2:
-        return Bound(why=f"the bound is for the exact Steiner point, not for the mean over {len(shape.corners)} directions")
-    if d == 2 and len(shape.corners) - shape.used < t * constants.get("constraints", 1):
+        return Bound(
+            why=f"the distance travelled is bounded for the exact Steiner point, not for the mean over {len(shape.corners)} directions"
+        )
+    if d == 2 and len(shape.corners) - shape.used < (2.0 if shape.arcs.any() else 1.0) * t * constants.get("constraints", 1):
         return Bound(why="the policy was made for fewer constraints a round, and may have no room for all of them")
     G, D = constants["lipschitz"], constants["diameter"]
     return Bound(ccv=G * D * min(d / 2.0, sqrt(d * log(2.0 * t) / 2.0)))
@@ -298,7 +198,7 @@ ENTRIES = (
     Entry(
         "steiner", steiner, "Steiner point of what the constraints leave, costs ignored", "Bubeck, Klartag, Lee, Li & Sellke, SODA 2020",
         "-", "O(min(d, sqrt(d log T)))", bound=steiner_bound, reduces="all", needs=("horizon",),
-        domains=("box", "simplex", "l1", "polyhedron"),
-        cost="1 polygon clipped; some linear programs from three dimensions on",
+        domains=("ball", "box", "simplex", "l1", "polyhedron"),
+        cost="1 outline clipped; a small program for some directions from three dimensions on",
     ),
 )  # fmt: skip
