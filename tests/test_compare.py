@@ -475,9 +475,10 @@ def test_the_command_writes_a_table_a_file_and_a_page(run, tmp_path):
     assert f"{len(rows)} of {len(rows)} cells were there already" in again
     assert again.splitlines()[:20] == text.splitlines()[:20]
     assert played(out) == before
-    status, text, err = run(*arguments, "--json", "-")
+    status, text, err = run(*arguments, "--json", "-", "--figures")
     assert (status, err) == (0, "")
     assert strict(text) == rows
+    assert {path.suffix for path in (out / "figures").iterdir()} == {".png", ".svg"}
 
 
 def test_a_swept_parameter_is_in_the_labels(run, tmp_path):

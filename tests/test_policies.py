@@ -227,8 +227,6 @@ def refusal(name: str, where: str) -> str:
     placed = takes(where, "domain") or where == "game"  # on a simplex, or on any domain
     if name == "banditq" and not (placed and takes(where, "constraints")):
         return r"made for 10, the problem reveals \d" if placed else "domain must be a simplex"
-    if name == "steiner" and where == "multi-task":
-        return "domain of policy steiner must be a box, a simplex"
     return ""
 
 

@@ -80,29 +80,29 @@ def bounds(trace: Trace, regret: Any = None) -> tuple[Bound, Bound]:
     none = _unbounded(trace)
     if none is not None:
         return none, none
-    known = _constants(trace, regret, trace.totals.cost)
+    sure = regret is not None and bool(np.all(_surely(regret, trace.totals.cost)))
+    known = {**trace.problem.constants, "regret": regret if sure else None}
     return trace.policy.bound(known, trace.rounds), trace.policy.paper_bound(known, trace.rounds)
 
 
 def bound_curves(trace: Trace, regrets: Any = None, at: Any = None) -> tuple[list[Any], list[Any]]:
-    """The sharpest proved bounds on regret and on CCV after each of the trace's log-spaced rounds, or those numbered `at`; None for none.
+    """The sharpest proved bounds on regret and on CCV after a single run's log-spaced rounds, or those numbered `at`; None for none.
 
     `regrets` is the regret after those rounds, where it is known. The last of each is the bound of `summary`.
     """
     at = np.arange(len(trace.curve.rounds)) if at is None else np.asarray(at)
     if _unbounded(trace) is not None:
         return [None] * len(at), [None] * len(at)
-    known = [None] * len(at) if regrets is None else list(regrets)
-
-    def bound(i: int) -> Bound:
-        there: Bound = trace.policy.bound(_constants(trace, known[i], trace.curve.cost[at[i]]), int(trace.curve.rounds[at[i]]))
-        return there
-
-    found = {i: bound(i) for i in {0, len(at) - 1}}
-    if any(end.regret is not None or end.ccv is not None for end in found.values()):  # else none is stated in between
-        found |= {i: bound(i) for i in range(1, len(at) - 1)}
-    each = [found.get(i, Bound()) for i in range(len(at))]
-    return [plain(one.regret) for one in each], [plain(one.ccv) for one in each]
+    rounds, known = trace.curve.rounds[at].astype(int).tolist(), [None] * len(at)
+    if regrets is not None:
+        sure = _surely(regrets, trace.curve.cost[at])
+        known = [regret if fine else None for regret, fine in zip(np.asarray(regrets).tolist(), sure.tolist(), strict=True)]
+    ends = sorted({0, len(at) - 1})
+    found = trace.policy.bound_curve(trace.problem.constants, [rounds[i] for i in ends], [known[i] for i in ends])
+    if all(end.regret is None and end.ccv is None for end in found):  # then none is stated in between
+        return [None] * len(at), [None] * len(at)
+    found = trace.policy.bound_curve(trace.problem.constants, rounds, known)
+    return [plain(one.regret) for one in found], [plain(one.ccv) for one in found]
 
 
 def _unbounded(trace: Trace) -> Bound | None:
@@ -114,11 +114,17 @@ def _unbounded(trace: Trace) -> Bound | None:
     return None
 
 
+<<<<<<< HEAD
 def _constants(trace: Trace, regret: Any, cost: Any) -> dict[str, Any]:
     # The best action in hindsight is found to 1e-6: a regret this close to zero does not count as not negative.
     sure = None if regret is None or np.any(np.asarray(regret) < 1e-6 * np.maximum(1.0, np.abs(cost))) else regret
     found = {"V": flat(trace.state.V)} if hasattr(trace.state, "V") else {}  # a scale that the policy took from the stream
     return {**trace.problem.constants, **found, "regret": sure}
+=======
+def _surely(regret: Any, cost: Any) -> np.ndarray:
+    """Whether a regret is surely not negative: the best action in hindsight is found to 1e-6."""
+    return np.asarray(np.asarray(regret) >= 1e-6 * np.maximum(1.0, np.abs(cost)))
+>>>>>>> compare
 
 
 def policy_facts(name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ documentation's tables read the registry.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +110,12 @@ class Configured:
         """The sharpest proved bounds after t rounds of a problem with these constants."""
         return self._bound(entry(self.name).bound, constants, t)
 
+    def bound_curve(self, constants: Constants, rounds: Sequence[int], regrets: Sequence[float | None]) -> list[Bound]:
+        """`bound` after each of these rounds, the regret being what is known of it then; for a single run."""
+        none, theorem = self._misfit(constants), entry(self.name).bound
+        known = [(t, {**constants, "regret": regret}) for t, regret in zip(rounds, regrets, strict=True)]
+        return [self._late(t) or none or theorem(self, facts, t) for t, facts in known]
+
     def paper_bound(self, constants: Constants, t: float) -> Bound:
         """The bounds as the paper states them, where they apply."""
         return self._bound(entry(self.name).paper, constants, t)
@@ -117,10 +123,12 @@ class Configured:
     def _bound(self, theorem: Callable[..., Bound], constants: Constants, t: float) -> Bound:
         if self.runs is not None:
             return _together([self.run(i)._bound(theorem, _of_run(constants, i), t) for i in range(self.runs)])
+        return self._late(t) or self._misfit(constants) or theorem(self, constants, t)
+
+    def _late(self, t: float) -> Bound | None:
+        """No bound past the policy's horizon."""
         horizon = self.parameters.get("horizon")
-        if horizon is not None and t > horizon:
-            return Bound(why=f"round {t:g} is past the policy's horizon of {horizon:g}")
-        return self._misfit(constants) or theorem(self, constants, t)
+        return None if horizon is None or t <= horizon else Bound(why=f"round {t:g} is past the policy's horizon of {horizon:g}")
 
     def _misfit(self, constants: Constants) -> Bound | None:
         """No bound where the problem is not one for this policy's domain or number of constraints."""
