@@ -81,7 +81,7 @@ def bounds(trace: Trace, regret: Any = None) -> tuple[Bound, Bound]:
     if none is not None:
         return none, none
     sure = regret is not None and bool(np.all(_surely(regret, trace.totals.cost)))
-    known = {**trace.problem.constants, "regret": regret if sure else None}
+    known = {**_known(trace), "regret": regret if sure else None}
     return trace.policy.bound(known, trace.rounds), trace.policy.paper_bound(known, trace.rounds)
 
 
@@ -98,10 +98,10 @@ def bound_curves(trace: Trace, regrets: Any = None, at: Any = None) -> tuple[lis
         sure = _surely(regrets, trace.curve.cost[at])
         known = [regret if fine else None for regret, fine in zip(np.asarray(regrets).tolist(), sure.tolist(), strict=True)]
     ends = sorted({0, len(at) - 1})
-    found = trace.policy.bound_curve(trace.problem.constants, [rounds[i] for i in ends], [known[i] for i in ends])
+    found = trace.policy.bound_curve(_known(trace), [rounds[i] for i in ends], [known[i] for i in ends])
     if all(end.regret is None and end.ccv is None for end in found):  # then none is stated in between
         return [None] * len(at), [None] * len(at)
-    found = trace.policy.bound_curve(trace.problem.constants, rounds, known)
+    found = trace.policy.bound_curve(_known(trace), rounds, known)
     return [plain(one.regret) for one in found], [plain(one.ccv) for one in found]
 
 
@@ -114,17 +114,15 @@ def _unbounded(trace: Trace) -> Bound | None:
     return None
 
 
-<<<<<<< HEAD
-def _constants(trace: Trace, regret: Any, cost: Any) -> dict[str, Any]:
-    # The best action in hindsight is found to 1e-6: a regret this close to zero does not count as not negative.
-    sure = None if regret is None or np.any(np.asarray(regret) < 1e-6 * np.maximum(1.0, np.abs(cost))) else regret
-    found = {"V": flat(trace.state.V)} if hasattr(trace.state, "V") else {}  # a scale that the policy took from the stream
-    return {**trace.problem.constants, **found, "regret": sure}
-=======
+def _known(trace: Trace) -> dict[str, Any]:
+    """What is known of a game to its bounds: the problem's constants, and a scale that the policy took from the stream."""
+    found = {"V": flat(trace.state.V)} if hasattr(trace.state, "V") else {}
+    return {**trace.problem.constants, **found}
+
+
 def _surely(regret: Any, cost: Any) -> np.ndarray:
     """Whether a regret is surely not negative: the best action in hindsight is found to 1e-6."""
     return np.asarray(np.asarray(regret) >= 1e-6 * np.maximum(1.0, np.abs(cost)))
->>>>>>> compare
 
 
 def policy_facts(name: str) -> dict[str, Any]:
