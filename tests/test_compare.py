@@ -490,6 +490,20 @@ def test_a_swept_parameter_is_in_the_labels(run, tmp_path):
     assert {row["problem_label"] for row in rows} == {"fixed", "fixed modulus=1"}
 
 
+def test_reasons_and_warnings_are_told_once_for_all_that_they_are_true_of(run, tmp_path):
+    status, text, _ = run("compare", "halfspaces", "fixed", "--policies", "sinha2024-strong,guo2022-strong,yi2021,banditq",
+                          "--horizons", "20,30", "--seeds", 1, "--jobs", 1, "--out", tmp_path, "--set", "dim=2")  # fmt: skip
+    assert status == 0
+    notes = [line for line in text.splitlines() if line.startswith(("does not apply", "warning"))]
+    assert notes[0] == (
+        "does not apply: sinha2024-strong, guo2022-strong on halfspaces dim=2, fixed dim=2: "
+        "the costs of the problem are not strongly convex (modulus 0)"
+    )
+    assert notes[1].startswith("does not apply: banditq on halfspaces dim=2, fixed dim=2: domain must be a simplex")
+    assert notes[2].startswith("warning: yi2021 on halfspaces dim=2: policy yi2021 is for constraints that stay the same")
+    assert len(notes) == 3
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
     (["halfspace"], "unknown problem 'halfspace'; did you mean halfspaces"),
     (["fixed", "--policies", "sinha2042"], "did you mean sinha2024"),

@@ -307,16 +307,30 @@ def ranking_table(ranked: list[dict[str, Any]]) -> Fitting:
 def ranking_notes(ranked: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
     """What a reader of the ranking should be told in words: what does not apply, what a game warned of, how to read the marks."""
     notes = ["best first, by regret and CCV together; *: no other policy is better in one and as good in the other; medians over seeds"]
-    alone = {(row["label"], row["problem_label"]): row["does_not_apply"] for row in rows if row["does_not_apply"]}
-    notes += [f"{label} does not apply to {problem}: {reason}" for (label, problem), reason in alone.items()]
-    warned: dict[str, list[str]] = {}
-    for row in rows:
-        for text in row["warnings"]:
-            warned.setdefault(text, []).append(f"{row['label']} on {row['problem_label']}")
-    notes += [f"warning: {text} ({', '.join(dict.fromkeys(games))})" for text, games in warned.items()]
+    refused = [(row["label"], row["problem_label"], _reason(row)) for row in rows if row["does_not_apply"]]
+    notes += [f"does not apply: {games}: {reason}" for games, reason in _together(refused)]
+    warned = [(row["label"], row["problem_label"], text) for row in rows for text in row["warnings"]]
+    notes += [f"warning: {games}: {text}" for games, text in _together(warned)]
     if any(row[f"{bound}_holds"] is False for row in ranked for _, bound in BOUNDED):
         notes.append("!: above its bound, which must not happen")
     return notes
+
+
+def _reason(row: dict[str, Any]) -> str:
+    """Why a policy does not apply, in words that fit every problem to which it does not for this reason."""
+    reason: str = row["does_not_apply"]
+    return reason.removeprefix(f"policy {row['policy']} does not apply: ").replace(f"problem {row['problem']}", "the problem")
+
+
+def _together(told: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """What was told of policies on problems, each text once for all of whom it is true: "a, b on c, d", and the text."""
+    where: dict[tuple[str, str], dict[str, None]] = {}
+    for label, problem, text in told:
+        where.setdefault((label, text), {})[problem] = None
+    who: dict[tuple[str, str], list[str]] = {}
+    for (label, text), problems in where.items():
+        who.setdefault((", ".join(problems), text), []).append(label)
+    return [(f"{', '.join(labels)} on {problems}", text) for (problems, text), labels in who.items()]
 
 
 def _ranking(ranked: list[dict[str, Any]], bounds: bool) -> Table:
