@@ -325,7 +325,6 @@
   let later = 0;
 
   function meet(i) {
-    near.add(i);
     if (drawn.has(i)) return;
     drawn.add(i);
     draw(i);
@@ -353,8 +352,12 @@
     const watcher = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         const i = Number(entry.target.id.slice(5));
-        if (entry.isIntersecting) meet(i);
-        else near.delete(i);
+        if (!entry.isIntersecting) {
+          near.delete(i);
+          continue;
+        }
+        near.add(i);
+        meet(i);
       }
     }, { rootMargin: "400px" });
     boxes.forEach((box) => watcher.observe(box));
