@@ -19,7 +19,7 @@ import bridle
 from bridle import analysis, charts, files
 from bridle.analysis import Row, grouped, horizon_of, label_of, problem_of
 from bridle.core import InputError
-from bridle.problems import problem_facts, problem_names
+from bridle.problems import problem_facts
 
 
 def write(
@@ -162,9 +162,12 @@ def _problem(
 
 
 def _about(games: list[Row]) -> str:
-    """What the problem is, in the words of its own documentation where it is a registered one."""
+    """What the problem is, in the words of its own documentation where that can be found."""
     game = next((game for game in games if not game.get("does_not_apply")), games[0])
-    facts: dict[str, Any] = problem_facts(game["problem"]) if game["problem"] in problem_names() else {}
+    try:
+        facts = problem_facts(game["problem"])
+    except InputError:  # it came from a file that is not here, or from a program
+        facts = {}
     size = [f"d = {game['dim']:,}"] if game.get("dim") else []
     size += [_many(int(game["constraints"]), "constraint a round", "constraints a round")] if game.get("constraints") else []
     more = " ".join(part for part in (facts.get("about", ""), f"Here: {', '.join(size)}." if size else "") if part)

@@ -97,12 +97,18 @@ def see_everything(driver: Any) -> None:
     driver.execute_script("window.scrollTo(0, 0)")
 
 
+def settled(driver: Any) -> None:
+    """Charts out of sight follow a switch a moment later."""
+    WebDriverWait(driver, 20).until(lambda d: d.execute_script("return !document.documentElement.dataset.busy"))
+
+
 def errors(driver: Any) -> list[Any]:
     return [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
 def plots(driver: Any) -> dict[int, list[dict[str, Any]]]:
     """The traces of every drawn chart on display, by the chart's number: what they are, whether they show, and their numbers."""
+    settled(driver)
     found = driver.execute_script("""
         return [...document.querySelectorAll('.plot')].filter((box) => box.data && box.offsetParent).map((box) => [
           Number(box.id.slice(5)), box.data.map((trace) => ({
@@ -122,6 +128,7 @@ def on_display(problem: str, figures: list[charts.Chart]) -> dict[int, charts.Ch
 
 def drawn_marks(driver: Any) -> dict[str, int]:
     """How many lines, bars and points each chart's picture really has."""
+    settled(driver)
     return driver.execute_script("""
         return Object.fromEntries([...document.querySelectorAll('.plot')].filter((box) => box.data && box.offsetParent).map((box) => [
           box.id, box.querySelectorAll('.scatterlayer .trace, .barlayer .trace').length]));

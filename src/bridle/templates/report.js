@@ -318,21 +318,46 @@
     box.dataset.drawn = "true";
   }
 
-  const redraw = () => drawn.forEach(draw);
+  // ---- when charts are drawn --------------------------------------------------------------------------------------------------------
 
-  // A chart is drawn when it comes near the window, so that a page of a hundred opens at once.
   const boxes = data.charts.map((_, i) => document.getElementById("plot-" + i));
+  const near = new Set(); // charts in sight, or nearly
+  let later = 0;
+
   function meet(i) {
     if (drawn.has(i)) return;
     drawn.add(i);
     draw(i);
   }
+
+  // What is in sight changes at once, the rest of a long page bit by bit.
+  function redraw() {
+    window.clearTimeout(later);
+    const waiting = [...drawn].filter((i) => !near.has(i));
+    near.forEach(draw);
+    const next = () => {
+      if (!waiting.length) {
+        delete root.dataset.busy;
+        return;
+      }
+      draw(waiting.shift());
+      later = window.setTimeout(next);
+    };
+    root.dataset.busy = "true";
+    later = window.setTimeout(next);
+  }
+
+  // A chart is drawn when it first comes near the window, so that a page of a hundred opens at once.
   if ("IntersectionObserver" in window) {
     const watcher = new IntersectionObserver((entries) => {
       for (const entry of entries) {
-        if (!entry.isIntersecting) continue;
-        watcher.unobserve(entry.target);
-        meet(Number(entry.target.id.slice(5)));
+        const i = Number(entry.target.id.slice(5));
+        if (!entry.isIntersecting) {
+          near.delete(i);
+          continue;
+        }
+        near.add(i);
+        meet(i);
       }
     }, { rootMargin: "400px" });
     boxes.forEach((box) => watcher.observe(box));
@@ -390,7 +415,7 @@
     const choose = (horizon) => {
       for (const button of tabs.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.horizon === horizon));
       for (const part of tabs.parentElement.querySelectorAll(".horizon")) part.hidden = part.dataset.horizon !== horizon;
-      redraw();
+      for (const i of drawn) if (tabs.parentElement.contains(boxes[i])) draw(i); // what changed while it was out of sight
     };
     for (const button of tabs.querySelectorAll("button")) button.addEventListener("click", () => choose(button.dataset.horizon));
     choose(tabs.querySelector("button[aria-pressed=true]").dataset.horizon);
