@@ -8,17 +8,17 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: demo test test-browser lint bench clean help
 
 help:
-	@echo "make demo   play the paper's three algorithms on four problems"
+	@echo "make demo   compare six policies on four problems, and write demo/report.html"
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
 	@echo "make lint   formatting, lint, types, import contract"
-	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, and a comparison of 1,000 games"
+	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, a comparison of 1,000 games; growth exponents"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(PIP) --editable .
+	$(PIP) --editable '.[report]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
@@ -34,7 +34,7 @@ $(VENV)/.lint: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.test $(VENV)/.demo
 
 demo: $(VENV)/.demo
-	$(BIN)/bridle demo
+	$(BIN)/bridle compare halfspaces minimax late-constraint violation-seeking --horizons 500,1000,2000,4000 --seeds 5 --out demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -58,6 +58,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
 	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/exponents.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo benchmarks/exponents .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -44,7 +44,7 @@ def problems(json_file: Json = None) -> None:
 @app.command()
 def play(
     problem: Annotated[str, typer.Argument(help="A name from `bridle problems`, or a file that ends in .py or .npz.")],
-    policy: Annotated[str, typer.Option(help="A name from `bridle policies`.")] = "sinha2024",
+    policy: Annotated[str, typer.Option(help="A name from `bridle policies`.")] = "anytime",
     horizon: Annotated[int | None, typer.Option(help="T, how many rounds; 1000, or as many as a file has, unless given.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the instance and its stream.")] = 0,
     engine: Annotated[str, typer.Option(help="python, or jax for long horizons.")] = "python",

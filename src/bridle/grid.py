@@ -17,8 +17,8 @@ from bridle.core import InputError, Unavailable
 from bridle.game import ENGINES, load_engine, policy_for
 from bridle.problems import Problem, problem, problem_facts, problem_names, takes
 
-POLICIES = ("sinha2024", "sinha2024:preset=practice", "guo2022", "yi2023", "yu2020", "ogd")
-"""What is compared by default: the paper's algorithm, three others for constraints that change, and one that does not look at them."""
+POLICIES = ("anytime", "sinha2024", "sinha2024:preset=practice", "guo2022", "neely2017", "ogd")
+"""What is compared by default: our own, the paper's twice, two others for constraints that change, and one that does not look at them."""
 
 Settings = dict[str, Any]
 
