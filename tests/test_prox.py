@@ -692,7 +692,7 @@ def test_units_do_not_matter():
         ("guo2022-strong", {"modulus": -1.0}, r"modulus must be above 0, not -1.0"),
         ("yi2021", {"lipschitz": 1.0, "exponent": 2.0}, r"exponent must be between 0 and 1, not 2.0"),
         ("yi2021", {"lipschitz": 1.0, "modulus": 1.0, "step": 1.0}, r"it goes with neither step nor exponent"),
-        ("yu2020", {"lipschitz": 1.0, "horizon": 10, "clip": 2}, r"clip must be True or False, not 2"),
+        ("yu2020", {"lipschitz": 1.0, "horizon": 10, "clip": 2}, r"clip must be true or false, not 2"),
         ("yu2020", {"lipschitz": 1.0}, r"policy yu2020 needs horizon"),
         ("yi2023", {"lipschitz": 1.0, "form": "proxy"}, r"unknown form 'proxy'; did you mean prox\?"),
     ],

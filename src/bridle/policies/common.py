@@ -19,23 +19,58 @@ def clipped(feedback: Feedback, clip: Array) -> tuple[Array, Array]:
     return g - clip * minimum(g, 0.0), (1.0 - clip * (g <= 0.0))[..., None] * dg
 
 
-def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False) -> str:
+def unsized(constants: Constants) -> str:
+    """Why no theorem says anything of the problem, in words: it is not convex, or how large it is is not known; empty when neither."""
+    if not constants.get("convex", True):
+        return "a cost or a constraint is not convex"
+    if constants.get("lipschitz") is None or constants.get("diameter") is None:
+        return "the problem's Lipschitz constant or diameter is not known"
+    return ""
+
+
+def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False, modulus: Any = 0.0) -> str:
     """Which assumption the problem breaks, in words; empty when none.
 
     Always: convexity, a known Lipschitz constant, an action that satisfies every constraint. `fixed`: the same constraints every round.
-    `strong`: strongly convex costs.
+    `strong`: strongly convex costs. `modulus`: costs at least as strongly convex as this, which the policy was told, unless it is 0.
     """
-    if not constants.get("convex", True):
-        return "a cost or a constraint is not convex"
+    if why := unsized(constants):
+        return why
     if constants.get("feasible") is None:
         return "no action is known to satisfy every constraint"
-    if constants.get("lipschitz") is None or constants.get("diameter") is None:
-        return "the problem's Lipschitz constant or diameter is not known"
     if fixed and constants.get("time_varying", True):
         return "the constraints change from round to round"
-    if strong and not constants.get("modulus", 0.0) > 0.0:
+    told, true = float(np.max(modulus)), constants.get("modulus", 0.0)
+    if (strong or told > 0.0) and not true > 0.0:
         return "the costs are not strongly convex"
+    if told > true * (1.0 + 1e-12):
+        return f"the costs' modulus is {true:.4g}, less than the {told:.4g} the policy was told"
     return ""
+
+
+def excess(constants: Constants) -> float | str:
+    """The least violation of a fixed action over any interval of rounds, or why it is not known.
+
+    0 where an action satisfies every constraint; F floor(K/2) where one does so summed over every window of K rounds: take whole windows,
+    each worth 0 or less, out of an interval; r < K rounds are left, worth at most F r, and at most F (K - r) because they are part of a
+    window. Or what ``excess`` says.
+    """
+    if why := unsized(constants):
+        return why
+    if constants.get("feasible") is not None:
+        return 0.0
+    if constants.get("bound") is None:
+        return "the largest |g| is not known"
+    if constants.get("excess") is not None:
+        return max(float(constants["excess"]), 0.0)
+    if constants.get("window") is not None:
+        return float(constants["bound"]) * (int(constants["window"]) // 2)
+    return "neither a feasible action, nor a window, nor the least static violation is known"
+
+
+def diameter_of(domain: Any, diameter: Any) -> Any:
+    """The diameter that the policy was told, or the domain's own."""
+    return validate.setting("diameter", domain.diameter() if diameter is None else diameter)
 
 
 def flat(value: Any) -> Any:

@@ -12,7 +12,8 @@ With ``form="affine"`` a constraint is read from its value and gradient at x_t: 
 constraint that is plain arithmetic and compiles; for several it is a quadratic program each round, on the Python engine only, as is
 ``form="function"``, which takes one convex function as it is.
 
-Guarantee: `bound`. Update as in the paper with beta = 1; the parameters as commonly stated; the bound is proved for exactly this update.
+Guarantee: `recoo_bound`. Update as in the paper with beta = 1; the parameters as commonly stated; the bound is proved for exactly this
+    update.
 Reference: H. Guo, X. Liu, H. Wei, L. Ying. Online Convex Optimization with Hard Constraints: Towards the Best of Two Worlds and Beyond.
     NeurIPS 2022.
 
@@ -32,7 +33,7 @@ import numpy as np
 from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, maximum, pos, scalar, worst
-from bridle.policies.common import climb, flat, powers, unmet
+from bridle.policies.common import climb, diameter_of, powers, settle, unmet
 from bridle.policies.entry import Entry
 
 
@@ -88,7 +89,7 @@ def guo2022(
 ) -> Recoo:
     """RECOO for convex costs."""
     G = validate.setting("lipschitz", lipschitz)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     step = D / (sqrt(2.0) * G) if step is None else validate.setting("step", step)
     beta = 1.0 / (G * D) if beta is None else beta
     return _recoo(domain, 0.5 / step, 0.5, 0.0, constraints, initial, exponent, beta, form)
@@ -106,7 +107,7 @@ def guo2022_strong(
 ) -> Recoo:
     """RECOO for strongly convex costs; the queue's unit is modulus D^2."""
     mu = validate.setting("modulus", modulus)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     beta = 1.0 / (mu * D * D) if beta is None else beta
     return _recoo(domain, 0.5 * mu, 1.0, mu, constraints, initial, exponent, beta, form)
 
@@ -120,7 +121,7 @@ def _recoo(
     return Recoo(inside, alpha, power, initial, e, beta, modulus, np.ones(k))
 
 
-def bound(policy: Any, constants: Constants, t: float) -> Bound:
+def recoo_bound(policy: Any, constants: Constants, t: float) -> Bound:
     """Regret_t <= sum G^2 / (4 alpha_s) + D^2 sum (alpha_s - alpha_{s-1} - modulus / 2)^+ =: R_t, that is sqrt(2) G D sqrt(t) by default.
 
     Proof. The step minimises a 2 alpha-strongly convex function, so for u with g_s(u) <= 0, z = x_{s+1} and y = x_s f_s(y) - f_s(u) + Q
@@ -132,10 +133,7 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
     alpha_s). The latter also holds for cutting planes, which lie below g_s and touch it at x_s.
     """
     record = policy.record
-    why = unmet(constants, strong=bool(np.any(np.asarray(record.modulus) > 0.0)))
-    if not why and np.any(np.asarray(record.modulus) > constants.get("modulus", 0.0) * (1.0 + 1e-12)):
-        why = f"the costs' modulus is {constants['modulus']:.4g}, less than the policy was told"
-    if why:
+    if why := unmet(constants, modulus=record.modulus):
         return Bound(why=why)
     G, D, alpha, power, q = constants["lipschitz"], constants["diameter"], record.alpha, record.power, 1.0 + record.exponent
     pull = D * D * alpha * (0.5 * record.modulus < alpha * (1.0 - 1e-12))  # a modulus of 2 alpha pays for all that alpha_s grows
@@ -146,18 +144,18 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
     exact = isinstance(record.prox, prox.FunctionHinge) or constants.get("affine", False)
     if not constants.get("time_varying", True) and exact:
         ccv = np.minimum(ccv, G * D + after)
-    return Bound(flat(np.minimum(R, G * D * t)), flat(np.minimum(ccv, G * D * t)))
+    return settle(R, ccv, G * D, 1.0, t)
 
 
 ENTRIES = (
     Entry(
         "guo2022", guo2022, "RECOO, a rectified queue with proximal steps", "Guo, Liu, Wei & Ying, NeurIPS 2022",
-        regret="O(sqrt(T))", violation="O(T^3/4), O(1) fixed", bound=bound, feedback="function (value and gradient where affine)",
+        regret="O(sqrt(T))", violation="O(T^3/4), O(1) fixed", bound=recoo_bound, feedback="function (value and gradient where affine)",
         cost="hinge prox", needs=("lipschitz", "diameter"),
     ),
     Entry(
         "guo2022-strong", guo2022_strong, "RECOO for strongly convex costs", "Guo, Liu, Wei & Ying, NeurIPS 2022",
-        regret="O(log T)", violation="O(sqrt(T log T)), O(1) fixed", bound=bound, strongly_convex=True,
+        regret="O(log T)", violation="O(sqrt(T log T)), O(1) fixed", bound=recoo_bound, strongly_convex=True,
         feedback="function (value and gradient where affine)", cost="hinge prox", needs=("modulus", "diameter"),
     ),
 )  # fmt: skip

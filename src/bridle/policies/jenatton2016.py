@@ -26,7 +26,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import clipped, fraction, largest, powers, settle, smooth_sum, switch, unmet
+from bridle.policies.common import clipped, diameter_of, fraction, largest, powers, settle, smooth_sum, switch, unmet
 from bridle.policies.entry import CLIPPED, Entry
 
 
@@ -67,7 +67,7 @@ def jenatton2016(
 ) -> Anytime:  # fmt: skip
     """The policy; `exponent` trades regret against violation."""
     G, beta = validate.setting("lipschitz", lipschitz), fraction("exponent", exponent)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     step = validate.setting("step", D / G if step is None else step)
     return Anytime(domain, step, 6.0 * G**2 * step, beta, switch("clip", clip))
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Bound, Constants, InputError
-from bridle.policies.common import flat
+from bridle.policies.common import excess, flat
 from bridle.policies.entry import Entry
 from bridle.policies.neely2017 import VirtualQueues, queue_bounds, units
 
@@ -56,28 +56,12 @@ def liakopoulos2019(
 
 
 def liakopoulos_bound(policy: Any, constants: Constants, t: float) -> Bound:
-    """`queue_bounds` with P = F floor(K/2), which an action has that is feasible over windows of K <= T rounds.
-
-    Take whole windows, each worth 0 or less, out of an interval: r < K rounds are left, worth at most F r, and at most F (K - r) because
-    they are part of a window. P is 0 where an action satisfies every constraint in every round, and may be given as ``excess``.
-    """
-    F, K, T = constants.get("bound"), constants.get("window"), policy.parameters["horizon"]
-    if not constants.get("convex", True):
-        return Bound(why="a cost or a constraint is not convex")
-    if constants.get("lipschitz") is None or constants.get("diameter") is None:
-        return Bound(why="the problem's Lipschitz constant is not known")
-    if F is None:
-        return Bound(why="the largest |g| is not known")
-    if constants.get("feasible") is not None:
-        P = 0.0
-    elif constants.get("excess") is not None:
-        P = max(float(constants["excess"]), 0.0)
-    elif K is None:
-        return Bound(why="neither a feasible action, nor a window K, nor the least static violation is known")
-    elif np.any(np.asarray(T) < K):
+    """`queue_bounds` with P = F floor(K/2), which an action has that is feasible over windows of K <= T rounds (`common.excess`)."""
+    P, F, K = excess(constants), constants.get("bound"), constants.get("window")
+    if isinstance(P, str) or F is None:
+        return Bound(why=P if isinstance(P, str) else "the largest |g| is not known")
+    if constants.get("feasible") is None and constants.get("excess") is None and K is not None and policy.parameters["horizon"] < K:
         return Bound(why=f"the window of {K:g} rounds is longer than the horizon")
-    else:
-        P = F * (int(K) // 2)
     regret, soft = queue_bounds(policy.record, constants, F, t, P, None)
     trivial = constants["lipschitz"] * constants["diameter"] * t
     return Bound(flat(np.minimum(regret, trivial)), soft=flat(np.minimum(soft, F * t)))

@@ -35,7 +35,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, combine, pos, vector
-from bridle.policies.common import clipped, largest, settle, switch, unmet
+from bridle.policies.common import clipped, diameter_of, largest, settle, switch, unmet
 from bridle.policies.entry import CLIPPED, Entry, Variant
 
 
@@ -113,7 +113,7 @@ def mahdavi2012(
 ) -> PrimalDual | MirrorProx:
     """The policy in one of its two forms; `bound` and `clip` are for the gradient form."""
     T, G, F = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     k, positive = validate.whole("constraints", constraints), switch("clip", clip)
     if form not in ("gradient", "mirror-prox"):
         raise validate.unknown("form", form, ("gradient", "mirror-prox"))

@@ -31,7 +31,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, combine, pos, vector
-from bridle.policies.common import clipped, largest, settle, switch, unmet
+from bridle.policies.common import clipped, diameter_of, largest, settle, switch, unmet
 from bridle.policies.entry import CLIPPED, Entry
 
 
@@ -84,7 +84,7 @@ def neely2017(
 def units(domain: Any, lipschitz: Any, bound: Any, diameter: Any, k: int, clip: float) -> tuple[Any, Any, Any]:
     """What the default parameters are made of: G D, k C^2 and D."""
     G, F = validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     return G * D, k * (G * D + (0.0 if clip else F)) ** 2, D
 
 

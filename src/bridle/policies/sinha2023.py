@@ -10,7 +10,7 @@ the N arms. With the queues Q of the round before,
 V = F sqrt(T), F the largest |g| (1 for rewards up to 1 and probability vectors). The rewards are read from the costs' gradients; the
 policy runs on any problem on a simplex with N constraints, but means something only on these.
 
-Guarantee: `bound`: regret and violation over every interval O(T^3/4), against x with r_{t,i} x_i >= lam_i in every round.
+Guarantee: `banditq_bound`: regret and violation over every interval O(T^3/4), against x with r_{t,i} x_i >= lam_i in every round.
     Update and parameters as commonly stated, with any reward scale and simplex mass; the bound is proved for exactly this update.
 Reference: A. Sinha. BanditQ: Fair Bandits with Guaranteed Rewards. arXiv:2304.05219, 2023.
 
@@ -78,7 +78,7 @@ def banditq(domain: Any, horizon: Any, bound: Any = 1.0, V: Any = None) -> Bandi
     return BanditQ(AdaGrad(domain), F * T**0.5 if V is None else validate.setting("V", V), np.ones(domain.dim))
 
 
-def bound(policy: Any, constants: Constants, t: float) -> Bound:
+def banditq_bound(policy: Any, constants: Constants, t: float) -> Bound:
     """Where ``constants["rewards"]`` says that the problem is one of rewards, and the largest reward; for any V, at every t.
 
     F = rewards * mass, N arms. Since x* feasible has lam_i <= r_i x*_i, the rates sum to at most F, and (lam_i - r_i x_i)^2 is at most
@@ -104,6 +104,6 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
 ENTRIES = (
     Entry(
         "banditq", banditq, "rewards on the simplex, a rate for each arm", "Sinha, arXiv 2023", "O(T^3/4)", "interval O(T^3/4)",
-        bound=bound, reduces="all", metric="interval", rewards=True, domains=("simplex",), needs=("horizon", "bound"),
+        bound=banditq_bound, reduces="all", metric="interval", rewards=True, domains=("simplex",), needs=("horizon", "bound"),
     ),
 )  # fmt: skip

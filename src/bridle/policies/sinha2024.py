@@ -32,7 +32,7 @@ from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.learners import LEARNERS, CurvedOGD, StronglyConvexOGD
 from bridle.ops import Array, combine, exp, pos, scalar, vector, worst
-from bridle.policies.common import flat, harmonic, unmet
+from bridle.policies.common import diameter_of, excess, flat, harmonic, settle, unmet
 from bridle.policies.entry import Entry
 from bridle.potentials import UNIT, Exponential, ExponentialPotential, Power, PowerPotential, Quadratic, QuadraticPotential
 from bridle.records import same
@@ -169,7 +169,7 @@ def sinha2024(
     """Algorithm 1 for convex costs; `constraints` is only for the boundary to check, since the worst of any number counts."""
     T, G = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz)
     _count(constraints)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     if preset not in ("theory", "tight", "practice"):
         raise validate.unknown("preset", preset, ("theory", "tight", "practice"))
     inside = _learner(learner, domain, D, samples, seed)
@@ -212,9 +212,7 @@ def sinha2024_strong(
     V = validate.setting("V", V)
     _unused(potential, lam, exponent)
     phi, _ = _potential(potential, None if lam is None else validate.setting("lam", lam), exponent, T)
-    inside = StronglyConvexOGD(domain, V * beta * alpha) if learner is None else _learner(learner, domain, None, None, None)
-    if inside is None:
-        raise InputError("learner must be a learner such as bridle.OGD(domain, step=0.1) here, not 'ogd': its step is not known")
+    inside = StronglyConvexOGD(domain, V * beta * alpha) if learner is None else _settled(learner, domain, None, None, None)
     return Lyapunov(inside, phi, V, beta)
 
 
@@ -223,11 +221,8 @@ def sinha2024_ocs(
 ) -> ConstraintSatisfaction:
     """Algorithm 2: constraints only."""
     k = validate.whole("constraints", constraints)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
-    inside = _learner(learner, domain, D, samples, seed)
-    if inside is None:
-        raise InputError("learner must be a learner such as bridle.OGD(domain, step=0.1) here, not 'ogd': its step is not known")
-    return ConstraintSatisfaction(inside, np.ones(k))
+    D = diameter_of(domain, diameter)
+    return ConstraintSatisfaction(_settled(learner, domain, D, samples, seed), np.ones(k))
 
 
 def _learner(given: Any, domain: Any, D: Any, samples: Any, seed: Any) -> Any:
@@ -247,6 +242,14 @@ def _learner(given: Any, domain: Any, D: Any, samples: Any, seed: Any) -> Any:
     if given not in ("adagrad", "adaftrl"):
         raise validate.unknown("learner", given, ("adagrad", "adaftrl", "ftpl", "ogd"))
     return LEARNERS[given](domain, D)
+
+
+def _settled(given: Any, domain: Any, D: Any, samples: Any, seed: Any) -> Any:
+    """The learner, where no step can be made up for gradient descent."""
+    found = _learner(given, domain, D, samples, seed)
+    if found is None:
+        raise InputError("learner must be a learner such as bridle.OGD(domain, step=0.1) here, not 'ogd': its step is not known")
+    return found
 
 
 def _count(constraints: Any) -> None:
@@ -370,7 +373,7 @@ def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
         ccv = (n * s + (V * (s + beta * G * D * t)) ** (1.0 / n)) / beta
     else:
         return Bound(why=f"no bound is known for the potential {type(phi).__name__}")
-    return Bound(flat(np.minimum(regret, G * D * t)), flat(np.minimum(ccv, G * D * t)))
+    return settle(regret, ccv, G * D, 1.0, t)
 
 
 def strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
@@ -379,15 +382,14 @@ def strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
     Q^2 + V beta Regret_t <= c (V + 2Q)^2 with c = beta G^2 harm(t) / (2 alpha V): maximise over Q for the regret; solve the quadratic with
     Regret_t >= -GDt for the CCV, or with Regret_t >= 0 where ``constants["regret"]`` says that this is so at round t.
     """
-    record, why = policy.record, unmet(constants, strong=True)
-    if not why and not (isinstance(record.learner, CurvedOGD) and isinstance(record.potential, QuadraticPotential)):
-        why = "the learner or the potential was replaced"
-    if why:
-        return Bound(why=why)
-    G, D, V, beta = constants["lipschitz"], constants["diameter"], record.V, record.beta
+    record = policy.record
+    if not (isinstance(record.learner, CurvedOGD) and isinstance(record.potential, QuadraticPotential)):
+        return Bound(why="the learner or the potential was replaced")
+    V, beta = record.V, record.beta
     alpha = record.learner.modulus / (V * beta)  # the modulus the policy was told
-    if np.any(alpha > constants["modulus"] * (1.0 + 1e-12)):
-        return Bound(why=f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(np.max(alpha)):.4g} the policy was told")
+    if why := unmet(constants, modulus=alpha):
+        return Bound(why=why)
+    G, D = constants["lipschitz"], constants["diameter"]
     c = beta * G * G * harmonic(t) / (2.0 * alpha * V)
     if np.any(4.0 * c >= 1.0):
         return Bound(why=f"V = {float(np.min(V)):.3g} is too small: it must be above 2 G^2 beta harm(t) / alpha")
@@ -396,19 +398,19 @@ def strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
         ccv = V * np.sqrt(c) / ((1.0 - 2.0 * np.sqrt(c)) * beta)
     else:
         ccv = (2.0 * c * V + np.sqrt(c * V * V + (1.0 - 4.0 * c) * V * beta * G * D * t)) / ((1.0 - 4.0 * c) * beta)
-    return Bound(flat(np.minimum(regret, G * D * t)), flat(np.minimum(ccv, G * D * t)))
+    return settle(regret, ccv, G * D, 1.0, t)
 
 
 def ocs_bound(policy: Any, constants: Constants, t: float) -> Bound:
     """Algorithm 2: a bound on the interval violation. P is the least violation of a fixed action over any interval.
 
-    P = 0 where an action satisfies every constraint; P <= F floor(S/2) where one is S-feasible (``window``: remove whole windows from an
-    interval; the rest is at most F r, and at most F(S - r) since it extends to a window); or P itself as ``excess``. With a = 2c G sqrt(k),
-    ||Q(t)||^2 <= a sqrt(sum ||Q||^2) + 2P sum_i U_i(t), U_i the total climb of Q_i, because a layer {Q_i > u} is a union of intervals
-    and each costs a fixed action at most P. U_i <= Ft and U_i <= (Ft + Q_i)/2 give the first two bounds, the recursion over t the third.
+    P = 0 where an action satisfies every constraint; P <= F floor(S/2) where one is S-feasible (``window``), as `common.excess` proves; or
+    P itself as ``excess``. With a = 2c G sqrt(k), ||Q(t)||^2 <= a sqrt(sum ||Q||^2) + 2P sum_i U_i(t), U_i the total climb of Q_i, because
+    a layer {Q_i > u} is a union of intervals and each costs a fixed action at most P. U_i <= Ft and U_i <= (Ft + Q_i)/2 give the first two
+    bounds, the recursion over t the third.
     """
     record = policy.record
-    P = _static_violation(constants)
+    P = excess(constants)
     if isinstance(P, str):
         return Bound(why=P)
     if not hasattr(record.learner, "adaptivity"):
@@ -461,30 +463,13 @@ def doubling_bound(domain: Any, constants: Constants, T: int, **settings: Any) -
     return Bound(sum(part.regret for part in parts), sum(part.ccv for part in parts))
 
 
-def _static_violation(constants: Constants) -> float | str:
-    if not constants.get("convex", True):
-        return "a constraint is not convex"
-    if constants.get("lipschitz") is None or constants.get("diameter") is None:
-        return "the problem's Lipschitz constant or diameter is not known"
-    if constants.get("feasible") is not None:
-        return 0.0
-    if constants.get("bound") is None:
-        return "the largest |g| is not known"
-    if constants.get("excess") is not None:
-        return max(float(constants["excess"]), 0.0)
-    if constants.get("window") is not None:
-        return float(constants["bound"]) * (int(constants["window"]) // 2)
-    return "neither a feasible action, nor a window S, nor the least static violation is known"
-
-
 # --- when the printed theorems apply, and the registry's entries ----------------------------------------------------------------------
 
 
 def _paper_convex(policy: Any, constants: Constants, t: float) -> Bound:
     known = policy.parameters
     theory = sinha2024(policy.domain, known["horizon"], known["lipschitz"], known.get("diameter"))
-    why = unmet(constants) or _departs(policy, constants, theory)
-    if why:
+    if why := unmet(constants) or _departs(policy, constants, theory):
         return Bound(why=why)
     bound = theorem1(known["lipschitz"], known.get("diameter", policy.domain.diameter()), t, known["horizon"])
     return Bound(flat(bound.regret), flat(bound.ccv))
@@ -493,10 +478,7 @@ def _paper_convex(policy: Any, constants: Constants, t: float) -> Bound:
 def _paper_strong(policy: Any, constants: Constants, t: float) -> Bound:
     known = policy.parameters
     theory = sinha2024_strong(policy.domain, known["horizon"], known["lipschitz"], known["modulus"])
-    why = unmet(constants, strong=True) or _departs(policy, constants, theory)
-    if not why and known["modulus"] > constants["modulus"] * (1.0 + 1e-12):
-        why = "the costs are less strongly convex than the policy was told"
-    if why:
+    if why := unmet(constants, modulus=known["modulus"]) or _departs(policy, constants, theory):
         return Bound(why=why)
     nonnegative = constants.get("regret") is not None and constants["regret"] >= 0.0
     bound = theorem2(known["lipschitz"], constants["diameter"], known["modulus"], t, known["horizon"], nonnegative)
@@ -504,7 +486,7 @@ def _paper_strong(policy: Any, constants: Constants, t: float) -> Bound:
 
 
 def _paper_ocs(policy: Any, constants: Constants, t: float) -> Bound:
-    P, F = _static_violation(constants), constants.get("bound")
+    P, F = excess(constants), constants.get("bound")
     if isinstance(P, str):
         return Bound(why=P)
     if not F:

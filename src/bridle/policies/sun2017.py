@@ -31,7 +31,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, exp, pos, scalar, worst
-from bridle.policies.common import clipped, largest, settle, switch, unmet
+from bridle.policies.common import clipped, diameter_of, largest, settle, switch, unmet
 from bridle.policies.entry import CLIPPED, Entry, Variant
 from bridle.sets import SimplexSet
 
@@ -126,7 +126,7 @@ def sun2017(
 ) -> MirrorPrimalDual:
     """The policy with one of the two mirror maps."""
     T, G, F = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
-    D, positive = validate.setting("diameter", domain.diameter() if diameter is None else diameter), switch("clip", clip)
+    D, positive = diameter_of(domain, diameter), switch("clip", clip)
     if mirror not in ("euclidean", "entropic"):
         raise validate.unknown("mirror", mirror, ("euclidean", "entropic"))
     if mirror == "entropic" and not isinstance(domain, SimplexSet):

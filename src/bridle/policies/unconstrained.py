@@ -26,7 +26,7 @@ import numpy as np
 from bridle import learners, validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array
-from bridle.policies.common import flat
+from bridle.policies.common import diameter_of, flat, unsized
 from bridle.policies.entry import Entry
 
 
@@ -55,7 +55,7 @@ def ogd(domain: Any, lipschitz: Any, horizon: Any = None, diameter: Any = None, 
     `step` replaces D / (G sqrt(2)), or the constant step.
     """
     G = validate.setting("lipschitz", lipschitz)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     if horizon is None:
         return Unconstrained(learners.OGD(domain, D / (2.0**0.5 * G) if step is None else step, decay="sqrt"))
     T = validate.rounds("horizon", horizon)
@@ -77,22 +77,13 @@ def ftpl(domain: Any, samples: int = 1000, seed: int = 0) -> Unconstrained:
     return Unconstrained(learners.FTPL(domain, samples=samples, seed=seed))
 
 
-def _unmet(constants: Constants) -> str:
-    """Costs alone matter here: whether some action satisfies every constraint does not."""
-    if not constants.get("convex", True):
-        return "a cost or a constraint is not convex"
-    if constants.get("lipschitz") is None or constants.get("diameter") is None:
-        return "the problem's Lipschitz constant or diameter is not known"
-    return ""
-
-
 def _regret(constants: Constants, t: float, value: Any) -> Bound:
     return Bound(flat(np.minimum(value, constants["lipschitz"] * constants["diameter"] * t)))
 
 
 def ogd_bound(policy: Any, constants: Constants, t: float) -> Bound:
     """`bridle.learners.ogd_regret` or `decreasing_ogd_regret`."""
-    if why := _unmet(constants):
+    if why := unsized(constants):
         return Bound(why=why)
     learner = policy.record.learner
     theorem = learners.ogd_regret if isinstance(learner, learners.ConstantOGD) else learners.decreasing_ogd_regret
@@ -101,14 +92,14 @@ def ogd_bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 def adagrad_bound(policy: Any, constants: Constants, t: float) -> Bound:
     """`bridle.learners.adagrad_regret` with S <= G^2 t, for the diameter the learner was told."""
-    if why := _unmet(constants):
+    if why := unsized(constants):
         return Bound(why=why)
     return _regret(constants, t, policy.record.learner.adaptivity(constants["diameter"]) * constants["lipschitz"] * sqrt(t))
 
 
 def adaftrl_bound(policy: Any, constants: Constants, t: float) -> Bound:
     """`bridle.learners.adaftrl_regret` with S <= G^2 t, for the regulariser's own weight c."""
-    if why := _unmet(constants):
+    if why := unsized(constants):
         return Bound(why=why)
     G, D, c = constants["lipschitz"], constants["diameter"], policy.record.learner.c
     return _regret(constants, t, (D * D / (2.0 * c) + 2.75 * c) * G * sqrt(t) + 3.5 * D * G)
@@ -121,7 +112,7 @@ def ftpl_bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 def ftpl_theorem(policy: Any, constants: Constants, t: float) -> Bound:
     """`bridle.learners.adaptive_ftpl_regret` with S <= G^2 t, as if the expectation were exact."""
-    if why := _unmet(constants):
+    if why := unsized(constants):
         return Bound(why=why)
     G = constants["lipschitz"]
     return _regret(constants, t, learners.adaptive_ftpl_regret(constants["diameter"], policy.domain.dim, G * G * t))

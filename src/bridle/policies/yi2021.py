@@ -13,7 +13,7 @@ With ``form="affine"`` a constraint is read from its value and gradient at x_t, 
 ``form="function"``. One affine constraint is plain arithmetic and compiles; several are a quadratic program each round and run on the
 Python engine only, as does ``form="function"`` (one convex function, or several affine ones).
 
-Guarantee: `bound`. Update and parameters as commonly stated; the bound is proved for exactly this update.
+Guarantee: `growing_weights_bound`. Update and parameters as commonly stated; the bound is proved for exactly this update.
 Reference: X. Yi, X. Li, T. Yang, L. Xie, T. Chai, K. H. Johansson. Regret and Cumulative Constraint Violation Analysis for Online Convex
     Optimization with Long Term Constraints. ICML 2021.
 
@@ -31,10 +31,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import prox, validate
+from bridle import prox, records, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, maximum, pos, scalar, vector
-from bridle.policies.common import flat, powers, smooth_sum, unmet
+from bridle.policies.common import diameter_of, powers, settle, smooth_sum, unmet
 from bridle.policies.entry import READ_AS_AFFINE, Entry
 
 
@@ -89,7 +89,7 @@ def yi2021(
 ) -> GrowingWeights:
     """Convex costs, or strongly convex ones where `modulus` is given."""
     G, k = validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     if modulus is not None and (step is not None or exponent is not None):
         raise InputError("modulus sets the steps to 2 / (modulus t): it goes with neither step nor exponent")
     mu = validate.setting("modulus", 0.0 if modulus is None else modulus, zero=True)
@@ -103,7 +103,7 @@ def yi2021(
     return GrowingWeights(prox.prox_for(domain, form, k), alpha, c, 1.0 / (sqrt(2.0 * k) * G), mu, np.ones(k))
 
 
-def bound(policy: Any, constants: Constants, t: float) -> Bound:
+def growing_weights_bound(policy: Any, constants: Constants, t: float) -> Bound:
     """Regret_t <= R_t := (G^2/2) sum alpha_s + D^2 sum (1/alpha_s - 1/alpha_{s-1} - mu/2)^+, and, with U_s = sqrt(2 (GDs + R_s)),
     CCV_t <= sum_{s<t-1} U_s (1/gamma_{s+1} - 1/gamma_{s+2}) + U_{t-1} / gamma_t,  CCV_1 <= sqrt(k) GD.
 
@@ -117,11 +117,7 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
     gamma_2, so that q_1 <= gamma_1 sqrt(k) GD matters for t = 1 only). Needs the same g at x_s and in the step.
     """
     record = policy.record
-    told = np.asarray(record.modulus)
-    why = unmet(constants, fixed=True, strong=bool(np.any(told > 0.0))) or curved(record, constants)
-    if not why and np.any(told > constants.get("modulus", 0.0) * (1.0 + 1e-12)):
-        why = f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(told.max()):.4g} the policy was told"
-    if why:
+    if why := unmet(constants, fixed=True, modulus=record.modulus) or curved(record, constants):
         return Bound(why=why)
     G, D, k, alpha, c = constants["lipschitz"], constants["diameter"], len(record.each), record.alpha, record.power
     if np.any(record.gamma**2 * k * G * G > 0.5 * (1.0 + 1e-12)):
@@ -138,12 +134,12 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
     if last > 0.0:
         falls = smooth_sum(lambda s: -np.expm1(-0.5 * c * np.log1p(1.0 / s)) * s ** (-0.5 * c) * U(s), 1.0, last - 1.0)
         ccv = sqrt(alpha) / record.gamma * (falls + U(last) * last ** (-0.5 * c))
-    return Bound(flat(np.minimum(R(t), G * D * t)), flat(np.minimum(ccv, G * D * t)))
+    return settle(R(t), ccv, G * D, 1.0, t)
 
 
 def curved(record: Any, constants: Constants) -> str:
     """What is wrong with reading constraints as affine, where the problem says that they are not."""
-    if constants.get("affine", False) or isinstance(record.prox, prox.FunctionHinge):
+    if constants.get("affine", False) or any(isinstance(node, prox.FunctionHinge) for node in records.nodes(record.prox)):
         return ""
     return "a constraint is not affine: the bound needs form='function'"
 
@@ -152,7 +148,8 @@ ENTRIES = (
     Entry(
         "yi2021", yi2021, "proximal steps with growing weights", "Yi et al., ICML 2021",
         regret="O(T^max(b,1-b)), b = exponent; O(log T) strongly convex", violation="O(T^((1-b)/2)), O(log T) strongly convex",
-        bound=bound, reduces="all", time_varying=False, paper_constraints="fixed", feedback="function (value and gradient where affine)",
-        cost="hinge prox", needs=("lipschitz", "diameter"), variants=(READ_AS_AFFINE,),
+        bound=growing_weights_bound, reduces="all", time_varying=False, paper_constraints="fixed",
+        feedback="function (value and gradient where affine)", cost="hinge prox", needs=("lipschitz", "diameter"),
+        variants=(READ_AS_AFFINE,),
     ),
 )  # fmt: skip

@@ -24,12 +24,13 @@ True
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import fraction
+from bridle.policies.common import diameter_of, fraction
 from bridle.policies.entry import Entry, Variant
 from bridle.policies.yi2023_prox import ProximalPenalty, prox_bound, proximal
 from bridle.policies.yuan2018 import PenaltyState, penalty_bound
@@ -69,7 +70,7 @@ def yi2023(
 ) -> PenaltyWorst | ProximalPenalty:
     """Convex costs: steps that shrink as t^-exponent, or one constant step where the horizon is given."""
     G, c = validate.setting("lipschitz", lipschitz), fraction("exponent", exponent)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     if _proximal(form):
         if horizon is None:
             return proximal(domain, G, D / G if step is None else validate.setting("step", step), c, constraints)
@@ -98,16 +99,10 @@ def _proximal(form: str) -> bool:
     return form == "prox"
 
 
-def _bound(policy: Any, constants: Constants, t: float) -> Bound:
+def _bound(policy: Any, constants: Constants, t: float, strong: bool = False) -> Bound:
     if isinstance(policy.record, ProximalPenalty):
         return prox_bound(policy.record, constants, t)
-    return penalty_bound(policy.record, constants, t, 1, False)
-
-
-def _strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
-    if isinstance(policy.record, ProximalPenalty):
-        return prox_bound(policy.record, constants, t)
-    return penalty_bound(policy.record, constants, t, 1, True)
+    return penalty_bound(policy.record, constants, t, 1, strong)
 
 
 _REFERENCE = "Yi et al., arXiv 2023"
@@ -121,7 +116,7 @@ ENTRIES = (
     ),
     Entry(
         "yi2023-strong", yi2023_strong, "growing penalty, strongly convex costs", _REFERENCE, "O(log T)",
-        "O(sqrt(T log T)), O(log T) with Slater", bound=_strong_bound, strongly_convex=True, slater="sharper",
+        "O(sqrt(T log T)), O(log T) with Slater", bound=partial(_bound, strong=True), strongly_convex=True, slater="sharper",
         cost=_COST, needs=("lipschitz", "modulus"), variants=(_PROXIMAL,),
     ),
 )  # fmt: skip

@@ -29,14 +29,8 @@ import numpy as np
 from bridle import prox, validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import climb, flat, powers, unmet
-
-
-class ProximalState(NamedTuple):
-    """The decision, and the rounds seen."""
-
-    x: Array
-    t: Array
+from bridle.policies.common import climb, flat, powers, settle, unmet
+from bridle.policies.yuan2018 import PenaltyState
 
 
 class ProximalPenalty(NamedTuple):
@@ -53,18 +47,18 @@ class ProximalPenalty(NamedTuple):
     def domain(self) -> Any:
         return self.prox.domain
 
-    def init(self, x1: Array) -> ProximalState:
-        return ProximalState(x1, scalar(x1))
+    def init(self, x1: Array) -> PenaltyState:
+        return PenaltyState(x1, scalar(x1))
 
-    def decide(self, state: ProximalState) -> Array:
+    def decide(self, state: PenaltyState) -> Array:
         return state.x
 
-    def update(self, state: ProximalState, feedback: Feedback) -> ProximalState:
+    def update(self, state: PenaltyState, feedback: Feedback) -> PenaltyState:
         g, _ = worst(feedback.g, feedback.dg)
         t = state.t + 1.0
         alpha = self.step / t**self.decay
         price = pos(g) / (self.sigma * alpha)
-        return ProximalState(self.prox.step(feedback, state.x - (0.5 * alpha) * feedback.df, price, 1.0 / alpha), t)
+        return PenaltyState(self.prox.step(feedback, state.x - (0.5 * alpha) * feedback.df, price, 1.0 / alpha), t)
 
 
 def proximal(domain: Any, lipschitz: Any, step: Any, decay: Any, constraints: int, modulus: Any = 0.0) -> ProximalPenalty:
@@ -83,11 +77,7 @@ def prox_bound(record: ProximalPenalty, constants: Constants, t: float) -> Bound
     by parts sum h_s^2 <= 2 sum (E_s - E_{s-1}) / gamma_s, E_s = GDs + R_s; Cauchy and Schwarz the CCV. No gain from Slater's condition is
     proved for this form.
     """
-    told = np.asarray(record.modulus)
-    why = unmet(constants, strong=bool(np.any(told > 0.0)))
-    if not why and np.any(told > constants.get("modulus", 0.0) * (1.0 + 1e-12)):
-        why = f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(told.max()):.4g} the policy was told"
-    if why:
+    if why := unmet(constants, modulus=record.modulus):
         return Bound(why=why)
     G, D, step, c = constants["lipschitz"], constants["diameter"], record.step, record.decay
     if np.any(np.asarray(record.sigma) * (1.0 + 1e-12) < G * G):
@@ -97,4 +87,4 @@ def prox_bound(record: ProximalPenalty, constants: Constants, t: float) -> Bound
     R = 0.5 * G * G * total + pull * t**c
     squared = 2.0 * record.sigma * (G * D * total + step * (0.5 * G * G * step * powers(t, 2.0 * c) + pull * climb(t, c, c)))
     squared = np.minimum(squared, (G * D) ** 2 * t)
-    return Bound(flat(np.minimum(R, G * D * t)), flat(np.sqrt(t * squared)), squared=flat(squared))
+    return settle(R, np.sqrt(t * squared), G * D, 1.0, t)._replace(squared=flat(squared))

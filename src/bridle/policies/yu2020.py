@@ -13,7 +13,7 @@ With `clip` every g is g^+: a proximal step on a sum of hinges, and the hard vio
 then plain arithmetic and compiles; several are a quadratic program each round and run on the Python engine only.
 A constraint that is not affine needs ``form="function"``, which takes the functions as they are, on the Python engine only.
 
-Guarantee: `bound`. Update and parameters as commonly stated; the bound is proved for exactly this update.
+Guarantee: `backward_queue_bound`. Update and parameters as commonly stated; the bound is proved for exactly this update.
 Reference: H. Yu, M. J. Neely. A Low Complexity Algorithm with O(sqrt(T)) Regret and O(1) Constraint Violations for Online Convex
     Optimization with Long Term Constraints. JMLR 2020.
 
@@ -32,9 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import prox, validate
-from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.ops import Array, combine, maximum, pos, vector
-from bridle.policies.common import flat, unmet
+from bridle.core import Bound, Constants, Feedback
+from bridle.ops import Array, combine, maximum, minimum, vector
+from bridle.policies.common import diameter_of, flat, largest, settle, switch, unmet
 from bridle.policies.entry import CLIPPED, READ_AS_AFFINE, Entry, Variant
 from bridle.policies.yi2021 import curved
 
@@ -47,20 +47,34 @@ class QueuesState(NamedTuple):
 
 
 class Projected(NamedTuple):
-    """A weighted sum of constraints read as affine: its proximal step is a projection."""
+    """Constraints read as affine, not clipped: the proximal step of their weighted sum is a projection."""
 
     domain: Any
 
-    def linear(self, feedback: Feedback, v: Array, w: Array, alpha: Array) -> Array:
+    def sum(self, feedback: Feedback, v: Array, w: Array, alpha: Array) -> Array:
         return self.domain.project(v - combine(w, feedback.dg) / (2.0 * alpha))
 
 
+class Unclipped(NamedTuple):
+    """The functions as they are, not clipped: the proximal step of their weighted sum is a program."""
+
+    functions: prox.FunctionHinge
+
+    @property
+    def domain(self) -> Any:
+        return self.functions.domain
+
+    def sum(self, feedback: Feedback, v: Array, w: Array, alpha: Array) -> Array:
+        return self.functions.linear(feedback, v, w, alpha)
+
+
 class BackwardQueue(NamedTuple):
-    """The update above for g itself."""
+    """The update above for g, or for g^+ where `clip` is 1; `prox` takes the step on their weighted sum."""
 
     prox: Any
     alpha: Array
     gamma: Array
+    clip: Array
     each: Array  # (k,): its length is the number of constraints
 
     @property
@@ -74,35 +88,10 @@ class BackwardQueue(NamedTuple):
         return state.x
 
     def update(self, state: QueuesState, feedback: Feedback) -> QueuesState:
-        g = self.gamma * feedback.g
+        g = self.gamma * (feedback.g - self.clip * minimum(feedback.g, 0.0))
         Q = maximum(-g, state.Q + g)
         v = state.x - feedback.df / (2.0 * self.alpha)
-        return QueuesState(self.prox.linear(feedback, v, self.gamma * (Q + g), self.alpha), Q)
-
-
-class ClippedQueue(NamedTuple):
-    """The update above for g^+."""
-
-    prox: Any
-    alpha: Array
-    gamma: Array
-    each: Array  # (k,): its length is the number of constraints
-
-    @property
-    def domain(self) -> Any:
-        return self.prox.domain
-
-    def init(self, x1: Array) -> QueuesState:
-        return QueuesState(x1, vector(x1, self.each))
-
-    def decide(self, state: QueuesState) -> Array:
-        return state.x
-
-    def update(self, state: QueuesState, feedback: Feedback) -> QueuesState:
-        h = self.gamma * pos(feedback.g)
-        Q = state.Q + h
-        v = state.x - feedback.df / (2.0 * self.alpha)
-        return QueuesState(self.prox.sum(feedback, v, self.gamma * (Q + h), self.alpha), Q)
+        return QueuesState(self.prox.sum(feedback, v, self.gamma * (Q + g), self.alpha), Q)
 
 
 def yu2020(
@@ -115,23 +104,19 @@ def yu2020(
     step: Any = None,
     clip: Any = False,
     form: str = "affine",
-) -> BackwardQueue | ClippedQueue:
-    """The constant parameters for a horizon; `clip` is 0 or 1."""
+) -> BackwardQueue:
+    """The constant parameters for a horizon."""
     T, G, k = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
-    if form not in ("affine", "function"):
-        raise validate.unknown("form", form, ("affine", "function"))
-    if np.ndim(clip) or clip not in (0, 1):
-        raise InputError(f"clip must be True or False, not {validate.show(clip)}")
+    D, positive, inside = diameter_of(domain, diameter), switch("clip", clip), prox.prox_for(domain, form, k)
+    if not positive:
+        inside = Unclipped(inside) if form == "function" else Projected(domain)
     rho = G * T**0.5 / (sqrt(2.0) * D)
     alpha = rho if step is None else 0.5 / validate.setting("step", step)
     gamma = validate.setting("beta", (rho / k) ** 0.5 / G if beta is None else beta)
-    if clip:
-        return ClippedQueue(prox.prox_for(domain, form, k), alpha, gamma, np.ones(k))
-    return BackwardQueue(prox.FunctionHinge(domain) if form == "function" else Projected(domain), alpha, gamma, np.ones(k))
+    return BackwardQueue(inside, alpha, gamma, positive, np.ones(k))
 
 
-def bound(policy: Any, constants: Constants, t: float) -> Bound:
+def backward_queue_bound(policy: Any, constants: Constants, t: float) -> Bound:
     """Regret_t <= t G^2 / (2 rho) + alpha D^2, rho = 2 alpha - gamma^2 k G^2 > 0; violation <= |Q_t| / gamma; for every t.
 
     Proof. Write a_s = gamma g(x_s); Q_s, Q_s + a_s and |Q_s| - |a_s| are >= 0, and |Q_{s+1}|^2 / 2 - |Q_s|^2 / 2 <= Q_s.a_{s+1} +
@@ -148,34 +133,30 @@ def bound(policy: Any, constants: Constants, t: float) -> Bound:
     c, which is O(gamma^2).
     """
     record = policy.record
-    why = unmet(constants, fixed=True) or curved(record, constants)
-    if why:
+    if why := unmet(constants, fixed=True) or curved(record, constants):
         return Bound(why=why)
     G, D, k, alpha, gamma = constants["lipschitz"], constants["diameter"], len(record.each), record.alpha, record.gamma
     rho = 2.0 * alpha - gamma * gamma * k * G * G
     if np.any(rho <= 0.0):
         return Bound(why=f"beta^2 k G^2 must be below 1 / step; 1 / step - beta^2 k G^2 is {float(np.min(rho)):.3g}")
-    regret = flat(np.minimum(t * G * G / (2.0 * rho) + alpha * D * D, G * D * t))
-    hard = isinstance(record, ClippedQueue)
-    largest = G * D if hard else constants.get("bound")
-    if largest is None:
-        return Bound(regret)
-    F = sqrt(k) * largest
+    regret, most = t * G * G / (2.0 * rho) + alpha * D * D, largest(constants, record.clip)
+    if most is None:
+        return Bound(flat(np.minimum(regret, G * D * t)))
+    F = sqrt(k) * most
     Q = np.sqrt(2.0 * ((t - 1.0) * (G * D + G * G / (2.0 * rho)) + alpha * D * D) + (gamma * F) ** 2)
-    if not hard and constants.get("slater"):
+    if not record.clip and constants.get("slater"):
         c = G * D + G * G / (2.0 * rho)
         theta = c / (constants["slater"] * gamma)
         Q = np.minimum(Q, np.sqrt((theta + gamma * F) ** 2 + 2.0 * alpha * D * D + 2.0 * c))
-    violation = flat(np.minimum(Q / gamma, largest * t))
-    return Bound(regret, ccv=violation) if hard else Bound(regret, soft=violation)
+    return settle(regret, np.minimum(Q / gamma, most * t), G * D, record.clip, t)
 
 
 ENTRIES = (
     Entry(
         "yu2020", yu2020, "a queue that looks one step back", "Yu & Neely, JMLR 2020",
-        regret="O(sqrt(T))", violation="soft O(T^1/4), O(1) with Slater", bound=bound, reduces="all", metric="soft", time_varying=False,
-        paper_constraints="fixed", feedback="value and gradient (affine), else function", cost="1 projection; clipped: hinge prox",
-        slater="sharper", needs=("horizon", "lipschitz", "diameter"),
+        regret="O(sqrt(T))", violation="soft O(T^1/4), O(1) with Slater", bound=backward_queue_bound, reduces="all", metric="soft",
+        time_varying=False, paper_constraints="fixed", feedback="value and gradient (affine), else function",
+        cost="1 projection; clipped: hinge prox", slater="sharper", needs=("horizon", "lipschitz", "diameter"),
         variants=(Variant("clip", True, {**CLIPPED.changes, "cost": "hinge prox"}), READ_AS_AFFINE),
     ),
 )  # fmt: skip

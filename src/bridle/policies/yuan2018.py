@@ -22,6 +22,7 @@ True
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, combine, pos, scalar
-from bridle.policies.common import climb, flat, fraction, powers, unmet
+from bridle.policies.common import climb, diameter_of, flat, fraction, powers, settle, unmet
 from bridle.policies.entry import Entry
 
 
@@ -67,7 +68,7 @@ def yuan2018(
 ) -> PenaltyEach:
     """Convex costs; `exponent` is b in a step proportional to T^-b, `step` replaces that step."""
     T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
-    D, b = validate.setting("diameter", domain.diameter() if diameter is None else diameter), fraction("exponent", exponent)
+    D, b = diameter_of(domain, diameter), fraction("exponent", exponent)
     eta = D / (G * (k + 1.0) ** 0.5 * T**b) if step is None else validate.setting("step", step)
     return PenaltyEach(domain, eta, 0.0, (k + 1.0) * G * G, np.ones(k))
 
@@ -91,13 +92,10 @@ def penalty_bound(record: Any, constants: Constants, t: float, k: int, strong: b
     sum h^2 <= A/a, A = sigma sum_s eta_s (E_s - E_{s-1}). If an action has every g_i <= -eps, then <dh_i, x_t - u> >= h_i + eps wherever
     h_i > 0, hence eps sum h / (sigma eta_s) <= E_t and CCV <= A / eps.
     """
-    why = unmet(constants, strong=strong)
-    G, D, slater = constants.get("lipschitz"), constants.get("diameter"), constants.get("slater")
     step, c, sigma = record.step, record.decay, record.sigma
-    if not why and strong and np.any(1.0 / step > constants["modulus"] * (1.0 + 1e-12)):
-        why = f"the costs' modulus is {constants['modulus']:.4g}, less than the {float(np.max(1.0 / step)):.4g} the policy was told"
-    if why or G is None or D is None:
+    if why := unmet(constants, modulus=1.0 / step if strong else 0.0):
         return Bound(why=why)
+    G, D, slater = constants["lipschitz"], constants["diameter"], constants.get("slater")
     m = 0.5 * (k + 1.0) * G * G
     a = 1.0 - m / sigma
     if np.any(a <= 0.0):
@@ -110,22 +108,11 @@ def penalty_bound(record: Any, constants: Constants, t: float, k: int, strong: b
     if slater:
         ccv = np.minimum(ccv, A / slater)
     squared = np.minimum(A / a, k * (G * D) ** 2 * t)
-    return Bound(flat(np.minimum(base, G * D * t)), flat(np.minimum(ccv, G * D * t)), squared=flat(squared))
+    return settle(base, ccv, G * D, 1.0, t)._replace(squared=flat(squared))
 
 
-def _bound(policy: Any, constants: Constants, t: float) -> Bound:
-    return _each(policy, constants, t, False)
-
-
-def _strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
-    return _each(policy, constants, t, True)
-
-
-def _each(policy: Any, constants: Constants, t: float, strong: bool) -> Bound:
-    k = len(policy.record.each)
-    if constants.get("constraints", k) != k:
-        return Bound(why=f"the policy was made for {k} constraints, the problem reveals {constants['constraints']}")
-    return penalty_bound(policy.record, constants, t, k, strong)
+def _bound(policy: Any, constants: Constants, t: float, strong: bool = False) -> Bound:
+    return penalty_bound(policy.record, constants, t, len(policy.record.each), strong)
 
 
 _REFERENCE = "Yuan & Lamperski, NeurIPS 2018"
@@ -136,7 +123,7 @@ ENTRIES = (
     ),
     Entry(
         "yuan2018-strong", yuan2018_strong, "clipped penalty, strongly convex costs", _REFERENCE, "O(log T)", "O(sqrt(T log T))",
-        bound=_strong_bound, reduces="all", paper_constraints="fixed", strongly_convex=True, slater="sharper",
+        bound=partial(_bound, strong=True), reduces="all", paper_constraints="fixed", strongly_convex=True, slater="sharper",
         needs=("lipschitz", "modulus"),
     ),
 )  # fmt: skip
