@@ -107,6 +107,14 @@ def test_a_hair_of_regret_does_not_outweigh_much_violation_and_an_outlier_change
     assert [row["label"] for row in analysis.ranking([*games, game("broken", 1e12, 1e12)])][:2] == ["clean", "bold"]
 
 
+def test_the_only_regret_above_zero_is_measured_beside_the_size_of_the_others():
+    # sizes 0.3, 13, 58, 430: typical 35.5; typical CCV 127: scores 0.008, 0.34, 1, 10.3
+    games = [game("clean", 0.3, 0.0), game("bold", -13.0, 43.0), game("mild", -58.0, 127.0), game("wild", -430.0, 1310.0)]
+    found = analysis.ranking(games)
+    assert [row["label"] for row in found] == ["clean", "bold", "mild", "wild"]
+    assert [row["score"] for row in found] == pytest.approx([0.3 / 35.5, 43.0 / 127.0, 1.0, 1310.0 / 127.0])
+
+
 def test_regret_below_zero_counts_as_zero():
     # were -900 better than 0, reckless would be first by regret and on the front
     assert ranks([game("reckless", -900.0, 50.0), game("careful", 0.0, 1.0)]) == {"careful": (1, True), "reckless": (2, False)}

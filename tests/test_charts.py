@@ -109,6 +109,18 @@ def test_growth_is_of_final_values_and_fitted_to_all_horizons():
     assert line.bound_exponent == pytest.approx(1.0)
 
 
+def test_rounding_is_drawn_as_no_violation():
+    rows = [
+        game(label, np.sqrt, ccv, horizon=T) for T in (100, 1000) for label, ccv in (("clean", lambda t: 1e-15 * t), ("other", np.sqrt))
+    ]
+    figures = charts.all_charts(rows)
+    assert {chart.x.scale for chart in figures if chart.kind == "tradeoff"} == {"symlog"}  # a logarithmic one would span 13 decades
+    (growth,) = (chart for chart in figures if chart.kind == "growth-ccv")
+    assert [(line.label, line.law is None) for line in growth.marks] == [("clean", True), ("other", False)]
+    clean = charts.all_charts([row for row in rows if row["policy"] == "clean"])
+    assert {chart.y.scale for chart in clean if chart.kind.endswith("ccv")} == {"linear"}
+
+
 def test_bars_are_sorted_by_time():
     rows = [game(label, np.sqrt, np.sqrt, us_per_round=us) for label, us in (("slow", 9.0), ("fast", 1.0), ("mid", 5.0))]
     assert [bar.label for bar in chart_of(rows, "pace").marks] == ["fast", "mid", "slow"]

@@ -89,6 +89,12 @@ def test_a_figure_without_numbers_says_so():
     assert "There is no regret to draw here." in sheet.axes[0].texts[0].get_text()
 
 
+def test_policies_that_never_violate_make_figures(tmp_path):
+    rows = [row | {"ccv": 1e-14, "curve_ccv": [1e-16] * len(row["curve_rounds"])} for row in ROWS if row["label"] == "guo2022"]
+    rows = [row | {"ccv_bound": None, "curve_ccv_bound": None} for row in rows]
+    assert len(figures.write(rows, tmp_path)) == 14
+
+
 def test_no_rows_and_no_folder_are_refused(tmp_path):
     with pytest.raises(bridle.InputError, match="rows must hold at least one game"):
         figures.write([], tmp_path / "none")

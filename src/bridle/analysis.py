@@ -117,12 +117,12 @@ def band(rows: Iterable[Row], quantity: str = "regret") -> Band:
 def ranking(rows: Iterable[Row]) -> list[Row]:
     """Who did best: for each problem and horizon, a row for each policy with its medians over seeds, best first.
 
-    A policy's score is its regret over the typical regret plus its CCV over the typical CCV, where typical is the median over the
-    policies that have any; the lowest score is first. CCV is the hard violation, the same for every policy whatever its theorem is
-    about. Equal scores are told apart by CCV; policies that are equal in that too share a rank. A regret at or below zero counts as
-    zero: to beat the best fixed feasible action by violating the constraints earns nothing. So do a regret below 1e-6 of the total cost,
-    to which the best action is found, and a CCV below 1e-9 a round, which is rounding. Where the regret of some policy is not known, the
-    total cost above the lowest takes its place for all of them (`ranked_by`).
+    A policy's score is its regret over the typical regret plus its CCV over the typical CCV, and the lowest score is first. Typical is
+    the median size, whatever its sign, over the policies where it is not zero. CCV is the hard violation, the same for every policy
+    whatever its theorem is about. Equal scores are told apart by CCV; policies that are equal in that too share a rank. A regret at or
+    below zero counts as zero: to beat the best fixed feasible action by violating the constraints earns nothing. So do a regret below
+    1e-6 of the total cost, to which the best action is found, and a CCV below 1e-9 a round, which is rounding. Where the regret of some
+    policy is not known, the total cost above the lowest takes its place for all of them (`ranked_by`).
 
     `pareto` says that no other policy is at least as good in both and better in one. A policy that does not apply comes last, with the
     reason. `native` is the violation that the policy's own theorem bounds (`metric`: ccv, soft or interval), `native_bound` its bound.
@@ -196,7 +196,7 @@ def _medians(label: str, runs: list[Row]) -> Row:
     for name in ("regret", "ccv", "soft", "interval", "squared"):
         held = [run[f"{name}_bound_holds"] for run in played if run.get(f"{name}_bound_holds") is not None]
         facts[f"{name}_bound_holds"] = all(held) if held else None
-    for name, score in zip(("regret", "ccv"), _above_rounding(facts), strict=True):
+    for name, score in zip(("regret", "ccv"), _settled(facts), strict=True):
         curve = band(played, name)
         facts[f"{name}_exponent"] = exponent(curve.rounds, curve.median) if score else None
     metric = policies.entry(first["policy"]).metric if first["policy"] in policies.names() else "ccv"
@@ -205,11 +205,11 @@ def _medians(label: str, runs: list[Row]) -> Row:
     return facts | {"does_not_apply": None if played else str(first["does_not_apply"]), "score": None, "ranked_by": None}
 
 
-def _above_rounding(row: Row) -> tuple[float | None, float | None]:
-    """Regret and CCV where they are above zero by more than rounding, else 0."""
+def _settled(row: Row) -> tuple[float | None, float | None]:
+    """Regret and CCV with what is only rounding set to 0."""
     regret, violation = row["regret"], row["ccv"]
     return (
-        None if regret is None else regret if regret > 1e-6 * max(1.0, abs(row["cost"] or 0.0)) else 0.0,
+        None if regret is None else regret if abs(regret) > 1e-6 * max(1.0, abs(row["cost"] or 0.0)) else 0.0,
         None if violation is None else violation if violation > 1e-9 * row["horizon"] else 0.0,
     )
 
@@ -219,10 +219,10 @@ def _ranked(contenders: list[Row]) -> list[Row]:
     there = [row for row in contenders if row["cost"] is not None and row["ccv"] is not None]
     by = "cost" if any(row["regret"] is None for row in there) else "regret"
     lowest = min((row["cost"] for row in there), default=0.0)
-    shares = np.array([
-        (row["cost"] - lowest if by == "cost" else regret, violation) for row in there for regret, violation in [_above_rounding(row)]
-    ]).reshape(-1, 2)  # fmt: skip
-    typical = [np.median(column[column > 0.0]) if (column > 0.0).any() else 1.0 for column in shares.T]
+    pairs = [(row["cost"] - lowest if by == "cost" else regret, violation) for row in there for regret, violation in [_settled(row)]]
+    values = np.array(pairs, dtype=float).reshape(-1, 2)
+    sizes, shares = np.abs(values), np.maximum(values, 0.0)
+    typical = [np.median(size[size > 0.0]) if size.any() else 1.0 for size in sizes.T]
     orders = [(float(score), float(own[1])) for score, own in zip((shares / typical).sum(axis=1), shares, strict=True)]
     for row, order, own in zip(there, orders, shares, strict=True):
         beaten = ((shares <= own).all(axis=1) & (shares < own).any(axis=1)).any()

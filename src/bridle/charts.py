@@ -170,7 +170,7 @@ def _curves(what: str, problem: str, horizon: int, runs: dict[str, list[Row]], p
         notes.append(f"There is no {NAMES[what]} to draw here.")
     seeds = max((len(own) for own in runs.values()), default=0)
     caption = f"{MEANING[what]}. {_over(seeds)} Dashed: what the theorem allows. Dotted: the fitted power law."
-    y = _axis(UNITS[what], [value for line in lines for value in line.y], log=what == "ccv" or not below)
+    y = _axis(UNITS[what], [value for line in lines for value in line.y], what == "ccv" or not below, 1e-9 * horizon)
     return Chart(
         what, problem, horizon, f"{NAMES[what].capitalize() if what == 'regret' else 'CCV'} against t", caption, Axis("round t", "log"), y,
         lines, notes,
@@ -183,14 +183,16 @@ def _growth(what: str, problem: str, medians: dict[int, list[Row]], places: dict
     cells = [row for rows in medians.values() for row in rows if row[what] is not None]
     for label, own in grouped(cells, label_of).items():
         x, y, allowed = [row["horizon"] for row in own], [row[what] for row in own], [row[f"{what}_bound"] for row in own]
+        law = None if any(map(_vanishes, x, y)) else power_law(x, y, since=0.0)
         lines.append(Line(
             places[label], label, x, y, [row[f"{what}_low"] for row in own], [row[f"{what}_high"] for row in own], allowed,
-            power_law(x, y, since=0.0), analysis.exponent(x, allowed, since=0.0),
+            law, analysis.exponent(x, allowed, since=0.0),
         ))  # fmt: skip
     lines.sort(key=lambda line: line.policy)
     caption = f"Final {NAMES[what]} of games played to different horizons, median over seeds. Dashed: what the theorem allows at each T."
     below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
-    y_axis = _axis(f"final {UNITS[what]}", [value for line in lines for value in line.y], log=what == "ccv" or not below)
+    values = [value for line in lines for value in line.y]
+    y_axis = _axis(f"final {UNITS[what]}", values, what == "ccv" or not below, 1e-9 * max(medians))
     notes = [] if lines else [f"There is no {NAMES[what]} to draw here."]
     x_axis = Axis("horizon T (rounds)", "log")
     return Chart(f"growth-{what}", problem, None, f"Final {NAMES[what]} against T", caption, x_axis, y_axis, lines, notes)
@@ -217,9 +219,8 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[Row]], medians: l
         notes += [f"On one point: {', '.join(row['label'] for row in same)}."] if len(same) > 1 else []
     x = [value for point in points for value in (point.x, *(pair[0] for pair in point.seeds))]
     y = [value for point in points for value in (point.y, *(pair[1] for pair in point.seeds))]
-    return Chart(
-        "tradeoff", problem, horizon, "Regret against CCV", caption, _axis(UNITS["ccv"], x), _axis(UNITS["regret"], y), points, notes
-    )
+    axes = (_axis(UNITS["ccv"], x, False, 1e-9 * horizon), _axis(UNITS["regret"], y))
+    return Chart("tradeoff", problem, horizon, "Regret against CCV", caption, *axes, points, notes)
 
 
 def _pace(problem: str, horizon: int, medians: list[Row], places: dict[str, int]) -> Chart:
@@ -232,14 +233,14 @@ def _pace(problem: str, horizon: int, medians: list[Row], places: dict[str, int]
     return Chart("pace", problem, horizon, "Time a round", caption, Axis("microseconds a round", "linear"), Axis("", "linear"), bars, notes)
 
 
-def _axis(title: str, values: Sequence[float | None], log: bool = False) -> Axis:
-    """A logarithmic axis where every value is above zero or `log` insists, a symmetric one where some are not."""
+def _axis(title: str, values: Sequence[float | None], log: bool = False, rounding: float = 0.0) -> Axis:
+    """A logarithmic axis where every value is above zero, and above what is rounding, or `log` insists; else a symmetric one."""
     known = [value for value in values if value is not None]
     top = max(map(abs, known), default=0.0)
-    if top == 0.0:
+    if top <= rounding:
         return Axis(title, "linear")
     threshold = 10.0 ** (floor(log10(top)) - 2)
-    return Axis(title, "log" if log or min(known) > 0.0 else "symlog", threshold)
+    return Axis(title, "log" if log or min(known) > rounding else "symlog", threshold)
 
 
 def _vanishes(t: int, value: float | None) -> bool:

@@ -171,7 +171,8 @@ def _lines(panel: Any, chart: Chart) -> None:
     """Medians, bands, bounds and fitted power laws; the frame is that of medians and bounds."""
     marks = [mark for mark in chart.marks if isinstance(mark, Line)]
     growth = chart.horizon is None
-    frame = [value for mark in marks for value in (*mark.y, *mark.bound) if value is not None]
+    told = [value for mark in marks for t, value in zip(mark.x, mark.y, strict=True) if value is not None and abs(value) > 1e-9 * t]
+    frame = told + [value for mark in marks for value in mark.bound if value is not None]  # what is rounding needs no room
     _scale(panel, "y", chart.y, frame)
     _scale(panel, "x", chart.x, [float(t) for mark in marks for t in mark.x])
     for mark in marks:

@@ -119,6 +119,7 @@
       const lacking = Math.max(0, 0.5 - (high - low)) / 2; // less than half a decade would have no ticks
       return [low - lacking - 0.05 * (high - low), high + lacking + 0.05 * (high - low)];
     }
+    if (low === 0 && high === 0) return [-0.05, 1];
     const room = Math.max(0.06 * (high - low), 1e-9 + 0.02 * Math.abs(high));
     return [low === 0 ? -0.3 * room : low - room, high + room];
   }
@@ -154,8 +155,9 @@
     const what = chart.kind.endsWith("ccv") ? "CCV" : "regret";
     const threshold = chart.y.threshold;
     const visible = chart.marks.filter(shown);
-    const seen = visible.flatMap((line) => [...line.y, ...(bounds ? line.bound : [])]);
-    const range = rangeOf(seen.length ? seen : chart.marks.flatMap((line) => line.y), scale, threshold);
+    const told = (line) => line.y.map((value, i) => (Math.abs(value) > 1e-9 * line.x[i] ? value : 0)); // what is rounding needs no room
+    const seen = visible.flatMap((line) => [...told(line), ...(bounds ? line.bound : [])]);
+    const range = rangeOf(seen.length ? seen : chart.marks.flatMap(told), scale, threshold);
     const floor = scale === "log" ? 10 ** (range[0] - 1) : null; // a band that reaches zero goes down to the frame
     const put = (value) => (scale === "symlog" ? place(value, scale, threshold) : value);
     const traces = [];
