@@ -411,7 +411,7 @@ def _broken(record: Anytime, constants: Constants) -> str:
 ENTRIES = (
     Entry(
         "anytime", anytime, "squared distances and halfspaces; no horizon, no Lipschitz constant",
-        "The bridle developers, This library 2026", "O(sqrt(T)), O(log T) strongly convex", "O(sqrt(T log T)), squared O(log T)", bound=anytime_bound, reduces="max-distance",
-        cost="1 projection, 1 halfspace, 20 checked",
+        "The bridle developers, This library 2026", "O(sqrt(T)), O(log T) strongly convex", "O(sqrt(T log T)), squared O(log T)",
+        bound=anytime_bound, reduces="max-distance", cost="1 projection, 1 halfspace, 20 checked",
     ),
 )  # fmt: skip
