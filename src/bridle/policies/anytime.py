@@ -46,7 +46,7 @@ from bridle import ops, records, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.learners import adaptive_step
 from bridle.ops import Array, dot, exp, minimum, norm, pos, put, ratio, scalar, sweep, where, worst
-from bridle.policies.common import flat, switch, unmet
+from bridle.policies.common import diameter_of, flat, switch, unmet
 from bridle.policies.entry import Entry
 from bridle.potentials import UNIT, ExponentialPotential
 
@@ -309,7 +309,7 @@ def anytime(
     """The policy; nothing but the domain has to be given. `constraints` is only for the boundary to check: any number may be revealed."""
     if constraints is not None:
         validate.whole("constraints", constraints)
-    D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+    D = diameter_of(domain, diameter)
     P, r = _nonnegative("drift", drift), _nonnegative("margin", margin)
     measure = _form(form, lipschitz, smoothness)
     if form != "distance" and np.any(np.asarray(r) > 0.0):
@@ -361,7 +361,7 @@ def anytime_bound(policy: Any, constants: Constants, t: float) -> Bound:
     in ``constants["V"]``; the regret bound needs only that it is at least 10 / (D B G).
     """
     record, hold = (policy.record.inner, policy.record.hold) if isinstance(policy.record, Lazy) else (policy.record, 1.0)
-    why = unmet(constants, strong=record.modulus is not None) or _broken(record, constants)
+    why = unmet(constants, modulus=0.0 if record.modulus is None else record.modulus) or _broken(record, constants)
     if why:
         return Bound(why=why)
     G, D, mu, lam, r = constants["lipschitz"], constants["diameter"], record.modulus, record.potential.lam, record.margin
@@ -391,11 +391,9 @@ def anytime_bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 def _broken(record: Anytime, constants: Constants) -> str:
     """Which assumption of this variant the problem breaks, in words; empty when none."""
-    G, mu = constants["lipschitz"], record.modulus
+    G = constants["lipschitz"]
     if np.any(np.asarray(record.reach) < constants["diameter"] * (1.0 - 1e-12)):
         return f"the domain's diameter is {constants['diameter']:.4g}, more than the policy was told"
-    if mu is not None and np.any(np.asarray(mu) > constants["modulus"] * (1.0 + 1e-12)):
-        return f"the costs' modulus is {constants['modulus']:.4g}, less than the policy was told"
     if isinstance(record.form, Value) and np.any(np.asarray(record.form.lipschitz) < G * (1.0 - 1e-12)):
         return f"the Lipschitz constant is {G:.4g}, more than the policy was told"
     if isinstance(record.form, SelfBounding):
