@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bridle.core import InputError
+from bridle.core import InputError, Unavailable
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are there of how many."""
@@ -42,7 +42,7 @@ class Failed(Exception):
         self.offline = offline
 
 
-class Unreachable(InputError):
+class Unreachable(Unavailable):
     """No source of a data set could be reached: there is no network, or it does not lead there."""
 
 
