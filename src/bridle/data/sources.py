@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bridle.core import InputError, Unavailable
+from bridle.core import Unavailable
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are there of how many."""
