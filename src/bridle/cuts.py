@@ -31,8 +31,12 @@ class BallCut(NamedTuple):
         below = dot(self.a, onto - self.middle) <= self.height
         if surely(below):
             return onto
-        along, rim = self._along(x - self.middle), self._rim(self.height)
-        return ops.where(below, onto, self._disk(along * (rim / ops.maximum(norm(along), rim))))
+        return ops.where(below, onto, self.on_disk(x - self.middle))
+
+    def on_disk(self, away: Array) -> Array:
+        """The nearest point to middle + away in the disk where the cut meets the ball."""
+        along, rim = self._along(away), self._rim(self.height)
+        return self._disk(along * (rim / ops.maximum(norm(along), rim)))
 
     def diameter(self) -> Array:
         if self.dim == 1:
@@ -91,7 +95,7 @@ class DomainCut(NamedTuple):
         below = over <= 0.0
         if surely(below):
             return onto
-        return ops.where(below, onto, self._crossing_in_box(x) if isinstance(self.within, BoxSet) else self._crossing(x, onto, over))
+        return ops.where(below, onto, self.crossing(x, onto, over))
 
     def diameter(self) -> Array:
         """Of the smallest box that holds what is left of a box; else that of the domain that is cut."""
@@ -130,23 +134,11 @@ class DomainCut(NamedTuple):
         end = _iterate(halve, start, 64, v, lambda at: at.high - at.low <= EPS * at.high)
         return ops.where(below, free, _meet(end.above, end.beneath, a, b))
 
-    def _crossing_in_box(self, x: Array) -> Array:
-        # <a, P(x - s a)> falls piecewise linearly in s; its kinks are where a coordinate meets a side of the box. Search the sorted
-        # kinks for the piece that crosses b, then interpolate between its ends: that is exact, and stays in the box.
-        box, a, b = self.within, self.a, self.b
-        kinks = ops.join([0.0 * x[..., :1], ops.pos(ops.ratio(x - box.low, a)), ops.pos(ops.ratio(x - box.high, a))], -1)
-        kinks = ops.namespace(kinks).sort(kinks)
-        last = kinks.shape[-1] - 1
-        k = 0 if x.ndim == 1 else ops.namespace(kinks).zeros((*kinks.shape[:-1], 1), dtype="int32")
-        for step in (2**e for e in reversed(range(last.bit_length()))):
-            ahead = ops.minimum(k + step, last)
-            k = ops.where(dot(a, box.project(x - _pick(kinks, ahead) * a)) > b, ahead, k)
-        above = box.project(x - _pick(kinks, k) * a)
-        beneath = box.project(x - _pick(kinks, ops.minimum(k + 1, last)) * a)
-        return _meet(above, beneath, a, b)
-
-    def _crossing(self, x: Array, onto: Array, over: Array) -> Array:
+    def crossing(self, x: Array, onto: Array, over: Array) -> Array:
+        """The nearest point to x, whose projection `onto` the set is `over` above the cut."""
         project, a, b = self.within.project, self.a, self.b
+        if isinstance(self.within, BoxSet):
+            return crossing_in_box(self.within, a, b, x, onto, over)
 
         # The height <a, P(x - s a)> - b falls at a rate of at most |a|^2 = 1, so s is `over` or more: that, where nothing is in the way.
         least = over * (1.0 + 4.0 * EPS)
@@ -186,6 +178,59 @@ class DomainCut(NamedTuple):
         width = ops.where(at.high > at.low, at.high - at.low, 1.0)
         at = at._replace(reach=at.high - at.low)
         return _iterate(narrow, at, 72, x, lambda at: (at.high - at.low <= 4.0 * EPS * at.high) | (at.beneath == 0.0)).point
+
+
+def slide_in_box(box: BoxSet, a: Array, b: Array, x: Array, onto: Array, over: Array) -> tuple[Array, Array, Array]:
+    """Newton's steps for the s with <a, P(x - s a)> = b, from s = 0 with P(x) = `onto`, which is `over` above: s and the point there.
+
+    And whether that is the answer, up to rounding: it is, unless coordinates meet or leave sides of the box again and again on the way.
+    """
+    s, point, height, zero = ops.scalar(x), onto, over, 4.0 * EPS * (norm(onto) + abs(b))
+    for _ in range(2):
+        s = s + ops.ratio(height, dot(a, a * ((point > box.low) & (point < box.high))))
+        point = box.project(x - s * a)
+        height = dot(a, point) - b
+        settled = abs(height) <= zero
+        if surely(settled):
+            break
+    return s, point, settled
+
+
+def crossing_in_box(box: BoxSet, a: Array, b: Array, x: Array, onto: Array, over: Array) -> Array:
+    """The point P(x - s a) of the box with <a, P(x - s a)> = b, where P(x) is `onto` and `over` above; where that is 0, any point."""
+    _, point, settled = slide_in_box(box, a, b, x, onto, over)
+    if surely(settled):
+        return point
+
+    def search(at: _Spot) -> _Spot:
+        # <a, P(x - s a)> falls piecewise linearly in s; its kinks are where a coordinate meets a side of the box. Search the sorted kinks
+        # for the piece that crosses b, then interpolate between its ends: that is exact, and stays in the box.
+        y = x + 0.0 * at.point  # a compiler would move what no step changes out of the loop, and do it always
+        xp, steep = ops.namespace(y, a), ops.where(a == 0.0, 1.0, a)
+        kinks = (1.0 + 4.0 * EPS) * xp.sort(ops.pos(ops.join([0.0 * y[..., :1], (y - box.low) / steep, (y - box.high) / steep], -1)))
+        last, each = kinks.shape[-1] - 1, BoxSet(box.low[..., None, :], box.high[..., None, :])
+        k, span = (0 if y.ndim == 1 else xp.zeros((*y.shape[:-1], 1), dtype="int32")), last
+        while span > 0:  # as many kinks at a time as make a matrix of a few thousand numbers
+            some = min(span, max(1, 4096 // y.shape[-1]))
+            stride = -(-span // (some + 1))
+            tried = _pick(kinks, ops.minimum(k + stride * np.arange(1, some + 1), last))
+            higher = (each.project(y[..., None, :] - tried[..., None] * a[..., None, :]) @ a[..., None])[..., 0] > b
+            k = k + stride * (higher.sum() if y.ndim == 1 else higher.sum(axis=-1, keepdims=True))
+            span = max(stride - 1, span - some * stride)
+        above = box.project(y - _pick(kinks, k) * a)
+        beneath = box.project(y - _pick(kinks, ops.minimum(k + 1, last)) * a)
+        return at._replace(point=ops.where(settled, point, _meet(above, beneath, a, b)))
+
+    # A loop of at most one step is how a compiler is told to do this only where it is needed.
+    found: _Spot = _iterate(search, _Spot(point, settled | (over <= 0.0)), 1, x, lambda at: at.settled)
+    return found.point
+
+
+class _Spot(NamedTuple):
+    """A point, and whether it is the one."""
+
+    point: Array
+    settled: Array
 
 
 class _Bracket(NamedTuple):
@@ -234,5 +279,5 @@ def _clip(x: Array, size: Array) -> Array:
 
 
 def _pick(sequence: Array, k: Array) -> Array:
-    """Element k of each run's sequence."""
+    """Element k of each run's sequence, or elements k."""
     return sequence[k] if sequence.ndim == 1 else ops.namespace(sequence, k).take_along_axis(sequence, k, axis=-1)

@@ -31,7 +31,10 @@ class BallSet(NamedTuple):
     def project(self, x: Array) -> Array:
         away = x - self.middle
         distance = norm(away)
-        return ops.where(distance <= self.radius, x, self.middle + away * (self.radius / ops.maximum(distance, self.radius)))
+        inside = distance <= self.radius
+        if surely(inside):
+            return x
+        return ops.where(inside, x, self.middle + away * (self.radius / ops.maximum(distance, self.radius)))
 
     def diameter(self) -> Array:
         return 2.0 * self.radius

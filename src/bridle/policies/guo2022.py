@@ -10,7 +10,7 @@ paper's own. Of k constraints the largest counts.
 
 With ``form="affine"`` a constraint is read from its value and gradient at x_t: exact for affine ones, a cutting plane otherwise. For one
 constraint that is plain arithmetic and compiles; for several it is a quadratic program each round, on the Python engine only, as is
-``form="function"``, which takes one convex function as it is.
+``form="function"``, which takes convex functions as they are.
 
 Guarantee: `recoo_bound`. Update as in the paper with beta = 1; the parameters as commonly stated; the bound is proved for exactly this
     update.

@@ -11,7 +11,7 @@ costs: alpha_t = step / t^c, step = sqrt(2) D / G (the paper's is 1), c = `expon
 
 With ``form="affine"`` a constraint is read from its value and gradient at x_t, which is exact for affine ones: others need
 ``form="function"``. One affine constraint is plain arithmetic and compiles; several are a quadratic program each round and run on the
-Python engine only, as does ``form="function"`` (one convex function, or several affine ones).
+Python engine only, as does ``form="function"``, which takes convex functions as they are.
 
 Guarantee: `growing_weights_bound`. Update and parameters as commonly stated; the bound is proved for exactly this update.
 Reference: X. Yi, X. Li, T. Yang, L. Xie, T. Chai, K. H. Johansson. Regret and Cumulative Constraint Violation Analysis for Online Convex

@@ -1,0 +1,161 @@
+"""Proximal steps on convex functions that are known by their values and gradients; on the Python engine only.
+
+`weighted` is the step on a weighted sum of functions, `hinge_of` on the positive part of one, by a search for its one multiplier, and
+`hinges_of` on the positive parts of several, by their dual (see `bridle.multipliers`); `with_multipliers` adds the proof of what it found.
+The functions must be differentiable, except that a positive part takes a maximum of such ones apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bridle.functions import AffineFunction, MaximumOf, RoundQuadratic
+from bridle.hinges import hinge
+from bridle.multipliers import EXACT, ascend, root
+from bridle.ops import norm
+
+UNSETTLED = "a proximal step on a convex function did not settle: is it differentiable, and of a size with the others?"
+
+
+def weighted(
+    domain: Any,
+    v: np.ndarray,
+    terms: list[tuple[float, Any]],
+    alpha: float,
+    start: np.ndarray | None = None,
+    accuracy: float = EXACT,
+) -> np.ndarray:
+    """The x of the domain with the least  alpha |x - v|^2 + sum_i w_i g_i(x) , for weights w_i >= 0 and convex g_i.
+
+    Affine and equally curved functions are completed to one square; what is left is minimised by accelerated projected gradients, up to
+    `accuracy` times the size of the domain.
+
+    >>> import bridle
+    >>> weighted(bridle.Ball(1, radius=9.0), np.zeros(1), [(2.0, bridle.Affine([1.0])), (1.0, bridle.Quadratic(2.0, center=[4.0]))], 1.0)
+    array([1.5])
+    """
+    pull, push, rest = alpha, alpha * v, []
+    for w, g in terms:
+        if isinstance(g, AffineFunction):
+            push = push - 0.5 * w * g.a
+        elif isinstance(g, RoundQuadratic):
+            pull, push = pull + 0.5 * w * g.curvature, push + 0.5 * w * (g.curvature * g.c - g.a)
+        elif w > 0.0:
+            rest.append((w, g))
+    middle = push / pull
+    if not rest:
+        return np.asarray(domain.project(middle))
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        return np.asarray(2.0 * pull * (x - middle) + sum(w * np.asarray(g.grad(x)) for w, g in rest))
+
+    x = before = np.asarray(domain.project(middle if start is None else start))
+    ahead, curvature, weight = x, 2.0 * pull, 1.0
+    size = _size(domain)
+    tolerance = accuracy * size
+    for _ in range(20_000):
+        grad = slope(ahead)
+        while True:
+            x = np.asarray(domain.project(ahead - grad / curvature))
+            move = x - ahead
+            change = slope(x) - grad
+            length = float(norm(move))
+            if float(change @ move) <= (1.0 + 1e-9) * curvature * length * length + 1e-14 * float(norm(grad)) * length:
+                break
+            curvature *= 2.0
+            if curvature > 1e20 * pull:
+                raise RuntimeError(UNSETTLED)
+        # By strong monotonicity no more than this is left to the answer.
+        far = 0.5 * (curvature * length + float(norm(change))) / pull
+        if far <= tolerance or length <= 1e-3 * EXACT * size:
+            break
+        if float(move @ (x - before)) < 0.0:
+            weight = 1.0
+        heavier = 0.5 * (1.0 + (1.0 + 4.0 * weight * weight) ** 0.5)
+        ahead, before, weight = x + (weight - 1.0) / heavier * (x - before), x, heavier
+    if far > max(tolerance, 1e-9 * size):
+        raise RuntimeError(UNSETTLED)
+    return x
+
+
+def hinge_of(domain: Any, v: np.ndarray, g: Any, c: float, alpha: float) -> np.ndarray:
+    """The x of the domain with the least  alpha |x - v|^2 + c g(x)^+  for a convex g: the root of g(x(s)) in the multiplier s.
+
+    >>> import bridle
+    >>> hinge_of(bridle.Ball(2), np.array([0.8, 0.0]), bridle.Quadratic(2.0, center=[0.0, 0.0], offset=-0.25), 1e9, 1.0).round(9)
+    array([0.5, 0. ])
+    """
+    if isinstance(g, AffineFunction):
+        return np.asarray(hinge(domain, v, g.a, -g.b, c, alpha))
+    if isinstance(g, MaximumOf):
+        return hinges_of(domain, v, [g], c, alpha, joint=True)
+    x = np.asarray(domain.project(v))
+    value, slope = float(g.value(x)), float(norm(g.grad(x)))
+    if value <= 0.0 or c == 0.0:
+        return x
+
+    def at(s: float) -> np.ndarray:
+        nonlocal x
+        x = weighted(domain, v, [(s, g)], alpha, x)  # from the last point on: they are near one another
+        return x
+
+    start = min(c, 2.0 * alpha * value / (slope * slope or 1.0))
+    s = root(lambda s: float(g.value(at(s))), start, c)
+    return at(s)
+
+
+def hinges_of(domain: Any, v: np.ndarray, functions: list[Any], c: Any, alpha: float, joint: bool = False) -> np.ndarray:
+    """The x of the domain with the least  alpha |x - v|^2 + sum_i c_i g_i(x)^+ , or + c (max_i g_i(x))^+ where `joint`, for convex g_i.
+
+    >>> import bridle
+    >>> bowls = [bridle.Quadratic(2.0, center=[0.0, 0.0], offset=-0.25), bridle.Quadratic(2.0, center=[0.0, 1.0], offset=-1.0)]
+    >>> hinges_of(bridle.Ball(2), np.array([0.8, 0.0]), bowls, [1e3, 1e3], 1.0).round(9)
+    array([0.48412292, 0.125     ])
+    """
+    return with_multipliers(domain, v, functions, c, alpha, joint)[0]
+
+
+def with_multipliers(
+    domain: Any, v: np.ndarray, functions: list[Any], c: Any, alpha: float, joint: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The answer x of `hinges_of`, and the multipliers s that prove it, one for each function (the members of a maximum one by one).
+
+    The constraints at x fit s up to a `shift` of rounding, and x is within 1e-9 times the domain's size of the only minimiser of
+    alpha |x - v|^2 + <s, g(x)>; where that cannot be had it is an InputError.
+    """
+    parts, groups = _taken_apart(functions, joint)
+    most, size = np.array([float(c)]) if joint else np.asarray(c, dtype=float), _size(domain)
+    some = most @ groups > 0.0
+    members = [g for g, counts in zip(parts, some, strict=True) if counts]
+
+    def at(s: np.ndarray, near: Any, accuracy: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        x = weighted(domain, v, list(zip(s.tolist(), members, strict=True)), alpha, near, accuracy)
+        return x, np.array([float(g.value(x)) for g in members]), np.array([float(norm(g.grad(x))) for g in members])
+
+    x, s = np.asarray(domain.project(v)), np.zeros(len(parts))
+    values, rows = np.array([float(g.value(x)) for g in members]), np.array([g.grad(x) for g in members])
+    if (values <= 0.0).all():
+        return x, s
+    # Where nothing is curved and the domain is not in the way, this is the dual's curvature. Elsewhere it has less, but a constraint that
+    # happens to be flat here has a slope of the order of its value over the domain's size somewhere.
+    Q = rows @ rows.T / (2.0 * alpha)
+    guess = Q + np.diag(1e-9 * np.diag(Q) + 0.5 * (values / size) ** 2 / alpha + 1e-200)
+    x, s[some] = ascend(at, guess, groups[most > 0.0][:, some], most[most > 0.0], size)
+    return x, s
+
+
+def _taken_apart(functions: list[Any], joint: bool) -> tuple[list[Any], np.ndarray]:
+    """The functions, those of a maximum one by one; and a row for each positive part, 1 for the functions of whose maximum it is taken."""
+    members: list[Any] = []
+    owners: list[int] = []
+    for i, g in enumerate(functions):
+        parts = _taken_apart(list(g.functions), True)[0] if isinstance(g, MaximumOf) else [g]
+        members += parts
+        owners += [0 if joint else i] * len(parts)
+    return members, (np.arange(1 if joint else len(functions))[:, None] == owners) * 1.0
+
+
+def _size(domain: Any) -> float:
+    return float(domain.diameter() + norm(domain.center()))
