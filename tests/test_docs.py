@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import tomllib
@@ -52,3 +53,13 @@ def test_theorem_functions_named_in_the_docs_exist():
     text = (ROOT / "docs" / "theorems.md").read_text()
     for name in re.findall(r"`(\w+_(?:bound|regret)|theorem\d)`", text):
         assert any(hasattr(module, name) for module in (sinha2024, learners, wrappers)) or name == "paper_bound", name
+
+
+def test_the_documentation_shows_the_exponents_that_were_measured():
+    spec = importlib.util.spec_from_file_location("exponents", ROOT / "benchmarks" / "exponents.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    found = json.loads((ROOT / "benchmarks" / "exponents.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "exponents.md").read_text()
+    assert {row["policy"] for row in found} >= set(policies.names()) - set(benchmark.SLOW) - {"ftpl"}, "run benchmarks/exponents.py"
+    assert all(row["share"] <= 1.0 for row in found)
