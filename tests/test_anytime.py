@@ -310,6 +310,15 @@ def test_bounds_without_a_given_scale_use_the_one_the_game_found():
     assert "first gradient" in before.why
 
 
+def test_without_any_cost_violation_is_bounded_all_the_same():
+    problem = bridle.problem("nested-bodies", horizon=300, dim=2)
+    facts = report.summary(bridle.play(bridle.policy("anytime", problem.domain), problem))
+    D, G = problem.constants["diameter"], problem.constants["lipschitz"]
+    assert facts["squared_bound"] == pytest.approx(4.0 * D * D * G * G * log(2.0))
+    assert facts["squared_bound_holds"]
+    assert facts["ccv_bound_holds"]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -319,6 +328,7 @@ def test_bounds_without_a_given_scale_use_the_one_the_game_found():
         ({"form": "self-bounding"}, "form='self-bounding' needs smoothness"),
         ({"form": "value", "lipschitz": 1.0, "margin": 0.1}, "margin is a distance, for form='distance' only"),
         ({"drift": 1.0, "cuts": 5}, "cuts must be 0 where the feasible action moves"),
+        ({"drift": 1.0, "modulus": 1.0}, "drift must be 0 with modulus"),
         ({"halfspace": False, "cuts": 5}, "cuts must be 0 with halfspace=False"),
         ({"margin": -0.1}, "margin must"),
         ({"drift": float("nan")}, "drift must"),

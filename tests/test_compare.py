@@ -269,6 +269,32 @@ def test_a_damaged_line_is_named_and_nothing_is_touched(tmp_path, monkeypatch, d
     assert path.read_bytes() == b"\n".join(lines)
 
 
+@pytest.mark.parametrize("data", [b"\x93\x01 no line ends here", b'["00000000",{"store":"bridle","schema":2}]\n'])
+def test_a_file_that_is_not_a_store_s_own_is_named(tmp_path, monkeypatch, data):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    (tmp_path / "foreign.jsonl").write_bytes(data)
+    with pytest.raises(InputError, match=r"the store is damaged: line 1 of .*foreign.jsonl is not an entry"):
+        Store(tmp_path)
+    (tmp_path / "foreign.jsonl").write_bytes(b"")  # one that another process has just made
+    assert Store(tmp_path).entries == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--set", "horizon=2"), "horizon cannot be swept"),
+        (("--policies", "ogd:"), "a policy's settings follow its name as in ogd:step=0.1, not 'ogd:'"),
+        (("--out", ""), "--out must name a folder"),
+    ],
+)
+def test_odd_requests_are_refused(run, tmp_path, options, message):
+    status, out, err = run(
+        "compare", "fixed", "--policies", "ogd", "--horizons", 20, "--seeds", 1, "--jobs", 1, "--out", tmp_path, *options
+    )
+    assert (status, out) == (2, "")
+    assert message in err
+
+
 def test_a_digit_that_changed_on_the_disk_is_noticed(tmp_path):
     Store(tmp_path).add([{"key": "a", "row": {"cost": 1.25}}])
     (path,) = tmp_path.glob("*.jsonl")

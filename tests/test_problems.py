@@ -523,3 +523,46 @@ def test_what_cannot_be_made_is_refused_in_words(name, given, message):
 def test_a_horizon_must_be_given_where_the_problem_has_none():
     with pytest.raises(InputError, match="horizon must be given: problem fixed does not say how many rounds it has"):
         bridle.problem("fixed")
+
+
+LOUD = """
+import numpy as np
+import bridle
+print("what a file says goes to standard error")
+
+def problem(horizon, seed, cost=1.0):
+    print("and what its function says")
+    round = bridle.Round(bridle.Affine([cost, 0.0]), CONSTRAINTS)
+    return bridle.Problem(bridle.Ball(2), bridle.adversaries.Fixed(round), {"lipschitz": 1.0})
+"""
+
+
+def test_what_a_file_prints_does_not_mix_with_the_results(tmp_path, capsys):
+    path = tmp_path / "loud.py"
+    path.write_text("import bridle.adversaries\n" + LOUD.replace("CONSTRAINTS", "(bridle.Affine([0.0, 1.0]),)"))
+    bridle.problem(path, horizon=5)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "standard error" in said.err
+
+
+@pytest.mark.parametrize(
+    ("constraints", "cost", "message"),
+    [
+        ("()", 1.0, "a bridle.Round with at least one constraint"),
+        ("(bridle.Affine([0.0, 1.0]),)", float("nan"), "not finite|must be finite|cost"),
+    ],
+)
+def test_a_file_whose_rounds_cannot_be_played_is_named(tmp_path, constraints, cost, message):
+    path = tmp_path / "broken.py"
+    path.write_text("import bridle.adversaries\n" + LOUD.replace("CONSTRAINTS", constraints).replace("cost=1.0", f"cost=float('{cost}')"))
+    with pytest.raises(InputError, match=message) as wrong:
+        bridle.problem(path, horizon=5)
+    assert "broken.py" in str(wrong.value)
+
+
+def test_text_that_calls_itself_an_npz_is_told_what_it_is(tmp_path):
+    path = tmp_path / "text.npz"
+    path.write_text("not arrays")
+    with pytest.raises(InputError, match=r"text.npz is not an .npz file"):
+        bridle.problem(path, horizon=5)

@@ -54,6 +54,8 @@ def compare(
         require(package, "report")
     if dask is not None:
         require("distributed", "dask")
+    if not out.strip():
+        raise InputError("--out must name a folder, not an empty text")
     jobs = None if jobs is None else validate.whole("jobs", jobs)
     chosen = POLICIES if policies is None else _listed("--policies", policies)
     lengths = [validate.whole("horizon", validate.from_text(text)) for text in _listed("--horizons", horizons)]

@@ -115,7 +115,9 @@ def _problem(text: str) -> Asked:
 
 
 def _policy(text: str) -> Asked:
-    name, _, rest = text.partition(":")
+    name, colon, rest = text.partition(":")
+    if colon and not rest:
+        raise InputError(f"a policy's settings follow its name as in {name}:step=0.1, not {text!r}")
     return _asked(f"parameter of policy {name}", Asked(name, {}, {p.name: p.default for p in registry.parameters(name)}), rest)
 
 
@@ -134,6 +136,8 @@ def _combinations(sweep: Mapping[str, Sequence[Any]], problems: list[Asked], pol
     """Every combination of the swept values."""
     known = {name for asked in (*problems, *policies) for name in asked.defaults}
     for name, values in sweep.items():
+        if name in ("horizon", "seed"):
+            raise InputError(f"{name} cannot be swept: the grid's {name}s say which ones are played")
         if not any(asked.has(name) for asked in (*problems, *policies)):
             raise validate.unknown("parameter of these problems and policies", name, known)
         if not values:

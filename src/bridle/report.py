@@ -71,8 +71,13 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "warnings": list(trace.warnings),
     }
     for measured, bound in BOUNDED:
-        facts[f"{bound}_holds"] = None if facts[measured] is None or facts[bound] is None else bool(np.all(facts[measured] <= facts[bound]))
+        facts[f"{bound}_holds"] = None if facts[measured] is None or facts[bound] is None else _holds(facts[measured], facts[bound])
     return {key: plain(value) for key, value in facts.items()}
+
+
+def _holds(measured: Any, bound: Any) -> bool:
+    """Whether what was measured is at most its bound, up to the rounding of sums that may attain it."""
+    return bool(np.all(np.asarray(measured) <= np.asarray(bound) + 1e-12 * np.abs(bound)))
 
 
 def bounds(trace: Trace, regret: Any = None) -> tuple[Bound, Bound]:

@@ -123,6 +123,8 @@ class Store:
                 raise InputError(f"cannot read {path}: {wrong.strerror}") from None
             whole = data[: data.rfind(b"\n") + 1]  # a line without its end is being written, or will never be finished
             entries = [_entry(text) for text in whole.split(b"\n")[:-1]]
+            if line == 0 and not _opens(data):
+                entries = [None]
             if None not in entries:
                 return [entry for entry in entries if entry is not None], len(whole)
             if pause is not None:
@@ -149,6 +151,12 @@ def _line(entry: Entry) -> bytes:
     """An entry as a line: its checksum finds what is still JSON but no longer what was written."""
     text = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode()
     return b'["%08x",%b]\n' % (zlib.crc32(text), text)
+
+
+def _opens(data: bytes) -> bool:
+    """Whether a file begins as a store's file does, or, unfinished, may yet."""
+    opening = _line(OPENING)
+    return opening.startswith(data[: len(opening)])
 
 
 def _entry(line: bytes) -> Entry | None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bridle import files
 from bridle.core import InputError
 
 typed: list[str] = []
@@ -48,11 +49,12 @@ def show(table: Any, notes: list[str], facts: Any, json_file: str | None) -> Non
         sys.stdout.write(text)
         return
     if json_file is not None:
-        try:
-            with open(json_file, "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as problem:
-            raise InputError(f"cannot write {json_file}: {problem.strerror}") from None
+        if os.path.exists(json_file) and not os.path.isfile(json_file):  # a pipe or a device is written to, not replaced
+            with open(json_file, "w", encoding="utf-8") as pipe:
+                pipe.write(text)
+        else:
+            with files.replacing(json_file) as file:
+                file.write(text.encode())
         notes = [*notes, f"facts written to {json_file}"]
     from rich.console import Console
 

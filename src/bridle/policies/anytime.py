@@ -315,6 +315,8 @@ def anytime(
     if form != "distance" and np.any(np.asarray(r) > 0.0):
         raise InputError(f"margin is a distance, for form='distance' only, not for {validate.show(form)}")
     moving = np.any(np.asarray(P) > 0.0)
+    if moving and modulus is not None:
+        raise InputError(f"drift must be 0 with modulus: short steps cannot follow an action that moves, not {validate.show(drift)}")
     if moving and cuts is not None and validate.whole("cuts", cuts, 0):
         raise InputError(
             f"cuts must be 0 where the feasible action moves (drift): an old halfspace may not hold it, not {validate.show(cuts)}"
@@ -370,14 +372,16 @@ def anytime_bound(policy: Any, constants: Constants, t: float) -> Bound:
     if np.any(np.asarray(theta) >= 1.0):
         return Bound(why=f"lam = {float(np.max(lam)):.4g} is too large for a proof: kappa*lam = {float(np.max(theta)):.4g} must be below 1")
     V = constants.get("V") if record.V is None else flat(record.V)
+    V = None if V is None else np.asarray(V)
     R = sqrt(2.0 * hold * t) * record.diameter * G if mu is None else hold * G * G * (1.0 + np.log(np.ceil(t / hold))) / mu
     careful = np.any(np.asarray(r) > 0.0)
     regret = flat(R + (r * G / constants["slater"] * G * D * t if careful else 0.0))
     trivial = G * D * t
-    if V is None or not np.all(np.asarray(V) > 0.0):
-        regret = np.minimum(regret + flat(c * theta * record.reach * hold * G / 10.0), trivial)
+    # 1/V: V was given, or found, or is 10 / (D |first gradient|); 0 where no cost ever had a slope.
+    inverse = record.reach * hold * G / 10.0 if V is None else np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), np.inf)
+    regret = np.minimum(regret + flat(c * theta) * flat(inverse), trivial)
+    if V is None:
         return Bound(flat(regret), why="the violation bound depends on V, which the policy takes from the first gradient")
-    regret = np.minimum(regret + flat(c * theta) / V, trivial)
     ahead = constants.get("regret") is not None and not careful and np.all(np.asarray(constants["regret"]) >= 0.0)
     Q = np.log((1.0 + V * (flat(R) + (0.0 if ahead else trivial)) / c) / (1.0 - flat(theta))) / flat(lam) * hold
     if isinstance(record.form, SelfBounding):

@@ -86,6 +86,9 @@ def _read(path: str) -> dict[str, Any]:
     doing = ""
     try:
         with open(path, "rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise InputError(f"{path} is not an .npz file, as numpy.savez writes")
+            file.seek(0)
             held = np.load(file, allow_pickle=False)
             if isinstance(held, np.ndarray):
                 raise InputError(f"{path} holds a single array; it must be written by numpy.savez")

@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import wraps
 from hashlib import sha256
@@ -22,7 +22,7 @@ import numpy as np
 
 from bridle import records, validate
 from bridle.adversaries import deal_blocks
-from bridle.core import Domain, InputError
+from bridle.core import Domain, InputError, Round
 from bridle.problems import arrays
 from bridle.problems.base import Problem
 
@@ -103,7 +103,12 @@ def _checked(path: str, made: Problem) -> Problem:
         draws = next(iter(deal_blocks(made.adversary, made.seed, 1, made.domain.dim)))
         draw = next(iter(records.unstack(draws, 1)))
         state, x = made.adversary.init(), made.domain.center()
-        first = (made.adversary.answer(state, x) if draw is None else made.adversary.answer(state, x, draw))[1].reveal(x)
+        answered = (made.adversary.answer(state, x) if draw is None else made.adversary.answer(state, x, draw))[1]
+        if not isinstance(answered, Round) or not answered.constraints:
+            raise TypeError(f"answer must return its state and a bridle.Round with at least one constraint, not {validate.show(answered)}")
+        first = answered.reveal(x)
+        if not all(np.isfinite(part).all() for part in (first.f, first.df, first.g, first.dg)):
+            raise ValueError("a cost, a constraint or a gradient is not finite")
     k = int(np.shape(first.g)[-1])
     if made.constants.get("constraints", k) != k:
         raise InputError(f"{path}: the problem's constants say {made.constants['constraints']} constraints, its first round has {k}")
@@ -133,11 +138,15 @@ def _run(path: str) -> ModuleType:
 
 @contextmanager
 def _blamed(path: str, doing: str = "") -> Iterator[None]:
-    """Run a file's code, which may import its neighbours; whatever it raises is an InputError that says where."""
+    """Run a file's code, which may import its neighbours; whatever it raises is an InputError that says where.
+
+    What it prints goes to standard error: standard output is for results.
+    """
     folder = os.path.dirname(os.path.abspath(path))
     sys.path.insert(0, folder)
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except (Exception, SystemExit) as trouble:
         said = trouble.msg if isinstance(trouble, SyntaxError) else str(trouble)
         raise InputError(f"{path}{_line(path, trouble)}: {doing}{type(trouble).__name__}: {' '.join(said.split())}") from trouble
