@@ -1,0 +1,360 @@
+"""Certificates: what a run proves about itself, from what was observed alone. They need no horizon, no Lipschitz constant and no policy.
+
+Costs are convex, so an action u has  regret(u) = sum f_s(x_s) - f_s(u) <= sum <grad f_s, x_s - u> = c - <a, u>,  with c and a two running
+sums. A feasible u is also in the halfspace of every violated round, so it is in their sum <A, u> <= b and in each one that was kept.
+Adding multiples of these,
+
+    regret(u) <= min over l >= 0 of  c + l b - min over the domain of <a + l A, .>     for every feasible u at once,
+
+a convex function of one number, and lower still with the kept halfspaces, whose weights a linear program finds. Every choice of weights is
+valid, so nothing has to be solved well; rounding is allowed for (`slack`).
+
+>>> import bridle
+>>> where = place(bridle.Ball(2))
+>>> x, df, g, dg = np.zeros(2), np.array([1.0, 0.0]), np.array([0.5]), np.array([[-1.0, 0.0]])
+>>> sums, limits, cuts = add(*nothing(2, [0.1]), where, bridle.Feedback(x, 0.0, df, g, dg), 1, [0.1])
+>>> round(regret_bound(where, sums, limits, np.zeros((0, 2)), np.zeros(0)), 6)  # a feasible action has u_1 >= 1/2
+-0.5
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import records
+from bridle.core import Bound, Feedback
+from bridle.halfspaces import FLOOR, TOLERANCE, TOUCHING, Cut, Cuts, Place, examine, lower, minimal, place, somewhere
+from bridle.sets import EPS
+
+LEVELS = tuple(10.0**e for e in range(-6, 4))
+"""Violations above each of these are counted, unless the caller names others."""
+
+PATIENCE = 64
+"""At most so many nearly violated rounds in a row are passed over."""
+
+EACH = 4
+"""Of a round with several constraints, one of them violated, at most so many halfspaces are kept."""
+
+
+class Sums(NamedTuple):
+    """Running sums over the observed rounds.
+
+    `c` of <grad f, x>; `a` of grad f; `lengths` of |grad f|; `squares` of |grad f|^2. `cost` and `constraint` are the longest gradients,
+    `scale` the largest constraint value, or slope times reach.
+    """
+
+    rounds: float
+    c: float
+    a: np.ndarray
+    lengths: float
+    squares: float
+    cost: float
+    constraint: float
+    scale: float
+
+
+class Limits(NamedTuple):
+    """Running sums over the violated rounds, each with the constraint that is farthest away; its halfspace is <n, u> <= level.
+
+    `A` of the unit normals n, `b` of the levels, `weight` how many, `sizes` of |level|, `distances` of dist^2. `violated` counts the
+    rounds, `between` those whose violation lies between two of the levels that the caller wants counted.
+    """
+
+    A: np.ndarray
+    b: float
+    weight: float
+    sizes: float
+    distances: float
+    violated: float
+    between: np.ndarray
+
+
+def nothing(dim: int, levels: Sequence[float]) -> tuple[Sums, Limits]:
+    """The sums of no round."""
+    none = np.zeros(dim)
+    return Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0, np.zeros(len(levels) + 1))
+
+
+def add(
+    sums: Sums, limits: Limits, where: Place, feedback: Feedback, t: int, levels: Sequence[float], touching: bool = False
+) -> tuple[Sums, Limits, list[Cut]]:
+    """The sums after one more observed round, and the halfspaces that it gives: if it is violated, or with `touching` if it nearly is."""
+    x, df, g, dg = feedback.x, feedback.df, feedback.g, feedback.dg
+    square = float(df.dot(df))
+    length = sqrt(square)
+    if len(g) == 1:
+        row = dg[0]
+        value, slope = g.item(), sqrt(float(row.dot(row)))
+        size = abs(value)
+    else:
+        slopes = np.sqrt((dg * dg).sum(axis=1))
+        value, slope, size = float(g.max()), float(slopes.max()), float(np.abs(g).max())
+    scale = max(sums.scale, size, slope * where.reach)
+    sums = Sums(
+        sums.rounds + 1.0, sums.c + float(df.dot(x)), sums.a + df, sums.lengths + length, sums.squares + square,
+        max(sums.cost, length), max(sums.constraint, slope), scale,
+    )  # fmt: skip
+    floor = FLOOR * scale
+    if value <= 0.0 and (not touching or value < -slope * TOUCHING * where.diameter):
+        return sums, limits, []
+    if len(g) == 1:
+        cuts = [_cut(row, slope, value - floor, x, t, 0)] if slope > 0.0 else []
+    else:
+        far = np.where(slopes > 0.0, (g - floor) / np.where(slopes > 0.0, slopes, 1.0), -inf)
+        order = np.argsort(-far, kind="stable")[:EACH]
+        cuts = [_cut(dg[i], float(slopes[i]), float(g[i]) - floor, x, t, int(i)) for i in order if far[i] > -inf]
+    if value <= 0.0:
+        return sums, limits, [cut for cut in cuts if cut.far > -TOUCHING * where.diameter]
+    between = limits.between.copy()
+    between[bisect_left(levels, value)] += 1.0
+    counted = (limits.violated + 1.0, between)
+    if not (cuts and cuts[0].far > 0.0 and isfinite(cuts[0].level)):
+        return sums, Limits(*limits[:5], *counted), []
+    normal, level, dist = cuts[0].normal, cuts[0].level, min(cuts[0].far, where.diameter)
+    return sums, Limits(
+        limits.A + normal, limits.b + level, limits.weight + 1.0, limits.sizes + abs(level), limits.distances + dist * dist, *counted
+    ), cuts  # fmt: skip
+
+
+def _cut(dg: np.ndarray, slope: float, g: float, x: np.ndarray, t: int, which: int) -> Cut:
+    normal, far = dg / slope, g / slope
+    return Cut(normal, float(normal.dot(x)) - far, t, which, far)
+
+
+def slack(where: Place, sums: Sums) -> float:
+    """What to allow for rounding, relative to the sum of the sizes of all that was added up."""
+    return where.tolerance + 4.0 * EPS * (sums.rounds + len(sums.a))
+
+
+def regret_bound(where: Place, sums: Sums, limits: Limits | None, normals: np.ndarray, levels: np.ndarray) -> float:
+    """An upper bound on the regret against every action that meets the halfspaces; without `limits` against every action there is."""
+    loose = slack(where, sums)
+    base = sums.c - float(sums.a.dot(where.middle)) + loose * sums.lengths * where.reach
+    every = base - where.least(sums.a)
+    if limits is None or not isfinite(every):
+        return every
+    # The kept halfspaces and, per round, the sum of all violated ones: each let out by what rounding may have taken from it.
+    N, b, sizes = normals, levels, np.abs(levels)
+    if limits.weight > 0.0:
+        N, b, sizes = (
+            np.vstack([N, limits.A / limits.weight]),
+            np.append(b, limits.b / limits.weight),
+            np.append(sizes, limits.sizes / limits.weight),
+        )
+    b = b - N.dot(where.middle) + loose * (where.reach + sizes)
+    best = every if limits.weight == 0.0 else min(every, _along(where, sums.a, base, N[-1], float(b[-1])))
+    if len(b) and sums.a.any():
+        for weights in lower(where, sums.a, N, b):
+            value = base + float(weights.dot(b)) - where.least(sums.a + weights.dot(N))
+            best = min(best, value) if isfinite(value) else best
+    return best
+
+
+def _along(where: Place, a: np.ndarray, base: float, normal: np.ndarray, level: float) -> float:
+    """The minimum over l >= 0 of  base + l level - least(a + l normal), to a part in a thousand: a convex function of l."""
+
+    def value(l: float) -> float:
+        return base + l * level - where.least(a + l * normal)
+
+    unit = sqrt(float(a.dot(a))) or 1.0
+    low, middle, best = 0.0, 1e-3 * unit, value(1e-3 * unit)
+    high = middle
+    while high < 1e6 * unit and (ahead := value(2.0 * high)) < best:
+        low, middle, high, best = middle, 2.0 * high, 2.0 * high, ahead
+    high = 2.0 * high
+    for _ in range(40):
+        if high - low <= 1e-3 * high:
+            break
+        left, right = low + 0.382 * (high - low), low + 0.618 * (high - low)
+        at_left, at_right = value(left), value(right)
+        best = min(best, at_left, at_right)
+        low, high = (low, right) if at_left <= at_right else (left, high)
+    return best
+
+
+class Conflict(NamedTuple):
+    """A proof that no action of the domain satisfies all the constraints of these rounds.
+
+    Constraint ``constraints[i]`` of round ``rounds[i]``, weighed by ``weights[i]``; every action violates one of them by at least `margin`,
+    as a distance. `found` is the round in which it was found.
+    """
+
+    rounds: tuple[int, ...]
+    constraints: tuple[int, ...]
+    weights: tuple[float, ...]
+    margin: float
+    found: int
+
+
+class Ledger:
+    """The certificates' own memory of a run: the sums, the halfspaces kept, an action that meets them, or the proof that there is none."""
+
+    def __init__(self, domain: Any, dim: int, levels: Sequence[float] = LEVELS) -> None:
+        self.levels = tuple(levels)
+        self.sums, self.limits = nothing(dim, self.levels)
+        self.cuts = Cuts(dim)
+        found = None if domain is None else place(domain)
+        self.place = somewhere(domain, dim) if found is None else found
+        self.since = 0  # rounds before the first one in the sums
+        self.idle, self.patience = 0, 1  # how many rounds that are nearly violated to pass over, and how many the next time
+        self.witness: np.ndarray | None = None
+        self.conflict: Conflict | None = None
+
+    def take(self, feedback: Feedback, t: int) -> None:
+        """Take in what was observed of round t."""
+        violated, cuts_before = self.limits.violated, self.cuts.clock
+        self.idle -= 1
+        self.sums, self.limits, cuts = add(self.sums, self.limits, self.place, feedback, t, self.levels, self.idle < 0)
+        for cut in cuts:
+            self.cuts.add(cut)
+        if cuts and self.limits.violated == violated:  # nearly violated, round after round: look less often while nothing new comes of it
+            self.patience = 1 if self.cuts.clock > cuts_before else min(2 * self.patience, PATIENCE)
+            self.idle = self.patience
+        if self.limits.violated > violated and self.conflict is None and (not cuts or cuts[0].far > self.place.diameter):
+            self.conflict = _beyond(self.place, self.sums.scale, feedback, t)
+
+    def look(self, t: int, x: np.ndarray) -> Conflict | None:
+        """Look for a contradiction among the halfspaces, once; `x` is an action that may meet them."""
+        if self.conflict is not None or not self.place.known or not self.cuts.fresh:
+            return self.conflict
+        self.place = where = self.place.boxed()
+        normals, levels = self.cuts.lines
+        levels = levels - normals.dot(where.middle)
+        found = examine(where, normals, levels, x if self.witness is None else self.witness)
+        self.cuts.looked(found.weights)
+        if found.witness is not None:
+            self.witness = found.witness
+        if found.depth > 0.0:
+            which, weights, margin = minimal(where, normals, levels, found.weights)
+            order = np.argsort(self.cuts.rounds[which], kind="stable")
+            rounds, kinds = self.cuts.rounds[which][order], self.cuts.which[which][order]
+            self.conflict = Conflict(tuple(map(int, rounds)), tuple(map(int, kinds)), tuple(map(float, weights[order])), margin, t)
+        elif self.limits.weight > 0.0 and (margin := self._depth_of_sum()) > 0.0:
+            self.conflict = Conflict((), (), (), margin, t)
+        if self.conflict is not None:
+            self.witness = None
+        return self.conflict
+
+    def _depth_of_sum(self) -> float:
+        """The same of all violated rounds together, those no longer kept too; which of them contradict each other cannot be told."""
+        where, limits = self.place, self.limits
+        allowance = slack(where, self.sums) * (limits.weight * where.reach + limits.sizes)
+        return (where.least(limits.A) - (limits.b - float(limits.A.dot(where.middle))) - allowance) / limits.weight
+
+    def above(self) -> tuple[tuple[float, int], ...]:
+        """How many rounds had a violation above each level."""
+        counts = np.cumsum(self.limits.between[::-1])[::-1][1:]
+        return tuple((level, int(count)) for level, count in zip(self.levels, counts, strict=True))
+
+    def regret(self, *, moving: bool = False) -> tuple[float | None, float | None, str]:
+        """Upper bounds on the regret against every feasible action and against every action, and the reason where there is none."""
+        if not self.place.known:
+            return None, None, "the domain does not say how low a linear function gets on it (linear_min)"
+        with np.errstate(over="ignore", invalid="ignore"):
+            every = regret_bound(self.place, self.sums, None, *self.cuts.lines)
+            if not isfinite(every):
+                return None, None, "the numbers observed are too large to be added up"
+            if self.conflict is not None:
+                return None, every, "no action satisfies every constraint, so there is none to compare with"
+            if moving:
+                return None, every, "the feasible action may move (drift), and no single one is compared with"
+            self.place = self.place.boxed()
+            return regret_bound(self.place, self.sums, self.limits, *self.cuts.lines), every, ""
+
+    def gain(self) -> float:
+        """The most that any action loses against what was played, by the linearised costs: its regret is at least minus this."""
+        if not self.place.known:
+            return inf
+        least = self.sums.c - float(self.sums.a.dot(self.place.middle)) + self.place.least(-self.sums.a)
+        return slack(self.place, self.sums) * self.sums.lengths * self.place.reach - least
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
+        arrays = {**records.leaves((self.sums, self.limits)), **{f"cuts.{name}": value for name, value in self.cuts.arrays().items()}}
+        if self.witness is not None:
+            arrays["witness"] = self.witness
+        return arrays, {
+            "levels": self.levels,
+            "since": self.since,
+            "idle": [self.idle, self.patience],
+            "conflict": self.conflict and self.conflict._asdict(),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        """Be as the ledger was that gave these."""
+        for name, leaf in records.leaves((self.sums, self.limits)).items():
+            if np.shape(leaf) != arrays[name].shape:
+                raise ValueError(name)
+        values = iter([arrays[name] for name in records.leaves((self.sums, self.limits))])
+        fill = records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), (self.sums, self.limits))
+        self.sums, self.limits = fill
+        self.cuts.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
+        self.witness, self.since = arrays.get("witness"), int(facts["since"])
+        self.idle, self.patience = map(int, facts["idle"])
+        told = facts["conflict"]
+        if told is not None:
+            rounds, kinds = tuple(map(int, told["rounds"])), tuple(map(int, told["constraints"]))
+            self.conflict = Conflict(rounds, kinds, tuple(map(float, told["weights"])), float(told["margin"]), int(told["found"]))
+
+
+def _beyond(where: Place, scale: float, feedback: Feedback, t: int) -> Conflict | None:
+    """The proof that one constraint gives by itself: farther away than the domain is wide, or above zero without a slope."""
+    for i, (value, row) in enumerate(zip(feedback.g.tolist(), feedback.dg, strict=True)):
+        slope, least = sqrt(float(row.dot(row))), value - FLOOR * scale
+        if slope > 0.0 and least > slope * where.diameter * (1.0 + TOLERANCE):
+            return Conflict((t,), (i,), (1.0,), least / slope - where.diameter, t)
+        if slope == 0.0 and value > TOLERANCE * max(1.0, scale):
+            return Conflict((t,), (i,), (1.0,), inf, t)
+    return None
+
+
+class Charge(NamedTuple):
+    """What rounds that were dropped may add: each cost at most G D to regret, each constraint at most G D to violation.
+
+    `declared` says that G is what the policy was told; otherwise it is the longest gradient seen, and nobody knows those not seen.
+    """
+
+    regret: float = 0.0
+    ccv: float = 0.0
+    declared: bool = True
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a session proves about itself, as data.
+
+    `rounds` and `since`: how many rounds were observed, and how many of them before certificates were kept (those are not in it).
+    `regret`: an upper bound on the regret against every feasible action, from the observations alone; None with the reason in `why`.
+    `regret_any`: the same against every action of the domain. `regret_algorithm`: the policy's own proof with what was observed.
+    `violated` and `above`: how many rounds had a violation, and one above each level. `squared`: the sum of squared distances to the
+    violated constraints, and `squared_bound` the most the policy's proof allows. `conflict`: the proof that no action is feasible;
+    `witness`: an action that satisfies the constraints kept, if one is known. `pending`: rounds whose feedback is still to come;
+    `dropped`: costs and constraints that never will, and `charge` what they may add. `bound`: the policy's theorem for this run, with the
+    charge added. `alarms`: which warnings were given, and in which round.
+    """
+
+    rounds: int
+    since: int
+    cost: float
+    ccv: float
+    regret: float | None
+    regret_any: float | None
+    regret_algorithm: float | None
+    why: str
+    violated: int
+    above: tuple[tuple[float, int], ...]
+    squared: float
+    squared_bound: float | None
+    conflict: Conflict | None
+    witness: np.ndarray | None
+    pending: int
+    dropped: tuple[int, int]
+    charge: Charge
+    bound: Bound
+    alarms: tuple[tuple[str, int], ...]

@@ -1,0 +1,214 @@
+"""Rounds whose feedback comes late, in any order, in parts, or never: who waits for what, and which copy of the policy plays.
+
+Two forms, both of any number of rounds at once:
+
+copies   Each round that begins while others wait is played by a copy of the policy that waits for nothing; its feedback goes to that copy
+         alone, so to every copy feedback comes at once. Regret and CCV are at most the sums of the copies' own bounds: with m copies,
+         sqrt(m) times the bound of one for regret that grows as sqrt(t). It works for every policy whose bound holds at every round.
+         Halfspaces that one copy of `anytime` finds are shared with the others before they play; they hold every feasible action, so the
+         proof stays as it is. (Joulani, Gyorgy and Szepesvari 2013, who call it BOLD.)
+pool     One policy is fed whatever arrives, with the gradient at the decision of its own round. A guarantee only where the policy has one:
+         `sinha2024` with its parameter `delay`. Cost and constraints that come apart count as two items.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import insort
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Feedback, InputError
+from bridle.intake import join
+
+FORMS = ("copies", "pool")
+
+SHARED = 20
+"""How many halfspaces the copies of a policy hold in common."""
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A round that has begun: its number, which stands for it, and its decision.
+
+    >>> int(Ticket(3, np.zeros(2)))
+    3
+    """
+
+    id: int
+    x: np.ndarray = field(compare=False)
+
+    def __index__(self) -> int:
+        return self.id
+
+
+@dataclass
+class Waiting:
+    """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come."""
+
+    x: np.ndarray
+    copy: int
+    cost: Feedback | None = None
+    limits: Feedback | None = None
+
+    def missing(self) -> tuple[bool, bool]:
+        """Whether the cost, and whether the constraints, are still to come."""
+        return self.cost is None, self.limits is None
+
+    def seen(self, part: Feedback) -> Feedback:
+        """All that has come, with `part`."""
+        cost, limits = self.cost or part, self.limits or part
+        return join(cost, limits)
+
+
+class Copy(NamedTuple):
+    """One copy of the policy: its state and next decision, how many updates it had, and how many shared halfspaces it knows of."""
+
+    state: Any
+    x: np.ndarray
+    updates: int
+    steered: int
+
+
+class Desk:
+    """The copies of the policy and the rounds that wait. `begun` counts rounds begun; `lost` costs and constraints that will not come."""
+
+    def __init__(self, record: Any, start: np.ndarray, late: str, pending: int, timeout: int | None) -> None:
+        self.record, self.late, self.pending, self.timeout = record, late, pending, timeout
+        self.copies = [self._fresh(start)]
+        self.idle = [0]  # a heap: the copies that wait for nothing, of which the first plays next
+        self.waiting: dict[int, Waiting] = {}
+        self.begun, self.lost = 0, [0, 0]
+        self.most, self.astray, self.split = 0, 0, False
+        self.shared: list[tuple[int, np.ndarray, float]] = []  # by number of the round, so that it does not matter in which order they came
+        self.found = 0
+        self._ready: Copy | None = None
+
+    def _fresh(self, start: np.ndarray) -> Copy:
+        state = self.record.init(start)
+        return Copy(state, np.asarray(self.record.decide(state), dtype=float), 0, 0)
+
+    @property
+    def front(self) -> int:
+        """Which copy plays next."""
+        return 0 if self.late == "pool" else self.idle[0]
+
+    @property
+    def ready(self) -> Copy:
+        """The copy that plays next, told of all that the others have found."""
+        copy = self.copies[self.front]
+        if len(self.copies) == 1 or copy.steered == self.found:
+            return copy
+        if self._ready is None:
+            A, b = np.array([normal for _, normal, _ in self.shared]), np.array([level for _, _, level in self.shared])
+            state = self.record.steer(copy.state, A, b)
+            self._ready = Copy(state, np.asarray(self.record.decide(state), dtype=float), copy.updates, self.found)
+        return self._ready
+
+    @property
+    def outstanding(self) -> int:
+        """The most other items that were waiting when one was fed in; a round whose parts came apart is two."""
+        return 2 * self.most + 1 if self.split else self.most
+
+    def find(self, ticket: Any) -> tuple[int, Waiting]:
+        """The round of a ticket, or of its number."""
+        try:
+            if isinstance(ticket, (bool, np.bool_)):
+                raise TypeError
+            number = operator.index(ticket)
+        except TypeError:
+            raise InputError(f"ticket must be a ticket from ask(), or its number, not {validate.show(ticket)}") from None
+        if number in self.waiting:
+            return number, self.waiting[number]
+        known = 1 <= number <= self.begun
+        raise InputError(f"ticket {number} " + ("is closed: it was observed, forgotten or dropped" if known else "was never given out"))
+
+    def overdue(self) -> list[int]:
+        """The rounds to give up so that another may begin: those that have waited too long, and the oldest of too many."""
+        longest = self.begun if self.timeout is None else self.timeout
+        many = len(self.waiting) + 1 - self.pending
+        return [number for i, number in enumerate(self.waiting) if i < many or self.begun + 1 - number > longest]
+
+    def ask(self) -> Ticket:
+        """Begin a round that waits."""
+        copy, front = self.ready, self.front
+        self.begun += 1
+        self.waiting[self.begun] = Waiting(copy.x, front)
+        if self.late == "copies":
+            self.copies[front] = copy
+            heappop(self.idle)
+            if not self.idle:
+                self.copies.append(self._fresh(self.copies[0].x))
+                self.idle.append(len(self.copies) - 1)
+            self._ready = None
+        return Ticket(self.begun, np.array(copy.x))
+
+    def feed(self, number: int, at: int, state: Any, x: np.ndarray, feedback: Feedback) -> None:
+        """Give copy `at` the state that the feedback of a round led to, and pass on the halfspace it found."""
+        steered = self.found if at == self.front and self._ready is not None else self.copies[at].steered
+        self.copies[at] = Copy(state, x, self.copies[at].updates + 1, steered)
+        self._ready = None
+        if self.late == "pool" or len(self.copies) == 1 or not hasattr(self.record, "steer"):
+            return
+        halfspace = self.record.halfspace(feedback)
+        if halfspace is not None:
+            insort(self.shared, (number, *halfspace), key=lambda item: item[0])
+            del self.shared[:-SHARED]
+            self.found += 1
+
+    def close(self, number: int) -> None:
+        """Take a round off the list: what has not come of it will not."""
+        waiting = self.waiting.pop(number)
+        if self.late == "copies":
+            heappush(self.idle, waiting.copy)
+            self._ready = None
+
+    # --- saving ----------------------------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything but the states of the copies, as arrays."""
+        numbers = [self.begun, *self.lost, self.most, self.astray, float(self.split), self.found]
+        d = len(self.copies[0].x)
+        saved = {
+            "numbers": np.array(numbers, dtype=float),
+            "copies": np.array([[copy.updates, copy.steered] for copy in self.copies], dtype=float),
+            "shared": np.array([[number, level, *normal] for number, normal, level in self.shared]).reshape(-1, d + 2),
+        }
+        for number, waiting in self.waiting.items():
+            saved |= {f"waiting.{number}.x": waiting.x, f"waiting.{number}.copy": np.array(float(waiting.copy))}
+            for name, part in (("cost", waiting.cost), ("limits", waiting.limits)):
+                if part is not None:
+                    values = {"f": part.f, "df": part.df, "g": part.g, "dg": part.dg, "modulus": part.modulus or 0.0}
+                    saved |= {f"waiting.{number}.{name}.{key}": np.asarray(value, dtype=float) for key, value in values.items()}
+        return saved
+
+    def restore(self, saved: dict[str, np.ndarray], states: list[Any]) -> None:
+        """Take back what `arrays` gave, and the states of the copies."""
+        begun, costs, limits, most, astray, split, found = (int(value) for value in saved["numbers"])
+        self.begun, self.lost, self.most, self.astray, self.split, self.found = begun, [costs, limits], most, astray, bool(split), found
+        self.shared = [(int(row[0]), row[2:].copy(), float(row[1])) for row in saved["shared"]]
+        self.copies = [
+            Copy(state, np.asarray(self.record.decide(state), dtype=float), int(updates), int(steered))
+            for state, (updates, steered) in zip(states, saved["copies"], strict=True)
+        ]
+        numbers = sorted({int(name.split(".")[1]) for name in saved if name.startswith("waiting.")})
+        for number in numbers:
+            lead = f"waiting.{number}."
+            self.waiting[number] = _waiting({name.removeprefix(lead): value for name, value in saved.items() if name.startswith(lead)})
+        busy = {waiting.copy for waiting in self.waiting.values()}
+        self.idle = [i for i in range(len(self.copies)) if i not in busy]
+        self._ready = None
+
+
+def _waiting(saved: dict[str, np.ndarray]) -> Waiting:
+    x = saved["x"]
+    parts = {}
+    for name in ("cost", "limits"):
+        if f"{name}.f" in saved:
+            f, df, g, dg, modulus = (saved[f"{name}.{key}"] for key in ("f", "df", "g", "dg", "modulus"))
+            parts[name] = Feedback(x, float(f), df, g, dg, float(modulus) or None)
+    return Waiting(x, int(saved["copy"]), **parts)
