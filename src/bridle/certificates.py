@@ -12,7 +12,7 @@ valid, so nothing has to be solved well; rounding is allowed for (`slack`).
 >>> import bridle
 >>> where = place(bridle.Ball(2))
 >>> x, df, g, dg = np.zeros(2), np.array([1.0, 0.0]), np.array([0.5]), np.array([[-1.0, 0.0]])
->>> sums, limits, cuts = add(*nothing(2, [0.1]), where, bridle.Feedback(x, 0.0, df, g, dg), 1, [0.1])
+>>> sums, limits, cuts, violation = add(*nothing(2), where, bridle.Feedback(x, 0.0, df, g, dg), 1)
 >>> round(regret_bound(where, sums, limits, np.zeros((0, 2)), np.zeros(0)), 6)  # a feasible action has u_1 >= 1/2
 -0.5
 """
@@ -63,7 +63,7 @@ class Limits(NamedTuple):
     """Running sums over the violated rounds, each with the constraint that is farthest away; its halfspace is <n, u> <= level.
 
     `A` of the unit normals n, `b` of the levels, `weight` how many, `sizes` of |level|, `distances` of dist^2. `violated` counts the
-    rounds, `between` those whose violation lies between two of the levels that the caller wants counted.
+    rounds.
     """
 
     A: np.ndarray
@@ -72,19 +72,18 @@ class Limits(NamedTuple):
     sizes: float
     distances: float
     violated: float
-    between: np.ndarray
 
 
-def nothing(dim: int, levels: Sequence[float]) -> tuple[Sums, Limits]:
+def nothing(dim: int) -> tuple[Sums, Limits]:
     """The sums of no round."""
     none = np.zeros(dim)
-    return Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0, np.zeros(len(levels) + 1))
+    return Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def add(
-    sums: Sums, limits: Limits, where: Place, feedback: Feedback, t: int, levels: Sequence[float], touching: bool = False
-) -> tuple[Sums, Limits, list[Cut]]:
-    """The sums after one more observed round, and the halfspaces that it gives: if it is violated, or with `touching` if it nearly is."""
+    sums: Sums, limits: Limits, where: Place, feedback: Feedback, t: int, touching: bool = False
+) -> tuple[Sums, Limits, list[Cut], float]:
+    """The sums after one more observed round, the halfspaces it gives if it is violated (with `touching`, nearly), and its violation."""
     x, df, g, dg = feedback.x, feedback.df, feedback.g, feedback.dg
     square = float(df.dot(df))
     length = sqrt(square)
@@ -100,9 +99,10 @@ def add(
         sums.rounds + 1.0, sums.c + float(df.dot(x)), sums.a + df, sums.lengths + length, sums.squares + square,
         max(sums.cost, length), max(sums.constraint, slope), scale,
     )  # fmt: skip
+    near = TOUCHING * where.diameter
+    if value <= 0.0 and (not touching or value < -slope * near):
+        return sums, limits, [], value
     floor = FLOOR * scale
-    if value <= 0.0 and (not touching or value < -slope * TOUCHING * where.diameter):
-        return sums, limits, []
     if len(g) == 1:
         cuts = [_cut(row, slope, value - floor, x, t, 0)] if slope > 0.0 else []
     else:
@@ -110,16 +110,15 @@ def add(
         order = np.argsort(-far, kind="stable")[:EACH]
         cuts = [_cut(dg[i], float(slopes[i]), float(g[i]) - floor, x, t, int(i)) for i in order if far[i] > -inf]
     if value <= 0.0:
-        return sums, limits, [cut for cut in cuts if cut.far > -TOUCHING * where.diameter]
-    between = limits.between.copy()
-    between[bisect_left(levels, value)] += 1.0
-    counted = (limits.violated + 1.0, between)
+        return sums, limits, [cut for cut in cuts if cut.far > -near], value
     if not (cuts and cuts[0].far > 0.0 and isfinite(cuts[0].level)):
-        return sums, Limits(*limits[:5], *counted), []
+        return sums, limits._replace(violated=limits.violated + 1.0), [], value
     normal, level, dist = cuts[0].normal, cuts[0].level, min(cuts[0].far, where.diameter)
-    return sums, Limits(
-        limits.A + normal, limits.b + level, limits.weight + 1.0, limits.sizes + abs(level), limits.distances + dist * dist, *counted
-    ), cuts  # fmt: skip
+    limits = Limits(
+        limits.A + normal, limits.b + level, limits.weight + 1.0, limits.sizes + abs(level), limits.distances + dist * dist,
+        limits.violated + 1.0,
+    )  # fmt: skip
+    return sums, limits, cuts, value
 
 
 def _cut(dg: np.ndarray, slope: float, g: float, x: np.ndarray, t: int, which: int) -> Cut:
@@ -197,7 +196,8 @@ class Ledger:
 
     def __init__(self, domain: Any, dim: int, levels: Sequence[float] = LEVELS) -> None:
         self.levels = tuple(levels)
-        self.sums, self.limits = nothing(dim, self.levels)
+        self.sums, self.limits = nothing(dim)
+        self.between = [0] * (len(self.levels) + 1)  # rounds whose violation lies between two levels
         self.cuts = Cuts(dim)
         found = None if domain is None else place(domain)
         self.place = somewhere(domain, dim) if found is None else found
@@ -208,16 +208,18 @@ class Ledger:
 
     def take(self, feedback: Feedback, t: int) -> None:
         """Take in what was observed of round t."""
-        violated, cuts_before = self.limits.violated, self.cuts.clock
         self.idle -= 1
-        self.sums, self.limits, cuts = add(self.sums, self.limits, self.place, feedback, t, self.levels, self.idle < 0)
+        self.sums, self.limits, cuts, value = add(self.sums, self.limits, self.place, feedback, t, self.idle < 0)
+        known = self.cuts.added
         for cut in cuts:
             self.cuts.add(cut)
-        if cuts and self.limits.violated == violated:  # nearly violated, round after round: look less often while nothing new comes of it
-            self.patience = 1 if self.cuts.clock > cuts_before else min(2 * self.patience, PATIENCE)
+        if value > 0.0:
+            self.between[bisect_left(self.levels, value)] += 1
+            if self.conflict is None and (not cuts or cuts[0].far > self.place.diameter):
+                self.conflict = _beyond(self.place, self.sums.scale, feedback, t)
+        elif cuts:  # nearly violated, perhaps round after round: look less often while nothing new comes of it
+            self.patience = 1 if self.cuts.added > known else min(2 * self.patience, PATIENCE)
             self.idle = self.patience
-        if self.limits.violated > violated and self.conflict is None and (not cuts or cuts[0].far > self.place.diameter):
-            self.conflict = _beyond(self.place, self.sums.scale, feedback, t)
 
     def look(self, t: int, x: np.ndarray) -> Conflict | None:
         """Look for a contradiction among the halfspaces, once; `x` is an action that may meet them."""
@@ -232,9 +234,9 @@ class Ledger:
             self.witness = found.witness
         if found.depth > 0.0:
             which, weights, margin = minimal(where, normals, levels, found.weights)
-            order = np.argsort(self.cuts.rounds[which], kind="stable")
-            rounds, kinds = self.cuts.rounds[which][order], self.cuts.which[which][order]
-            self.conflict = Conflict(tuple(map(int, rounds)), tuple(map(int, kinds)), tuple(map(float, weights[order])), margin, t)
+            blamed = sorted((*self.cuts.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
+            rounds, kinds, shares = zip(*blamed, strict=True)
+            self.conflict = Conflict(rounds, kinds, shares, margin, t)
         elif self.limits.weight > 0.0 and (margin := self._depth_of_sum()) > 0.0:
             self.conflict = Conflict((), (), (), margin, t)
         if self.conflict is not None:
@@ -249,8 +251,7 @@ class Ledger:
 
     def above(self) -> tuple[tuple[float, int], ...]:
         """How many rounds had a violation above each level."""
-        counts = np.cumsum(self.limits.between[::-1])[::-1][1:]
-        return tuple((level, int(count)) for level, count in zip(self.levels, counts, strict=True))
+        return tuple((level, sum(self.between[i + 1 :])) for i, level in enumerate(self.levels))
 
     def regret(self, *, moving: bool = False) -> tuple[float | None, float | None, str]:
         """Upper bounds on the regret against every feasible action and against every action, and the reason where there is none."""
@@ -283,6 +284,7 @@ class Ledger:
             "levels": self.levels,
             "since": self.since,
             "idle": [self.idle, self.patience],
+            "between": self.between,
             "conflict": self.conflict and self.conflict._asdict(),
         }
 
@@ -297,6 +299,7 @@ class Ledger:
         self.cuts.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
         self.idle, self.patience = map(int, facts["idle"])
+        self.between = [int(count) for count in facts["between"]]
         told = facts["conflict"]
         if told is not None:
             rounds, kinds = tuple(map(int, told["rounds"])), tuple(map(int, told["constraints"]))

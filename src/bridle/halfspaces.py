@@ -101,49 +101,60 @@ class Cuts:
     """The last halfspaces that were violated, without repetitions, and those that mattered when they were last looked at."""
 
     def __init__(self, dim: int) -> None:
-        room = RECENT + ACTIVE
-        self.normals, self.levels = np.zeros((room, dim)), np.zeros(room)
-        self.rounds, self.which, self.active, self.age = np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(room)
-        self.size, self.clock = 0, 0.0
+        self.normals, self.levels = np.zeros((RECENT + ACTIVE, dim)), np.zeros(RECENT + ACTIVE)
+        self.sources: list[tuple[int, int]] = []  # the round of each, and which of its constraints
+        self.active: set[int] = set()
+        self.next = 0  # where the oldest is, but for those that matter
+        self.added = 0
         self.fresh = 0  # how many were added since they were last looked at
+
+    @property
+    def lines(self) -> tuple[np.ndarray, np.ndarray]:
+        """The normals and the levels."""
+        return self.normals[: len(self.sources)], self.levels[: len(self.sources)]
 
     def add(self, cut: Cut) -> None:
         """Keep this one; in place of the same one if that was further out, else of the oldest that does not matter."""
-        slot = self.size
-        if slot:
-            along = self.normals[:slot].dot(cut.normal)
+        size = len(self.sources)
+        slot = size
+        if size:
+            along = self.normals[:size].dot(cut.normal)
             twin = int(along.argmax())
             if along[twin] > 1.0 - 1e-14:
                 if self.levels[twin] <= cut.level:
                     return
                 slot = twin
-            elif slot == len(self.levels):
-                slot = int(np.where(self.active > 0.0, np.inf, self.age).argmin())
-        self.size, self.clock, self.fresh = max(self.size, slot + 1), self.clock + 1.0, self.fresh + 1
+        if slot == RECENT + ACTIVE:
+            while self.next in self.active:
+                self.next = (self.next + 1) % slot
+            slot, self.next = self.next, (self.next + 1) % slot
+        if slot == size:
+            self.sources.append((cut.round, cut.which))
+        else:
+            self.sources[slot] = (cut.round, cut.which)
         self.normals[slot], self.levels[slot] = cut.normal, cut.level
-        self.rounds[slot], self.which[slot], self.active[slot], self.age[slot] = cut.round, cut.which, 0.0, self.clock
+        self.added, self.fresh = self.added + 1, self.fresh + 1
 
     def looked(self, weights: np.ndarray) -> None:
-        """Remember which ones mattered."""
-        self.active[:] = 0.0
-        self.active[np.argsort(-weights)[:ACTIVE]] = 1.0
-        self.active[: self.size] *= weights > 0.0
+        """Remember which ones mattered: those with the most weight."""
+        self.active = {int(i) for i in np.argsort(-weights, kind="stable")[:ACTIVE] if weights[i] > 0.0}
         self.fresh = 0
-
-    @property
-    def lines(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.normals[: self.size], self.levels[: self.size]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything, as arrays; `restore` takes them back."""
-        kept = {name: getattr(self, name)[: self.size] for name in ("normals", "levels", "rounds", "which", "active", "age")}
-        return kept | {"clock": np.array([self.clock, float(self.fresh)])}
+        normals, levels = self.lines
+        active = np.array([float(i in self.active) for i in range(len(levels))])
+        numbers = np.array([self.next, self.added, self.fresh], dtype=float)
+        sources = np.array(self.sources, dtype=float).reshape(-1, 2)
+        return {"normals": normals, "levels": levels, "sources": sources, "active": active, "numbers": numbers}
 
     def restore(self, saved: dict[str, np.ndarray]) -> None:
-        self.size = len(saved["levels"])
-        for name in ("normals", "levels", "rounds", "which", "active", "age"):
-            getattr(self, name)[: self.size] = saved[name]
-        self.clock, self.fresh = float(saved["clock"][0]), int(saved["clock"][1])
+        """Be as the store was that gave these."""
+        size = len(saved["levels"])
+        self.normals[:size], self.levels[:size] = saved["normals"], saved["levels"]
+        self.sources = [(int(t), int(i)) for t, i in saved["sources"]]
+        self.active = set(np.flatnonzero(saved["active"]).tolist())
+        self.next, self.added, self.fresh = (int(value) for value in saved["numbers"])
 
 
 class Finding(NamedTuple):

@@ -363,8 +363,10 @@ class Session:
     def _count(self, feedback: Feedback, number: int) -> None:
         """Add a record to the totals and the certificates."""
         violation = np.maximum(feedback.g, 0.0)
-        k = max(len(self._hard), len(violation))
-        self._hard = np.pad(self._hard, (0, k - len(self._hard))) + np.pad(violation, (0, k - len(violation)))
+        if len(violation) != len(self._hard):
+            k = max(len(self._hard), len(violation))
+            self._hard, violation = np.pad(self._hard, (0, k - len(self._hard))), np.pad(violation, (0, k - len(violation)))
+        self._hard = self._hard + violation
         self._cost += feedback.f
         if self._ledger is not None:
             self._ledger.take(feedback, number)
@@ -390,7 +392,14 @@ class Session:
 
 def _sound(x: np.ndarray, state: Any) -> bool:
     """Whether a decision is finite and its state holds no NaN."""
-    return bool(np.isfinite(x).all()) and not any(np.isnan(leaf).any() for leaf in records.leaves(state).values())
+    return bool(np.isfinite(x).all()) and not _tainted(state)
+
+
+def _tainted(part: Any) -> bool:
+    """Whether there is a NaN in a record."""
+    if isinstance(part, tuple):
+        return any(_tainted(inner) for inner in part)
+    return bool(part != part if isinstance(part, float) else part is not None and np.isnan(part).any())
 
 
 def _ascending(levels: Any) -> list[float]:
