@@ -35,6 +35,9 @@ from bridle.sets import EPS
 LEVELS = tuple(10.0**e for e in range(-6, 4))
 """Violations above each of these are counted, unless the caller names others."""
 
+SORT = 8192
+"""Every so many rounds, and at powers of two before, it is found out which of the halfspaces kept the bound on regret rests on."""
+
 PATIENCE = 64
 """At most so many nearly violated rounds in a row are passed over."""
 
@@ -149,9 +152,8 @@ def regret_bound(where: Place, sums: Sums, limits: Limits | None, normals: np.nd
     b = b - N.dot(where.middle) + loose * (where.reach + sizes)
     best = every if limits.weight == 0.0 else min(every, _along(where, sums.a, base, N[-1], float(b[-1])))
     if len(b) and sums.a.any():
-        for weights in lower(where, sums.a, N, b):
-            value = base + float(weights.dot(b)) - where.least(sums.a + weights.dot(N))
-            best = min(best, value) if isfinite(value) else best
+        least, _ = lower(where, sums.a, N, b)
+        best = min(best, base - least) if isfinite(least) else best
     return best
 
 
@@ -223,13 +225,17 @@ class Ledger:
 
     def look(self, t: int, x: np.ndarray) -> Conflict | None:
         """Look for a contradiction among the halfspaces, once; `x` is an action that may meet them."""
+        if t % SORT == 0 or t & (t - 1) == 0:
+            self._sort()
         if self.conflict is not None or not self.place.known or not self.cuts.fresh:
             return self.conflict
         self.place = where = self.place.boxed()
         normals, levels = self.cuts.lines
         levels = levels - normals.dot(where.middle)
         found = examine(where, normals, levels, x if self.witness is None else self.witness)
-        self.cuts.looked(found.weights)
+        self.cuts.fresh = 0
+        if found.weights.any():
+            self.cuts.tight = self.cuts.heaviest(found.weights)
         if found.witness is not None:
             self.witness = found.witness
         if found.depth > 0.0:
@@ -242,6 +248,15 @@ class Ledger:
         if self.conflict is not None:
             self.witness = None
         return self.conflict
+
+    def _sort(self) -> None:
+        """Find out which halfspaces the bound on regret rests on, so that they are kept."""
+        if self.place.known and self.cuts.sources and self.sums.a.any() and isfinite(self.sums.squares):
+            self.place = self.place.boxed()
+            normals, levels = self.cuts.lines
+            _, weights = lower(self.place, self.sums.a, normals, levels - normals.dot(self.place.middle), programs=4)
+            if weights.any():
+                self.cuts.useful = self.cuts.heaviest(weights)
 
     def _depth_of_sum(self) -> float:
         """The same of all violated rounds together, those no longer kept too; which of them contradict each other cannot be told."""

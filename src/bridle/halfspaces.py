@@ -32,12 +32,12 @@ FLOOR = 1e-12
 """A constraint value this small beside the largest seen is rounding: it is left out of a halfspace's depth."""
 
 RECENT, ACTIVE = 60, 30
-"""How many of the last halfspaces are kept, and how many of those that held the last program's answer."""
+"""How many of the last halfspaces are kept, and how many of those that mattered to the last contradiction sought and the last bound."""
 
 PROGRAMS = 40
 """At most so many programs for one question; fewer in many dimensions, where each costs more."""
 
-TOUCHING = 1e-3
+TOUCHING = 1e-2
 """A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
 
 NEAR = 1e-7
@@ -101,9 +101,11 @@ class Cuts:
     """The last halfspaces that were violated, without repetitions, and those that mattered when they were last looked at."""
 
     def __init__(self, dim: int) -> None:
-        self.normals, self.levels = np.zeros((RECENT + ACTIVE, dim)), np.zeros(RECENT + ACTIVE)
+        self.room = RECENT + 2 * ACTIVE
+        self.normals, self.levels = np.zeros((self.room, dim)), np.zeros(self.room)
         self.sources: list[tuple[int, int]] = []  # the round of each, and which of its constraints
-        self.active: set[int] = set()
+        self.tight: set[int] = set()  # those that mattered to the last contradiction sought,
+        self.useful: set[int] = set()  # and to the last bound on regret
         self.next = 0  # where the oldest is, but for those that matter
         self.added = 0
         self.fresh = 0  # how many were added since they were last looked at
@@ -124,8 +126,8 @@ class Cuts:
                 if self.levels[twin] <= cut.level:
                     return
                 slot = twin
-        if slot == RECENT + ACTIVE:
-            while self.next in self.active:
+        if slot == self.room:
+            while self.next in self.tight or self.next in self.useful:
                 self.next = (self.next + 1) % slot
             slot, self.next = self.next, (self.next + 1) % slot
         if slot == size:
@@ -135,25 +137,24 @@ class Cuts:
         self.normals[slot], self.levels[slot] = cut.normal, cut.level
         self.added, self.fresh = self.added + 1, self.fresh + 1
 
-    def looked(self, weights: np.ndarray) -> None:
-        """Remember which ones mattered: those with the most weight."""
-        self.active = {int(i) for i in np.argsort(-weights, kind="stable")[:ACTIVE] if weights[i] > 0.0}
-        self.fresh = 0
+    def heaviest(self, weights: np.ndarray) -> set[int]:
+        """The places of those with the most weight."""
+        return {int(i) for i in np.argsort(-weights, kind="stable")[:ACTIVE] if weights[i] > 0.0}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything, as arrays; `restore` takes them back."""
         normals, levels = self.lines
-        active = np.array([float(i in self.active) for i in range(len(levels))])
+        kept = np.array([[float(i in self.tight), float(i in self.useful)] for i in range(len(levels))]).reshape(-1, 2)
         numbers = np.array([self.next, self.added, self.fresh], dtype=float)
         sources = np.array(self.sources, dtype=float).reshape(-1, 2)
-        return {"normals": normals, "levels": levels, "sources": sources, "active": active, "numbers": numbers}
+        return {"normals": normals, "levels": levels, "sources": sources, "kept": kept, "numbers": numbers}
 
     def restore(self, saved: dict[str, np.ndarray]) -> None:
         """Be as the store was that gave these."""
         size = len(saved["levels"])
         self.normals[:size], self.levels[:size] = saved["normals"], saved["levels"]
         self.sources = [(int(t), int(i)) for t, i in saved["sources"]]
-        self.active = set(np.flatnonzero(saved["active"]).tolist())
+        self.tight, self.useful = (set(np.flatnonzero(column).tolist()) for column in saved["kept"].reshape(-1, 2).T)
         self.next, self.added, self.fresh = (int(value) for value in saved["numbers"])
 
 
@@ -230,20 +231,25 @@ def minimal(where: Place, normals: np.ndarray, levels: np.ndarray, weights: np.n
     return kept, found.weights / found.weights.sum(), found.depth
 
 
-def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, programs: int = 12) -> list[np.ndarray]:
-    """Weights under which the halfspaces push <a, u> up well, best last: any of them gives a valid bound."""
+def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, programs: int = 12) -> tuple[float, np.ndarray]:
+    """A lower bound on <a, u - middle> over the actions that meet the halfspaces, and the weights that prove it."""
     size = sqrt(float(a.dot(a)))
-    outer, found, b = _Outer(where), [], levels / where.diameter
+    outer, b = _Outer(where), levels / where.diameter
+    best, weights, still = where.least(a), np.zeros(len(levels)), 0
     for _ in range(programs):
         answer = outer.solve(a / size, normals, b)
         if answer is None:
             break
-        found.append(size * answer[1])
-        outer.touch(a + found[-1].dot(normals))
+        push = size * answer[1]
+        value = where.least(a + push.dot(normals)) - float(push.dot(levels))
+        still = 0 if value > best + 1e-7 * size * where.diameter else still + 1
+        if value > best:
+            best, weights = value, push
+        outer.touch(a + push.dot(normals))
         onto = outer.separate(answer[0])
-        if float(np.abs(answer[0] - onto).max()) <= 1e-9:
+        if still == 2 or float(np.abs(answer[0] - onto).max()) <= 1e-9:
             break
-    return found
+    return best, weights
 
 
 class _Outer:

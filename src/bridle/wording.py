@@ -49,7 +49,7 @@ def _violation(found: Certificate) -> list[str]:
     if not found.violated:
         return ["Violation: none."]
     counts = [f"{count} above {level:g}" for level, count in found.above if count]
-    lines = [f"Violation: {_many(found.violated, 'round')} violated a constraint" + (f" ({', '.join(counts)})." if counts else ".")]
+    lines = [f"Violation: {_many(found.violated, 'round', '')} violated a constraint" + (f" ({', '.join(counts)})." if counts else ".")]
     if found.squared_bound is not None:
         lines.append(
             f"The squared distances to the limits add up to {found.squared:.6g}; the policy's proof allows {found.squared_bound:.6g} "

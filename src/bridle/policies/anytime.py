@@ -165,6 +165,11 @@ class Anytime(NamedTuple):
     ahead: Array | None
     slots: Array | None
 
+    @property
+    def only_limits(self) -> bool:
+        """That `lipschitz`, where it was given, is about the constraints alone."""
+        return True
+
     def init(self, x1: Array) -> AnytimeState:
         zero = scalar(x1)
         H = None if self.modulus is None else zero
