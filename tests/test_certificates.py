@@ -318,7 +318,7 @@ def test_the_sum_of_all_violated_rounds_is_a_proof_too(monkeypatch):
     for t in range(1, 200):
         sign = 1.0 if t % 2 else -1.0
         ledger.take(Feedback(np.zeros(2), 0.0, np.zeros(2), np.array([0.3]), sign * np.eye(1, 2)), t)
-    found = ledger.look(200, np.zeros(2))
+    found = ledger.look(200, 200, np.zeros(2))
     assert found.rounds == ()
     assert 0.0 < found.margin <= 0.3
 

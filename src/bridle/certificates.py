@@ -223,8 +223,8 @@ class Ledger:
             self.patience = 1 if self.cuts.added > known else min(2 * self.patience, PATIENCE)
             self.idle = self.patience
 
-    def look(self, t: int, x: np.ndarray) -> Conflict | None:
-        """Look for a contradiction among the halfspaces, once; `x` is an action that may meet them."""
+    def look(self, t: int, now: int, x: np.ndarray) -> Conflict | None:
+        """Look for a contradiction among the halfspaces after t observed rounds; `x` is an action that may meet them, `now` the round."""
         if t % SORT == 0 or t & (t - 1) == 0:
             self._sort()
         if self.conflict is not None or not self.place.known or not self.cuts.fresh:
@@ -242,9 +242,9 @@ class Ledger:
             which, weights, margin = minimal(where, normals, levels, found.weights)
             blamed = sorted((*self.cuts.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
             rounds, kinds, shares = zip(*blamed, strict=True)
-            self.conflict = Conflict(rounds, kinds, shares, margin, t)
+            self.conflict = Conflict(rounds, kinds, shares, margin, now)
         elif self.limits.weight > 0.0 and (margin := self._depth_of_sum()) > 0.0:
-            self.conflict = Conflict((), (), (), margin, t)
+            self.conflict = Conflict((), (), (), margin, now)
         if self.conflict is not None:
             self.witness = None
         return self.conflict

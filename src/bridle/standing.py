@@ -115,14 +115,14 @@ class Run(NamedTuple):
 
 
 def look(run: Run, alarms: Alarms, t: int) -> None:
-    """Warn, once each, of what a user should know after t rounds; never stop."""
-    ledger, horizon = run.ledger, run.told.get("horizon")
+    """Warn, once each, of what a user should know after t observed rounds; never stop."""
+    ledger, horizon, now = run.ledger, run.told.get("horizon"), run.desk.begun
     if horizon is not None and t == int(horizon) + 1:
         message = f"round {t} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more"
         alarms.warn(HorizonWarning, message, t, horizon=horizon)
     # Before old halfspaces make way for new ones, and often enough for the rest.
     if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % (CHECK // 4) == 0)) and not run.moving:
-        conflict = ledger.look(t, run.desk.ready.x)
+        conflict = ledger.look(t, now, run.desk.ready.x)
         if conflict is not None:
             _infeasible(alarms, conflict)
     if t % LOOK:
@@ -130,9 +130,9 @@ def look(run: Run, alarms: Alarms, t: int) -> None:
     if hasattr(run.record, "alarm") and (ledger is None or ledger.conflict is None):
         message = next((said for copy in run.desk.copies if (said := run.record.alarm(copy.state))), "")
         if message:
-            alarms.warn(AssumptionWarning, message, t)
+            alarms.warn(AssumptionWarning, message, now)
     if ledger is not None:
-        _figures(run, ledger, alarms, t)
+        _figures(run, ledger, alarms, now)
 
 
 def _figures(run: Run, ledger: Ledger, alarms: Alarms, t: int) -> None:

@@ -74,6 +74,15 @@ class Copy(NamedTuple):
     steered: int
 
 
+class Shared(NamedTuple):
+    """The halfspace that a copy has found in a round."""
+
+    number: int
+    copy: int
+    normal: np.ndarray
+    level: float
+
+
 class Desk:
     """The copies of the policy and the rounds that wait. `begun` counts rounds begun; `lost` costs and constraints that will not come."""
 
@@ -84,7 +93,7 @@ class Desk:
         self.waiting: dict[int, Waiting] = {}
         self.begun, self.lost = 0, [0, 0]
         self.most, self.astray, self.split = 0, 0, False
-        self.shared: list[tuple[int, np.ndarray, float]] = []  # by number of the round, so that it does not matter in which order they came
+        self.shared: list[Shared] = []  # by the number of the round, so that it does not matter in which order they came
         self.found = 0
         self._ready: Copy | None = None
 
@@ -94,20 +103,22 @@ class Desk:
 
     @property
     def front(self) -> int:
-        """Which copy plays next."""
-        return 0 if self.late == "pool" else self.idle[0]
+        """Which copy plays next: the first that waits for nothing, else one that is still to be made."""
+        return 0 if self.late == "pool" else self.idle[0] if self.idle else len(self.copies)
 
     @property
     def ready(self) -> Copy:
-        """The copy that plays next, told of all that the others have found."""
-        copy = self.copies[self.front]
-        if len(self.copies) == 1 or copy.steered == self.found:
-            return copy
-        if self._ready is None:
-            A, b = np.array([normal for _, normal, _ in self.shared]), np.array([level for _, _, level in self.shared])
-            state = self.record.steer(copy.state, A, b)
-            self._ready = Copy(state, np.asarray(self.record.decide(state), dtype=float), copy.updates, self.found)
-        return self._ready
+        """The copy that plays next, told of what the others have found."""
+        front = self.front
+        if self._ready is None and (front == len(self.copies) or self.copies[front].steered < self.found):
+            copy = self._fresh(self.copies[0].x) if front == len(self.copies) else self.copies[front]
+            others = [each for each in self.shared if each.copy != front]
+            if others:
+                A, b = np.array([each.normal for each in others]), np.array([each.level for each in others])
+                state = self.record.steer(copy.state, A, b)
+                copy = Copy(state, np.asarray(self.record.decide(state), dtype=float), copy.updates, copy.steered)
+            self._ready = copy._replace(steered=self.found)
+        return self.copies[front] if self._ready is None else self._ready
 
     @property
     def outstanding(self) -> int:
@@ -135,28 +146,35 @@ class Desk:
 
     def ask(self) -> Ticket:
         """Begin a round that waits."""
-        copy, front = self.ready, self.front
+        at = self.front
+        copy = self.take(at)
         self.begun += 1
-        self.waiting[self.begun] = Waiting(copy.x, front)
+        self.waiting[self.begun] = Waiting(copy.x, at)
         if self.late == "copies":
-            self.copies[front] = copy
             heappop(self.idle)
-            if not self.idle:
-                self.copies.append(self._fresh(self.copies[0].x))
-                self.idle.append(len(self.copies) - 1)
             self._ready = None
         return Ticket(self.begun, np.array(copy.x))
 
+    def take(self, at: int) -> Copy:
+        """The copy at this place, as it is to play."""
+        if at == self.front:
+            copy = self.ready
+            if at == len(self.copies):
+                self.copies.append(copy)
+                heappush(self.idle, at)
+            self.copies[at], self._ready = copy, None
+        return self.copies[at]
+
     def feed(self, number: int, at: int, state: Any, x: np.ndarray, feedback: Feedback) -> None:
         """Give copy `at` the state that the feedback of a round led to, and pass on the halfspace it found."""
-        steered = self.found if at == self.front and self._ready is not None else self.copies[at].steered
-        self.copies[at] = Copy(state, x, self.copies[at].updates + 1, steered)
+        copy = self.take(at)
+        self.copies[at] = Copy(state, x, copy.updates + 1, copy.steered)
         self._ready = None
         if self.late == "pool" or len(self.copies) == 1 or not hasattr(self.record, "steer"):
             return
         halfspace = self.record.halfspace(feedback)
         if halfspace is not None:
-            insort(self.shared, (number, *halfspace), key=lambda item: item[0])
+            insort(self.shared, Shared(number, at, *halfspace), key=lambda each: each.number)
             del self.shared[:-SHARED]
             self.found += 1
 
@@ -176,7 +194,7 @@ class Desk:
         saved = {
             "numbers": np.array(numbers, dtype=float),
             "copies": np.array([[copy.updates, copy.steered] for copy in self.copies], dtype=float),
-            "shared": np.array([[number, level, *normal] for number, normal, level in self.shared]).reshape(-1, d + 2),
+            "shared": np.array([[each.number, each.copy, each.level, *each.normal] for each in self.shared]).reshape(-1, d + 3),
         }
         for number, waiting in self.waiting.items():
             saved |= {f"waiting.{number}.x": waiting.x, f"waiting.{number}.copy": np.array(float(waiting.copy))}
@@ -190,7 +208,7 @@ class Desk:
         """Take back what `arrays` gave, and the states of the copies."""
         begun, costs, limits, most, astray, split, found = (int(value) for value in saved["numbers"])
         self.begun, self.lost, self.most, self.astray, self.split, self.found = begun, [costs, limits], most, astray, bool(split), found
-        self.shared = [(int(row[0]), row[2:].copy(), float(row[1])) for row in saved["shared"]]
+        self.shared = [Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"]]
         self.copies = [
             Copy(state, np.asarray(self.record.decide(state), dtype=float), int(updates), int(steered))
             for state, (updates, steered) in zip(states, saved["copies"], strict=True)
