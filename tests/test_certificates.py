@@ -238,14 +238,11 @@ def infeasible_by_an_independent_solver(domain: Any, lines: list[AffineFunction]
     return float(s.value) > 1e-7
 
 
-@pytest.mark.parametrize("kind", ["pair", "corner", "around"])
 @pytest.mark.parametrize("name", ["anytime", "plain anytime", "sinha2024", "practice"])
-@pytest.mark.parametrize("where", ["ball", "box"])
+@pytest.mark.parametrize(("where", "kind"), [("ball", "pair"), ("ball", "corner"), ("ball", "around"), ("box", "pair"), ("box", "around")])
 def test_a_planted_contradiction_is_proved_within_a_hundred_rounds_and_not_before(kind, name, where):
     d, T, planted = 4, 400, 200
     domain = bridle.Ball(d) if where == "ball" else bridle.Box(-0.6, 0.6, dim=d)
-    if (kind, where) == ("corner", "box"):
-        pytest.skip("these corners are inside the box")
     rng, D = np.random.default_rng(5), domain.diameter()
     session = bridle.Session(make(name, domain, 1.0, T))
     lines: dict[int, AffineFunction] = {}

@@ -34,9 +34,13 @@ class Alarms:
     def __init__(self) -> None:
         self.given: dict[str, int] = {}
 
+    def fresh(self, kind: type[BridleWarning]) -> bool:
+        """Whether no warning of this kind was given yet."""
+        return kind.__name__ not in self.given
+
     def warn(self, kind: type[BridleWarning], message: str, round: int, **figures: Any) -> None:
         """Warn, unless this kind of warning was given before; it points at the caller's line."""
-        if kind.__name__ not in self.given:
+        if self.fresh(kind):
             self.given[kind.__name__] = round
             warnings.warn(kind(message, round, **figures), stacklevel=_outside())
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from bridle import records
 from bridle.core import Bound, Feedback
-from bridle.halfspaces import FLOOR, TOLERANCE, TOUCHING, Cut, Cuts, Place, examine, lower, minimal, place, somewhere
+from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cut, Cuts, Place, examine, lower, minimal, place, settle, somewhere
 from bridle.sets import EPS
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
@@ -222,6 +222,27 @@ class Ledger:
         elif cuts:  # nearly violated, perhaps round after round: look less often while nothing new comes of it
             self.patience = 1 if self.cuts.added > known else min(2 * self.patience, PATIENCE)
             self.idle = self.patience
+        elif self.conflict is None and self.place.known:
+            self._rule_out(feedback, t)
+
+    def _rule_out(self, feedback: Feedback, t: int) -> None:
+        """A round that was satisfied where it was played may still rule out the action that has met all halfspaces so far."""
+        if self.witness is None:
+            self.witness = np.array(feedback.x)
+        there = feedback.g + feedback.dg.dot(self.witness - feedback.x)
+        i = int(there.argmax()) if len(there) > 1 else 0
+        if there[i] > 0.0:
+            slope = sqrt(float(feedback.dg[i].dot(feedback.dg[i])))
+            if there[i] > slope * NEAR * self.place.diameter:
+                self.cuts.add(_cut(feedback.dg[i], slope, float(feedback.g[i]) - FLOOR * self.sums.scale, feedback.x, t, i))
+
+    def glance(self) -> None:
+        """See whether an action that meets all halfspaces is near at hand."""
+        if self.cuts.fresh and self.conflict is None and self.place.known and self.witness is not None:
+            normals, levels = self.cuts.lines
+            found = settle(self.place, normals, levels - normals.dot(self.place.middle), self.witness, sweeps=10)
+            if found is not None:
+                self.witness, self.cuts.fresh = found, 0
 
     def look(self, t: int, now: int, x: np.ndarray) -> Conflict | None:
         """Look for a contradiction among the halfspaces after t observed rounds; `x` is an action that may meet them, `now` the round."""
@@ -263,6 +284,14 @@ class Ledger:
         where, limits = self.place, self.limits
         allowance = slack(where, self.sums) * (limits.weight * where.reach + limits.sizes)
         return (where.least(limits.A) - (limits.b - float(limits.A.dot(where.middle))) - allowance) / limits.weight
+
+    def met(self) -> np.ndarray | None:
+        """An action that meets all the halfspaces kept, if one is known."""
+        normals, levels = self.cuts.lines
+        if self.witness is None or self.conflict is not None:
+            return None
+        over = normals.dot(self.witness) - levels
+        return self.witness.copy() if not len(over) or over.max() <= 2.0 * NEAR * self.place.diameter else None
 
     def above(self) -> tuple[tuple[float, int], ...]:
         """How many rounds had a violation above each level."""

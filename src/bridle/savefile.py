@@ -94,9 +94,9 @@ class Saved:
         except Exception:  # only this library writes headers, so whatever else goes wrong was done to the file
             raise InputError(f"cannot load {self.path}: its header is damaged") from None
 
-    def fill(self, template: Any, prefix: str = "state.") -> Any:
-        """A state like `template` with the saved leaves; any difference in names or shapes is an error."""
-        saved = self.part(prefix)
+    def fill(self, template: Any, prefix: str = "state.", place: int | None = None) -> Any:
+        """A state like `template` with the saved leaves, or with one of several saved; any difference in names or shapes is an error."""
+        saved = self.part(prefix) if place is None else {name: value[place] for name, value in self.part(prefix).items()}
         wanted = records.leaves(template)
         if saved.keys() != wanted.keys():
             odd = sorted(saved.keys() ^ wanted.keys())[0]

@@ -296,7 +296,8 @@ class Session:
         """Write everything needed to go on to one `.npz` file, atomically."""
         totals = {"rounds": float(self._rounds), "cost": self._cost, "hard": self._hard}
         first, *others = self._desk.copies
-        arrays = {f"copies.{i}.{key}": leaf for i, copy in enumerate(others, 1) for key, leaf in records.leaves(copy.state).items()}
+        states = [records.leaves(copy.state) for copy in others]
+        arrays = {f"copies.{key}": np.stack([np.asarray(state[key], dtype=float) for state in states]) for key in (states or [{}])[0]}
         arrays |= {f"desk.{key}": value for key, value in self._desk.arrays().items()}
         facts = {
             "late": self._desk.late, "pending": self._desk.pending, "timeout": self._desk.timeout, "alarms": self._alarms.given,
@@ -336,7 +337,7 @@ class Session:
                 session._ledger.since = session._rounds
             return session
         with saved.checking():
-            states = [state, *(saved.fill(template, f"copies.{i}.") for i in range(1, len(desk["copies"])))]
+            states = [state, *(saved.fill(template, "copies.", i) for i in range(len(desk["copies"]) - 1))]
             session._desk.restore(desk, states)
             session._alarms.given = {str(kind): int(t) for kind, t in facts["alarms"].items()}
             for i, name in enumerate(facts["contexts"]):

@@ -16,6 +16,9 @@ from bridle.tickets import Copy, Desk
 LOOK = 64
 """Every so many rounds it is looked at whether the policy's assumptions still hold."""
 
+GLANCE = 8
+"""Every so many rounds it is seen whether an action that meets the new halfspaces is near at hand."""
+
 CHECK = 32
 """Every so many rounds the halfspaces kept are searched for a contradiction, if new ones have come."""
 
@@ -52,7 +55,7 @@ class Run(NamedTuple):
             "since": ledger.since, "regret": regret, "regret_any": every, "why": why,
             "regret_algorithm": self.own_regret() if whole else None, "violated": int(ledger.limits.violated), "above": ledger.above(),
             "squared": ledger.limits.distances, "squared_bound": self.squared_bound(ledger) if whole else None,
-            "conflict": ledger.conflict, "witness": None if ledger.witness is None else ledger.witness.copy(), "charge": self.charge(),
+            "conflict": ledger.conflict, "witness": ledger.met(), "charge": self.charge(),
         }  # fmt: skip
 
     def own_regret(self) -> float | None:
@@ -117,19 +120,22 @@ class Run(NamedTuple):
 def look(run: Run, alarms: Alarms, t: int) -> None:
     """Warn, once each, of what a user should know after t observed rounds; never stop."""
     ledger, horizon, now = run.ledger, run.told.get("horizon"), run.desk.begun
-    if horizon is not None and t == int(horizon) + 1:
+    if horizon is not None and t > horizon and alarms.fresh(HorizonWarning) and max(copy.updates for copy in run.desk.copies) > horizon:
         message = f"round {t} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more"
         alarms.warn(HorizonWarning, message, t, horizon=horizon)
     # Before old halfspaces make way for new ones, and often enough for the rest.
-    if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % (CHECK // 4) == 0)) and not run.moving:
+    if ledger is not None and t % GLANCE == 0 and not run.moving:
+        ledger.glance()
+    if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % GLANCE == 0)) and not run.moving:
         conflict = ledger.look(t, now, run.desk.ready.x)
         if conflict is not None:
             _infeasible(alarms, conflict)
     if t % LOOK:
         return
-    if hasattr(run.record, "alarm") and (ledger is None or ledger.conflict is None):
+    if hasattr(run.record, "alarm"):
         message = next((said for copy in run.desk.copies if (said := run.record.alarm(copy.state))), "")
-        if message:
+        told = ledger is not None and ledger.conflict is not None and message.startswith("no action")  # by the proof above
+        if message and not told:
             alarms.warn(AssumptionWarning, message, now)
     if ledger is not None:
         _figures(run, ledger, alarms, now)

@@ -190,18 +190,18 @@ class Desk:
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything but the states of the copies, as arrays."""
         numbers = [self.begun, *self.lost, self.most, self.astray, float(self.split), self.found]
-        d = len(self.copies[0].x)
+        d, waiting = len(self.copies[0].x), self.waiting.items()
         saved = {
             "numbers": np.array(numbers, dtype=float),
             "copies": np.array([[copy.updates, copy.steered] for copy in self.copies], dtype=float),
             "shared": np.array([[each.number, each.copy, each.level, *each.normal] for each in self.shared]).reshape(-1, d + 3),
+            "waiting": np.array([[number, each.copy, *each.x] for number, each in waiting], dtype=float).reshape(-1, d + 2),
         }
-        for number, waiting in self.waiting.items():
-            saved |= {f"waiting.{number}.x": waiting.x, f"waiting.{number}.copy": np.array(float(waiting.copy))}
-            for name, part in (("cost", waiting.cost), ("limits", waiting.limits)):
+        for number, each in waiting:
+            for name, part in (("cost", each.cost), ("limits", each.limits)):
                 if part is not None:
                     values = {"f": part.f, "df": part.df, "g": part.g, "dg": part.dg, "modulus": part.modulus or 0.0}
-                    saved |= {f"waiting.{number}.{name}.{key}": np.asarray(value, dtype=float) for key, value in values.items()}
+                    saved |= {f"parts.{number}.{name}.{key}": np.asarray(value, dtype=float) for key, value in values.items()}
         return saved
 
     def restore(self, saved: dict[str, np.ndarray], states: list[Any]) -> None:
@@ -213,20 +213,13 @@ class Desk:
             Copy(state, np.asarray(self.record.decide(state), dtype=float), int(updates), int(steered))
             for state, (updates, steered) in zip(states, saved["copies"], strict=True)
         ]
-        numbers = sorted({int(name.split(".")[1]) for name in saved if name.startswith("waiting.")})
-        for number in numbers:
-            lead = f"waiting.{number}."
-            self.waiting[number] = _waiting({name.removeprefix(lead): value for name, value in saved.items() if name.startswith(lead)})
+        for number, copy, *x in saved["waiting"].tolist():
+            self.waiting[int(number)] = Waiting(np.array(x), int(copy))
+        for part in sorted({name.rpartition(".")[0] for name in saved if name.startswith("parts.")}):
+            _, number, name = part.split(".")
+            each = self.waiting[int(number)]
+            f, df, g, dg, modulus = (saved[f"{part}.{key}"] for key in ("f", "df", "g", "dg", "modulus"))
+            setattr(each, name, Feedback(each.x, float(f), df, g, dg, float(modulus) or None))
         busy = {waiting.copy for waiting in self.waiting.values()}
         self.idle = [i for i in range(len(self.copies)) if i not in busy]
         self._ready = None
-
-
-def _waiting(saved: dict[str, np.ndarray]) -> Waiting:
-    x = saved["x"]
-    parts = {}
-    for name in ("cost", "limits"):
-        if f"{name}.f" in saved:
-            f, df, g, dg, modulus = (saved[f"{name}.{key}"] for key in ("f", "df", "g", "dg", "modulus"))
-            parts[name] = Feedback(x, float(f), df, g, dg, float(modulus) or None)
-    return Waiting(x, int(saved["copy"]), **parts)
