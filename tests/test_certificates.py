@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle import halfspaces, standing
-from bridle.certificates import Ledger, add, nothing, regret_bound
+from bridle.certificates import Ledger, regret_bound
 from bridle.core import Feedback
 from bridle.functions import AffineFunction, RoundQuadratic
 from support import constraint_at, cost_at, instances, make_domain, moves
@@ -110,16 +110,13 @@ def test_units_and_places_do_not_matter(kind, scale):
 
 def test_the_sum_alone_already_bounds_regret():
     """Without kept halfspaces: the one-dimensional minimisation, checked against a fine grid."""
-    rng, where = np.random.default_rng(0), halfspaces.place(bridle.Ball(3))
-    sums, limits = nothing(3)
-    feasible = np.array([-0.3, 0.0, 0.0])
+    rng, ledger, feasible = np.random.default_rng(0), Ledger(bridle.Ball(3), 3), np.array([-0.3, 0.0, 0.0])
+    where = ledger.place
     for t in range(1, 200):
         x = where.domain.project(rng.standard_normal(3))
-        a = rng.standard_normal(3)
-        sums, limits, _, _ = add(
-            sums, limits, where, Feedback(x, 0.0, rng.standard_normal(3) - np.eye(3)[0], np.array([a @ (x - feasible)]), a[None]), t
-        )
-    none = np.zeros((0, 3)), np.zeros(0)
+        a, c = rng.standard_normal(3), rng.standard_normal(3) - np.eye(3)[0]
+        ledger.take(Feedback(x, 0.0, c, np.array([a @ (x - feasible)]), a[None]), t)
+    sums, limits, none = ledger.sums, ledger.limits, (np.zeros((0, 3)), np.zeros(0))
     grid = [sums.c + l * limits.b - where.least(sums.a + l * limits.A) for l in np.linspace(0.0, 10.0, 20_001)]
     found = regret_bound(where, sums, limits, *none)
     assert found <= min(grid) + 1e-2 * abs(min(grid))
@@ -305,6 +302,8 @@ def test_a_constraint_that_no_action_can_satisfy_is_a_proof_by_itself():
     session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)))
     session.observe(0.0, [1.0, 0.0], 0.1 + 0.2 - 0.3, [0.0, 0.0])  # rounding is not a violation
     assert session.certificate().conflict is None
+    session.observe(0.0, [1.0, 0.0], [0.5, 0.1], [[1.0, 0.0], [0.0, 0.0]])  # beside another that is farther away
+    assert (session.certificate().conflict.rounds, session.certificate().conflict.constraints) == ((2,), (1,))
 
 
 def test_the_sum_of_all_violated_rounds_is_a_proof_too(monkeypatch):
@@ -315,7 +314,7 @@ def test_the_sum_of_all_violated_rounds_is_a_proof_too(monkeypatch):
     for t in range(1, 200):
         sign = 1.0 if t % 2 else -1.0
         ledger.take(Feedback(np.zeros(2), 0.0, np.zeros(2), np.array([0.3]), sign * np.eye(1, 2)), t)
-    found = ledger.look(200, 200, np.zeros(2))
+    found = ledger.look(200, 200)
     assert found.rounds == ()
     assert 0.0 < found.margin <= 0.3
 

@@ -81,12 +81,11 @@ def compare(what: str, x: np.ndarray, v: float, p: np.ndarray, y: np.ndarray, w:
     step = y - x
     above, below = v + float(p.dot(step)), w - float(q.dot(step))
     tolerance = RELATIVE * (abs(v) + abs(w) + _length(p) * (_length(x) + _length(y)) + _length(q) * (_length(x) + _length(y)))
-    noise = not step.any() or np.array_equal(p, q)
+    if not step.any() or np.array_equal(p, q):  # then both bounds must hold with equality
+        return Doubt(what, True, above, w) if abs(w - above) > tolerance else None
     if w < above - tolerance:
-        return Doubt(what, noise, above, w)
-    if v < below - tolerance:
-        return Doubt(what, noise, below, v)
-    return None
+        return Doubt(what, False, above, w)
+    return Doubt(what, False, below, v) if v < below - tolerance else None
 
 
 def _length(v: np.ndarray) -> float:

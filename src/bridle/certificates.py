@@ -10,10 +10,10 @@ a convex function of one number, and lower still with the kept halfspaces, whose
 valid, so nothing has to be solved well; rounding is allowed for (`slack`).
 
 >>> import bridle
->>> where = place(bridle.Ball(2))
 >>> x, df, g, dg = np.zeros(2), np.array([1.0, 0.0]), np.array([0.5]), np.array([[-1.0, 0.0]])
->>> sums, limits, cuts, violation = add(*nothing(2), where, bridle.Feedback(x, 0.0, df, g, dg), 1)
->>> round(regret_bound(where, sums, limits, np.zeros((0, 2)), np.zeros(0)), 6)  # a feasible action has u_1 >= 1/2
+>>> ledger = Ledger(bridle.Ball(2), dim=2)
+>>> ledger.take(bridle.Feedback(x, 0.0, df, g, dg), 1)
+>>> round(ledger.regret()[0], 6)  # a feasible action has u_1 >= 1/2
 -0.5
 """
 
@@ -36,7 +36,7 @@ LEVELS = tuple(10.0**e for e in range(-6, 4))
 """Violations above each of these are counted, unless the caller names others."""
 
 SORT = 8192
-"""Every so many rounds, and at powers of two before, it is found out which of the halfspaces kept the bound on regret rests on."""
+"""Every so many rounds, and at powers of four before, it is found out which of the halfspaces kept the bound on regret rests on."""
 
 PATIENCE = 64
 """At most so many nearly violated rounds in a row are passed over."""
@@ -83,50 +83,25 @@ def nothing(dim: int) -> tuple[Sums, Limits]:
     return Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def add(
-    sums: Sums, limits: Limits, where: Place, feedback: Feedback, t: int, touching: bool = False
-) -> tuple[Sums, Limits, list[Cut], float]:
-    """The sums after one more observed round, the halfspaces it gives if it is violated (with `touching`, nearly), and its violation."""
-    x, df, g, dg = feedback.x, feedback.df, feedback.g, feedback.dg
+def add(sums: Sums, where: Place, feedback: Feedback, slope: float, size: float) -> Sums:
+    """The sums after one more observed round, whose constraints have slopes up to `slope` and values up to `size`."""
+    rounds, c, a, lengths, squares, cost, constraint, scale = sums
+    df = feedback.df
     square = float(df.dot(df))
     length = sqrt(square)
-    if len(g) == 1:
-        row = dg[0]
-        value, slope = g.item(), sqrt(float(row.dot(row)))
-        size = abs(value)
-    else:
-        slopes = np.sqrt((dg * dg).sum(axis=1))
-        value, slope, size = float(g.max()), float(slopes.max()), float(np.abs(g).max())
-    scale = max(sums.scale, size, slope * where.reach)
-    sums = Sums(
-        sums.rounds + 1.0, sums.c + float(df.dot(x)), sums.a + df, sums.lengths + length, sums.squares + square,
-        max(sums.cost, length), max(sums.constraint, slope), scale,
+    return Sums(
+        rounds + 1.0, c + float(df.dot(feedback.x)), a + df, lengths + length, squares + square, max(cost, length),
+        max(constraint, slope), max(scale, size, slope * where.reach),
     )  # fmt: skip
-    near = TOUCHING * where.diameter
-    if value <= 0.0 and (not touching or value < -slope * near):
-        return sums, limits, [], value
-    floor = FLOOR * scale
-    if len(g) == 1:
-        cuts = [_cut(row, slope, value - floor, x, t, 0)] if slope > 0.0 else []
-    else:
-        far = np.where(slopes > 0.0, (g - floor) / np.where(slopes > 0.0, slopes, 1.0), -inf)
-        order = np.argsort(-far, kind="stable")[:EACH]
-        cuts = [_cut(dg[i], float(slopes[i]), float(g[i]) - floor, x, t, int(i)) for i in order if far[i] > -inf]
-    if value <= 0.0:
-        return sums, limits, [cut for cut in cuts if cut.far > -near], value
-    if not (cuts and cuts[0].far > 0.0 and isfinite(cuts[0].level)):
-        return sums, limits._replace(violated=limits.violated + 1.0), [], value
-    normal, level, dist = cuts[0].normal, cuts[0].level, min(cuts[0].far, where.diameter)
-    limits = Limits(
-        limits.A + normal, limits.b + level, limits.weight + 1.0, limits.sizes + abs(level), limits.distances + dist * dist,
-        limits.violated + 1.0,
-    )  # fmt: skip
-    return sums, limits, cuts, value
 
 
-def _cut(dg: np.ndarray, slope: float, g: float, x: np.ndarray, t: int, which: int) -> Cut:
-    normal, far = dg / slope, g / slope
-    return Cut(normal, float(normal.dot(x)) - far, t, which, far)
+def violate(limits: Limits, where: Place, cut: Cut | None) -> Limits:
+    """The sums after one more violated round, whose farthest halfspace is `cut`, if it has one."""
+    A, b, weight, sizes, distances, violated = limits
+    if cut is None:
+        return Limits(A, b, weight, sizes, distances, violated + 1.0)
+    dist = min(cut.far, where.diameter)
+    return Limits(A + cut.normal, b + cut.level, weight + 1.0, sizes + abs(cut.level), distances + dist * dist, violated + 1.0)
 
 
 def slack(where: Place, sums: Sums) -> float:
@@ -205,36 +180,62 @@ class Ledger:
         self.place = somewhere(domain, dim) if found is None else found
         self.since = 0  # rounds before the first one in the sums
         self.idle, self.patience = 0, 1  # how many rounds that are nearly violated to pass over, and how many the next time
-        self.witness: np.ndarray | None = None
+        self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
         self.conflict: Conflict | None = None
 
     def take(self, feedback: Feedback, t: int) -> None:
         """Take in what was observed of round t."""
         self.idle -= 1
-        self.sums, self.limits, cuts, value = add(self.sums, self.limits, self.place, feedback, t, self.idle < 0)
-        known = self.cuts.added
+        if len(feedback.g) > 1:
+            self._take_several(feedback, t)
+            return
+        where, row, value = self.place, feedback.dg[0], feedback.g.item()
+        slope = sqrt(float(row.dot(row)))
+        self.sums = sums = add(self.sums, where, feedback, slope, abs(value))
+        reach, floor = slope * where.diameter, FLOOR * sums.scale
+        near = value > floor or (self.idle < 0 and value > -TOUCHING * reach)
+        if not near and (self.witness is None or value + float(row.dot(self.witness - feedback.x)) <= NEAR * reach):
+            return  # it is out of the way, also of the action that has met all so far
+        cuts = []
+        if slope > 0.0:
+            normal, far = row / slope, (value - floor) / slope
+            cuts = [Cut(normal, float(normal.dot(feedback.x)) - far, t, 0, far)]
+        self._sort_in(feedback, t, value - floor, cuts)
+
+    def _take_several(self, feedback: Feedback, t: int) -> None:
+        """The same with several constraints: of a round that matters, those that are farthest away or rule the witness out."""
+        where, g, dg = self.place, feedback.g, feedback.dg
+        slopes = np.sqrt((dg * dg).sum(axis=1))
+        self.sums = sums = add(self.sums, where, feedback, float(slopes.max()), float(np.abs(g).max()))
+        sloped = slopes > 0.0
+        lengths = np.where(sloped, slopes, 1.0)
+        floor = FLOOR * sums.scale
+        far = np.where(sloped, (g - floor) / lengths, -inf)
+        there = far if self.witness is None else np.maximum(far, far + dg.dot(self.witness - feedback.x) / lengths)
+        value, near = float(g.max()) - floor, NEAR * where.diameter if self.idle >= 0 else -TOUCHING * where.diameter
+        chosen = [i for i in np.argsort(-there, kind="stable")[:EACH].tolist() if sloped[i] and (value > 0.0 or there[i] > near)]
+        normals = {i: dg[i] / slopes[i] for i in chosen}
+        cuts = [Cut(normals[i], float(normals[i].dot(feedback.x)) - float(far[i]), t, i, float(far[i])) for i in chosen]
+        if cuts or value > 0.0:
+            self._sort_in(feedback, t, value, sorted(cuts, key=lambda cut: -cut.far))
+        if self.conflict is None and bool((~sloped & (g > floor)).any()):
+            self.conflict = _beyond(where, sums.scale, feedback, t)
+
+    def _sort_in(self, feedback: Feedback, t: int, value: float, cuts: list[Cut]) -> None:
+        """Keep the halfspaces of a round with this violation beyond rounding, the farthest first."""
+        known, where = self.cuts.added, self.place
         for cut in cuts:
-            self.cuts.add(cut)
-        if value > 0.0:
-            self.between[bisect_left(self.levels, value)] += 1
-            if self.conflict is None and (not cuts or cuts[0].far > self.place.diameter):
-                self.conflict = _beyond(self.place, self.sums.scale, feedback, t)
-        elif cuts:  # nearly violated, perhaps round after round: look less often while nothing new comes of it
+            if isfinite(cut.level):
+                self.cuts.add(cut)
+        if value <= 0.0:  # nearly violated, perhaps round after round: look less often while nothing new comes of it
             self.patience = 1 if self.cuts.added > known else min(2 * self.patience, PATIENCE)
             self.idle = self.patience
-        elif self.conflict is None and self.place.known:
-            self._rule_out(feedback, t)
-
-    def _rule_out(self, feedback: Feedback, t: int) -> None:
-        """A round that was satisfied where it was played may still rule out the action that has met all halfspaces so far."""
-        if self.witness is None:
-            self.witness = np.array(feedback.x)
-        there = feedback.g + feedback.dg.dot(self.witness - feedback.x)
-        i = int(there.argmax()) if len(there) > 1 else 0
-        if there[i] > 0.0:
-            slope = sqrt(float(feedback.dg[i].dot(feedback.dg[i])))
-            if there[i] > slope * NEAR * self.place.diameter:
-                self.cuts.add(_cut(feedback.dg[i], slope, float(feedback.g[i]) - FLOOR * self.sums.scale, feedback.x, t, i))
+            return
+        self.between[bisect_left(self.levels, float(feedback.g.max()))] += 1
+        farthest = cuts[0] if cuts and cuts[0].far > 0.0 and isfinite(cuts[0].level) else None
+        self.limits = violate(self.limits, where, farthest)
+        if self.conflict is None and (farthest is None or farthest.far > where.diameter):
+            self.conflict = _beyond(where, self.sums.scale, feedback, t)
 
     def glance(self) -> None:
         """See whether an action that meets all halfspaces is near at hand."""
@@ -244,16 +245,16 @@ class Ledger:
             if found is not None:
                 self.witness, self.cuts.fresh = found, 0
 
-    def look(self, t: int, now: int, x: np.ndarray) -> Conflict | None:
-        """Look for a contradiction among the halfspaces after t observed rounds; `x` is an action that may meet them, `now` the round."""
-        if t % SORT == 0 or t & (t - 1) == 0:
+    def look(self, t: int, now: int) -> Conflict | None:
+        """Look for a contradiction among the halfspaces after t observed rounds, in round `now`."""
+        if t % SORT == 0 or (t & (t - 1) == 0 and t.bit_length() % 2):
             self._sort()
         if self.conflict is not None or not self.place.known or not self.cuts.fresh:
             return self.conflict
         self.place = where = self.place.boxed()
         normals, levels = self.cuts.lines
         levels = levels - normals.dot(where.middle)
-        found = examine(where, normals, levels, x if self.witness is None else self.witness)
+        found = examine(where, normals, levels, self.witness)
         self.cuts.fresh = 0
         if found.weights.any():
             self.cuts.tight = self.cuts.heaviest(found.weights)
@@ -288,10 +289,10 @@ class Ledger:
     def met(self) -> np.ndarray | None:
         """An action that meets all the halfspaces kept, if one is known."""
         normals, levels = self.cuts.lines
-        if self.witness is None or self.conflict is not None:
+        if self.witness is None or self.conflict is not None or not len(levels):
             return None
         over = normals.dot(self.witness) - levels
-        return self.witness.copy() if not len(over) or over.max() <= 2.0 * NEAR * self.place.diameter else None
+        return self.witness.copy() if over.max() <= 2.0 * NEAR * self.place.diameter else None
 
     def above(self) -> tuple[tuple[float, int], ...]:
         """How many rounds had a violation above each level."""
@@ -379,11 +380,11 @@ class Certificate:
     `rounds` and `since`: how many rounds were observed, and how many of them before certificates were kept (those are not in it).
     `regret`: an upper bound on the regret against every feasible action, from the observations alone; None with the reason in `why`.
     `regret_any`: the same against every action of the domain. `regret_algorithm`: the policy's own proof with what was observed.
-    `violated` and `above`: how many rounds had a violation, and one above each level. `squared`: the sum of squared distances to the
-    violated constraints, and `squared_bound` the most the policy's proof allows. `conflict`: the proof that no action is feasible;
-    `witness`: an action that satisfies the constraints kept, if one is known. `pending`: rounds whose feedback is still to come;
-    `dropped`: costs and constraints that never will, and `charge` what they may add. `bound`: the policy's theorem for this run, with the
-    charge added. `alarms`: which warnings were given, and in which round.
+    `violated` and `above`: how many rounds had a violation beyond rounding, and one above each level. `squared`: the sum of squared
+    distances to the violated constraints, and `squared_bound` the most the policy's proof allows. `conflict`: the proof that no action is
+    feasible; `witness`: an action that satisfies the constraints kept, if one is known. `pending`: rounds whose feedback is still to
+    come; `dropped`: costs and constraints that never will, and `charge` what they may add. `bound`: the policy's theorem for this run,
+    with the charge added. `alarms`: which warnings were given, and in which round.
     """
 
     rounds: int

@@ -154,7 +154,12 @@ class Potential(Protocol):
 
 
 class Policy(Protocol):
-    """An algorithm for constrained online convex optimisation: it updates on the feedback of each round."""
+    """An algorithm for constrained online convex optimisation: it updates on the feedback of each round.
+
+    It may offer more, which a `Session` then uses: ``alarm(state)`` says in words that an assumption is broken; ``certified_regret(state)``
+    is the upper bound on regret that its proof gives for what has happened, ``certified_squares(state, squares, gain)`` the same for
+    squared violation; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found.
+    """
 
     def init(self, x1: Array) -> Any: ...
 

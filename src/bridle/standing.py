@@ -127,7 +127,7 @@ def look(run: Run, alarms: Alarms, t: int) -> None:
     if ledger is not None and t % GLANCE == 0 and not run.moving:
         ledger.glance()
     if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % GLANCE == 0)) and not run.moving:
-        conflict = ledger.look(t, now, run.desk.ready.x)
+        conflict = ledger.look(t, now)
         if conflict is not None:
             _infeasible(alarms, conflict)
     if t % LOOK:

@@ -48,7 +48,8 @@ def _regret(found: Certificate) -> list[str]:
 def _violation(found: Certificate) -> list[str]:
     if not found.violated:
         return ["Violation: none."]
-    counts = [f"{count} above {level:g}" for level, count in found.above if count]
+    higher = [*(count for _, count in found.above[1:]), 0]
+    counts = [f"{count} above {level:g}" for (level, count), more in zip(found.above, higher, strict=bool(found.above)) if count > more]
     lines = [f"Violation: {_many(found.violated, 'round', '')} violated a constraint" + (f" ({', '.join(counts)})." if counts else ".")]
     if found.squared_bound is not None:
         lines.append(
