@@ -1,11 +1,27 @@
 """bridle: decisions made online under constraints that are revealed too late."""
 
 from bridle import potentials
-from bridle.core import Bound, BridleWarning, Feedback, InputError, Round
+from bridle.certificates import Certificate
+from bridle.core import (
+    AssumptionWarning,
+    Bound,
+    BridleWarning,
+    DelayWarning,
+    DroppedWarning,
+    Feedback,
+    GradientWarning,
+    HorizonWarning,
+    InfeasibleWarning,
+    InputError,
+    LipschitzWarning,
+    NoiseWarning,
+    Round,
+)
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
 from bridle.game import Trace, play, policy_for
 from bridle.hindsight import NoComparator
+from bridle.late import LateOGD
 from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD
 from bridle.metrics import (
     best_action,
@@ -25,6 +41,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
 from bridle.problems import Problem, problem
 from bridle.session import Session
+from bridle.tickets import Ticket
 from bridle.wrappers import Delayed, Doubling
 
 __version__ = "0.1.0"
@@ -36,24 +53,34 @@ __all__ = [
     "AdaFTRL",
     "AdaGrad",
     "Affine",
+    "AssumptionWarning",
     "Ball",
     "Bound",
     "Box",
     "BridleWarning",
     "Callable",
+    "Certificate",
     "ConstraintSatisfaction",
+    "DelayWarning",
     "Delayed",
     "Doubling",
+    "DroppedWarning",
     "Feedback",
+    "GradientWarning",
     "Halfspace",
     "Hinge",
+    "HorizonWarning",
+    "InfeasibleWarning",
     "InputError",
     "L1Ball",
+    "LateOGD",
+    "LipschitzWarning",
     "LogWealth",
     "Logistic",
     "Lyapunov",
     "Maximum",
     "NoComparator",
+    "NoiseWarning",
     "Polyhedron",
     "Problem",
     "Product",
@@ -63,6 +90,7 @@ __all__ = [
     "Simplex",
     "Spectrahedron",
     "StronglyConvexOGD",
+    "Ticket",
     "Trace",
     "best_action",
     "ccv",

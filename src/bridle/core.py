@@ -27,7 +27,66 @@ class Interrupted(Exception):
 
 
 class BridleWarning(UserWarning):
-    """Something a user should know about a run that goes on all the same."""
+    """Something a user should know about a run that goes on all the same.
+
+    `round` is the round it was noticed in, `figures` the numbers behind it; each is an attribute of the warning too.
+    """
+
+    def __init__(self, message: str = "", round: int | None = None, **figures: Any) -> None:
+        super().__init__(message)
+        self.round, self.figures = round, figures
+        vars(self).update(figures)
+
+
+class HorizonWarning(BridleWarning):
+    """The policy's horizon is over: it goes on without a bound."""
+
+    horizon: float
+
+
+class LipschitzWarning(BridleWarning):
+    """A gradient is longer than the `lipschitz` that the policy was told: its bound is about a gentler stream."""
+
+    declared: float
+    observed: float
+
+
+class InfeasibleWarning(BridleWarning):
+    """Proved: no action satisfies the constraints of `rounds`; each is at least `margin` away from one of them."""
+
+    rounds: tuple[int, ...]
+    margin: float
+
+
+class GradientWarning(BridleWarning):
+    """A value lies below what another value and its gradient allow a convex function: `expected` at least, `observed`."""
+
+    expected: float
+    observed: float
+
+
+class NoiseWarning(BridleWarning):
+    """The same function gave two values at the same decision: no policy can keep hard limits on noisy constraints."""
+
+    first: float
+    second: float
+
+
+class AssumptionWarning(BridleWarning):
+    """What has happened contradicts the policy's theorem, so one of its assumptions does not hold."""
+
+
+class DelayWarning(BridleWarning):
+    """More rounds wait for feedback than the policy was made for."""
+
+    declared: float
+    observed: float
+
+
+class DroppedWarning(BridleWarning):
+    """A round was given up: its feedback did not come in time, or too many rounds were waiting."""
+
+    ticket: int
 
 
 @runtime_checkable
@@ -103,7 +162,12 @@ class Potential(Protocol):
 
 
 class Policy(Protocol):
-    """An algorithm for constrained online convex optimisation: it updates on the feedback of each round."""
+    """An algorithm for constrained online convex optimisation: it updates on the feedback of each round.
+
+    It may offer more, which a `Session` then uses: ``alarm(state)`` says in words that an assumption is broken; ``certified_regret(state)``
+    is the upper bound on regret that its proof gives for what has happened, ``certified_squares(state, squares, gain)`` the same for
+    squared violation; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found.
+    """
 
     def init(self, x1: Array) -> Any: ...
 

@@ -5,7 +5,8 @@ their place. Every learner here is a record with `init`, `decide` and `step`, an
 
 `scale_free` says that multiplying every gradient by one constant leaves the decisions as they are; such a learner also has
 ``rescale(state, factor)``, the state it would be in had all gradients so far been multiplied by `factor`. `adaptivity(diameter)` is
-the constant c of a regret bound  c sqrt(sum |p_s|^2)  that holds for every sequence of gradients, where there is one.
+the constant c of a regret bound  c sqrt(sum |p_s|^2)  that holds for every sequence of gradients, where there is one, and
+`squares(state)` that sum so far.
 """
 
 from __future__ import annotations
@@ -121,6 +122,10 @@ class AdaGradNorm(NamedTuple):
         """sqrt(2) D when the learner was told the true diameter; what the same proof gives when it was told another."""
         return (diameter * diameter / self.diameter + self.diameter) / sqrt(2.0)
 
+    def squares(self, state: Iterate) -> Array:
+        """The sum of the squared lengths of the gradients so far."""
+        return state.seen
+
 
 class SoloState(NamedTuple):
     """Where it started, where it is, the sum of the gradients and the sum of their squared lengths."""
@@ -157,6 +162,9 @@ class SoloFTRL(NamedTuple):
     def adaptivity(self, diameter: Array) -> Array:
         """From the bound below with R(u) = |u - x_1|^2 / (2c) <= D^2 / (2c) and max |p| <= sqrt(S)."""
         return diameter * diameter / (2.0 * self.c) + 2.75 * self.c + 3.5 * diameter
+
+    def squares(self, state: SoloState) -> Array:
+        return state.S
 
 
 class LeaderState(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
@@ -16,9 +18,12 @@ from bridle import files, policies, records, validate
 from bridle.core import InputError
 from bridle.game import record_of
 
-SCHEMA = 1
+SCHEMA = 2
+READS = (1, 2)
+"""Schema 1 knew neither certificates nor rounds that wait."""
+
 HOMES = (
-    "bridle.sets", "bridle.cuts", "bridle.polyhedron", "bridle.learners", "bridle.potentials", "bridle.wrappers",
+    "bridle.sets", "bridle.cuts", "bridle.polyhedron", "bridle.learners", "bridle.late", "bridle.potentials", "bridle.wrappers",
     "bridle.policies.sinha2024",
 )  # fmt: skip
 """Where the record types that a file may name are defined. Files name the type alone, so a type can move between these."""
@@ -41,6 +46,33 @@ class Saved:
         return self.arrays["start"]
 
     @property
+    def old(self) -> bool:
+        """Whether it was written before sessions kept certificates and let rounds wait."""
+        return bool(self.header["schema"] == 1)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the session noted beside its numbers."""
+        facts = self.header.get("session", {} if self.old else None)
+        if not isinstance(facts, dict):
+            raise InputError(f"cannot load {self.path}: its header is damaged")
+        return facts
+
+    def part(self, prefix: str) -> dict[str, np.ndarray]:
+        """The arrays whose names begin like this, without it."""
+        return {name.removeprefix(prefix): value for name, value in self.arrays.items() if name.startswith(prefix)}
+
+    @contextmanager
+    def checking(self) -> Iterator[None]:
+        """Whatever goes wrong while the arrays are put back was done to the file."""
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as wrong:
+            raise InputError(f"cannot load {self.path}: it is damaged ({type(wrong).__name__}: {validate.show(str(wrong))})") from None
+
+    @property
     def totals(self) -> tuple[int, float, np.ndarray]:
         """Rounds, cost, violation of every constraint, and how many constraints there are where that is known."""
         rounds = validate.whole(f"totals.rounds in {self.path}", self.arrays["totals.rounds"], 0)
@@ -61,9 +93,9 @@ class Saved:
         except Exception:  # only this library writes headers, so whatever else goes wrong was done to the file
             raise InputError(f"cannot load {self.path}: its header is damaged") from None
 
-    def fill(self, template: Any) -> Any:
-        """A state like `template` with the saved leaves; any difference in names or shapes is an error."""
-        saved = {name.removeprefix("state."): value for name, value in self.arrays.items() if name.startswith("state.")}
+    def fill(self, template: Any, prefix: str = "state.", place: int | None = None) -> Any:
+        """A state like `template` with the saved leaves, or with one of several saved; any difference in names or shapes is an error."""
+        saved = self.part(prefix) if place is None else {name: value[place] for name, value in self.part(prefix).items()}
         wanted = records.leaves(template)
         if saved.keys() != wanted.keys():
             odd = sorted(saved.keys() ^ wanted.keys())[0]
@@ -77,11 +109,20 @@ class Saved:
         return records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), template)
 
 
-def write(path: str | PathLike[str], policy: Any, start: np.ndarray, state: Any, totals: dict[str, Any]) -> None:
-    """Write a save file: the whole new one, or the old one stays."""
+def write(
+    path: str | PathLike[str],
+    policy: Any,
+    start: np.ndarray,
+    state: Any,
+    totals: dict[str, Any],
+    more: dict[str, Any],
+    facts: dict[str, Any],
+) -> None:
+    """Write a save file: the whole new one, or the old one stays. `more` are other arrays, `facts` goes into the header."""
     name = _name(path)
     arrays = {"start": start}
     header: dict[str, Any] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(record_of(policy)).__name__}
+    header["session"] = facts
     if isinstance(policy, policies.Configured):
         try:
             codes = {key: _encode(value, f"parameters.{key}", arrays) for key, value in policy.parameters.items()}
@@ -90,6 +131,7 @@ def write(path: str | PathLike[str], policy: Any, start: np.ndarray, state: Any,
             arrays = {"start": start}  # a learner, potential or domain of the user's own: loading needs policy=...
     arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
     arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
+    arrays |= {key: np.asarray(value, dtype=float) for key, value in more.items()}
     with files.replacing(name) as file:
         np.savez(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
 
@@ -110,8 +152,8 @@ def read(path: str | PathLike[str]) -> Saved:
         schema = header["schema"]
     except (KeyError, ValueError, TypeError):
         raise InputError(f"cannot read {name}: it was not written by bridle") from None
-    if schema != SCHEMA:
-        raise InputError(f"cannot read {name}: it has schema {schema}, and this version reads schema {SCHEMA}")
+    if schema not in READS:
+        raise InputError(f"cannot read {name}: it has schema {schema}, and this version reads schemas {' and '.join(map(str, READS))}")
     missing = {"start", "totals.rounds", "totals.cost", "totals.hard"} - arrays.keys()
     if missing:
         raise InputError(f"cannot read {name}: {sorted(missing)[0]!r} is missing")

@@ -1,30 +1,30 @@
-"""A policy driven round by round by a caller: decide, observe, save, resume."""
+"""A policy driven round by round by a caller: decide, observe, save, resume; and what the run proves about itself."""
 
 from __future__ import annotations
 
-import importlib
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial as bind
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from bridle import records, savefile, validate
-from bridle.core import BridleWarning, Feedback, InputError
+from bridle import intake, records, savefile, validate, wording
+from bridle.alarms import Alarms, Contexts, spot_check
+from bridle.certificates import LEVELS, Certificate, Ledger
+from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.game import domain_of, record_of
-
-LARGEST = 1e70
-"""Numbers of a larger size are refused: they come from a broken source, and the squared products of two of them would not be finite."""
-
-LOOK = 64
-"""Every so many rounds the state is asked whether the policy's assumptions still hold."""
+from bridle.standing import LOOK, Run, look
+from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
 
 
 class Session:
-    """One policy and its state; totals of what was observed.
+    """One policy and its state; totals of what was observed; certificates and alarms; rounds whose feedback comes late.
 
-    `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv.
+    `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
+    `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted. `late`
+    says how rounds begun by `ask` are played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed
+    whatever arrives). At most `pending` rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged.
 
     >>> import bridle
     >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
@@ -35,7 +35,19 @@ class Session:
     (1, 0.3, 0.1)
     """
 
-    def __init__(self, policy: Any, x1: Any = None, *, domain: Any = None, history: Callable[[dict[str, Any]], Any] | None = None) -> None:
+    def __init__(
+        self,
+        policy: Any,
+        x1: Any = None,
+        *,
+        domain: Any = None,
+        history: Callable[[dict[str, Any]], Any] | None = None,
+        certify: bool = True,
+        levels: Sequence[float] = LEVELS,
+        late: str = "copies",
+        pending: int = 1000,
+        timeout: int | None = None,
+    ) -> None:
         record = record_of(policy)
         for method in ("init", "decide", "update"):
             if not hasattr(record, method):
@@ -44,6 +56,8 @@ class Session:
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
+        if late not in FORMS:
+            raise validate.unknown("late", late, FORMS)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:
             raise InputError("x1 must be given: the policy does not say what its domain is")
@@ -51,10 +65,10 @@ class Session:
         if domain is not None and not domain.contains(start):
             raise InputError(f"x1 must lie in the domain; {validate.show(start)} does not")
         self.policy, self.history = policy, history
-        self._record, self._start = record, start
-        self._state = record.init(start)
-        self._x = np.asarray(record.decide(self._state), dtype=float)
-        if self._x.shape != start.shape or not _sound(self._x, self._state):
+        self._record, self._domain, self._start = record, domain, start
+        limit = validate.whole("pending", pending)
+        self._desk = Desk(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0))
+        if self._desk.ready.x.shape != start.shape or not _sound(self._desk.ready.x, self._desk.ready.state):
             raise InputError(
                 f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
             )
@@ -63,7 +77,11 @@ class Session:
         self._k: int | None = len(each) if each is not None else None if told is None else int(told)
         self._rounds, self._cost = 0, 0.0
         self._hard = np.zeros(self._k or 1)
-        self._warned: set[str] = set()
+        self._ledger = Ledger(domain, len(start), _ascending(levels)) if certify else None
+        self._run = Run(policy, record, domain, self._desk, self._ledger)
+        self._alarms, self._contexts = Alarms(), Contexts()
+
+    # --- the round -------------------------------------------------------------------------------------------------------------------
 
     @property
     def rounds(self) -> int:
@@ -88,46 +106,57 @@ class Session:
     @property
     def state(self) -> Any:
         """The policy's state, a plain record; a copy, so that nothing done to it reaches the session."""
-        return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, self._state)
+        return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, self._desk.ready.state)
 
     def decide(self) -> np.ndarray:
         """The decision of this round; the same until `observe` is called."""
-        return np.array(self._x, dtype=float)
+        return np.array(self._desk.ready.x, dtype=float)
 
-    def observe(self, f: Any = 0.0, df: Any = None, g: Any = None, dg: Any = None, modulus: Any = None) -> None:
+    def observe(
+        self,
+        f: Any = 0.0,
+        df: Any = None,
+        g: Any = None,
+        dg: Any = None,
+        modulus: Any = None,
+        *,
+        ticket: Any = None,
+        partial: bool = False,
+        context: Any = None,
+    ) -> None:
         """Take in what was revealed at the decision: cost and constraint values and their gradients.
 
         `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, where
         it is known. A round without a cost leaves out f and df, one without a constraint g and dg. k may change from round to round
         unless the policy was made for a certain number of constraints.
+
+        With a `ticket` from `ask` it is the feedback of that round; `partial=True` says that its other half, the cost or the constraints,
+        comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
+        and values and gradients that cannot be of one convex function raise an alarm.
         """
-        d = len(self._x)
-        if (g is None) != (dg is None):
-            raise InputError("g must be given with dg" if g is None else "dg must be given with g")
-        if df is None and not (isinstance(f, (int, float)) and f == 0):
-            raise InputError(f"df must be given with f = {validate.show(f)}")
-        if g is None:
-            g, dg = np.zeros(self._k or 1), np.zeros((self._k or 1, d))
-        f, df, g = validate.number("f", f), np.zeros(d) if df is None else validate.vector("df", df, d), validate.array("g", g)
-        if g.ndim > 1 or g.size == 0:
-            raise InputError(f"g must be a number or a vector of one value per constraint, not an array of shape {g.shape}")
-        g = g.reshape(-1)
-        if self._k is not None and len(g) != self._k:
-            raise InputError(f"g must hold {self._k} constraint value{'s' if self._k > 1 else ''}, not {len(g)}")
-        dg = validate.array("dg", dg)
-        if dg.shape != (len(g), d) and not (len(g) == 1 and dg.shape == (d,)):
-            raise InputError(f"dg must have shape {(len(g), d)}, not {dg.shape}")
-        modulus = None if modulus is None else validate.positive("modulus", modulus)
-        for name, value in (("f", f), ("df", df), ("g", g), ("dg", dg), ("modulus", modulus or 0.0)):
-            if (size := np.abs(value).max()) > LARGEST:
-                raise InputError(f"{name} must be at most {LARGEST:g} in size, not {size:.3g}")
-        self._take(Feedback(self._x, f, df, g, dg.reshape(len(g), d), modulus))
+        number, waiting = (None, None) if ticket is None else self._desk.find(ticket)
+        copy = self._desk.ready
+        feedback = intake.feedback(copy.x if waiting is None else waiting.x, self._k, f, df, g, dg, modulus)
+        name = None if context is None else _context(context)
+        if partial and waiting is None:
+            raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
+        if number is None or waiting is None:
+            state, x = self._advance(copy, feedback)
+            self._desk.begun += 1
+            self._desk.feed(self._desk.begun, self._desk.front, state, x, feedback)
+            self._count(feedback, self._desk.begun)
+            self._finish(feedback, None)
+        else:
+            self._late(number, waiting, feedback, (df is not None, g is not None), partial)
+        if name is not None and (doubt := self._contexts.meet(name, feedback, df is not None, g is not None)) is not None:
+            doubt.raise_at(self._alarms, self._desk.begun if number is None else number)
 
     def step(self, cost: Any, constraints: Iterable[Any] = ()) -> np.ndarray:
         """One whole round from functions: decide, evaluate, observe; gives the decision that was played.
 
         Each function is a `Function` (a constraint may hold several), a pair (value, gradient) of callables, or one callable, whose
-        gradient JAX then takes.
+        gradient JAX then takes. Now and then they are asked again, at the decision and near it, to see whether their values and gradients
+        fit together (not with ``certify=False``).
 
         >>> import bridle
         >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
@@ -137,103 +166,251 @@ class Session:
         if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
             raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
         x = self.decide()
-        f, df = _evaluate("cost", cost, x)
+        f, df = intake.evaluate("cost", cost, x)
+        asked = [("the cost", cost, f, df)]
         values, rows = [], []
         for i, constraint in enumerate(constraints):
-            value, grad = _evaluate(f"constraints[{i}]", constraint, x)
+            value, grad = intake.evaluate(f"constraints[{i}]", constraint, x)
+            asked.append((f"constraints[{i}]", constraint, value, grad))
             values.append(value.reshape(-1))
             rows.append(grad.reshape(-1, len(x)))
         if not values:
             self.observe(f=f, df=df)
         else:
             self.observe(f=f, df=df, g=np.concatenate(values), dg=np.concatenate(rows))
+        if self._ledger is not None and self._domain is not None and self._rounds % LOOK == 0:
+            self._ask_again(asked, x)
         return x
+
+    # --- feedback that comes late ----------------------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> int:
+        """How many rounds wait for feedback."""
+        return len(self._desk.waiting)
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """How many costs, and the constraints of how many rounds, were forgotten or dropped."""
+        return self._desk.lost[0], self._desk.lost[1]
+
+    def ask(self) -> Ticket:
+        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`.
+
+        >>> import bridle
+        >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
+        >>> first, second = session.ask(), session.ask()
+        >>> session.observe(f=0.3, df=[1.0, 0.0], ticket=second)
+        >>> session.forget(first)
+        >>> session.rounds, session.pending, session.dropped
+        (1, 0, (1, 1))
+        """
+        for number in self._desk.overdue():
+            self._forget(number)
+            why = "too many rounds were waiting" if self._desk.timeout is None else "it waited too long, or too many did"
+            message = f"ticket {number} was dropped: {why}; it is charged to the bounds, and so will be others"
+            self._alarms.warn(DroppedWarning, message, self._desk.begun, ticket=number)
+        return self._desk.ask()
+
+    def forget(self, ticket: Any) -> None:
+        """Give a round up: what has not come of its feedback never will, and is charged to the bounds."""
+        number, _ = self._desk.find(ticket)
+        self._forget(number)
+
+    def _late(self, number: int, waiting: Waiting, feedback: Feedback, given: tuple[bool, bool], partial: bool) -> None:
+        """The feedback of a round that waited, or a part of it."""
+        for name, new, missing in zip(("the cost", "the constraints"), given, waiting.missing(), strict=True):
+            if new and not missing:
+                raise InputError(f"ticket {number} has had {name} already")
+        if partial and not any(given):
+            raise InputError(f"partial must come with a cost (f and df) or constraints (g and dg) for ticket {number}")
+        whole = waiting.seen(feedback)
+        done = not partial or not any(left and not new for left, new in zip(waiting.missing(), given, strict=True))
+        desk, copy = self._desk, self._desk.copies[waiting.copy]
+        told = whole if desk.late == "copies" else feedback
+        fed = done if desk.late == "copies" else any(given) or all(waiting.missing())
+        state, x = self._advance(copy, told) if fed else (None, None)
+        if fed and x is not None:
+            others = len(desk.waiting) - 1 + (not done)
+            desk.most, desk.split = max(desk.most, others), desk.split or (desk.late == "pool" and partial)
+            desk.astray += desk.late == "pool" and not np.array_equal(waiting.x, copy.x)
+            desk.feed(number, waiting.copy, state, x, told)
+        if given[0]:
+            waiting.cost = feedback
+        if given[1]:
+            waiting.limits = feedback
+        if done:
+            desk.close(number)
+        self._count(feedback, number)
+        if done:
+            self._finish(whole, number)
+
+    def _forget(self, number: int) -> None:
+        desk, waiting = self._desk, self._desk.waiting[number]
+        part, missing = waiting.cost or waiting.limits, waiting.missing()
+        if part is not None and desk.late == "copies":
+            try:
+                state, x = self._advance(desk.copies[waiting.copy], part)
+                desk.feed(number, waiting.copy, state, x, part)
+            except InputError:
+                missing = (True, True)  # the policy cannot use it
+        desk.close(number)
+        desk.lost = [desk.lost[0] + missing[0], desk.lost[1] + missing[1]]
+        if not all(missing):
+            self._rounds += 1
+
+    # --- what the run proves ---------------------------------------------------------------------------------------------------------
+
+    def certificate(self) -> Certificate:
+        """What the observations prove: bounds on regret, counts of violations, whether any action is feasible at all.
+
+        >>> import bridle
+        >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
+        >>> for _ in range(100):
+        ...     x = session.step(cost=bridle.Affine([-1.0, 0.0]), constraints=[bridle.Affine([1.0, 0.0], -0.5)])
+        >>> round(session.certificate().regret, 2)  # the best feasible action has x_1 = 1/2
+        0.5
+        """
+        if self._ledger is None:
+            raise InputError("certify was False: this session keeps no certificates")
+        proved = self._run.proved(self._ledger)
+        return Certificate(
+            rounds=self._rounds, cost=self._cost, ccv=self.ccv, pending=self.pending, dropped=self.dropped, bound=self.bound(),
+            alarms=tuple(self._alarms.given.items()), **proved,
+        )  # fmt: skip
+
+    def report(self) -> str:
+        """The certificate in plain sentences."""
+        return wording.report(self.certificate())
+
+    def bound(self) -> Bound:
+        """The policy's theorem for this run: with the longest gradient seen, over all copies, plus what dropped rounds may add.
+
+        It takes for granted what a theorem does and no run can show: convexity, and that some action is feasible where none is disproved.
+        """
+        return self._run.bound(self._k or len(self._hard))
+
+    # --- saving ----------------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything needed to go on to one `.npz` file, atomically."""
         totals = {"rounds": float(self._rounds), "cost": self._cost, "hard": self._hard}
-        savefile.write(path, self.policy, self._start, self._state, totals)
+        first, *others = self._desk.copies
+        states = [records.leaves(copy.state) for copy in others]
+        arrays = {f"copies.{key}": np.stack([np.asarray(state[key], dtype=float) for state in states]) for key in (states or [{}])[0]}
+        arrays |= {f"desk.{key}": value for key, value in self._desk.arrays().items()}
+        facts = {
+            "late": self._desk.late, "pending": self._desk.pending, "timeout": self._desk.timeout, "alarms": self._alarms.given,
+            "contexts": list(self._contexts.last),
+        }  # fmt: skip
+        for i, seen in enumerate(self._contexts.last.values()):
+            values = {"x": seen.x, "f": seen.f, "df": seen.df, "g": seen.g, "dg": seen.dg}
+            arrays |= {f"contexts.{i}.{key}": value for key, value in values.items()}
+        if self._ledger is not None:
+            more, noted = self._ledger.saved()
+            arrays |= {f"ledger.{key}": value for key, value in more.items()}
+            facts["ledger"] = noted
+        savefile.write(path, self.policy, self._start, first.state, totals, arrays, facts)
 
     @classmethod
     def load(cls, path: str | PathLike[str], policy: Any = None, history: Callable[[dict[str, Any]], Any] | None = None) -> Session:
         """The session that was saved, bit for bit; `policy` is needed where the one that was saved is not registered."""
         saved = savefile.read(path)
         policy = saved.make_policy() if policy is None else policy
+        facts = saved.facts
+        ledger = facts.get("ledger", {"levels": LEVELS} if saved.old else None)
         try:
-            session = cls(policy, saved.start, history=history)
+            session = cls(
+                policy, saved.start, history=history, certify=ledger is not None, levels=(ledger or {}).get("levels", LEVELS),
+                late=facts.get("late", "copies"), pending=facts.get("pending", 1000), timeout=facts.get("timeout"),
+            )  # fmt: skip
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
-        session._state = saved.fill(session._state)
-        session._x = session._record.decide(session._state)
+        template = session._desk.ready.state
+        state = saved.fill(template)
         session._rounds, session._cost, session._hard = saved.totals
+        desk = saved.part("desk.")
+        if saved.old:
+            session._desk.copies = [Copy(state, np.asarray(session._record.decide(state), dtype=float), session._rounds, 0)]
+            session._desk.begun = session._rounds
+            if session._ledger is not None:
+                session._ledger.since = session._rounds
+            return session
+        with saved.checking():
+            states = [state, *(saved.fill(template, "copies.", i) for i in range(len(desk["copies"]) - 1))]
+            session._desk.restore(desk, states)
+            session._alarms.given = {str(kind): int(t) for kind, t in facts["alarms"].items()}
+            for i, name in enumerate(facts["contexts"]):
+                part = saved.part(f"contexts.{i}.")
+                session._contexts.last[str(name)] = Feedback(part["x"], float(part["f"]), part["df"], part["g"], part["dg"])
+            if session._ledger is not None:
+                session._ledger.restore(saved.part("ledger."), facts["ledger"])
         return session
 
-    def _take(self, feedback: Feedback) -> None:
+    # --- inside ----------------------------------------------------------------------------------------------------------------------
+
+    def _advance(self, copy: Copy, feedback: Feedback) -> tuple[Any, np.ndarray]:
+        """The state and the decision after this feedback; nothing is changed."""
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
-                state = self._record.update(self._state, feedback)
+                state = self._record.update(copy.state, feedback)
                 x = np.asarray(self._record.decide(state), dtype=float)
-            if x.shape != self._x.shape or not _sound(x, state):
+            if x.shape != copy.x.shape or not _sound(x, state):
                 raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
         except OverflowError as wrong:
             raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
+        return state, x
+
+    def _count(self, feedback: Feedback, number: int) -> None:
+        """Add a record to the totals and the certificates."""
         violation = np.maximum(feedback.g, 0.0)
-        k = max(len(self._hard), len(violation))
-        self._hard = np.pad(self._hard, (0, k - len(self._hard))) + np.pad(violation, (0, k - len(violation)))
-        self._state, self._x = state, x
+        if len(violation) != len(self._hard):
+            k = max(len(self._hard), len(violation))
+            self._hard, violation = np.pad(self._hard, (0, k - len(self._hard))), np.pad(violation, (0, k - len(violation)))
+        self._hard = self._hard + violation
         self._cost += feedback.f
+        if self._ledger is not None:
+            self._ledger.take(feedback, number)
+
+    def _finish(self, feedback: Feedback, number: int | None) -> None:
+        """A round is complete: count it, look around, and tell."""
         self._rounds += 1
-        self._look()
+        look(self._run, self._alarms, self._rounds)
         if self.history is not None:
-            self.history(
-                {
-                    "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
-                    "violation": violation.copy(), "cost": self._cost, "ccv": self.ccv,
-                }
-            )  # fmt: skip
+            entry = {
+                "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
+                "violation": np.maximum(feedback.g, 0.0), "cost": self._cost, "ccv": self.ccv,
+            }  # fmt: skip
+            self.history(entry if number is None else {**entry, "ticket": number})
 
-    def _look(self) -> None:
-        """Warn, once each, of what a user should know; never stop."""
-        horizon = getattr(self.policy, "parameters", {}).get("horizon")
-        if horizon is not None and self._rounds == int(horizon) + 1:
-            self._warn(f"round {self._rounds} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more")
-        if self._rounds % LOOK == 0 and hasattr(self._record, "alarm"):
-            self._warn(self._record.alarm(self._state), "alarm")
-
-    def _warn(self, message: str, kind: str = "horizon") -> None:
-        if message and kind not in self._warned:
-            self._warned.add(kind)
-            warnings.warn(message, BridleWarning, stacklevel=5)
+    def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
+        for what, function, value, grad in asked:
+            ask = bind(intake.value, "cost" if what == "the cost" else what, function)
+            doubt = spot_check(what, ask, x, value, grad, self._domain, self._rounds // LOOK)
+            if doubt is not None:
+                doubt.raise_at(self._alarms, self._rounds)
 
 
 def _sound(x: np.ndarray, state: Any) -> bool:
     """Whether a decision is finite and its state holds no NaN."""
-    return bool(np.isfinite(x).all()) and not any(np.isnan(leaf).any() for leaf in records.leaves(state).values())
+    return bool(np.isfinite(x).all()) and not _tainted(state)
 
 
-def _evaluate(name: str, function: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Value and gradient at x of a function given in any of the accepted forms: () and (d,), or (k,) and (k, d) where it holds several."""
-    value, grad = _call(name, function, x.copy())
-    value, grad = validate.array(f"the value of {name}", value), validate.array(f"the gradient of {name}", grad)
-    if value.ndim > (0 if name == "cost" else 1):
-        raise InputError(f"the value of {name} must be a number, not an array of shape {value.shape}")
-    if grad.shape != (*value.shape, len(x)):
-        raise InputError(f"the gradient of {name} must have shape {(*value.shape, len(x))}, not {grad.shape}")
-    return value, grad
+def _tainted(part: Any) -> bool:
+    """Whether there is a NaN in a record."""
+    if isinstance(part, tuple):
+        return any(_tainted(inner) for inner in part)
+    return bool(part != part if isinstance(part, float) else part is not None and np.isnan(part).any())
 
 
-def _call(name: str, function: Any, x: np.ndarray) -> tuple[Any, Any]:
-    if hasattr(function, "value") and hasattr(function, "grad"):
-        return function.value(x), function.grad(x)
-    if isinstance(function, tuple) and len(function) == 2 and all(callable(part) for part in function):
-        value, grad = function
-        return value(x), grad(x)
-    if not callable(function):
-        raise InputError(f"{name} must be a function or a pair of functions (value, gradient), not {validate.show(function)}")
-    try:
-        engine = importlib.import_module("bridle.engines.jax")
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
-        ) from None
-    return engine.value_and_gradient(name, function, x)  # type: ignore[no-any-return]
+def _ascending(levels: Any) -> list[float]:
+    given = validate.array("levels", levels)
+    if given.ndim != 1 or (given <= 0.0).any() or (np.diff(given) <= 0.0).any():
+        raise InputError(f"levels must be numbers above 0 in ascending order, not {validate.show(levels)}")
+    return given.tolist()  # type: ignore[no-any-return]
+
+
+def _context(given: Any) -> str:
+    if not isinstance(given, (str, int)) or isinstance(given, bool):
+        raise InputError(f"context must be a name or a whole number, not {validate.show(given)}")
+    return str(given)

@@ -165,6 +165,11 @@ class Anytime(NamedTuple):
     ahead: Array | None
     slots: Array | None
 
+    @property
+    def only_limits(self) -> bool:
+        """That `lipschitz`, where it was given, is about the constraints alone."""
+        return True
+
     def init(self, x1: Array) -> AnytimeState:
         zero = scalar(x1)
         H = None if self.modulus is None else zero
@@ -178,7 +183,7 @@ class Anytime(NamedTuple):
         return state.x
 
     def update(self, state: AnytimeState, feedback: Feedback) -> AnytimeState:
-        cut, others, missed = self.linearise(state.x, feedback)
+        cut, others, missed = self.linearise(feedback.x, feedback)
         h, weight, direction = self.form.measure(cut, self.reach)
         Q = state.Q + h
         # All gradients so far are kept divided by e^{UNIT units}: the steps are scale-free.
@@ -227,6 +232,37 @@ class Anytime(NamedTuple):
         missed = (feedback.g > lengths * (self.reach * SLACK)).any(axis=-1, keepdims=feedback.g.ndim > 1)
         return Halfspace(g, dg, normal, far, level), (normals, levels), missed
 
+    def halfspace(self, feedback: Feedback) -> tuple[Array, Array] | None:
+        """The halfspace of a violated round, for others to `steer` by; None where it is not violated or may not hold for long."""
+        if self.slots is None or self.diameter > self.reach:
+            return None
+        cut, _, _ = self.linearise(feedback.x, feedback)
+        return (cut.normal, cut.level) if cut.far > TOUCH * self.reach else None
+
+    def steer(self, state: AnytimeState, A: Array, b: Array) -> AnytimeState:
+        """The state before its next decision, moved onto halfspaces found elsewhere: all hold every feasible action, so it comes closer."""
+        return state._replace(x=self.domain.project(sweep(A, b, state.x)))
+
+    def certified_regret(self, state: AnytimeState) -> float | None:
+        """The proof's own upper bound on the regret so far, (sqrt(2) D sqrt(S_t) - 2 Y) / V (Y once for self-bounding constraints).
+
+        S_t as it is, and Y >= e^{lam Q_t} - 1. Every update must have been fed with the feedback at the state's own decision.
+        """
+        if self.modulus is not None or self.margin > 0.0 or state.units > 0.0:
+            return None
+        c, _ = self.form.curvature(self.diameter)
+        kept = sqrt(2.0 * state.S) * self.diameter - 2.0 * c * np.expm1(self.potential.lam * state.Q)
+        return float(ops.ratio(kept, float(state.V)))
+
+    def certified_squares(self, state: AnytimeState, squares: float, gain: float) -> float | None:
+        """The most that Q can be after costs with sum |grad f|^2 = `squares`, where no action lost more than `gain` on what was played."""
+        c, kappa = self.form.curvature(self.diameter)
+        theta = kappa * self.potential.lam * (1.0 if self.ahead is None else exp(self.potential.lam * self.ahead))
+        if self.modulus is not None or theta >= 1.0:
+            return None
+        R = sqrt(2.0 * squares) * self.diameter
+        return float(np.log((1.0 + state.V * (R + gain) / c) / (1.0 - theta)) / self.potential.lam)
+
     def alarm(self, state: AnytimeState) -> str:
         """What the state says about the assumptions, in words; empty when nothing is wrong."""
         found = np.asarray(state.infeasible)
@@ -270,7 +306,9 @@ class Lazy(NamedTuple):
 
     def update(self, state: LazyState, feedback: Feedback) -> LazyState:
         x = state.inner.x
-        cut, _, _ = self.inner.linearise(x, feedback)
+        # Where the feedback is late, the constraint is read off its own halfspace at the decision that is held.
+        moved_on = (feedback.dg @ (x - feedback.x)[..., None])[..., 0]
+        cut, _, _ = self.inner.linearise(x, feedback._replace(g=feedback.g + moved_on))
         rank = self.inner.form.rank(cut.g, cut.far)
         more = rank > state.rank
         df, rank = state.df + feedback.df, where(more, rank, state.rank)

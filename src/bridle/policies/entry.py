@@ -40,6 +40,7 @@ PARAMETERS = {
     "halfspace": "project on the revealed halfspaces",
     "hold": "how many rounds to hold a decision before moving",
     "cuts": "how many of the last violated halfspaces to keep",
+    "delay": "how many other rounds may be waiting when late feedback is fed in",
 }
 """One name for each parameter everywhere: in Python, in --set and in the JSON."""
 

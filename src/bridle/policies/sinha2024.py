@@ -30,6 +30,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.late import LateOGD
 from bridle.learners import LEARNERS, CurvedOGD, StronglyConvexOGD
 from bridle.ops import Array, combine, exp, pos, scalar, vector, worst
 from bridle.policies.common import diameter_of, excess, flat, harmonic, settle, unmet
@@ -105,6 +106,17 @@ class Lyapunov(NamedTuple):
             return LyapunovState(Q, self.learner.step(learner, grad))  # line 9
         return LyapunovState(Q, self.learner.step(learner, grad, cost * feedback.modulus))
 
+    def certified_regret(self, state: LyapunovState) -> float | None:
+        """The proof's own upper bound on the regret so far: (c sqrt(S_t) - Phi(Q(t))) / (beta V), with the surrogates' S_t as it is.
+
+        Every update must have been fed with the feedback at the state's own decision. It holds whatever `lipschitz` was given.
+        """
+        exponential = isinstance(self.potential, ExponentialPotential)
+        if not hasattr(self.learner, "squares") or (exponential and self.potential.units(state.Q) > 0.0):
+            return None
+        c, S = self.learner.adaptivity(self.domain.diameter()), self.learner.squares(state.learner)
+        return float((c * S**0.5 - self.potential.value(state.Q)) / (self.beta * self.V))
+
     def alarm(self, state: LyapunovState) -> str:
         """What the state says about the assumptions, in words; empty when nothing is wrong."""
         if not isinstance(self.potential, ExponentialPotential):
@@ -165,17 +177,23 @@ def sinha2024(
     samples: Any = None,
     seed: Any = None,
     constraints: Any = None,
+    delay: Any = None,
 ) -> Lyapunov:
-    """Algorithm 1 for convex costs; `constraints` is only for the boundary to check, since the worst of any number counts."""
+    """Algorithm 1 for convex costs; `constraints` is only for the boundary to check, since the worst of any number counts.
+
+    With `delay` the learner is `LateOGD`, for feedback that is fed in whenever it arrives.
+    """
     T, G = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz)
     _count(constraints)
     D = diameter_of(domain, diameter)
     if preset not in ("theory", "tight", "practice"):
         raise validate.unknown("preset", preset, ("theory", "tight", "practice"))
-    inside = _learner(learner, domain, D, samples, seed)
-    # kappa = adaptivity * beta * G is the constant in front of sqrt(t): 1/sqrt(2) in the theorem, 1 in the sharper presets.
-    adaptivity = inside.adaptivity(D) if hasattr(inside, "adaptivity") else sqrt(2.0) * D
-    beta = 1.0 / ((sqrt(2.0) if preset == "theory" else 1.0) * adaptivity * G) if beta is None else beta
+    if delay is not None and learner != "adagrad":
+        raise InputError(f"delay is for the learner that it brings along, not for learner={validate.show(learner)}")
+    inside = _learner(learner, domain, D, samples, seed) if delay is None else LateOGD(domain, delay, D)
+    # kappa = c * beta * G is the constant in front of sqrt(t): 1/sqrt(2) in the theorem, 1 in the sharper presets and with late feedback.
+    c, theorem = _constant(inside, D), preset == "theory" and delay is None
+    beta = 1.0 / ((sqrt(2.0) if theorem else 1.0) * (sqrt(2.0) * D if c is None else c) * G) if beta is None else beta
     beta = validate.setting("beta", beta)
     _unused(potential, lam, exponent)
     lam = validate.setting("lam", (0.5 if preset == "theory" else NU) / T**0.5 if lam is None else lam)
@@ -250,6 +268,12 @@ def _settled(given: Any, domain: Any, D: Any, samples: Any, seed: Any) -> Any:
     if found is None:
         raise InputError("learner must be a learner such as bridle.OGD(domain, step=0.1) here, not 'ogd': its step is not known")
     return found
+
+
+def _constant(learner: Any, D: Any) -> Any:
+    """c of the learner's regret bound, c sqrt(sum of |p_s|^2) or at least c sqrt(t) max |p_s|; None where it has neither."""
+    proved = getattr(learner, "adaptivity", None) or getattr(learner, "steadiness", None)
+    return None if proved is None else proved(D)
 
 
 def _count(constraints: Any) -> None:
@@ -349,18 +373,19 @@ def theorem5(G: float, D: float, F: float, k: int, P_T: float, T: float) -> floa
 def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
     """Algorithm 1 with any V, beta, potential and adaptive learner, on a problem with these constants.
 
-    The learner's regret on the surrogates is at most c sqrt(S_t), and |p_s| <= beta G (V + Phi'(Q(s))) with Q non-decreasing, so by
-    Minkowski  Phi(Q(t)) + V beta Regret_t <= kappa sqrt(t) (V + Phi'(Q(t))),  kappa = c beta G.  Exponential, kappa lam sqrt(t) < 1:
+    The learner's regret on the surrogates is at most c sqrt(S_t) or c sqrt(t) max |p_s|, and |p_s| <= beta G (V + Phi'(Q(s))) with Q not
+    decreasing, so  Phi(Q(t)) + V beta Regret_t <= kappa sqrt(t) (V + Phi'(Q(t))),  kappa = c beta G.  Exponential, kappa lam sqrt(t) < 1:
     drop e^{lam Q} >= 1 for the regret, use Regret_t >= -GDt for the CCV. Power q^n: maximise over Q, resp. q^n <= A q^{n-1} + B implies
     q <= A + B^{1/n}. Both are also at most GDt, since a constraint that holds somewhere in the domain is nowhere above GD.
     """
     record, why = policy.record, unmet(constants)
     if why or not isinstance(record, Lyapunov):
         return Bound(why=why or "the reduction was replaced")
-    if not hasattr(record.learner, "adaptivity"):
-        return Bound(why=_NOT_ADAPTIVE.format(type(record.learner).__name__))
     G, D, V, beta, phi = constants["lipschitz"], constants["diameter"], record.V, record.beta, record.potential
-    s = record.learner.adaptivity(D) * beta * G * sqrt(t)
+    c = _constant(record.learner, D)
+    if c is None:
+        return Bound(why=_NOT_ADAPTIVE.format(type(record.learner).__name__))
+    s = c * beta * G * sqrt(t)
     if isinstance(phi, ExponentialPotential):
         room = 1.0 - s * phi.lam
         if np.any(room <= 0.0):
@@ -508,7 +533,7 @@ def _departs(policy: Any, constants: Constants, theory: Any) -> str:
     if known.get("preset", "theory") != "theory":
         return f"the preset is {known['preset']}, not the theorem's"
     if not same(policy.record, theory):
-        told = [name for name in ("V", "beta", "lam", "learner", "potential", "exponent", "step") if name in known]
+        told = [name for name in ("V", "beta", "lam", "learner", "potential", "exponent", "step", "delay") if name in known]
         return f"{' and '.join(told)} {'was' if len(told) == 1 else 'were'} set by hand"
     if "lipschitz" in known and known["lipschitz"] < constants["lipschitz"] * (1.0 - 1e-12):
         return f"the true Lipschitz constant is {constants['lipschitz']:.4g}, above the one the policy was told"

@@ -1,0 +1,144 @@
+"""Alarms: each kind of warning at most once in a session, and the checks that find values and gradients which do not fit together.
+
+What can be told for certain. A convex function with value v and gradient p at x is nowhere below v + <p, . - x>. So two records of one
+function must not contradict each other; a contradiction at one decision, or between equal gradients, can only be noise in the values.
+Records of different functions can never contradict each other like this: the session must be told that a context has come back
+(`observe(context=...)`), or be given the functions themselves (`step`), which it then asks again now and then, at the decision and near it.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle.core import BridleWarning, Feedback, GradientWarning, NoiseWarning
+
+RELATIVE = 1e-7
+"""Values are taken to be right to this, relative to all that went into them."""
+
+REMEMBERED = 64
+"""So many contexts are remembered, each with its last record."""
+
+STEP = 1e-3
+"""How far from the decision a function is asked again, as a part of the domain's diameter."""
+
+
+class Alarms:
+    """Which kinds of warning were given, and in which round."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, int] = {}
+
+    def fresh(self, kind: type[BridleWarning]) -> bool:
+        """Whether no warning of this kind was given yet."""
+        return kind.__name__ not in self.given
+
+    def warn(self, kind: type[BridleWarning], message: str, round: int, **figures: Any) -> None:
+        """Warn, unless this kind of warning was given before; it points at the caller's line."""
+        if self.fresh(kind):
+            self.given[kind.__name__] = round
+            warnings.warn(kind(message, round, **figures), stacklevel=_outside())
+
+
+def _outside() -> int:
+    """How many frames up the stack the caller of this library is."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == __name__.split(".")[0]:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+class Doubt(NamedTuple):
+    """Two records that cannot both be right: of what, whether the values alone are to blame, the least it should be, and what it is."""
+
+    what: str
+    noise: bool
+    expected: float
+    observed: float
+
+    def raise_at(self, alarms: Alarms, t: int) -> None:
+        """Warn of it."""
+        if self.noise:
+            message = f"{self.what} has two values in the same place, {self.expected:.6g} and {self.observed:.6g} (round {t}): it is noisy"
+            if self.what != "the cost":
+                message += ", and no policy keeps hard limits on noisy constraint values; use limits that hold on average"
+            alarms.warn(NoiseWarning, message, t, first=self.expected, second=self.observed)
+        else:
+            message = (
+                f"{self.what} is {self.observed:.6g} where another of its values and the gradient there say {self.expected:.6g} or more "
+                f"(round {t}): the gradient is wrong, it is not convex, or it is noisy; no guarantee holds until that is settled"
+            )
+            alarms.warn(GradientWarning, message, t, expected=self.expected, observed=self.observed)
+
+
+def compare(what: str, x: np.ndarray, v: float, p: np.ndarray, y: np.ndarray, w: float, q: np.ndarray) -> Doubt | None:
+    """Whether value v with gradient p at x, and w with q at y, can be of one convex function."""
+    step = y - x
+    above, below = v + float(p.dot(step)), w - float(q.dot(step))
+    tolerance = RELATIVE * (abs(v) + abs(w) + _length(p) * (_length(x) + _length(y)) + _length(q) * (_length(x) + _length(y)))
+    if not step.any() or np.array_equal(p, q):  # then both bounds must hold with equality
+        return Doubt(what, True, above, w) if abs(w - above) > tolerance else None
+    if w < above - tolerance:
+        return Doubt(what, False, above, w)
+    return Doubt(what, False, below, v) if v < below - tolerance else None
+
+
+def _length(v: np.ndarray) -> float:
+    return sqrt(float(v.dot(v)))
+
+
+class Contexts:
+    """The last record of each context that the caller has named."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, Feedback] = {}
+
+    def meet(self, context: str, new: Feedback, cost: bool, limits: bool) -> Doubt | None:
+        """Compare a record with the last one of its context, and remember it; `cost` and `limits` say what it tells of."""
+        old = self.last.pop(context, None)
+        self.last[context] = new
+        if len(self.last) > REMEMBERED:
+            del self.last[next(iter(self.last))]
+        if old is None:
+            return None
+        doubt = compare("the cost", old.x, float(old.f), old.df, new.x, float(new.f), new.df) if cost else None
+        if doubt is None and limits and len(old.g) == len(new.g):
+            pairs = zip(old.g.tolist(), old.dg, new.g.tolist(), new.dg, strict=True)
+            found = (compare(_name(i), old.x, v, p, new.x, w, q) for i, (v, p, w, q) in enumerate(pairs))
+            doubt = next((each for each in found if each is not None), None)
+        return doubt
+
+
+def _name(i: int) -> str:
+    return f"constraint {i}"
+
+
+def spot_check(
+    what: str, ask: Callable[[np.ndarray], Any], x: np.ndarray, value: np.ndarray, grad: np.ndarray, domain: Any, t: int
+) -> Doubt | None:
+    """Ask a function again where it was asked and at three other actions; `value` and `grad` are what it said at x."""
+    j, h = t % len(x), STEP * float(domain.diameter())
+    aside = h * np.eye(1, len(x), j)[0]
+    points = [x, *(np.asarray(domain.project(p), dtype=float) for p in (x + aside, x - aside)), np.asarray(domain.center(), dtype=float)]
+    values, rows = value.reshape(-1), grad.reshape(-1, len(x))
+    for i, (v, p) in enumerate(zip(values.tolist(), rows, strict=True)):
+        name = what if value.ndim == 0 else f"{what}[{i}]"
+        for point in points:
+            try:
+                again = np.asarray(ask(point.copy()), dtype=float).reshape(-1)
+            except Exception:  # a function need not be willing to be asked elsewhere
+                return None
+            if again.shape != values.shape or not np.isfinite(again).all():
+                return None
+            w, least = float(again[i]), v + float(p.dot(point - x))
+            tolerance = RELATIVE * (abs(v) + abs(w) + _length(p) * (_length(x) + _length(point)))
+            if point is x and abs(w - v) > tolerance:
+                return Doubt(name, True, v, w)
+            if w < least - tolerance:
+                return Doubt(name, False, least, w)
+    return None

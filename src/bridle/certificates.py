@@ -1,0 +1,408 @@
+"""Certificates: what a run proves about itself, from what was observed alone. They need no horizon, no Lipschitz constant and no policy.
+
+Costs are convex, so an action u has  regret(u) = sum f_s(x_s) - f_s(u) <= sum <grad f_s, x_s - u> = c - <a, u>,  with c and a two running
+sums. A feasible u is also in the halfspace of every violated round, so it is in their sum <A, u> <= b and in each one that was kept.
+Adding multiples of these,
+
+    regret(u) <= min over l >= 0 of  c + l b - min over the domain of <a + l A, .>     for every feasible u at once,
+
+a convex function of one number, and lower still with the kept halfspaces, whose weights a linear program finds. Every choice of weights is
+valid, so nothing has to be solved well; rounding is allowed for (`slack`).
+
+>>> import bridle
+>>> x, df, g, dg = np.zeros(2), np.array([1.0, 0.0]), np.array([0.5]), np.array([[-1.0, 0.0]])
+>>> ledger = Ledger(bridle.Ball(2), dim=2)
+>>> ledger.take(bridle.Feedback(x, 0.0, df, g, dg), 1)
+>>> round(ledger.regret()[0], 6)  # a feasible action has u_1 >= 1/2
+-0.5
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import records
+from bridle.core import Bound, Feedback
+from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cut, Cuts, Place, examine, lower, minimal, place, settle, somewhere
+from bridle.sets import EPS
+
+LEVELS = tuple(10.0**e for e in range(-6, 4))
+"""Violations above each of these are counted, unless the caller names others."""
+
+SORT = 8192
+"""Every so many rounds, and at powers of four before, it is found out which of the halfspaces kept the bound on regret rests on."""
+
+PATIENCE = 64
+"""At most so many nearly violated rounds in a row are passed over."""
+
+EACH = 4
+"""Of a round with several constraints, one of them violated, at most so many halfspaces are kept."""
+
+
+class Sums(NamedTuple):
+    """Running sums over the observed rounds.
+
+    `c` of <grad f, x>; `a` of grad f; `lengths` of |grad f|; `squares` of |grad f|^2. `cost` and `constraint` are the longest gradients,
+    `scale` the largest constraint value, or slope times reach.
+    """
+
+    rounds: float
+    c: float
+    a: np.ndarray
+    lengths: float
+    squares: float
+    cost: float
+    constraint: float
+    scale: float
+
+
+class Limits(NamedTuple):
+    """Running sums over the violated rounds, each with the constraint that is farthest away; its halfspace is <n, u> <= level.
+
+    `A` of the unit normals n, `b` of the levels, `weight` how many, `sizes` of |level|, `distances` of dist^2. `violated` counts the
+    rounds.
+    """
+
+    A: np.ndarray
+    b: float
+    weight: float
+    sizes: float
+    distances: float
+    violated: float
+
+
+def nothing(dim: int) -> tuple[Sums, Limits]:
+    """The sums of no round."""
+    none = np.zeros(dim)
+    return Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def add(sums: Sums, where: Place, feedback: Feedback, slope: float, size: float) -> Sums:
+    """The sums after one more observed round, whose constraints have slopes up to `slope` and values up to `size`."""
+    rounds, c, a, lengths, squares, cost, constraint, scale = sums
+    df = feedback.df
+    square = float(df.dot(df))
+    length = sqrt(square)
+    return Sums(
+        rounds + 1.0, c + float(df.dot(feedback.x)), a + df, lengths + length, squares + square, max(cost, length),
+        max(constraint, slope), max(scale, size, slope * where.reach),
+    )  # fmt: skip
+
+
+def violate(limits: Limits, where: Place, cut: Cut | None) -> Limits:
+    """The sums after one more violated round, whose farthest halfspace is `cut`, if it has one."""
+    A, b, weight, sizes, distances, violated = limits
+    if cut is None:
+        return Limits(A, b, weight, sizes, distances, violated + 1.0)
+    dist = min(cut.far, where.diameter)
+    return Limits(A + cut.normal, b + cut.level, weight + 1.0, sizes + abs(cut.level), distances + dist * dist, violated + 1.0)
+
+
+def slack(where: Place, sums: Sums) -> float:
+    """What to allow for rounding, relative to the sum of the sizes of all that was added up."""
+    return where.tolerance + 4.0 * EPS * (sums.rounds + len(sums.a))
+
+
+def regret_bound(where: Place, sums: Sums, limits: Limits | None, normals: np.ndarray, levels: np.ndarray) -> float:
+    """An upper bound on the regret against every action that meets the halfspaces; without `limits` against every action there is."""
+    loose = slack(where, sums)
+    base = sums.c - float(sums.a.dot(where.middle)) + loose * sums.lengths * where.reach
+    every = base - where.least(sums.a)
+    if limits is None or not isfinite(every):
+        return every
+    # The kept halfspaces and, per round, the sum of all violated ones: each let out by what rounding may have taken from it.
+    N, b, sizes = normals, levels, np.abs(levels)
+    if limits.weight > 0.0:
+        N, b, sizes = (
+            np.vstack([N, limits.A / limits.weight]),
+            np.append(b, limits.b / limits.weight),
+            np.append(sizes, limits.sizes / limits.weight),
+        )
+    b = b - N.dot(where.middle) + loose * (where.reach + sizes)
+    best = every if limits.weight == 0.0 else min(every, _along(where, sums.a, base, N[-1], float(b[-1])))
+    if len(b) and sums.a.any():
+        least, _ = lower(where, sums.a, N, b)
+        best = min(best, base - least) if isfinite(least) else best
+    return best
+
+
+def _along(where: Place, a: np.ndarray, base: float, normal: np.ndarray, level: float) -> float:
+    """The minimum over l >= 0 of  base + l level - least(a + l normal), to a part in a thousand: a convex function of l."""
+
+    def value(l: float) -> float:
+        return base + l * level - where.least(a + l * normal)
+
+    unit = sqrt(float(a.dot(a))) or 1.0
+    low, middle, best = 0.0, 1e-3 * unit, value(1e-3 * unit)
+    high = middle
+    while high < 1e6 * unit and (ahead := value(2.0 * high)) < best:
+        low, middle, high, best = middle, 2.0 * high, 2.0 * high, ahead
+    high = 2.0 * high
+    for _ in range(40):
+        if high - low <= 1e-3 * high:
+            break
+        left, right = low + 0.382 * (high - low), low + 0.618 * (high - low)
+        at_left, at_right = value(left), value(right)
+        best = min(best, at_left, at_right)
+        low, high = (low, right) if at_left <= at_right else (left, high)
+    return best
+
+
+class Conflict(NamedTuple):
+    """A proof that no action of the domain satisfies all the constraints of these rounds.
+
+    Constraint ``constraints[i]`` of round ``rounds[i]``, weighed by ``weights[i]``; every action violates one of them by at least `margin`,
+    as a distance. `found` is the round in which it was found.
+    """
+
+    rounds: tuple[int, ...]
+    constraints: tuple[int, ...]
+    weights: tuple[float, ...]
+    margin: float
+    found: int
+
+
+class Ledger:
+    """The certificates' own memory of a run: the sums, the halfspaces kept, an action that meets them, or the proof that there is none."""
+
+    def __init__(self, domain: Any, dim: int, levels: Sequence[float] = LEVELS) -> None:
+        self.levels = tuple(levels)
+        self.sums, self.limits = nothing(dim)
+        self.between = [0] * (len(self.levels) + 1)  # rounds whose violation lies between two levels
+        self.cuts = Cuts(dim)
+        found = None if domain is None else place(domain)
+        self.place = somewhere(domain, dim) if found is None else found
+        self.since = 0  # rounds before the first one in the sums
+        self.idle, self.patience = 0, 1  # how many rounds that are nearly violated to pass over, and how many the next time
+        self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
+        self.conflict: Conflict | None = None
+
+    def take(self, feedback: Feedback, t: int) -> None:
+        """Take in what was observed of round t."""
+        self.idle -= 1
+        if len(feedback.g) > 1:
+            self._take_several(feedback, t)
+            return
+        where, row, value = self.place, feedback.dg[0], feedback.g.item()
+        slope = sqrt(float(row.dot(row)))
+        self.sums = sums = add(self.sums, where, feedback, slope, abs(value))
+        reach, floor = slope * where.diameter, FLOOR * sums.scale
+        near = value > floor or (self.idle < 0 and value > -TOUCHING * reach)
+        if not near and (self.witness is None or value + float(row.dot(self.witness - feedback.x)) <= NEAR * reach):
+            return  # it is out of the way, also of the action that has met all so far
+        cuts = []
+        if slope > 0.0:
+            normal, far = row / slope, (value - floor) / slope
+            cuts = [Cut(normal, float(normal.dot(feedback.x)) - far, t, 0, far)]
+        self._sort_in(feedback, t, value - floor, cuts)
+
+    def _take_several(self, feedback: Feedback, t: int) -> None:
+        """The same with several constraints: of a round that matters, those that are farthest away or rule the witness out."""
+        where, g, dg = self.place, feedback.g, feedback.dg
+        slopes = np.sqrt((dg * dg).sum(axis=1))
+        self.sums = sums = add(self.sums, where, feedback, float(slopes.max()), float(np.abs(g).max()))
+        sloped = slopes > 0.0
+        lengths = np.where(sloped, slopes, 1.0)
+        floor = FLOOR * sums.scale
+        far = np.where(sloped, (g - floor) / lengths, -inf)
+        there = far if self.witness is None else np.maximum(far, far + dg.dot(self.witness - feedback.x) / lengths)
+        value, near = float(g.max()) - floor, NEAR * where.diameter if self.idle >= 0 else -TOUCHING * where.diameter
+        chosen = [i for i in np.argsort(-there, kind="stable")[:EACH].tolist() if sloped[i] and (value > 0.0 or there[i] > near)]
+        normals = {i: dg[i] / slopes[i] for i in chosen}
+        cuts = [Cut(normals[i], float(normals[i].dot(feedback.x)) - float(far[i]), t, i, float(far[i])) for i in chosen]
+        if cuts or value > 0.0:
+            self._sort_in(feedback, t, value, sorted(cuts, key=lambda cut: -cut.far))
+        if self.conflict is None and bool((~sloped & (g > floor)).any()):
+            self.conflict = _beyond(where, sums.scale, feedback, t)
+
+    def _sort_in(self, feedback: Feedback, t: int, value: float, cuts: list[Cut]) -> None:
+        """Keep the halfspaces of a round with this violation beyond rounding, the farthest first."""
+        known, where = self.cuts.added, self.place
+        for cut in cuts:
+            if isfinite(cut.level):
+                self.cuts.add(cut)
+        if value <= 0.0:  # nearly violated, perhaps round after round: look less often while nothing new comes of it
+            self.patience = 1 if self.cuts.added > known else min(2 * self.patience, PATIENCE)
+            self.idle = self.patience
+            return
+        self.between[bisect_left(self.levels, float(feedback.g.max()))] += 1
+        farthest = cuts[0] if cuts and cuts[0].far > 0.0 and isfinite(cuts[0].level) else None
+        self.limits = violate(self.limits, where, farthest)
+        if self.conflict is None and (farthest is None or farthest.far > where.diameter):
+            self.conflict = _beyond(where, self.sums.scale, feedback, t)
+
+    def glance(self) -> None:
+        """See whether an action that meets all halfspaces is near at hand."""
+        if self.cuts.fresh and self.conflict is None and self.place.known and self.witness is not None:
+            normals, levels = self.cuts.lines
+            found = settle(self.place, normals, levels - normals.dot(self.place.middle), self.witness, sweeps=10)
+            if found is not None:
+                self.witness, self.cuts.fresh = found, 0
+
+    def look(self, t: int, now: int) -> Conflict | None:
+        """Look for a contradiction among the halfspaces after t observed rounds, in round `now`."""
+        if t % SORT == 0 or (t & (t - 1) == 0 and t.bit_length() % 2):
+            self._sort()
+        if self.conflict is not None or not self.place.known or not self.cuts.fresh:
+            return self.conflict
+        self.place = where = self.place.boxed()
+        normals, levels = self.cuts.lines
+        levels = levels - normals.dot(where.middle)
+        found = examine(where, normals, levels, self.witness)
+        self.cuts.fresh = 0
+        if found.weights.any():
+            self.cuts.tight = self.cuts.heaviest(found.weights)
+        if found.witness is not None:
+            self.witness = found.witness
+        if found.depth > 0.0:
+            which, weights, margin = minimal(where, normals, levels, found.weights)
+            blamed = sorted((*self.cuts.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
+            rounds, kinds, shares = zip(*blamed, strict=True)
+            self.conflict = Conflict(rounds, kinds, shares, margin, now)
+        elif self.limits.weight > 0.0 and (margin := self._depth_of_sum()) > 0.0:
+            self.conflict = Conflict((), (), (), margin, now)
+        if self.conflict is not None:
+            self.witness = None
+        return self.conflict
+
+    def _sort(self) -> None:
+        """Find out which halfspaces the bound on regret rests on, so that they are kept."""
+        if self.place.known and self.cuts.sources and self.sums.a.any() and isfinite(self.sums.squares):
+            self.place = self.place.boxed()
+            normals, levels = self.cuts.lines
+            _, weights = lower(self.place, self.sums.a, normals, levels - normals.dot(self.place.middle), programs=4)
+            if weights.any():
+                self.cuts.useful = self.cuts.heaviest(weights)
+
+    def _depth_of_sum(self) -> float:
+        """The same of all violated rounds together, those no longer kept too; which of them contradict each other cannot be told."""
+        where, limits = self.place, self.limits
+        allowance = slack(where, self.sums) * (limits.weight * where.reach + limits.sizes)
+        return (where.least(limits.A) - (limits.b - float(limits.A.dot(where.middle))) - allowance) / limits.weight
+
+    def met(self) -> np.ndarray | None:
+        """An action that meets all the halfspaces kept, if one is known."""
+        normals, levels = self.cuts.lines
+        if self.witness is None or self.conflict is not None or not len(levels):
+            return None
+        over = normals.dot(self.witness) - levels
+        return self.witness.copy() if over.max() <= 2.0 * NEAR * self.place.diameter else None
+
+    def above(self) -> tuple[tuple[float, int], ...]:
+        """How many rounds had a violation above each level."""
+        return tuple((level, sum(self.between[i + 1 :])) for i, level in enumerate(self.levels))
+
+    def regret(self, *, moving: bool = False) -> tuple[float | None, float | None, str]:
+        """Upper bounds on the regret against every feasible action and against every action, and the reason where there is none."""
+        if not self.place.known:
+            return None, None, "the domain does not say how low a linear function gets on it (linear_min)"
+        with np.errstate(over="ignore", invalid="ignore"):
+            every = regret_bound(self.place, self.sums, None, *self.cuts.lines)
+            if not isfinite(every):
+                return None, None, "the numbers observed are too large to be added up"
+            if self.conflict is not None:
+                return None, every, "no action satisfies every constraint, so there is none to compare with"
+            if moving:
+                return None, every, "the feasible action may move (drift), and no single one is compared with"
+            self.place = self.place.boxed()
+            return regret_bound(self.place, self.sums, self.limits, *self.cuts.lines), every, ""
+
+    def gain(self) -> float:
+        """The most that any action loses against what was played, by the linearised costs: its regret is at least minus this."""
+        if not self.place.known:
+            return inf
+        least = self.sums.c - float(self.sums.a.dot(self.place.middle)) + self.place.least(-self.sums.a)
+        return slack(self.place, self.sums) * self.sums.lengths * self.place.reach - least
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
+        arrays = {**records.leaves((self.sums, self.limits)), **{f"cuts.{name}": value for name, value in self.cuts.arrays().items()}}
+        if self.witness is not None:
+            arrays["witness"] = self.witness
+        return arrays, {
+            "levels": self.levels,
+            "since": self.since,
+            "idle": [self.idle, self.patience],
+            "between": self.between,
+            "conflict": self.conflict and self.conflict._asdict(),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        """Be as the ledger was that gave these."""
+        for name, leaf in records.leaves((self.sums, self.limits)).items():
+            if np.shape(leaf) != arrays[name].shape:
+                raise ValueError(name)
+        values = iter([arrays[name] for name in records.leaves((self.sums, self.limits))])
+        fill = records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), (self.sums, self.limits))
+        self.sums, self.limits = fill
+        self.cuts.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
+        self.witness, self.since = arrays.get("witness"), int(facts["since"])
+        self.idle, self.patience = map(int, facts["idle"])
+        self.between = [int(count) for count in facts["between"]]
+        told = facts["conflict"]
+        if told is not None:
+            rounds, kinds = tuple(map(int, told["rounds"])), tuple(map(int, told["constraints"]))
+            self.conflict = Conflict(rounds, kinds, tuple(map(float, told["weights"])), float(told["margin"]), int(told["found"]))
+
+
+def _beyond(where: Place, scale: float, feedback: Feedback, t: int) -> Conflict | None:
+    """The proof that one constraint gives by itself: farther away than the domain is wide, or above zero without a slope."""
+    for i, (value, row) in enumerate(zip(feedback.g.tolist(), feedback.dg, strict=True)):
+        slope, least = sqrt(float(row.dot(row))), value - FLOOR * scale
+        if slope > 0.0 and least > slope * where.diameter * (1.0 + TOLERANCE):
+            return Conflict((t,), (i,), (1.0,), least / slope - where.diameter, t)
+        if slope == 0.0 and value > TOLERANCE * max(1.0, scale):
+            return Conflict((t,), (i,), (1.0,), inf, t)
+    return None
+
+
+class Charge(NamedTuple):
+    """What rounds that were dropped may add: each cost at most G D to regret, each constraint at most G D to violation.
+
+    `declared` says that G is what the policy was told; otherwise it is the longest gradient seen, and nobody knows those not seen.
+    """
+
+    regret: float = 0.0
+    ccv: float = 0.0
+    declared: bool = True
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a session proves about itself, as data.
+
+    `rounds` and `since`: how many rounds were observed, and how many of them before certificates were kept (those are not in it).
+    `regret`: an upper bound on the regret against every feasible action, from the observations alone; None with the reason in `why`.
+    `regret_any`: the same against every action of the domain. `regret_algorithm`: the policy's own proof with what was observed.
+    `violated` and `above`: how many rounds had a violation beyond rounding, and one above each level. `squared`: the sum of squared
+    distances to the violated constraints, and `squared_bound` the most the policy's proof allows. `conflict`: the proof that no action is
+    feasible; `witness`: an action that satisfies the constraints kept, if one is known. `pending`: rounds whose feedback is still to
+    come; `dropped`: costs and constraints that never will, and `charge` what they may add. `bound`: the policy's theorem for this run,
+    with the charge added. `alarms`: which warnings were given, and in which round.
+    """
+
+    rounds: int
+    since: int
+    cost: float
+    ccv: float
+    regret: float | None
+    regret_any: float | None
+    regret_algorithm: float | None
+    why: str
+    violated: int
+    above: tuple[tuple[float, int], ...]
+    squared: float
+    squared_bound: float | None
+    conflict: Conflict | None
+    witness: np.ndarray | None
+    pending: int
+    dropped: tuple[int, int]
+    charge: Charge
+    bound: Bound
+    alarms: tuple[tuple[str, int], ...]

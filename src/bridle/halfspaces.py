@@ -1,0 +1,297 @@
+"""What the halfspaces seen so far prove: that no action satisfies them all, or how low a linear cost can be on those that do.
+
+A convex constraint with g(x) > 0 and gradient n |grad g| at x rules out all actions but the halfspace <n, u> <= <n, x> - g(x) / |grad g|.
+For any weights w_i >= 0 an action u that meets every such halfspace (n_i, b_i) has  sum w_i <n_i, u> <= sum w_i b_i,  so
+
+    min over the domain of <sum w_i n_i, u>  >  sum w_i b_i     proves that there is no such u (Farkas), and
+    min over the domain of <a + sum w_i n_i, u>  -  sum w_i b_i     is at most <a, u> (weak duality).
+
+Linear programs over a box around the domain find good weights; each answer cuts the box down to the domain (a tangent where the weights
+point, and the halfspace between the answer and its projection). What is claimed in the end is only what the two lines above say, with the
+domain's own `linear_min` and an allowance for rounding: a program that stops early or is wrong can miss a proof, never invent one.
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import records
+from bridle.ops import sweep
+from bridle.polyhedron import PolyhedronSet
+
+TOLERANCE = 1e-9
+"""Relative allowance for rounding: values of a constraint are taken to be right to this, at the scale of the domain and the gradient."""
+
+SOLVED = 1e-7
+"""The same where the domain's own `linear_min` calls a solver, which stops at tolerances of its own."""
+
+FLOOR = 1e-12
+"""A constraint value this small beside the largest seen is rounding: it is left out of a halfspace's depth."""
+
+RECENT, ACTIVE = 60, 30
+"""How many of the last halfspaces are kept, and how many of those that mattered to the last contradiction sought and the last bound."""
+
+PROGRAMS = 40
+"""At most so many programs for one question; fewer in many dimensions, where each costs more."""
+
+TOUCHING = 1e-2
+"""A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
+
+NEAR = 1e-7
+"""An action counts as meeting a halfspace if it is outside by no more than this part of the diameter."""
+
+
+class Place(NamedTuple):
+    """A domain, with lengths measured from its middle."""
+
+    domain: Any
+    middle: np.ndarray
+    diameter: float
+    reach: float  # at least the length of every action
+    tolerance: float
+    box: tuple[tuple[float, float], ...] | None = None  # around the domain, in units of its diameter from its middle
+
+    @property
+    def known(self) -> bool:
+        """Whether it can be told how low a linear function gets here."""
+        return self.domain is not None
+
+    def boxed(self) -> Place:
+        """The same with a box that fits, where that is cheap to find."""
+        d = len(self.middle)
+        if self.box is not None or not self.known or d > 500 or isinstance(self.domain, PolyhedronSet):
+            return self
+        low = [self.least(v) / self.diameter - TOLERANCE for v in np.eye(d)]
+        high = [-self.least(-v) / self.diameter + TOLERANCE for v in np.eye(d)]
+        return self._replace(box=tuple(zip(low, high, strict=True)))
+
+    def least(self, v: np.ndarray) -> float:
+        """The minimum of <v, u - middle> over the domain."""
+        return float(np.asarray(self.domain.linear_min(v)).reshape(())) - float(v.dot(self.middle))
+
+
+def place(domain: Any) -> Place | None:
+    """The place of a domain; None where it cannot be told how low a linear function gets on it."""
+    if not all(hasattr(domain, name) for name in ("linear_min", "center", "diameter", "project")):
+        return None
+    middle, diameter = np.asarray(domain.center(), dtype=float), float(domain.diameter())
+    solved = any(not getattr(node, "compiled", True) for node in records.nodes(domain))
+    return Place(domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, SOLVED if solved else TOLERANCE)
+
+
+def somewhere(domain: Any, dim: int) -> Place:
+    """The place of a domain that tells less: only its diameter, if that."""
+    return Place(None, np.zeros(dim), float(domain.diameter()) if hasattr(domain, "diameter") else inf, 0.0, TOLERANCE)
+
+
+class Cut(NamedTuple):
+    """<normal, u> <= level for every action u that satisfies constraint `which` of round `round`; the one played was `far` outside."""
+
+    normal: np.ndarray
+    level: float
+    round: int
+    which: int
+    far: float
+
+
+class Cuts:
+    """The last halfspaces that were violated, without repetitions, and those that mattered when they were last looked at."""
+
+    def __init__(self, dim: int) -> None:
+        self.room = RECENT + 2 * ACTIVE
+        self.normals, self.levels = np.zeros((self.room, dim)), np.zeros(self.room)
+        self.sources: list[tuple[int, int]] = []  # the round of each, and which of its constraints
+        self.tight: set[int] = set()  # those that mattered to the last contradiction sought,
+        self.useful: set[int] = set()  # and to the last bound on regret
+        self.next = 0  # where the oldest is, but for those that matter
+        self.added = 0
+        self.fresh = 0  # how many were added since they were last looked at
+
+    @property
+    def lines(self) -> tuple[np.ndarray, np.ndarray]:
+        """The normals and the levels."""
+        return self.normals[: len(self.sources)], self.levels[: len(self.sources)]
+
+    def add(self, cut: Cut) -> None:
+        """Keep this one; in place of the same one if that was further out, else of the oldest that does not matter."""
+        size = len(self.sources)
+        slot = size
+        if size:
+            along = self.normals[:size].dot(cut.normal)
+            twin = int(along.argmax())
+            if along[twin] > 1.0 - 1e-14:
+                if self.levels[twin] <= cut.level:
+                    return
+                slot = twin
+        if slot == self.room:
+            while self.next in self.tight or self.next in self.useful:
+                self.next = (self.next + 1) % slot
+            slot, self.next = self.next, (self.next + 1) % slot
+        if slot == size:
+            self.sources.append((cut.round, cut.which))
+        else:
+            self.sources[slot] = (cut.round, cut.which)
+        self.normals[slot], self.levels[slot] = cut.normal, cut.level
+        self.added, self.fresh = self.added + 1, self.fresh + 1
+
+    def heaviest(self, weights: np.ndarray) -> set[int]:
+        """The places of those with the most weight."""
+        return {int(i) for i in np.argsort(-weights, kind="stable")[:ACTIVE] if weights[i] > 0.0}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything, as arrays; `restore` takes them back."""
+        normals, levels = self.lines
+        kept = np.array([[float(i in self.tight), float(i in self.useful)] for i in range(len(levels))]).reshape(-1, 2)
+        numbers = np.array([self.next, self.added, self.fresh], dtype=float)
+        sources = np.array(self.sources, dtype=float).reshape(-1, 2)
+        return {"normals": normals, "levels": levels, "sources": sources, "kept": kept, "numbers": numbers}
+
+    def restore(self, saved: dict[str, np.ndarray]) -> None:
+        """Be as the store was that gave these."""
+        size = len(saved["levels"])
+        self.normals[:size], self.levels[:size] = saved["normals"], saved["levels"]
+        self.sources = [(int(t), int(i)) for t, i in saved["sources"]]
+        self.tight, self.useful = (set(np.flatnonzero(column).tolist()) for column in saved["kept"].reshape(-1, 2).T)
+        self.next, self.added, self.fresh = (int(value) for value in saved["numbers"])
+
+
+class Finding(NamedTuple):
+    """What a look at the halfspaces gave: weights that prove a contradiction and how deep it is, else an action that meets them all."""
+
+    weights: np.ndarray
+    depth: float
+    witness: np.ndarray | None
+
+
+def depth(where: Place, normals: np.ndarray, levels: np.ndarray, weights: np.ndarray) -> float:
+    """How far every action is outside the halfspaces, on average by these weights; above 0 only where that is proved."""
+    total = float(weights.sum())
+    allowance = where.tolerance * float(weights.dot(where.reach + np.abs(levels)))
+    return (where.least(weights.dot(normals)) - float(weights.dot(levels)) - allowance) / total
+
+
+def settle(where: Place, normals: np.ndarray, levels: np.ndarray, start: np.ndarray, sweeps: int = 30) -> np.ndarray | None:
+    """An action that meets all halfspaces, found by projecting `start` on one after the other; None where that does not end soon."""
+    x, near = start, NEAR * where.diameter
+    for _ in range(sweeps):
+        if float((normals.dot(x - where.middle) - levels).max()) <= near:
+            return x
+        # A little farther in than asked for, so that the next projections do not undo it.
+        x = where.domain.project(where.middle + sweep(normals, levels - 1e-4 * where.diameter, x - where.middle))
+    return None
+
+
+def examine(where: Place, normals: np.ndarray, levels: np.ndarray, start: np.ndarray | None = None) -> Finding:
+    """Look for an action that meets all halfspaces, from `start` on, or a contradiction among them."""
+    m, d = normals.shape
+    if start is not None and (met := settle(where, normals, levels, start)) is not None:
+        return Finding(np.zeros(m), 0.0, met)
+    best = Finding(np.zeros(m), 0.0, None)
+    for i in np.flatnonzero(levels < 0.0):  # the middle is not in them: one that misses the whole domain is a proof by itself
+        alone = np.eye(1, m, int(i))[0]
+        if (deep := depth(where, normals, levels, alone)) > best.depth:
+            best = Finding(alone, deep, None)
+    if best.depth > 0.0:
+        return best
+    outer, b = _Outer(where), levels / where.diameter
+    for _ in range(min(PROGRAMS, max(8, 1000 // d))):
+        # y, s: least s such that y is at most s outside every halfspace
+        answer = outer.solve(np.append(np.zeros(d), 1.0), np.hstack([normals, -np.ones((m, 1))]), b)
+        if answer is None or not answer[1].sum() > 0.0:
+            return best
+        (y, s), weights = (answer[0][:-1], float(answer[0][-1])), answer[1] / answer[1].sum()
+        best = best._replace(weights=weights)
+        if (deep := depth(where, normals, levels, weights)) > 0.0:
+            return Finding(weights, deep, None)
+        outer.touch(weights.dot(normals))
+        onto = outer.separate(y)
+        if float((normals.dot(onto) - b).max()) <= NEAR:
+            return Finding(weights, 0.0, where.middle + where.diameter * onto)
+        if s <= 0.0 and float(np.abs(y - onto).max()) <= 1e-12:
+            return best
+    return best
+
+
+def minimal(where: Place, normals: np.ndarray, levels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """A smallest part of a contradiction that still is one: the places of its halfspaces, their weights, and how deep it is.
+
+    One halfspace after the other is left out, the lightest first; what can be spared is.
+    """
+    kept = np.flatnonzero(weights > 0.0)
+    found = Finding(weights[kept], depth(where, normals[kept], levels[kept], weights[kept]), None)
+    for i in kept[np.argsort(weights[kept])]:
+        rest = kept[kept != i]
+        if len(rest):
+            attempt = examine(where, normals[rest], levels[rest])
+            if attempt.depth > 0.0:
+                kept, found = rest[attempt.weights > 0.0], attempt._replace(weights=attempt.weights[attempt.weights > 0.0])
+    return kept, found.weights / found.weights.sum(), found.depth
+
+
+def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, programs: int = 12) -> tuple[float, np.ndarray]:
+    """A lower bound on <a, u - middle> over the actions that meet the halfspaces, and the weights that prove it."""
+    size = sqrt(float(a.dot(a)))
+    outer, b = _Outer(where), levels / where.diameter
+    best, weights, still = where.least(a), np.zeros(len(levels)), 0
+    for _ in range(programs):
+        answer = outer.solve(a / size, normals, b)
+        if answer is None:
+            break
+        push = size * answer[1]
+        value = where.least(a + push.dot(normals)) - float(push.dot(levels))
+        still = 0 if value > best + 1e-7 * size * where.diameter else still + 1
+        if value > best:
+            best, weights = value, push
+        outer.touch(a + push.dot(normals))
+        onto = outer.separate(answer[0])
+        if still == 2 or float(np.abs(answer[0] - onto).max()) <= 1e-9:
+            break
+    return best, weights
+
+
+class _Outer:
+    """A polyhedron around the domain, in units of its diameter around its middle."""
+
+    def __init__(self, where: Place) -> None:
+        self.where = where
+        d = len(where.middle)
+        self.rows: list[np.ndarray] = []
+        self.limits: list[float] = []
+        if isinstance(where.domain, PolyhedronSet):
+            self.rows = list(where.domain.A)
+            self.limits = list((where.domain.b - where.domain.A @ where.middle) / where.diameter)
+        self.bounds: list[tuple[float | None, float | None]] = list(where.box or [(-1.0, 1.0)] * d)
+
+    def touch(self, w: np.ndarray) -> None:
+        """Add the tangent whose inner normal is w."""
+        length = sqrt(float(w.dot(w)))
+        if length > 0.0:
+            self.rows.append(-w / length)
+            self.limits.append(-self.where.least(w) / (length * self.where.diameter))
+
+    def separate(self, y: np.ndarray) -> np.ndarray:
+        """The domain's point nearest to y; where y is outside, the halfspace between the two is added."""
+        scale, middle = self.where.diameter, self.where.middle
+        onto: np.ndarray = (np.asarray(self.where.domain.project(middle + scale * y)) - middle) / scale
+        away = y - onto
+        length = sqrt(float(away.dot(away)))
+        if length > 1e-13:
+            self.rows.append(away / length)
+            self.limits.append(float(away.dot(onto)) / length)
+        return onto
+
+    def solve(self, cost: np.ndarray, A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The minimiser of <cost, .> subject to A . <= b in the polyhedron, and the multipliers of A's rows; None where there is none."""
+        from scipy.optimize import linprog
+
+        rows = np.array(self.rows).reshape(len(self.rows), len(self.bounds))
+        more = np.hstack([rows, np.zeros((len(rows), len(cost) - rows.shape[1]))])
+        bounds = [*self.bounds, *[(None, None)] * (len(cost) - len(self.bounds))]
+        exact: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+        result = linprog(cost, A_ub=np.vstack([A, more]), b_ub=np.append(b, self.limits), bounds=bounds, method="highs", options=exact)
+        if result.x is None or not np.isfinite(result.x).all():
+            return None
+        return result.x, np.maximum(-result.ineqlin.marginals[: len(A)], 0.0)

@@ -1,0 +1,182 @@
+"""Where a run stands: what its policy's theorem and its certificates say of it, and what is to be warned of."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle.alarms import Alarms
+from bridle.certificates import Charge, Conflict, Ledger
+from bridle.core import AssumptionWarning, Bound, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
+from bridle.halfspaces import RECENT
+from bridle.tickets import Copy, Desk
+
+LOOK = 64
+"""Every so many rounds it is looked at whether the policy's assumptions still hold."""
+
+GLANCE = 8
+"""Every so many rounds it is seen whether an action that meets the new halfspaces is near at hand."""
+
+CHECK = 32
+"""Every so many rounds the halfspaces kept are searched for a contradiction, if new ones have come."""
+
+
+class Run(NamedTuple):
+    """What a session consists of; without a ledger it is not certified."""
+
+    policy: Any
+    record: Any
+    domain: Any
+    desk: Desk
+    ledger: Ledger | None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The parameters that the policy was given."""
+        return getattr(self.policy, "parameters", {})
+
+    @property
+    def moving(self) -> bool:
+        """Whether the feasible action may move: then nothing can be said of a single one, and constraints need not agree."""
+        return bool(np.any(np.asarray(self.told.get("drift", 0.0)) > 0.0))
+
+    @property
+    def played(self) -> list[Copy]:
+        """The copies of the policy that have been fed."""
+        return [copy for copy in self.desk.copies if copy.updates]
+
+    def proved(self, ledger: Ledger) -> dict[str, Any]:
+        """What the observations prove, as the fields of a certificate."""
+        regret, every, why = ledger.regret(moving=self.moving)
+        whole = ledger.conflict is None and not ledger.since
+        return {
+            "since": ledger.since, "regret": regret, "regret_any": every, "why": why,
+            "regret_algorithm": self.own_regret() if whole else None, "violated": int(ledger.limits.violated), "above": ledger.above(),
+            "squared": ledger.limits.distances, "squared_bound": self.squared_bound(ledger) if whole else None,
+            "conflict": ledger.conflict, "witness": ledger.met(), "charge": self.charge(),
+        }  # fmt: skip
+
+    def own_regret(self) -> float | None:
+        """The policy's own proof with what was observed, over all copies; None where it has none, or feedback came out of order."""
+        if self.desk.astray or not hasattr(self.record, "certified_regret"):
+            return None
+        return _total([self.record.certified_regret(copy.state) for copy in self.played])
+
+    def squared_bound(self, ledger: Ledger) -> float | None:
+        """The most that squared violation can be by the policy's proof, over all copies."""
+        if self.desk.astray or not hasattr(self.record, "certified_squares"):
+            return None
+        # What one copy's rounds gain may be more than what all of them gain together.
+        gain = ledger.gain() if len(self.played) == 1 else ledger.sums.lengths * ledger.place.diameter
+        if not isfinite(gain):
+            return None
+        return _total([self.record.certified_squares(copy.state, ledger.sums.squares, gain) for copy in self.played])
+
+    def charge(self) -> Charge:
+        """What dropped rounds may add to regret and violation."""
+        costs, limits = self.desk.lost
+        if self.ledger is None or not (costs or limits):
+            return Charge()
+        declared, D, sums = self.told.get("lipschitz"), self.ledger.place.diameter, self.ledger.sums
+        cost, limit = max(sums.cost, declared or 0.0), max(sums.constraint, declared or 0.0)
+        return Charge(costs * cost * D, limits * limit * D, declared is not None)
+
+    def bound(self, constraints: int) -> Bound:
+        """The theorem: the sum over the copies of the policy's bound after as many rounds as each has had, and the charge."""
+        why = self._void()
+        if why or self.ledger is None:
+            return Bound(why=why)
+        facts = {"diameter": self.domain.diameter(), "feasible": self.domain.center(), "constraints": constraints}
+        facts |= {name: self.told[name] for name in ("modulus", "slater", "bound", "smoothness") if name in self.told}
+        facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
+        parts = [self.policy.bound({**facts, **_scale(copy)}, float(copy.updates)) for copy in self.played]
+        regret, ccv, charge = _total([part.regret for part in parts]), _total([part.ccv for part in parts]), self.charge()
+        return Bound(
+            None if regret is None else regret + charge.regret,
+            None if ccv is None else ccv + charge.ccv,
+            why=next((part.why for part in parts if part.why), ""),
+        )
+
+    def _void(self) -> str:
+        """Why the theorem says nothing of this run; empty where it does."""
+        desk, ledger = self.desk, self.ledger
+        if not hasattr(self.policy, "bound"):
+            return "the policy is not registered"
+        if ledger is None or ledger.since:
+            return "not every round was certified, so the longest gradient is not known"
+        if ledger.conflict is not None:
+            return "no action satisfies every constraint"
+        if not desk.astray:
+            return ""
+        if "delay" not in self.told:
+            return "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
+        allowed = self.told["delay"]
+        late = f"{desk.outstanding} other rounds were waiting, and the policy was made for {allowed:g}"
+        return late if desk.outstanding > allowed else ""
+
+
+def look(run: Run, alarms: Alarms, t: int) -> None:
+    """Warn, once each, of what a user should know after t observed rounds; never stop."""
+    ledger, horizon, now = run.ledger, run.told.get("horizon"), run.desk.begun
+    if horizon is not None and t > horizon and alarms.fresh(HorizonWarning) and max(copy.updates for copy in run.desk.copies) > horizon:
+        message = f"round {t} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more"
+        alarms.warn(HorizonWarning, message, t, horizon=horizon)
+    # Before old halfspaces make way for new ones, and often enough for the rest.
+    if ledger is not None and t % GLANCE == 0 and not run.moving:
+        ledger.glance()
+    if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % GLANCE == 0)) and not run.moving:
+        conflict = ledger.look(t, now)
+        if conflict is not None:
+            _infeasible(alarms, conflict)
+    if t % LOOK:
+        return
+    if hasattr(run.record, "alarm"):
+        message = next((said for copy in run.desk.copies if (said := run.record.alarm(copy.state))), "")
+        told = ledger is not None and ledger.conflict is not None and message.startswith("no action")  # by the proof above
+        if message and not told:
+            alarms.warn(AssumptionWarning, message, now)
+    if ledger is not None:
+        _figures(run, ledger, alarms, now)
+
+
+def _figures(run: Run, ledger: Ledger, alarms: Alarms, t: int) -> None:
+    declared, desk = run.told.get("lipschitz"), run.desk
+    # A policy may have been told about its constraints alone.
+    seen = ledger.sums.constraint if getattr(run.record, "only_limits", False) else max(ledger.sums.cost, ledger.sums.constraint)
+    if declared is not None and seen > declared * (1.0 + 1e-9):
+        message = f"a gradient of length {seen:.6g} was seen by round {t}, and the policy was told lipschitz = {declared:g}"
+        alarms.warn(LipschitzWarning, f"{message}: its bounds are void", t, declared=float(declared), observed=seen)
+    delay = run.told.get("delay")
+    if desk.astray and delay is not None and desk.outstanding > delay:
+        message = (
+            f"{desk.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
+        )
+        alarms.warn(DelayWarning, message, t, declared=float(delay), observed=float(desk.outstanding))
+    own, gain = None if ledger.since or ledger.conflict is not None else run.own_regret(), ledger.gain()
+    if own is not None and isfinite(gain) and own < -gain - 1e-6 * (abs(own) + abs(gain)):
+        message = (
+            f"by the policy's own proof regret is at most {own:.6g} by round {t}, while no action can have lost more than {gain:.6g}: "
+            "no action satisfies every constraint, values or gradients are wrong or noisy, or the diameter given is too small"
+        )
+        alarms.warn(AssumptionWarning, message, t, regret=own, least=-gain)
+
+
+def _infeasible(alarms: Alarms, conflict: Conflict) -> None:
+    together = (
+        f"the constraints of rounds {', '.join(map(str, conflict.rounds))}" if conflict.rounds else "all violated constraints together"
+    )
+    which = together if len(conflict.rounds) != 1 else f"the constraint of round {conflict.rounds[0]}"
+    message = f"no action of the domain satisfies {which}: nothing is feasible (or values are noisy), and no bound holds"
+    alarms.warn(InfeasibleWarning, message, conflict.found, rounds=conflict.rounds, margin=conflict.margin)
+
+
+def _scale(copy: Copy) -> dict[str, float]:
+    """The scale V that a policy has found by itself, for its theorem."""
+    V = getattr(copy.state, "V", None)
+    return {} if V is None else {"V": float(V)}
+
+
+def _total(parts: list[Any]) -> float | None:
+    return None if any(part is None for part in parts) else float(sum(parts))

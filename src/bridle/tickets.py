@@ -1,0 +1,225 @@
+"""Rounds whose feedback comes late, in any order, in parts, or never: who waits for what, and which copy of the policy plays.
+
+Two forms, both of any number of rounds at once:
+
+copies   Each round that begins while others wait is played by a copy of the policy that waits for nothing; its feedback goes to that copy
+         alone, so to every copy feedback comes at once. Regret and CCV are at most the sums of the copies' own bounds: with m copies,
+         sqrt(m) times the bound of one for regret that grows as sqrt(t). It works for every policy whose bound holds at every round.
+         Halfspaces that one copy of `anytime` finds are shared with the others before they play; they hold every feasible action, so the
+         proof stays as it is. (Joulani, Gyorgy and Szepesvari 2013, who call it BOLD.)
+pool     One policy is fed whatever arrives, with the gradient at the decision of its own round. A guarantee only where the policy has one:
+         `sinha2024` with its parameter `delay`. Cost and constraints that come apart count as two items.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import insort
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Feedback, InputError
+from bridle.intake import join
+
+FORMS = ("copies", "pool")
+
+SHARED = 20
+"""How many halfspaces the copies of a policy hold in common."""
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A round that has begun: its number, which stands for it, and its decision.
+
+    >>> int(Ticket(3, np.zeros(2)))
+    3
+    """
+
+    id: int
+    x: np.ndarray = field(compare=False)
+
+    def __index__(self) -> int:
+        return self.id
+
+
+@dataclass
+class Waiting:
+    """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come."""
+
+    x: np.ndarray
+    copy: int
+    cost: Feedback | None = None
+    limits: Feedback | None = None
+
+    def missing(self) -> tuple[bool, bool]:
+        """Whether the cost, and whether the constraints, are still to come."""
+        return self.cost is None, self.limits is None
+
+    def seen(self, part: Feedback) -> Feedback:
+        """All that has come, with `part`."""
+        cost, limits = self.cost or part, self.limits or part
+        return join(cost, limits)
+
+
+class Copy(NamedTuple):
+    """One copy of the policy: its state and next decision, how many updates it had, and how many shared halfspaces it knows of."""
+
+    state: Any
+    x: np.ndarray
+    updates: int
+    steered: int
+
+
+class Shared(NamedTuple):
+    """The halfspace that a copy has found in a round."""
+
+    number: int
+    copy: int
+    normal: np.ndarray
+    level: float
+
+
+class Desk:
+    """The copies of the policy and the rounds that wait. `begun` counts rounds begun; `lost` costs and constraints that will not come."""
+
+    def __init__(self, record: Any, start: np.ndarray, late: str, pending: int, timeout: int | None) -> None:
+        self.record, self.late, self.pending, self.timeout = record, late, pending, timeout
+        self.copies = [self._fresh(start)]
+        self.idle = [0]  # a heap: the copies that wait for nothing, of which the first plays next
+        self.waiting: dict[int, Waiting] = {}
+        self.begun, self.lost = 0, [0, 0]
+        self.most, self.astray, self.split = 0, 0, False
+        self.shared: list[Shared] = []  # by the number of the round, so that it does not matter in which order they came
+        self.found = 0
+        self._ready: Copy | None = None
+
+    def _fresh(self, start: np.ndarray) -> Copy:
+        state = self.record.init(start)
+        return Copy(state, np.asarray(self.record.decide(state), dtype=float), 0, 0)
+
+    @property
+    def front(self) -> int:
+        """Which copy plays next: the first that waits for nothing, else one that is still to be made."""
+        return 0 if self.late == "pool" else self.idle[0] if self.idle else len(self.copies)
+
+    @property
+    def ready(self) -> Copy:
+        """The copy that plays next, told of what the others have found."""
+        front = self.front
+        if self._ready is None and (front == len(self.copies) or self.copies[front].steered < self.found):
+            copy = self._fresh(self.copies[0].x) if front == len(self.copies) else self.copies[front]
+            others = [each for each in self.shared if each.copy != front]
+            if others:
+                A, b = np.array([each.normal for each in others]), np.array([each.level for each in others])
+                state = self.record.steer(copy.state, A, b)
+                copy = Copy(state, np.asarray(self.record.decide(state), dtype=float), copy.updates, copy.steered)
+            self._ready = copy._replace(steered=self.found)
+        return self.copies[front] if self._ready is None else self._ready
+
+    @property
+    def outstanding(self) -> int:
+        """The most other items that were waiting when one was fed in; a round whose parts came apart is two."""
+        return 2 * self.most + 1 if self.split else self.most
+
+    def find(self, ticket: Any) -> tuple[int, Waiting]:
+        """The round of a ticket, or of its number."""
+        try:
+            if isinstance(ticket, (bool, np.bool_)):
+                raise TypeError
+            number = operator.index(ticket)
+        except TypeError:
+            raise InputError(f"ticket must be a ticket from ask(), or its number, not {validate.show(ticket)}") from None
+        if number in self.waiting:
+            return number, self.waiting[number]
+        known = 1 <= number <= self.begun
+        raise InputError(f"ticket {number} " + ("is closed: it was observed, forgotten or dropped" if known else "was never given out"))
+
+    def overdue(self) -> list[int]:
+        """The rounds to give up so that another may begin: those that have waited too long, and the oldest of too many."""
+        longest = self.begun if self.timeout is None else self.timeout
+        many = len(self.waiting) + 1 - self.pending
+        return [number for i, number in enumerate(self.waiting) if i < many or self.begun + 1 - number > longest]
+
+    def ask(self) -> Ticket:
+        """Begin a round that waits."""
+        at = self.front
+        copy = self.take(at)
+        self.begun += 1
+        self.waiting[self.begun] = Waiting(copy.x, at)
+        if self.late == "copies":
+            heappop(self.idle)
+            self._ready = None
+        return Ticket(self.begun, np.array(copy.x))
+
+    def take(self, at: int) -> Copy:
+        """The copy at this place, as it is to play."""
+        if at == self.front:
+            copy = self.ready
+            if at == len(self.copies):
+                self.copies.append(copy)
+                heappush(self.idle, at)
+            self.copies[at], self._ready = copy, None
+        return self.copies[at]
+
+    def feed(self, number: int, at: int, state: Any, x: np.ndarray, feedback: Feedback) -> None:
+        """Give copy `at` the state that the feedback of a round led to, and pass on the halfspace it found."""
+        copy = self.take(at)
+        self.copies[at] = Copy(state, x, copy.updates + 1, copy.steered)
+        self._ready = None
+        if self.late == "pool" or len(self.copies) == 1 or not hasattr(self.record, "steer"):
+            return
+        halfspace = self.record.halfspace(feedback)
+        if halfspace is not None:
+            insort(self.shared, Shared(number, at, *halfspace), key=lambda each: each.number)
+            del self.shared[:-SHARED]
+            self.found += 1
+
+    def close(self, number: int) -> None:
+        """Take a round off the list: what has not come of it will not."""
+        waiting = self.waiting.pop(number)
+        if self.late == "copies":
+            heappush(self.idle, waiting.copy)
+            self._ready = None
+
+    # --- saving ----------------------------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything but the states of the copies, as arrays."""
+        numbers = [self.begun, *self.lost, self.most, self.astray, float(self.split), self.found]
+        d, waiting = len(self.copies[0].x), self.waiting.items()
+        saved = {
+            "numbers": np.array(numbers, dtype=float),
+            "copies": np.array([[copy.updates, copy.steered] for copy in self.copies], dtype=float),
+            "shared": np.array([[each.number, each.copy, each.level, *each.normal] for each in self.shared]).reshape(-1, d + 3),
+            "waiting": np.array([[number, each.copy, *each.x] for number, each in waiting], dtype=float).reshape(-1, d + 2),
+        }
+        for number, each in waiting:
+            for name, part in (("cost", each.cost), ("limits", each.limits)):
+                if part is not None:
+                    values = {"f": part.f, "df": part.df, "g": part.g, "dg": part.dg, "modulus": part.modulus or 0.0}
+                    saved |= {f"parts.{number}.{name}.{key}": np.asarray(value, dtype=float) for key, value in values.items()}
+        return saved
+
+    def restore(self, saved: dict[str, np.ndarray], states: list[Any]) -> None:
+        """Take back what `arrays` gave, and the states of the copies."""
+        begun, costs, limits, most, astray, split, found = (int(value) for value in saved["numbers"])
+        self.begun, self.lost, self.most, self.astray, self.split, self.found = begun, [costs, limits], most, astray, bool(split), found
+        self.shared = [Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"]]
+        self.copies = [
+            Copy(state, np.asarray(self.record.decide(state), dtype=float), int(updates), int(steered))
+            for state, (updates, steered) in zip(states, saved["copies"], strict=True)
+        ]
+        for number, copy, *x in saved["waiting"].tolist():
+            self.waiting[int(number)] = Waiting(np.array(x), int(copy))
+        for part in sorted({name.rpartition(".")[0] for name in saved if name.startswith("parts.")}):
+            _, number, name = part.split(".")
+            each = self.waiting[int(number)]
+            f, df, g, dg, modulus = (saved[f"{part}.{key}"] for key in ("f", "df", "g", "dg", "modulus"))
+            setattr(each, name, Feedback(each.x, float(f), df, g, dg, float(modulus) or None))
+        busy = {waiting.copy for waiting in self.waiting.values()}
+        self.idle = [i for i in range(len(self.copies)) if i not in busy]
+        self._ready = None

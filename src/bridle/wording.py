@@ -1,0 +1,108 @@
+"""A certificate in plain sentences: what happened, what it means, what to do."""
+
+from __future__ import annotations
+
+from bridle.certificates import Certificate
+
+
+def report(found: Certificate) -> str:
+    """The report, one paragraph a subject.
+
+    >>> import bridle
+    >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
+    >>> session.observe(f=0.0, df=[1.0, 0.0], g=-1.0, dg=[0.0, 1.0])
+    >>> print(session.report().splitlines()[0])
+    1 round was observed; the total cost is 0, the cumulative violation 0.
+    """
+    return "\n".join(
+        [*_what(found), *_regret(found), *_violation(found), *_feasible(found), *_missing(found), *_promise(found), *_alarms(found)]
+    )
+
+
+def _what(found: Certificate) -> list[str]:
+    lines = [f"{_many(found.rounds, 'round')} observed; the total cost is {found.cost:.6g}, the cumulative violation {found.ccv:.6g}."]
+    if found.since:
+        lines.append(f"The first {found.since} were observed before certificates were kept: what follows is about the later ones alone.")
+    return lines
+
+
+def _regret(found: Certificate) -> list[str]:
+    known = [value for value in (found.regret, found.regret_algorithm) if value is not None]
+    if not known:
+        lines = [f"Regret: no certificate, because {found.why}."] if found.why else []
+        if found.regret_any is not None and found.since + found.rounds > 0:
+            lines.append(f"Regret against any action at all, feasible or not, is at most {found.regret_any:.6g}.")
+        return lines
+    best = min(known)
+    gain = (
+        f"every feasible action would have cost at least {-best:.6g} more"
+        if best < 0
+        else f"no feasible action would have saved more than {best:.6g}"
+    )
+    return [
+        f"Regret: {gain} over these rounds. This is proved by what was observed; it assumes only that costs and constraints are convex "
+        "and that values and gradients are right."
+    ]
+
+
+def _violation(found: Certificate) -> list[str]:
+    if not found.violated:
+        return ["Violation: none."]
+    higher = [*(count for _, count in found.above[1:]), 0]
+    counts = [f"{count} above {level:g}" for (level, count), more in zip(found.above, higher, strict=bool(found.above)) if count > more]
+    lines = [f"Violation: {_many(found.violated, 'round', '')} violated a constraint" + (f" ({', '.join(counts)})." if counts else ".")]
+    if found.squared_bound is not None:
+        lines.append(
+            f"The squared distances to the limits add up to {found.squared:.6g}; the policy's proof allows {found.squared_bound:.6g} "
+            "after costs like these."
+        )
+    return lines
+
+
+def _feasible(found: Certificate) -> list[str]:
+    conflict = found.conflict
+    if conflict is None:
+        return ["Feasible: one action satisfies every constraint that is kept for comparison."] if found.witness is not None else []
+    if not conflict.rounds:
+        culprits = "the violated rounds, taken together,"
+    elif len(conflict.rounds) == 1:
+        culprits = f"the constraint of round {conflict.rounds[0]}"
+    else:
+        culprits = "the constraints of rounds " + ", ".join(map(str, conflict.rounds[:-1])) + f" and {conflict.rounds[-1]} together"
+    away = f": every action is {conflict.margin:.4g} or farther outside one of them" if 0.0 < conflict.margin < float("inf") else ""
+    return [
+        f"Infeasible: no action satisfies {culprits}{away} (found in round {conflict.found}).",
+        "No bound on violation holds from here on. Relax one of these limits, check them for mistakes and noise, or use a policy for "
+        "limits that hold on average or that move (drift).",
+    ]
+
+
+def _missing(found: Certificate) -> list[str]:
+    lines = []
+    if found.pending:
+        lines.append(f"Waiting: the feedback of {_many(found.pending, 'round', '')} is still to come and is not counted yet.")
+    costs, limits = found.dropped
+    if costs or limits:
+        basis = "the Lipschitz constant given" if found.charge.declared else "the longest gradient seen, if those missing are no longer"
+        lines.append(
+            f"Dropped: {_many(costs, 'cost', '')} and the constraints of {_many(limits, 'round', '')} never came. They may add up to "
+            f"{found.charge.regret:.6g} to the regret and {found.charge.ccv:.6g} to the violation ({basis})."
+        )
+    return lines
+
+
+def _promise(found: Certificate) -> list[str]:
+    bound = found.bound
+    if bound.regret is None and bound.ccv is None:
+        return [f"Promise: the policy's theorem says nothing here: {bound.why}."] if bound.why else []
+    said = [f"{name} at most {value:.6g}" for name, value in (("regret", bound.regret), ("violation", bound.ccv)) if value is not None]
+    return [f"Promise: by the policy's theorem, with the gradients as long as they were, {' and '.join(said)}."]
+
+
+def _alarms(found: Certificate) -> list[str]:
+    return ["Alarms: " + ", ".join(f"{kind} in round {t}" for kind, t in found.alarms) + "."] if found.alarms else []
+
+
+def _many(count: int, noun: str, verb: str = "was") -> str:
+    verb = {"": "", "was": " was" if count == 1 else " were"}[verb]
+    return f"{count} {noun}{'' if count == 1 else 's'}{verb}"
