@@ -105,7 +105,7 @@ def test_dash_writes_pure_json(run):
 
 def test_settings_reach_the_policy_and_the_problem(run):
     def facts(*more: Any) -> dict[str, Any]:
-        status, out, err = run("play", "halfspaces", "--horizon", 30, *more, "--json", "-")
+        status, out, err = run("play", "halfspaces", "--policy", "sinha2024", "--horizon", 30, *more, "--json", "-")
         assert (status, err) == (0, "")
         return strict(out)
 
@@ -130,7 +130,7 @@ def test_a_seed_or_horizon_that_is_set_goes_where_it_is_known(run):
     assert seeded["seed"] == 9
     longer = strict(run("play", "halfspaces", "--horizon", 20, "--policy", "sinha2024-ocs", "--set", "horizon=25", "--json", "-")[1])
     assert longer["horizon"] == 25
-    short = strict(run("play", "halfspaces", "--horizon", 20, "--set", "horizon=5", "--json", "-")[1])
+    short = strict(run("play", "halfspaces", "--policy", "sinha2024", "--horizon", 20, "--set", "horizon=5", "--json", "-")[1])
     assert (short["horizon"], short["parameters"]["horizon"]) == (20, 5)
     assert (short["regret_bound"], short["ccv_bound"], short["regret_bound_paper"], short["ccv_bound_paper"]) == (None,) * 4
     assert "past the policy's horizon of 5" in short["bound_why"]
@@ -138,10 +138,10 @@ def test_a_seed_or_horizon_that_is_set_goes_where_it_is_known(run):
 
 
 def test_notes_say_why_there_is_no_bound(run):
-    out = run("play", "halfspaces", "--horizon", 20, "--set", "horizon=5")[1]
+    out = run("play", "halfspaces", "--policy", "sinha2024", "--horizon", 20, "--set", "horizon=5")[1]
     assert "no bound: round 20 is past the policy's horizon of 5\n" in out
     assert "warning: the policy was made for 5 rounds and played 20" in out
-    out = run("play", "halfspaces", "--horizon", 20, "--set", "preset=practice")[1]
+    out = run("play", "halfspaces", "--policy", "sinha2024", "--horizon", 20, "--set", "preset=practice")[1]
     assert "paper's bound: none, the preset is practice, not the theorem's\n" in out
 
 
@@ -271,7 +271,7 @@ def test_a_policy_that_is_not_registered_can_be_summarised():
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------------------------
 
-HALF = ("play", "halfspaces", "--horizon", "10")
+HALF = ("play", "halfspaces", "--policy", "sinha2024", "--horizon", "10")
 WRONG = [
     (["nosuch"], "No such command 'nosuch'"),
     (["--nosuch"], "No such option.*--nosuch"),
@@ -356,17 +356,17 @@ def test_a_file_that_cannot_be_written_is_found_out_before_the_game(run, monkeyp
 
 def test_a_write_that_fails_in_the_end_prints_no_table(run, monkeypatch, tmp_path):
     path = tmp_path / "full.json"
-    real = open
+    path.write_text("what was there before")
 
-    def full(file, *more, **options):
-        if str(file) == str(path):
-            raise OSError(28, "No space left on device")
-        return real(file, *more, **options)
+    def full(handle):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("builtins.open", full)
+    monkeypatch.setattr("os.fsync", full)
     status, out, err = run(*HALF, "--json", path)
     assert (status, out) == (2, "")
     assert err == f"bridle: cannot write {path}: No space left on device\n"
+    assert path.read_text() == "what was there before"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_an_interruption_is_one_line(run, monkeypatch):

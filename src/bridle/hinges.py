@@ -8,8 +8,8 @@ as arithmetic that compiles: s = 0 where P_X(v) is below the cut, s = c where ev
 nearest point of X below the cut, which has a closed form in balls, takes a Newton step or two in boxes and a few projections elsewhere. It
 is exact however large c.
 
-`hinges` takes several, on the Python engine only: a quadratic program by DAQP (``pip install 'bridle[qp]'``), or the dual of
-`bridle.multipliers` where the domain is no polyhedron or ball.
+`hinges` takes several, on the Python engine only: a quadratic program by DAQP (``pip install 'bridle[qp]'``) where the domain has faces,
+else the dual of `bridle.multipliers`.
 
 >>> from bridle.domains import Ball
 >>> hinge(Ball(2), np.array([0.8, 0.0]), np.array([1.0, 0.0]), 0.5, 1e12, 1.0)
@@ -25,7 +25,7 @@ import numpy as np
 from bridle import ops
 from bridle.core import InputError, Unavailable
 from bridle.cuts import BallCut, DomainCut, crossing_in_box, slide_in_box
-from bridle.multipliers import APART, ascend, root
+from bridle.multipliers import APART, EXACT, ascend
 from bridle.ops import Array, dot, norm
 from bridle.polyhedron import PolyhedronSet
 from bridle.sets import BallSet, BoxSet, ProductSet, SimplexSet, surely
@@ -49,8 +49,8 @@ def hinge(domain: Any, v: Array, a: Array, b: Array, c: Array, alpha: Array) -> 
         return onto
     if isinstance(domain, BoxSet):
         s, point, settled = slide_in_box(domain, unit, level, v, onto, over)
-        if surely(settled & (s <= reach)):
-            return point
+        if surely((over <= 0.0) | (settled & (s <= reach))):
+            return ops.where(over <= 0.0, onto, point)
     last = domain.project(v - reach * unit)
     under = level - dot(unit, last)
     end = ops.where(over <= 0.0, onto, last)
@@ -116,51 +116,30 @@ def hinges(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: Any, alp
     if not kept.any():
         return np.asarray(domain.project(v))
     A, b = A[kept], b[kept]
-    found = _faces(domain)
-    if found is None:
+    faces = _faces(domain)
+    if faces is None:
         return _by_dual(domain, v, A, b, weights, alpha, joint)
-    rows, low, high, ball = found
-
-    def solve(pull: float) -> np.ndarray:
-        """Without the ball, but with pull |x - its centre|^2 added."""
-        at = v if ball is None else (alpha * v + pull * ball.middle) / (alpha + pull)
-        return _program(at, A, b, weights, alpha + pull, joint, rows, low, high, float(domain.diameter() + norm(at - onto)))
-
-    x = solve(0.0)
-    if ball is None or norm(x - ball.middle) <= ball.radius:
-        return np.asarray(domain.project(x))
-
-    def beyond(pull: float) -> float:
-        return float(norm(solve(pull) - ball.middle)) - float(ball.radius)
-
-    return np.asarray(domain.project(solve(root(beyond, alpha))))
+    size = float(domain.diameter() + norm(v - onto))
+    return np.asarray(domain.project(_program(v, A, b, weights, alpha, joint, *faces, size)))
 
 
-def _faces(domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, BallSet | None] | None:
-    """The domain as  low <= rows x <= high  and at most one ball, where it can be written so."""
-    none = np.zeros((0, domain.dim)), np.zeros(0), np.zeros(0)
-    if isinstance(domain, BallSet):
-        return *none, domain
-    if isinstance(domain, BallCut):
-        height = float(domain.height + domain.a @ domain.middle)
-        return domain.a[None], np.array([-FAR]), np.array([height]), BallSet(domain.middle, domain.radius)
+def _faces(domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The domain as  low <= rows x <= high  where it can be written so."""
     if isinstance(domain, BoxSet):
-        return np.eye(domain.dim), domain.low, domain.high, None
+        return np.eye(domain.dim), domain.low, domain.high
     if isinstance(domain, SimplexSet):
         ends = np.append(np.zeros(domain.dim), domain.mass), np.append(np.full(domain.dim, FAR), domain.mass)
-        return np.vstack([np.eye(domain.dim), np.ones(domain.dim)]), *ends, None
+        return np.vstack([np.eye(domain.dim), np.ones(domain.dim)]), *ends
     if isinstance(domain, PolyhedronSet):
-        return domain.A, np.full(len(domain.b), -FAR), domain.b, None
+        return domain.A, np.full(len(domain.b), -FAR), domain.b
     if isinstance(domain, DomainCut) and (inner := _faces(domain.within)) is not None:
-        rows, low, high, ball = inner
-        return np.vstack([rows, domain.a]), np.append(low, -FAR), np.append(high, domain.b), ball
+        return np.vstack([inner[0], domain.a]), np.append(inner[1], -FAR), np.append(inner[2], domain.b)
     if isinstance(domain, ProductSet):
-        parts = [_faces(part) for part in domain.domains]
-        if all(part is not None and part[3] is None for part in parts):
+        parts = [part for part in map(_faces, domain.domains) if part is not None]
+        if len(parts) == len(domain.domains):
             from scipy.linalg import block_diag
 
-            kept = [part for part in parts if part is not None]
-            return block_diag(*(p[0] for p in kept)), np.concatenate([p[1] for p in kept]), np.concatenate([p[2] for p in kept]), None
+            return block_diag(*(p[0] for p in parts)), np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
     return None
 
 
@@ -234,4 +213,5 @@ def _by_dual(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.nda
 
     groups = np.ones((1, len(A))) if joint else np.eye(len(A))
     Q = A @ A.T / (2.0 * alpha)
-    return ascend(at, Q + np.diag(1e-9 * np.diag(Q) + 1e-200), groups, c, float(domain.diameter() + norm(domain.center())))[0]
+    guess, size = Q + np.diag(1e-9 * np.diag(Q) + 1e-200), float(domain.diameter() + norm(domain.center()))
+    return ascend(at, guess, groups, c, size, EXACT)[0]

@@ -6,8 +6,8 @@
 The minimiser x(s) on the right is unique, so the dual is concave with the gradient g(x(s)); how x(s) is found is the caller's business.
 There are few multipliers: a quadratic model of the dual, corrected after every step, finds them in some ten to twenty evaluations.
 
-It ends where s and x(s) fit together (see `shift`) once every g_i is moved by no more than 1e-12 times its slope times the size of X (1e-10
-where large multipliers hardly matter): x(s) is then the exact answer for constraints that are those given up to rounding.
+It ends where s and x(s) fit together (see `shift`) once every g_i is moved by no more than 1e-12 times its group's slope times the size of
+X (1e-10 where large multipliers hardly matter): x(s) is then the exact answer for constraints that are those given up to rounding.
 
 >>> ascend(lambda s, near, accuracy: (s, np.array([1.0, -1.0]) - s, np.ones(2)), np.eye(2), np.eye(2), np.array([9.0, 9.0]), 1.0)[1]
 array([1., 0.])
@@ -16,7 +16,7 @@ array([1., 0.])
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,17 +30,21 @@ APART = "no proximal step was found: the constraints, their weights and the cost
 At = Callable[[np.ndarray, Any, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def ascend(at: At, guess: np.ndarray, groups: np.ndarray, most: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
+def ascend(
+    at: At, guess: np.ndarray, groups: np.ndarray, most: np.ndarray, size: float, accuracy: float = 1e-4
+) -> tuple[np.ndarray, np.ndarray]:
     """The x(s) and s that maximise the dual; row j of `groups` is 1 for the members of group j, whose multipliers sum to at most `most[j]`.
 
     `at(s, near, accuracy)` gives x(s) up to `accuracy` times `size`, searched from `near`, with the constraints there and the lengths of
-    their gradients. `guess` is the dual's curvature, with the opposite sign, as far as it is known; every `most[j]` is above 0.
+    their gradients; more is asked of it as s comes closer. `guess` is the dual's curvature, with the opposite sign, as far as it is known.
+    Every `most[j]` is above 0.
     """
-    s, Q, accuracy = np.zeros(groups.shape[1]), guess, 1e-4
+    s, Q = np.zeros(groups.shape[1]), guess
     x, g, steep = at(s, None, accuracy)
 
     def misfit() -> float:
-        return float((shift(s, g, groups, most) / np.maximum(steep, 1e-300)).max()) / size
+        steepest = (groups * steep).max(axis=1) @ groups  # of each one's group: it is the maximum that counts
+        return float((shift(s, g, groups, most) / np.maximum(steepest, 1e-300)).max()) / size
 
     for _ in range(200):
         off = misfit()
@@ -50,8 +54,11 @@ def ascend(at: At, guess: np.ndarray, groups: np.ndarray, most: np.ndarray, size
             accuracy = max(EXACT, min(1e-2 * accuracy, 1e-3 * off))
             x, g, steep = at(s, x, accuracy)
             continue
-        move, climb = _best_move(Q, g, s, groups, most)
-        rise = float(climb @ move)
+        try:
+            move, climb = _best_move(Q, g, s, groups, most)
+            rise = float(climb @ move)
+        except (np.linalg.LinAlgError, RuntimeError):  # the curvature has gone astray
+            rise = 0.0
         if not rise > 0.0:
             if Q is guess:
                 break
@@ -101,57 +108,68 @@ def _best_move(Q: np.ndarray, g: np.ndarray, s: np.ndarray, groups: np.ndarray, 
 
     (Along the edge of a full group the moves sum to 0, so that its level can be taken off g: rounding then does not show.)
     """
-    from scipy.optimize import nnls
-
-    Q = Q + np.diag(1e-8 * np.diag(Q))
     units = 1.0 / np.sqrt(np.diag(Q))
-    scaled = units[:, None] * Q * units
-    try:
-        inverse = units[:, None] * np.linalg.inv(np.linalg.cholesky(scaled).T)
-    except np.linalg.LinAlgError:
+    model = _Model(units[:, None] * Q * units + 1e-8 * np.eye(len(s)), units * g, s / units, groups * units, most - groups @ s)
+    level, full = _level(s, g, groups, most), _full(s, groups, most)
+    held, edge = (s == 0.0) & (g <= level @ groups), full & (level > 0.0)  # the limits that hold now, most often
+    z = model.best(held, edge)
+    if z is None:
+        held, edge = model.limits()
+        z = model.best(held, edge)
+    if z is None:
         return np.zeros(len(s)), g
-    # For y = inverse^-1 move it is |y - best|^2 that is to be small. Which limits hold y is told by the multipliers of a least-distance
-    # program (Lawson and Hanson 1974), which cannot fail since y = 0 is within all limits.
-    rows, room, best = np.vstack([-inverse, groups @ inverse]), np.maximum(np.append(s, most - groups @ s), 0.0), g @ inverse
-    lengths, far = np.sqrt((rows * rows).sum(axis=1)), float(np.sqrt(best @ best)) or 1.0
-    beyond = (rows @ best - room) / lengths / far
-    pull = nnls(np.vstack([-rows.T / lengths, beyond]), np.append(np.zeros(len(s)), 1.0))[0]
-    held, edge = pull[: len(s)] > 0.0, pull[len(s) :] > 0.0
-    # Then the move itself, from the linear equations that are left: exact however different its parts are in size.
-    free, move = ~held, -s
-    edge &= (groups[:, free] > 0.0).any(axis=1)
-    n, along = int(free.sum()), groups[edge][:, free] * units[free]
-    matrix = np.block([[scaled[free][:, free], along.T], [along, np.zeros((len(along), len(along)))]])
-    room_left = most - groups @ s - groups[:, held] @ move[held]
-    move[free] = units[free] * np.linalg.solve(matrix, np.append(units[free] * (g - Q[:, held] @ move[held])[free], room_left[edge]))[:n]
-    if (s + move < -1e-9 * abs(move)).any() or (groups @ (s + move) > most * (1.0 + 1e-9)).any():
-        return np.zeros(len(s)), g
-    return move, g - np.where(edge & _full(s, groups, most), _level(s, g, groups, most), 0.0) @ groups
+    move = np.where(held, -s, units * z)
+    return move, g - np.where(edge & full, level, 0.0) @ groups
+
+
+class _Model(NamedTuple):
+    """<f, z> - z'Hz / 2  with the limits  z >= -base  and  E z <= room ; H has a diagonal of 1."""
+
+    H: np.ndarray
+    f: np.ndarray
+    base: np.ndarray
+    E: np.ndarray
+    room: np.ndarray
+
+    def best(self, held: np.ndarray, edge: np.ndarray) -> np.ndarray | None:
+        """The z with the largest value, if it is the `held` coordinates and the rows at the `edge` that limit it: by linear equations."""
+        free, z = ~held, -self.base
+        edge = edge & (self.E[:, free] > 0.0).any(axis=1)
+        n, along = int(free.sum()), self.E[edge][:, free]
+        matrix, right = np.zeros((n + len(along), n + len(along))), np.zeros(n + len(along))
+        matrix[:n, :n], matrix[n:, :n], matrix[:n, n:] = self.H[free][:, free], along, along.T
+        right[:n], right[n:] = (self.f - self.H[:, held] @ z[held])[free], (self.room - self.E[:, held] @ z[held])[edge]
+        found = np.linalg.solve(matrix, right)
+        z[free] = found[:n]
+        slope = self.f - self.H @ z - found[n:] @ self.E[edge]
+        slack, reach = 1e-9 * float(abs(self.f).max()), (1.0 + 1e-9) * self.base + 1e-12 * float(abs(z).max())
+        fits = (z >= -reach).all() and (self.E @ z <= self.room + self.E @ (reach - self.base) + 1e-9 * abs(self.room)).all()
+        return z if fits and (found[n:] >= -slack).all() and (slope[held] <= slack).all() else None
+
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The coordinates that are held at -base, and the rows that are at the edge.
+
+        For y = R z with H = R'R it is |y - best|^2 that is to be small. What limits y is told by the multipliers of a least-distance
+        program (Lawson and Hanson 1974), which has an answer since y = 0 is within all limits.
+        """
+        from scipy.optimize import nnls
+
+        inverse = np.linalg.inv(np.linalg.cholesky(self.H).T)
+        rows, best = np.vstack([-inverse, self.E @ inverse]), self.f @ inverse
+        lengths, far = np.sqrt((rows * rows).sum(axis=1)), float(np.sqrt(best @ best)) or 1.0
+        beyond = (rows @ best - np.maximum(np.append(self.base, self.room), 0.0)) / lengths / far
+        pull = nnls(np.vstack([-rows.T / lengths, beyond]), np.append(np.zeros(len(best)), 1.0))[0]
+        return pull[: len(best)] > 0.0, pull[len(best) :] > 0.0
 
 
 def _corrected(Q: np.ndarray, step: np.ndarray, change: np.ndarray) -> np.ndarray:
     """The curvature after the gradient fell by `change` along `step` (Broyden, Fletcher, Goldfarb, Shanno), damped where it hardly did."""
     known = Q @ step
     before, now = float(step @ known), float(step @ change)
-    if not before > 0.0:
+    if not before > 1e-290:  # no step to speak of
         return Q
     if now < 1e-3 * before:
         share = (1.0 - 1e-3) * before / (before - now)
-        change = share * change + (1.0 - share) * known
-        now = float(step @ change)
+        change, now = share * change + (1.0 - share) * known, 1e-3 * before
     after = Q - np.outer(known, known) / before + np.outer(change, change) / now
     return after if (np.diag(after) > 0.0).all() else Q
-
-
-def root(falling: Callable[[float], float], start: float, most: float = np.inf) -> float:
-    """The s in [0, most] where a non-increasing function, positive at 0, reaches zero; `most` where it does not."""
-    from scipy.optimize import brentq
-
-    low, high = 0.0, start
-    while falling(high) > 0.0:
-        if high >= most:
-            return most
-        low, high = high, min(8.0 * high, most)
-        if high > 1e300:
-            raise RuntimeError("the multiplier of a proximal step is not bounded")
-    return float(brentq(falling, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=200, disp=False))
