@@ -159,6 +159,37 @@ def test_numbers_too_large_to_add_up_give_a_reason():
     assert "too large" in found.why
 
 
+def test_what_a_variants_proof_does_not_bound_is_not_claimed():
+    """Squared distances are bounded by the plain form alone; with a margin or curved steps the proof is about something else."""
+    for about, squares, own in (
+        ({}, True, True),
+        ({"halfspace": False, "predictable": True}, True, True),
+        ({"form": "value", "lipschitz": 2.0}, False, True),
+        ({"form": "self-bounding", "smoothness": 2.0}, False, True),
+        ({"margin": 0.1}, False, False),
+        ({"modulus": 1.0}, False, False),
+        ({"hold": 4}, False, False),
+    ):
+        session = bridle.Session(bridle.policy("anytime", bridle.Ball(2), **about))
+        for _ in range(5):
+            session.observe(0.1, [1.0, 0.0], 0.01, [0.0, 1.0])
+        found = session.certificate()
+        assert (found.squared_bound is not None, found.regret_algorithm is not None) == (squares, own), about
+        assert found.regret is not None
+
+
+def test_many_dimensions_need_little_room_and_no_programs():
+    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(200_000)))
+    for _ in range(40):
+        x = session.decide()
+        a = np.eye(1, 200_000, session.rounds % 30)[0]
+        session.observe(float(x[0]), a, float(a @ x) + 0.01, a)
+    assert session._ledger.cuts.normals.nbytes <= 32_000_000
+    found = session.certificate()
+    assert found.regret <= found.regret_any
+    assert found.conflict is None
+
+
 def test_a_moving_feasible_action_is_not_compared_with():
     session = bridle.Session(bridle.policy("anytime", bridle.Ball(2), drift=1.0))
     for t in range(200):
@@ -581,6 +612,12 @@ def test_good_functions_raise_no_alarm_and_one_that_refuses_to_be_asked_again_is
     cost = bridle.Quadratic(2.0, center=[0.5, -0.5])
     assert alarms(session, 130, lambda s, t: s.step(cost, limits)) == []
     assert refused == 2
+
+
+def test_a_function_that_says_it_is_not_convex_is_not_asked_to_be():
+    function, _ = WRONG["not convex"]
+    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)), x1=[0.3, 0.2])
+    assert alarms(session, 130, lambda s, t: s.step(bridle.Callable(*function, convex=False))) == []
 
 
 def test_records_of_one_context_must_be_of_one_convex_function():

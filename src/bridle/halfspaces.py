@@ -40,6 +40,9 @@ PROGRAMS = 40
 TOUCHING = 1e-2
 """A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
 
+LARGE = 500
+"""In more dimensions than this no programs are solved: they would hold up a round for seconds."""
+
 NEAR = 1e-7
 """An action counts as meeting a halfspace if it is outside by no more than this part of the diameter."""
 
@@ -101,7 +104,7 @@ class Cuts:
     """The last halfspaces that were violated, without repetitions, and those that mattered when they were last looked at."""
 
     def __init__(self, dim: int) -> None:
-        self.room = RECENT + 2 * ACTIVE
+        self.room = min(RECENT + 2 * ACTIVE, max(8, 4_000_000 // dim))  # 32 MB, or 8 of them
         self.normals, self.levels = np.zeros((self.room, dim)), np.zeros(self.room)
         self.sources: list[tuple[int, int]] = []  # the round of each, and which of its constraints
         self.tight: set[int] = set()  # those that mattered to the last contradiction sought,
@@ -138,8 +141,8 @@ class Cuts:
         self.added, self.fresh = self.added + 1, self.fresh + 1
 
     def heaviest(self, weights: np.ndarray) -> set[int]:
-        """The places of those with the most weight."""
-        return {int(i) for i in np.argsort(-weights, kind="stable")[:ACTIVE] if weights[i] > 0.0}
+        """The places of those with the most weight; at most a quarter, so that there is always room for new ones."""
+        return {int(i) for i in np.argsort(-weights, kind="stable")[: self.room // 4] if weights[i] > 0.0}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything, as arrays; `restore` takes them back."""
@@ -194,7 +197,7 @@ def examine(where: Place, normals: np.ndarray, levels: np.ndarray, start: np.nda
         alone = np.eye(1, m, int(i))[0]
         if (deep := depth(where, normals, levels, alone)) > best.depth:
             best = Finding(alone, deep, None)
-    if best.depth > 0.0:
+    if best.depth > 0.0 or d > LARGE:
         return best
     outer, b = _Outer(where), levels / where.diameter
     for _ in range(min(PROGRAMS, max(8, 1000 // d))):
@@ -236,7 +239,7 @@ def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, 
     size = sqrt(float(a.dot(a)))
     outer, b = _Outer(where), levels / where.diameter
     best, weights, still = where.least(a), np.zeros(len(levels)), 0
-    for _ in range(programs):
+    for _ in range(programs if len(a) <= LARGE else 0):
         answer = outer.solve(a / size, normals, b)
         if answer is None:
             break

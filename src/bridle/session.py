@@ -258,6 +258,7 @@ class Session:
         desk.lost = [desk.lost[0] + missing[0], desk.lost[1] + missing[1]]
         if not all(missing):
             self._rounds += 1
+            look(self._run, self._alarms, self._rounds)
 
     # --- what the run proves ---------------------------------------------------------------------------------------------------------
 
@@ -385,6 +386,8 @@ class Session:
 
     def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
         for what, function, value, grad in asked:
+            if not getattr(function, "convex", True):
+                continue  # it says so itself
             ask = bind(intake.value, "cost" if what == "the cost" else what, function)
             doubt = spot_check(what, ask, x, value, grad, self._domain, self._rounds // LOOK)
             if doubt is not None:
