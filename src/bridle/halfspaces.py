@@ -104,7 +104,7 @@ class Cuts:
     """The last halfspaces that were violated, without repetitions, and those that mattered when they were last looked at."""
 
     def __init__(self, dim: int) -> None:
-        self.room = min(RECENT + 2 * ACTIVE, max(8, 4_000_000 // dim))  # 32 MB, or 8 of them
+        self.room = min(RECENT + 2 * ACTIVE, max(8, 400_000 // dim))  # 3 MB, or 8 of them
         self.normals, self.levels = np.zeros((self.room, dim)), np.zeros(self.room)
         self.sources: list[tuple[int, int]] = []  # the round of each, and which of its constraints
         self.tight: set[int] = set()  # those that mattered to the last contradiction sought,
