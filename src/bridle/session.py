@@ -206,10 +206,10 @@ class Session:
         (1, 0, (1, 1))
         """
         for number in self._desk.overdue():
-            self._forget(number)
             why = "too many rounds were waiting" if self._desk.timeout is None else "it waited too long, or too many did"
             message = f"ticket {number} was dropped: {why}; it is charged to the bounds, and so will be others"
-            self._alarms.warn(DroppedWarning, message, self._desk.begun, ticket=number)
+            self._alarms.warn(DroppedWarning, message, self._desk.begun, ticket=number)  # first: it may be made an error
+            self._forget(number)
         return self._desk.ask()
 
     def forget(self, ticket: Any) -> None:
