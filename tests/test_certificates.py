@@ -246,6 +246,22 @@ def test_a_feasible_stream_is_never_called_infeasible(instance, name, k):
     assert "InfeasibleWarning" not in dict(found.alarms)
 
 
+@pytest.mark.parametrize("name", ["anytime", "sinha2024"])
+def test_single_precision_is_no_contradiction_if_the_session_is_told(name):
+    rng, feasible = np.random.default_rng(1), np.array([0.3, -0.2, 0.1])
+    sessions = {precision: bridle.Session(make(name, bridle.Ball(3), 1.0, 400), tolerance=precision) for precision in (1e-9, 1e-5)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bridle.InfeasibleWarning)
+        for _ in range(400):
+            a = rng.standard_normal(3)
+            a = np.float32(a / np.linalg.norm(a) * 0.999)
+            for session in sessions.values():
+                x = np.float32(session.decide())
+                session.observe(float(a[0] * x[0]), [float(a[0]), 0.0, 0.0], a @ x - a @ np.float32(feasible), a)
+    assert sessions[1e-5].certificate().conflict is None
+    assert sessions[1e-9].certificate().conflict is not None  # it takes seven digits for nine
+
+
 def contradiction(kind: str, x: np.ndarray, t: int, D: float, rng: np.random.Generator) -> AffineFunction:
     """Halfspaces around the middle of a domain of diameter D that have no point in common, or none in the domain."""
     d = len(x)
@@ -356,7 +372,7 @@ def test_the_sum_of_all_violated_rounds_is_a_proof_too(monkeypatch):
 def test_witness_and_programs_agree_about_random_halfspaces():
     """`examine` proves a contradiction exactly where an independent solver finds none to meet them, up to a thin border."""
     rng, domain = np.random.default_rng(0), bridle.Ball(3)
-    where, outcomes = halfspaces.place(domain).boxed(), set()
+    where, outcomes = halfspaces.place(domain, 3).boxed(), set()
     for _ in range(60):
         m = int(rng.integers(2, 12))
         N = rng.standard_normal((m, 3))

@@ -14,6 +14,7 @@ from bridle.alarms import Alarms, Contexts, spot_check
 from bridle.certificates import LEVELS, Certificate, Ledger
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.game import domain_of, record_of
+from bridle.halfspaces import TOLERANCE
 from bridle.standing import LOOK, Run, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
 
@@ -22,9 +23,10 @@ class Session:
     """One policy and its state; totals of what was observed; certificates and alarms; rounds whose feedback comes late.
 
     `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
-    `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted. `late`
-    says how rounds begun by `ask` are played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed
-    whatever arrives). At most `pending` rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged.
+    `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted;
+    `tolerance` is how exact constraint values and gradients are (1e-6 for single precision). `late` says how rounds begun by `ask` are
+    played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives). At most `pending`
+    rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged.
 
     >>> import bridle
     >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
@@ -44,6 +46,7 @@ class Session:
         history: Callable[[dict[str, Any]], Any] | None = None,
         certify: bool = True,
         levels: Sequence[float] = LEVELS,
+        tolerance: float = TOLERANCE,
         late: str = "copies",
         pending: int = 1000,
         timeout: int | None = None,
@@ -77,7 +80,8 @@ class Session:
         self._k: int | None = len(each) if each is not None else None if told is None else int(told)
         self._rounds, self._cost = 0, 0.0
         self._hard = np.zeros(self._k or 1)
-        self._ledger = Ledger(domain, len(start), _ascending(levels)) if certify else None
+        precision = validate.positive("tolerance", tolerance)
+        self._ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         self._run = Run(policy, record, domain, self._desk, self._ledger)
         self._alarms, self._contexts = Alarms(), Contexts()
 
@@ -319,10 +323,11 @@ class Session:
         saved = savefile.read(path)
         policy = saved.make_policy() if policy is None else policy
         facts = saved.facts
-        ledger = facts.get("ledger", {"levels": LEVELS} if saved.old else None)
+        ledger = facts.get("ledger", {} if saved.old else None)
+        kept = {name: ledger[name] for name in ("levels", "tolerance") if name in ledger} if isinstance(ledger, dict) else {}
         try:
             session = cls(
-                policy, saved.start, history=history, certify=ledger is not None, levels=(ledger or {}).get("levels", LEVELS),
+                policy, saved.start, history=history, certify=ledger is not None, **kept,
                 late=facts.get("late", "copies"), pending=facts.get("pending", 1000), timeout=facts.get("timeout"),
             )  # fmt: skip
         except InputError as wrong:
