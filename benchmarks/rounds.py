@@ -46,9 +46,9 @@ def _blocks(problem):
     return deal_blocks(problem.adversary, problem.seed, problem.horizon, D)
 
 
-def session(problem, policy) -> np.ndarray:
-    """Decide and observe, with every check on the input."""
-    driven = bridle.Session(policy)
+def session(problem, policy, certify=True) -> np.ndarray:
+    """Decide and observe, with every check on the input, with or without certificates."""
+    driven = bridle.Session(policy, certify=certify)
     for block in _blocks(problem):
         for c, a, b in zip(block.cost.a, block.constraints[0].a, block.constraints[0].b, strict=True):
             x = driven.decide()
@@ -68,6 +68,7 @@ def main() -> None:
         "NumPy loop, inlined by hand": (lambda: plain_numpy(problem, policy), 1),
         "play, engine python": (engine("python"), 1),
         "Session.decide + observe": (lambda: session(problem, policy), 1),
+        "Session.decide + observe, certify=False": (lambda: session(problem, policy, certify=False), 1),
         "play, engine jax": (engine("jax"), 1),
         f"play, engine jax, {RUNS} runs at once": (engine("jax", sweep), RUNS),
     }

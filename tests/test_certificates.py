@@ -159,6 +159,40 @@ def test_numbers_too_large_to_add_up_give_a_reason():
     assert "too large" in found.why
 
 
+def test_what_a_variants_proof_does_not_bound_is_not_claimed():
+    """Squared distances are bounded by the plain form alone; with a margin or curved steps the proof is about something else."""
+    for about, squares, own in (
+        ({}, True, True),
+        ({"halfspace": False, "predictable": True}, True, True),
+        ({"form": "value", "lipschitz": 2.0}, False, True),
+        ({"form": "self-bounding", "smoothness": 2.0}, False, True),
+        ({"margin": 0.1}, False, False),
+        ({"modulus": 1.0}, False, False),
+        ({"hold": 4}, False, False),
+    ):
+        session = bridle.Session(bridle.policy("anytime", bridle.Ball(2), **about))
+        for _ in range(5):
+            session.observe(0.1, [1.0, 0.0], 0.01, [0.0, 1.0])
+        found = session.certificate()
+        assert (found.squared_bound is not None, found.regret_algorithm is not None) == (squares, own), about
+        assert found.regret is not None
+
+
+def test_many_dimensions_need_little_room_and_no_programs(monkeypatch):
+    monkeypatch.setattr(halfspaces._Outer, "solve", lambda *_: pytest.fail("a program was solved"))
+    dim = 20_000
+    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(dim)))
+    for _ in range(70):
+        x = session.decide()
+        a = np.eye(1, dim, session.rounds % 30)[0]
+        session.observe(float(x[0]), a, float(a @ x) + 0.01, a)
+    assert session._ledger.cuts.normals.nbytes <= 3_200_000
+    assert len(session._ledger.cuts.sources) == session._ledger.cuts.room == 20
+    found = session.certificate()
+    assert found.regret <= found.regret_any
+    assert found.conflict is None
+
+
 def test_a_moving_feasible_action_is_not_compared_with():
     session = bridle.Session(bridle.policy("anytime", bridle.Ball(2), drift=1.0))
     for t in range(200):
@@ -210,6 +244,22 @@ def test_a_feasible_stream_is_never_called_infeasible(instance, name, k):
     found = session.certificate()
     assert found.conflict is None
     assert "InfeasibleWarning" not in dict(found.alarms)
+
+
+@pytest.mark.parametrize("name", ["anytime", "sinha2024"])
+def test_single_precision_is_no_contradiction_if_the_session_is_told(name):
+    rng, feasible = np.random.default_rng(1), np.array([0.3, -0.2, 0.1])
+    sessions = {precision: bridle.Session(make(name, bridle.Ball(3), 1.0, 400), tolerance=precision) for precision in (1e-9, 1e-5)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bridle.InfeasibleWarning)
+        for _ in range(400):
+            a = rng.standard_normal(3)
+            a = np.float32(a / np.linalg.norm(a) * 0.999)
+            for session in sessions.values():
+                x = np.float32(session.decide())
+                session.observe(float(a[0] * x[0]), [float(a[0]), 0.0, 0.0], a @ x - a @ np.float32(feasible), a)
+    assert sessions[1e-5].certificate().conflict is None
+    assert sessions[1e-9].certificate().conflict is not None  # it takes seven digits for nine
 
 
 def contradiction(kind: str, x: np.ndarray, t: int, D: float, rng: np.random.Generator) -> AffineFunction:
@@ -322,7 +372,7 @@ def test_the_sum_of_all_violated_rounds_is_a_proof_too(monkeypatch):
 def test_witness_and_programs_agree_about_random_halfspaces():
     """`examine` proves a contradiction exactly where an independent solver finds none to meet them, up to a thin border."""
     rng, domain = np.random.default_rng(0), bridle.Ball(3)
-    where, outcomes = halfspaces.place(domain).boxed(), set()
+    where, outcomes = halfspaces.place(domain, 3).boxed(), set()
     for _ in range(60):
         m = int(rng.integers(2, 12))
         N = rng.standard_normal((m, 3))
@@ -581,6 +631,12 @@ def test_good_functions_raise_no_alarm_and_one_that_refuses_to_be_asked_again_is
     cost = bridle.Quadratic(2.0, center=[0.5, -0.5])
     assert alarms(session, 130, lambda s, t: s.step(cost, limits)) == []
     assert refused == 2
+
+
+def test_a_function_that_says_it_is_not_convex_is_not_asked_to_be():
+    function, _ = WRONG["not convex"]
+    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)), x1=[0.3, 0.2])
+    assert alarms(session, 130, lambda s, t: s.step(bridle.Callable(*function, convex=False))) == []
 
 
 def test_records_of_one_context_must_be_of_one_convex_function():

@@ -367,6 +367,32 @@ def test_more_waiting_than_the_policy_was_made_for_voids_its_bound_and_warns():
     assert unprepared.certificate().regret is not None  # what was observed proves the same, whatever the policy
 
 
+def test_the_delay_is_a_parameter_like_any_other(tmp_path):
+    ball = bridle.Ball(2)
+    with pytest.raises(bridle.InputError, match="delay must be 0 or above"):
+        bridle.policy("sinha2024", ball, horizon=100, lipschitz=1.0, delay=-1)
+    with pytest.raises(bridle.InputError, match="delay is for the learner that it brings along, not for learner='adaftrl'"):
+        bridle.policy("sinha2024", ball, horizon=100, lipschitz=1.0, delay=3, learner="adaftrl")
+    late = bridle.policy("sinha2024", ball, horizon=100, lipschitz=1.0, delay=3)
+    assert "delay was set by hand" in late.paper_bound({"lipschitz": 1.0, "diameter": 2.0, "feasible": np.zeros(2)}, 100).why
+    for policy in (late, bridle.policy("sinha2024", ball, horizon=100, lipschitz=1.0, learner=bridle.LateOGD(ball, 3))):
+        session = bridle.Session(policy, late="pool")
+        session.observe(**COST, **LIMIT)
+        session.save(tmp_path / "a.npz")
+        identical(snapshot(session), snapshot(bridle.Session.load(tmp_path / "a.npz")))
+
+
+def test_the_late_learner_runs_on_every_engine_and_in_sweeps():
+    problem = bridle.problem("halfspaces", horizon=300, dim=3)
+    policy = bridle.policy("sinha2024", problem.domain, horizon=300, lipschitz=1.0, delay=7, preset="practice")
+    one, two = (bridle.play(policy, problem, engine=engine) for engine in ("python", "jax"))
+    np.testing.assert_allclose(policy.decide(one.state), policy.decide(two.state), rtol=0, atol=1e-12)
+    wide = bridle.policy("sinha2024", problem.domain, horizon=300, lipschitz=1.0, delay=[0, 7], preset="practice")
+    np.testing.assert_allclose(wide.decide(bridle.play(wide, problem).state)[1], policy.decide(one.state), rtol=0, atol=1e-12)
+    late = bridle.play(bridle.Delayed(policy, 7), problem)
+    assert bridle.regret(late) <= policy.bound(problem.constants, 300).regret
+
+
 def test_parts_fed_to_a_pool_count_as_two():
     session = start("sinha2024", delay=5, late="pool")
     a, b = session.ask(), session.ask()

@@ -18,13 +18,13 @@ import numpy as np
 
 from bridle.core import BridleWarning, Feedback, GradientWarning, NoiseWarning
 
-RELATIVE = 1e-7
+RELATIVE = 1e-6
 """Values are taken to be right to this, relative to all that went into them."""
 
 REMEMBERED = 64
 """So many contexts are remembered, each with its last record."""
 
-STEP = 1e-3
+STEP = 1e-2
 """How far from the decision a function is asked again, as a part of the domain's diameter."""
 
 
@@ -125,17 +125,17 @@ def spot_check(
     j, h = t % len(x), STEP * float(domain.diameter())
     aside = h * np.eye(1, len(x), j)[0]
     points = [x, *(np.asarray(domain.project(p), dtype=float) for p in (x + aside, x - aside)), np.asarray(domain.center(), dtype=float)]
+    try:
+        answers = [np.asarray(ask(point.copy()), dtype=float).reshape(-1) for point in points]
+    except Exception:  # a function need not be willing to be asked elsewhere
+        return None
     values, rows = value.reshape(-1), grad.reshape(-1, len(x))
+    if any(answer.shape != values.shape or not np.isfinite(answer).all() for answer in answers):
+        return None
     for i, (v, p) in enumerate(zip(values.tolist(), rows, strict=True)):
         name = what if value.ndim == 0 else f"{what}[{i}]"
-        for point in points:
-            try:
-                again = np.asarray(ask(point.copy()), dtype=float).reshape(-1)
-            except Exception:  # a function need not be willing to be asked elsewhere
-                return None
-            if again.shape != values.shape or not np.isfinite(again).all():
-                return None
-            w, least = float(again[i]), v + float(p.dot(point - x))
+        for point, answer in zip(points, answers, strict=True):
+            w, least = float(answer[i]), v + float(p.dot(point - x))
             tolerance = RELATIVE * (abs(v) + abs(w) + _length(p) * (_length(x) + _length(point)))
             if point is x and abs(w - v) > tolerance:
                 return Doubt(name, True, v, w)

@@ -29,7 +29,7 @@ import numpy as np
 
 from bridle import records
 from bridle.core import Bound, Feedback
-from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cut, Cuts, Place, examine, lower, minimal, place, settle, somewhere
+from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cut, Cuts, Place, examine, lower, minimal, place, settle
 from bridle.sets import EPS
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
@@ -171,13 +171,12 @@ class Conflict(NamedTuple):
 class Ledger:
     """The certificates' own memory of a run: the sums, the halfspaces kept, an action that meets them, or the proof that there is none."""
 
-    def __init__(self, domain: Any, dim: int, levels: Sequence[float] = LEVELS) -> None:
-        self.levels = tuple(levels)
+    def __init__(self, domain: Any, dim: int, levels: Sequence[float] = LEVELS, tolerance: float = TOLERANCE) -> None:
+        self.levels, self.tolerance = tuple(levels), tolerance
         self.sums, self.limits = nothing(dim)
         self.between = [0] * (len(self.levels) + 1)  # rounds whose violation lies between two levels
         self.cuts = Cuts(dim)
-        found = None if domain is None else place(domain)
-        self.place = somewhere(domain, dim) if found is None else found
+        self.place = place(domain, dim, tolerance)
         self.since = 0  # rounds before the first one in the sums
         self.idle, self.patience = 0, 1  # how many rounds that are nearly violated to pass over, and how many the next time
         self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
@@ -192,7 +191,7 @@ class Ledger:
         where, row, value = self.place, feedback.dg[0], feedback.g.item()
         slope = sqrt(float(row.dot(row)))
         self.sums = sums = add(self.sums, where, feedback, slope, abs(value))
-        reach, floor = slope * where.diameter, FLOOR * sums.scale
+        reach, floor = slope * where.diameter, FLOOR * where.tolerance * sums.scale
         near = value > floor or (self.idle < 0 and value > -TOUCHING * reach)
         if not near and (self.witness is None or value + float(row.dot(self.witness - feedback.x)) <= NEAR * reach):
             return  # it is out of the way, also of the action that has met all so far
@@ -209,7 +208,7 @@ class Ledger:
         self.sums = sums = add(self.sums, where, feedback, float(slopes.max()), float(np.abs(g).max()))
         sloped = slopes > 0.0
         lengths = np.where(sloped, slopes, 1.0)
-        floor = FLOOR * sums.scale
+        floor = FLOOR * where.tolerance * sums.scale
         far = np.where(sloped, (g - floor) / lengths, -inf)
         there = far if self.witness is None else np.maximum(far, far + dg.dot(self.witness - feedback.x) / lengths)
         value, near = float(g.max()) - floor, NEAR * where.diameter if self.idle >= 0 else -TOUCHING * where.diameter
@@ -327,6 +326,7 @@ class Ledger:
             arrays["witness"] = self.witness
         return arrays, {
             "levels": self.levels,
+            "tolerance": self.tolerance,
             "since": self.since,
             "idle": [self.idle, self.patience],
             "between": self.between,
@@ -354,10 +354,10 @@ class Ledger:
 def _beyond(where: Place, scale: float, feedback: Feedback, t: int) -> Conflict | None:
     """The proof that one constraint gives by itself: farther away than the domain is wide, or above zero without a slope."""
     for i, (value, row) in enumerate(zip(feedback.g.tolist(), feedback.dg, strict=True)):
-        slope, least = sqrt(float(row.dot(row))), value - FLOOR * scale
-        if slope > 0.0 and least > slope * where.diameter * (1.0 + TOLERANCE):
+        slope, least = sqrt(float(row.dot(row))), value - FLOOR * where.tolerance * scale
+        if slope > 0.0 and least > slope * where.diameter * (1.0 + where.tolerance):
             return Conflict((t,), (i,), (1.0,), least / slope - where.diameter, t)
-        if slope == 0.0 and value > TOLERANCE * max(1.0, scale):
+        if slope == 0.0 and value > where.tolerance * max(1.0, scale):
             return Conflict((t,), (i,), (1.0,), inf, t)
     return None
 

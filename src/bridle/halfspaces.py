@@ -23,13 +23,13 @@ from bridle.ops import sweep
 from bridle.polyhedron import PolyhedronSet
 
 TOLERANCE = 1e-9
-"""Relative allowance for rounding: values of a constraint are taken to be right to this, at the scale of the domain and the gradient."""
+"""Values of a constraint are taken to be right to this, relative to the sizes of the domain and the gradient, unless told otherwise."""
 
 SOLVED = 1e-7
 """The same where the domain's own `linear_min` calls a solver, which stops at tolerances of its own."""
 
-FLOOR = 1e-12
-"""A constraint value this small beside the largest seen is rounding: it is left out of a halfspace's depth."""
+FLOOR = 1e-3
+"""A constraint value below this part of the tolerance, beside the largest seen, is rounding: no violation, and no part of a halfspace."""
 
 RECENT, ACTIVE = 60, 30
 """How many of the last halfspaces are kept, and how many of those that mattered to the last contradiction sought and the last bound."""
@@ -39,6 +39,9 @@ PROGRAMS = 40
 
 TOUCHING = 1e-2
 """A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
+
+LARGE = 500
+"""In more dimensions than this no programs are solved: they would hold up a round for seconds."""
 
 NEAR = 1e-7
 """An action counts as meeting a halfspace if it is outside by no more than this part of the diameter."""
@@ -62,7 +65,7 @@ class Place(NamedTuple):
     def boxed(self) -> Place:
         """The same with a box that fits, where that is cheap to find."""
         d = len(self.middle)
-        if self.box is not None or not self.known or d > 500 or isinstance(self.domain, PolyhedronSet):
+        if self.box is not None or not self.known or d > LARGE or self.diameter == 0.0 or isinstance(self.domain, PolyhedronSet):
             return self
         low = [self.least(v) / self.diameter - TOLERANCE for v in np.eye(d)]
         high = [-self.least(-v) / self.diameter + TOLERANCE for v in np.eye(d)]
@@ -73,18 +76,13 @@ class Place(NamedTuple):
         return float(np.asarray(self.domain.linear_min(v)).reshape(())) - float(v.dot(self.middle))
 
 
-def place(domain: Any) -> Place | None:
-    """The place of a domain; None where it cannot be told how low a linear function gets on it."""
+def place(domain: Any, dim: int, tolerance: float = TOLERANCE) -> Place:
+    """The place of a domain; one that does not tell how low a linear function gets on it is known by its diameter alone, if by that."""
     if not all(hasattr(domain, name) for name in ("linear_min", "center", "diameter", "project")):
-        return None
+        return Place(None, np.zeros(dim), float(domain.diameter()) if hasattr(domain, "diameter") else inf, 0.0, tolerance)
     middle, diameter = np.asarray(domain.center(), dtype=float), float(domain.diameter())
     solved = any(not getattr(node, "compiled", True) for node in records.nodes(domain))
-    return Place(domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, SOLVED if solved else TOLERANCE)
-
-
-def somewhere(domain: Any, dim: int) -> Place:
-    """The place of a domain that tells less: only its diameter, if that."""
-    return Place(None, np.zeros(dim), float(domain.diameter()) if hasattr(domain, "diameter") else inf, 0.0, TOLERANCE)
+    return Place(domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, max(tolerance, SOLVED) if solved else tolerance)
 
 
 class Cut(NamedTuple):
@@ -101,7 +99,7 @@ class Cuts:
     """The last halfspaces that were violated, without repetitions, and those that mattered when they were last looked at."""
 
     def __init__(self, dim: int) -> None:
-        self.room = RECENT + 2 * ACTIVE
+        self.room = min(RECENT + 2 * ACTIVE, max(8, 400_000 // dim))  # 3 MB, or 8 of them
         self.normals, self.levels = np.zeros((self.room, dim)), np.zeros(self.room)
         self.sources: list[tuple[int, int]] = []  # the round of each, and which of its constraints
         self.tight: set[int] = set()  # those that mattered to the last contradiction sought,
@@ -138,8 +136,8 @@ class Cuts:
         self.added, self.fresh = self.added + 1, self.fresh + 1
 
     def heaviest(self, weights: np.ndarray) -> set[int]:
-        """The places of those with the most weight."""
-        return {int(i) for i in np.argsort(-weights, kind="stable")[:ACTIVE] if weights[i] > 0.0}
+        """The places of those with the most weight; at most a quarter, so that there is always room for new ones."""
+        return {int(i) for i in np.argsort(-weights, kind="stable")[: self.room // 4] if weights[i] > 0.0}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything, as arrays; `restore` takes them back."""
@@ -194,7 +192,7 @@ def examine(where: Place, normals: np.ndarray, levels: np.ndarray, start: np.nda
         alone = np.eye(1, m, int(i))[0]
         if (deep := depth(where, normals, levels, alone)) > best.depth:
             best = Finding(alone, deep, None)
-    if best.depth > 0.0:
+    if best.depth > 0.0 or d > LARGE or where.diameter == 0.0:
         return best
     outer, b = _Outer(where), levels / where.diameter
     for _ in range(min(PROGRAMS, max(8, 1000 // d))):
@@ -234,9 +232,9 @@ def minimal(where: Place, normals: np.ndarray, levels: np.ndarray, weights: np.n
 def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, programs: int = 12) -> tuple[float, np.ndarray]:
     """A lower bound on <a, u - middle> over the actions that meet the halfspaces, and the weights that prove it."""
     size = sqrt(float(a.dot(a)))
-    outer, b = _Outer(where), levels / where.diameter
+    outer, b = _Outer(where), levels / (where.diameter or 1.0)
     best, weights, still = where.least(a), np.zeros(len(levels)), 0
-    for _ in range(programs):
+    for _ in range(programs if len(a) <= LARGE and where.diameter > 0.0 else 0):
         answer = outer.solve(a / size, normals, b)
         if answer is None:
             break

@@ -14,6 +14,7 @@ from bridle.alarms import Alarms, Contexts, spot_check
 from bridle.certificates import LEVELS, Certificate, Ledger
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.game import domain_of, record_of
+from bridle.halfspaces import TOLERANCE
 from bridle.standing import LOOK, Run, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
 
@@ -22,9 +23,10 @@ class Session:
     """One policy and its state; totals of what was observed; certificates and alarms; rounds whose feedback comes late.
 
     `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
-    `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted. `late`
-    says how rounds begun by `ask` are played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed
-    whatever arrives). At most `pending` rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged.
+    `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted;
+    `tolerance` is how exact constraint values and gradients are (1e-6 for single precision). `late` says how rounds begun by `ask` are
+    played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives). At most `pending`
+    rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged.
 
     >>> import bridle
     >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
@@ -44,6 +46,7 @@ class Session:
         history: Callable[[dict[str, Any]], Any] | None = None,
         certify: bool = True,
         levels: Sequence[float] = LEVELS,
+        tolerance: float = TOLERANCE,
         late: str = "copies",
         pending: int = 1000,
         timeout: int | None = None,
@@ -77,7 +80,8 @@ class Session:
         self._k: int | None = len(each) if each is not None else None if told is None else int(told)
         self._rounds, self._cost = 0, 0.0
         self._hard = np.zeros(self._k or 1)
-        self._ledger = Ledger(domain, len(start), _ascending(levels)) if certify else None
+        precision = validate.positive("tolerance", tolerance)
+        self._ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         self._run = Run(policy, record, domain, self._desk, self._ledger)
         self._alarms, self._contexts = Alarms(), Contexts()
 
@@ -206,10 +210,10 @@ class Session:
         (1, 0, (1, 1))
         """
         for number in self._desk.overdue():
-            self._forget(number)
             why = "too many rounds were waiting" if self._desk.timeout is None else "it waited too long, or too many did"
             message = f"ticket {number} was dropped: {why}; it is charged to the bounds, and so will be others"
-            self._alarms.warn(DroppedWarning, message, self._desk.begun, ticket=number)
+            self._alarms.warn(DroppedWarning, message, self._desk.begun, ticket=number)  # first: it may be made an error
+            self._forget(number)
         return self._desk.ask()
 
     def forget(self, ticket: Any) -> None:
@@ -258,6 +262,7 @@ class Session:
         desk.lost = [desk.lost[0] + missing[0], desk.lost[1] + missing[1]]
         if not all(missing):
             self._rounds += 1
+            look(self._run, self._alarms, self._rounds)
 
     # --- what the run proves ---------------------------------------------------------------------------------------------------------
 
@@ -318,10 +323,11 @@ class Session:
         saved = savefile.read(path)
         policy = saved.make_policy() if policy is None else policy
         facts = saved.facts
-        ledger = facts.get("ledger", {"levels": LEVELS} if saved.old else None)
+        ledger = facts.get("ledger", {} if saved.old else None)
+        kept = {name: ledger[name] for name in ("levels", "tolerance") if name in ledger} if isinstance(ledger, dict) else {}
         try:
             session = cls(
-                policy, saved.start, history=history, certify=ledger is not None, levels=(ledger or {}).get("levels", LEVELS),
+                policy, saved.start, history=history, certify=ledger is not None, **kept,
                 late=facts.get("late", "copies"), pending=facts.get("pending", 1000), timeout=facts.get("timeout"),
             )  # fmt: skip
         except InputError as wrong:
@@ -385,6 +391,8 @@ class Session:
 
     def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
         for what, function, value, grad in asked:
+            if not getattr(function, "convex", True):
+                continue  # it says so itself
             ask = bind(intake.value, "cost" if what == "the cost" else what, function)
             doubt = spot_check(what, ask, x, value, grad, self._domain, self._rounds // LOOK)
             if doubt is not None:

@@ -255,10 +255,10 @@ class Anytime(NamedTuple):
         return float(ops.ratio(kept, float(state.V)))
 
     def certified_squares(self, state: AnytimeState, squares: float, gain: float) -> float | None:
-        """The most that Q can be after costs with sum |grad f|^2 = `squares`, where no action lost more than `gain` on what was played."""
+        """The most that the squared distances can add up to, with sum |grad f|^2 = `squares` and no action losing more than `gain`."""
         c, kappa = self.form.curvature(self.diameter)
         theta = kappa * self.potential.lam * (1.0 if self.ahead is None else exp(self.potential.lam * self.ahead))
-        if self.modulus is not None or theta >= 1.0:
+        if self.modulus is not None or theta >= 1.0 or not isinstance(self.form, Distance) or self.margin > 0.0:
             return None
         R = sqrt(2.0 * squares) * self.diameter
         return float(np.log((1.0 + state.V * (R + gain) / c) / (1.0 - theta)) / self.potential.lam)
