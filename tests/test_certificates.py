@@ -150,6 +150,37 @@ def test_without_a_linear_minimum_there_is_a_reason_and_no_number():
     assert "linear_min" in session.report()
 
 
+@pytest.mark.parametrize("what", ["linear_min", "project"])
+def test_a_domain_whose_solver_fails_costs_a_certificate_and_no_round(what):
+    class Moody:
+        """A ball whose parts can be put out of order; the policy has one of its own."""
+
+        ball = bridle.Ball(2)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.ball, name)
+
+        def project(self, x: Any) -> Any:
+            return self.ball.project(x)
+
+        def linear_min(self, v: Any) -> Any:
+            return self.ball.linear_min(v)
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("the solver stopped")
+
+    domain = Moody()
+    session = bridle.Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=300, lipschitz=1.0), domain=domain)
+    setattr(domain, what, fail)
+    for t in range(150):
+        a = np.array([1.0, 0.0]) if t % 2 else np.array([-0.6, 0.8])
+        session.observe(0.1, [0.0, 1.0], float(a @ session.decide()) + 0.1, a)
+    assert session.rounds == 150
+    found = session.certificate()
+    assert (found.regret is None) == (what == "linear_min")
+    assert session.report()
+
+
 def test_numbers_too_large_to_add_up_give_a_reason():
     session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2, radius=1e250)))
     for _ in range(3):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
@@ -40,6 +41,9 @@ SORT = 8192
 
 PATIENCE = 64
 """At most so many nearly violated rounds in a row are passed over."""
+
+FAILURES = (ArithmeticError, RuntimeError, ValueError, np.linalg.LinAlgError)
+"""What a solver, the domain's or this library's, may come to grief with: that costs a proof, never a round."""
 
 EACH = 4
 """Of a round with several constraints, one of them violated, at most so many halfspaces are kept."""
@@ -240,16 +244,22 @@ class Ledger:
         """See whether an action that meets all halfspaces is near at hand."""
         if self.cuts.fresh and self.conflict is None and self.place.known and self.witness is not None:
             normals, levels = self.cuts.lines
-            found = settle(self.place, normals, levels - normals.dot(self.place.middle), self.witness, sweeps=10)
-            if found is not None:
-                self.witness, self.cuts.fresh = found, 0
+            with suppress(*FAILURES):
+                found = settle(self.place, normals, levels - normals.dot(self.place.middle), self.witness, sweeps=10)
+                if found is not None:
+                    self.witness, self.cuts.fresh = found, 0
 
     def look(self, t: int, now: int) -> Conflict | None:
         """Look for a contradiction among the halfspaces after t observed rounds, in round `now`."""
-        if t % SORT == 0 or (t & (t - 1) == 0 and t.bit_length() % 2):
-            self._sort()
-        if self.conflict is not None or not self.place.known or not self.cuts.fresh:
-            return self.conflict
+        if self.place.known and self.cuts.sources:
+            with suppress(*FAILURES):
+                if t % SORT == 0 or (t & (t - 1) == 0 and t.bit_length() % 2):
+                    self._sort()
+                if self.conflict is None and self.cuts.fresh:
+                    self._search(now)
+        return self.conflict
+
+    def _search(self, now: int) -> None:
         self.place = where = self.place.boxed()
         normals, levels = self.cuts.lines
         levels = levels - normals.dot(where.middle)
@@ -268,11 +278,10 @@ class Ledger:
             self.conflict = Conflict((), (), (), margin, now)
         if self.conflict is not None:
             self.witness = None
-        return self.conflict
 
     def _sort(self) -> None:
         """Find out which halfspaces the bound on regret rests on, so that they are kept."""
-        if self.place.known and self.cuts.sources and self.sums.a.any() and isfinite(self.sums.squares):
+        if self.sums.a.any():
             self.place = self.place.boxed()
             normals, levels = self.cuts.lines
             _, weights = lower(self.place, self.sums.a, normals, levels - normals.dot(self.place.middle), programs=4)
@@ -301,23 +310,27 @@ class Ledger:
         """Upper bounds on the regret against every feasible action and against every action, and the reason where there is none."""
         if not self.place.known:
             return None, None, "the domain does not say how low a linear function gets on it (linear_min)"
-        with np.errstate(over="ignore", invalid="ignore"):
+        every = inf
+        with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
             every = regret_bound(self.place, self.sums, None, *self.cuts.lines)
-            if not isfinite(every):
-                return None, None, "the numbers observed are too large to be added up"
-            if self.conflict is not None:
-                return None, every, "no action satisfies every constraint, so there is none to compare with"
-            if moving:
-                return None, every, "the feasible action may move (drift), and no single one is compared with"
-            self.place = self.place.boxed()
-            return regret_bound(self.place, self.sums, self.limits, *self.cuts.lines), every, ""
+            if self.conflict is None and not moving and isfinite(every):
+                self.place = self.place.boxed()
+                return regret_bound(self.place, self.sums, self.limits, *self.cuts.lines), every, ""
+        if not isfinite(every):
+            return None, None, "the domain's linear_min fails, or the numbers observed are too large to be added up"
+        if self.conflict is not None:
+            return None, every, "no action satisfies every constraint, so there is none to compare with"
+        if moving:
+            return None, every, "the feasible action may move (drift), and no single one is compared with"
+        return every, every, ""  # the domain fails now and then: the constraints are left out
 
     def gain(self) -> float:
         """The most that any action loses against what was played, by the linearised costs: its regret is at least minus this."""
-        if not self.place.known:
-            return inf
-        least = self.sums.c - float(self.sums.a.dot(self.place.middle)) + self.place.least(-self.sums.a)
-        return slack(self.place, self.sums) * self.sums.lengths * self.place.reach - least
+        if self.place.known:
+            with suppress(*FAILURES):
+                least = self.sums.c - float(self.sums.a.dot(self.place.middle)) + self.place.least(-self.sums.a)
+                return slack(self.place, self.sums) * self.sums.lengths * self.place.reach - least
+        return inf
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""

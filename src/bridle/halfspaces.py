@@ -13,6 +13,7 @@ domain's own `linear_min` and an allowance for rounding: a program that stops ea
 
 from __future__ import annotations
 
+import warnings
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
@@ -289,7 +290,9 @@ class _Outer:
         more = np.hstack([rows, np.zeros((len(rows), len(cost) - rows.shape[1]))])
         bounds = [*self.bounds, *[(None, None)] * (len(cost) - len(self.bounds))]
         exact: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-        result = linprog(cost, A_ub=np.vstack([A, more]), b_ub=np.append(b, self.limits), bounds=bounds, method="highs", options=exact)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what the solver thinks of the numbers: its answer is checked
+            result = linprog(cost, A_ub=np.vstack([A, more]), b_ub=np.append(b, self.limits), bounds=bounds, method="highs", options=exact)
         if result.x is None or not np.isfinite(result.x).all():
             return None
         return result.x, np.maximum(-result.ineqlin.marginals[: len(A)], 0.0)
