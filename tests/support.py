@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,6 +34,11 @@ def real(name: str) -> data.Data:
     except data.Unreachable as trouble:
         OFFLINE.append(f"no network: {trouble}")
         pytest.skip(OFFLINE[0])
+
+
+def heed_interrupts() -> None:
+    """For a child process: take notice of Ctrl-C also where the tests run in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def rounding(t: int, *terms: float) -> float:

@@ -22,7 +22,7 @@ from bridle.core import InputError, Unavailable
 from bridle.executors import executor
 from bridle.grid import grid
 from bridle.store import Store
-from support import strict
+from support import heed_interrupts, strict
 
 Rows = list[dict[str, Any]]
 TIMES = ("us_per_round", "seconds")
@@ -586,7 +586,7 @@ def start(out: Path, *more: str) -> subprocess.Popen[str]:
     """The command in a process and a group of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "bridle", *COMMAND, "--out", str(out), *more],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_interrupts,
     )  # fmt: skip
 
 

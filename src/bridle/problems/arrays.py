@@ -90,8 +90,6 @@ def _read(path: str) -> dict[str, Any]:
                 raise InputError(f"{path} is not an .npz file, as numpy.savez writes")
             file.seek(0)
             held = np.load(file, allow_pickle=False)
-            if isinstance(held, np.ndarray):
-                raise InputError(f"{path} holds a single array; it must be written by numpy.savez")
             for key in held.files:
                 if key not in KEYS:
                     raise validate.unknown(f"array of {path}:", key, KEYS)
