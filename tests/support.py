@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,9 +36,11 @@ def real(name: str) -> data.Data:
         pytest.skip(OFFLINE[0])
 
 
-def heed_interrupts() -> None:
-    """For a child process: take notice of Ctrl-C also where the tests run in the background, which ignores it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+PROGRAM = (
+    sys.executable, "-c",
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from bridle.cli import main; main()",
+)  # fmt: skip
+"""The command line as a process that takes notice of Ctrl-C also where the tests run in the background, which ignores it."""
 
 
 def rounding(t: int, *terms: float) -> float:

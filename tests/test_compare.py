@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from bridle.core import InputError, Unavailable
 from bridle.executors import executor
 from bridle.grid import grid
 from bridle.store import Store
-from support import heed_interrupts, strict
+from support import PROGRAM, strict
 
 Rows = list[dict[str, Any]]
 TIMES = ("us_per_round", "seconds")
@@ -585,8 +584,8 @@ def test_a_missing_package_is_one_line_at_the_start(run, tmp_path, monkeypatch):
 def start(out: Path, *more: str) -> subprocess.Popen[str]:
     """The command in a process and a group of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "bridle", *COMMAND, "--out", str(out), *more],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_interrupts,
+        [*PROGRAM, *COMMAND, "--out", str(out), *more],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 
 

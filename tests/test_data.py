@@ -21,7 +21,7 @@ from bridle import cli, data
 from bridle.core import InputError
 from bridle.data import cache, catalogue, parsers, sources
 from bridle.data.sources import Arff, Failed, Wheel
-from support import heed_interrupts, real
+from support import PROGRAM, real
 
 RAW = b"A,B\n1.5,2.0\n3.0,1.0\n"
 VALUES = [[1.5, 2.0], [2.0, 0.5]]
@@ -301,8 +301,8 @@ def test_ctrl_c_ends_pip_too_and_leaves_nothing(store, monkeypatch):
     monkeypatch.delenv("PIP_NO_INDEX")
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
-        command = [sys.executable, "-m", "bridle", "data", "fetch", "djia"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts)
+        command = [*PROGRAM, "data", "fetch", "djia"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         connection, _ = silent.accept()
         with connection:
             assert left(store)
