@@ -20,6 +20,7 @@ TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 def test_the_readme_lists_the_policies_as_registered():
     measured = json.loads((ROOT / "benchmarks" / "policies.json").read_text())
     assert measured.keys() == set(policies.names()), "run make bench: a policy has no measured cost"
+    assert all(cost > 0.0 for found in measured.values() for cost in found.values()), "run make bench: a cost was not measured"
     assert report.policies_markdown(report.all_policies(), measured) in (ROOT / "README.md").read_text()
 
 
