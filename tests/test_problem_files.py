@@ -478,3 +478,39 @@ def test_every_key_is_documented():
     text = (Path(__file__).parent.parent / "docs" / "problems.md").read_text()
     for key, meaning in arrays.KEYS.items():
         assert f"| `{key}` | {meaning} |" in text, key
+
+
+LOUD = """
+import numpy as np
+import bridle
+print("what a file says goes to standard error")
+
+def problem(horizon, seed, cost=1.0):
+    print("and what its function says")
+    round = bridle.Round(bridle.Affine([cost, 0.0]), CONSTRAINTS)
+    return bridle.Problem(bridle.Ball(2), bridle.adversaries.Fixed(round), {"lipschitz": 1.0})
+"""
+
+
+def test_what_a_file_prints_does_not_mix_with_the_results(tmp_path, capsys):
+    path = tmp_path / "loud.py"
+    path.write_text("import bridle.adversaries\n" + LOUD.replace("CONSTRAINTS", "(bridle.Affine([0.0, 1.0]),)"))
+    bridle.problem(path, horizon=5)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "standard error" in said.err
+
+
+@pytest.mark.parametrize(
+    ("constraints", "message"),
+    [
+        ("()", "a bridle.Round with at least one constraint"),
+        ("(bridle.functions.AffineFunction(np.array([0.0, np.nan]), 0.0),)", "a cost, a constraint or a gradient is not finite"),
+    ],
+)
+def test_a_file_whose_rounds_cannot_be_played_is_named(tmp_path, constraints, message):
+    path = tmp_path / "broken.py"
+    path.write_text("import bridle.adversaries\n" + LOUD.replace("CONSTRAINTS", constraints))
+    with pytest.raises(InputError, match=message) as wrong:
+        bridle.problem(path, horizon=5)
+    assert "broken.py" in str(wrong.value)

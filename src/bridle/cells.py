@@ -34,7 +34,9 @@ POINTS = 32
 
 APART = (
     "__main__",
+    "alarms",
     "analysis",
+    "certificates",
     "charts",
     "checks",
     "cli",
@@ -42,11 +44,16 @@ APART = (
     "executors",
     "figures",
     "files",
+    "halfspaces",
+    "intake",
     "page",
     "savefile",
     "session",
+    "standing",
     "store",
     "terminal",
+    "tickets",
+    "wording",
 )
 """How the names of the modules begin that show, keep or check results but do not make them."""
 
