@@ -1,0 +1,87 @@
+"""Features scaled by what was seen before them: mean 0 and deviation 1 over the past alone, so that no row knows of a later one.
+
+`RunningScale` takes row after row, `past_scaled` all the rows of a table at once; both do the same additions in the same order.
+
+>>> table = np.array([[1.0, 5.0], [3.0, 5.0], [6.0, 5.0]])
+>>> past_scaled(table)
+array([[0., 0.],
+       [0., 0.],
+       [4., 0.]])
+>>> scale = Scale(2).learn(table[0]).learn(table[1])
+>>> scale.apply(table[2])
+array([4., 0.])
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import ops, validate
+from bridle.core import InputError
+from bridle.ops import Array
+
+
+class RunningScale(NamedTuple):
+    """Statistics of the rows so far: how many, the first one, the sum of what the others differ from it, the squared deviations' sum.
+
+    `apply` before `learn` scales a row by earlier ones only. A feature that has not varied yet is scaled to 0, so the first row is all 0.
+    """
+
+    rows: Array
+    first: Array
+    total: Array
+    squares: Array
+
+    @property
+    def mean(self) -> Array:
+        return self.first + ops.ratio(self.total, self.rows)
+
+    @property
+    def deviation(self) -> Array:
+        """The root of the mean squared deviation from the mean (of all rows so far, not of a sample)."""
+        return ops.sqrt(ops.ratio(self.squares, self.rows))
+
+    def learn(self, row: Array) -> RunningScale:
+        """The statistics with one row more."""
+        first = ops.where(self.rows > 0.0, self.first, row)
+        total = self.total + (row - first)
+        # The product of the two deviations, from the mean before and from the one after, is never negative: nothing cancels in the sum.
+        before, after = first + ops.ratio(self.total, self.rows), first + total / (self.rows + 1.0)
+        return RunningScale(self.rows + 1.0, first, total, self.squares + (row - before) * (row - after))
+
+    def apply(self, row: Array) -> Array:
+        """The row less the mean, over the deviation."""
+        return ops.ratio(row - self.mean, self.deviation)
+
+    def pad(self, more: int) -> RunningScale:
+        """The same statistics with `more` features that have been 0 so far."""
+        return RunningScale(self.rows, *(np.append(part, np.zeros(more)) for part in self[1:]))
+
+
+def Scale(dim: int) -> RunningScale:
+    """The statistics of no rows yet, of `dim` features."""
+    zero = np.zeros(validate.whole("dim", dim))
+    return RunningScale(0.0, zero, zero, zero)
+
+
+def past_scaled(X: Any) -> np.ndarray:
+    """Every row scaled by the statistics of the rows before it, as `RunningScale` does one by one."""
+    table = validate.array("X", X)
+    if table.ndim != 2 or not table.shape[1]:
+        raise InputError(f"X must be a table of rows and columns, not an array of shape {table.shape}")
+    return scaled_along(Scale(table.shape[1]), table)[0]
+
+
+def scaled_along(scale: RunningScale, table: np.ndarray) -> tuple[np.ndarray, RunningScale]:
+    """The rows of a table, each scaled by `scale` and the rows before it; and the statistics with all of them."""
+    if not len(table):
+        return table, scale
+    first = scale.first if scale.rows > 0.0 else table[0]
+    rows = (scale.rows + np.arange(len(table) + 1.0))[:, None]
+    totals = np.cumsum(np.vstack([scale.total, table - first]), axis=0)
+    means = first + ops.ratio(totals, rows)
+    squares = np.cumsum(np.vstack([scale.squares, (table - means[:-1]) * (table - means[1:])]), axis=0)
+    along = RunningScale(rows[:-1], first, totals[:-1], squares[:-1])
+    return along.apply(table), RunningScale(float(rows[-1, 0]), first, totals[-1], squares[-1])
