@@ -136,6 +136,23 @@ class LogisticLoss(NamedTuple):
         return (-1.0 * self.weight * self.label * ops.exp(-ops.softplus(self.label * dot(self.a, x)))) * self.a
 
 
+class Excess(NamedTuple):
+    """How much a function is above a limit: as a constraint, the function at most that."""
+
+    function: Any
+    limit: Array
+
+    @property
+    def convex(self) -> bool:
+        return bool(self.function.convex)
+
+    def value(self, x: Array) -> Array:
+        return self.function.value(x) - self.limit
+
+    def grad(self, x: Array) -> Array:
+        return self.function.grad(x)
+
+
 class LogWealthLoss(NamedTuple):
     """-ln <a, x> where <a, x> is at least `floor`, and below it the parabola that goes on from there: convex and finite everywhere."""
 
@@ -337,6 +354,15 @@ def Logistic(features: Any, label: Any, weight: Any = 1.0) -> LogisticLoss:
     0.693147
     """
     return LogisticLoss(validate.vector("features", features), _label(label), validate.nonnegative("weight", weight))
+
+
+def AtMost(function: Any, limit: Any) -> Excess:
+    """The constraint that a function be at most `limit`.
+
+    >>> bool(AtMost(Logistic([1.0, 2.0], 1), 0.7).value(np.zeros(2)) <= 0.0)
+    True
+    """
+    return Excess(function, validate.number("limit", limit))
 
 
 def LogWealth(returns: Any, floor: Any = 1e-3) -> LogWealthLoss:
