@@ -22,7 +22,7 @@ from bridle.functions import AFFINE
 from bridle.ops import Array
 from bridle.problems import Problem, needs, problem, takes
 
-ENGINES = {"python": "", "jax": "jax"}
+ENGINES = {"python": "", "jax": "jax", "numba": "numba"}
 """The engines, and the extra each one needs."""
 
 KEEP = ("totals", "rounds", "decisions")

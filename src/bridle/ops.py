@@ -168,9 +168,16 @@ def sweep(A: Array, b: Array, y: Array) -> Array:
             y = y - float(over[j]) * A[start + j]
             start += j + 1
         return y
+
+    def one(i: Any, y: Array) -> Array:
+        row, level = A[..., i, :], b[..., i] if b.ndim == 1 else b[..., i, None]
+        return y - pos(dot(row, y) - level) * row
+
+    each = getattr(namespace(A, b, y), "bridle_each", None)
+    if each is not None:
+        return each(A.shape[-2], one, y)
     for i in range(A.shape[-2]):
-        row, level = A[..., i, :], b[..., i] if b.ndim == 1 else b[..., i : i + 1]
-        y = y - pos(dot(row, y) - level) * row
+        y = one(i, y)
     return y
 
 

@@ -6,6 +6,7 @@ again. Everything runs in 64-bit floats under JAX's context manager; the global 
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +28,19 @@ def _loop(count: int, body: Any, state: Any, done: Any) -> Any:
     return jax.lax.while_loop(going_on, lambda at: (at[0] + 1, body(at[1])), (0, state))[1]
 
 
-ops.register(jax.Array, SimpleNamespace(**{name: getattr(jnp, name) for name in dir(jnp)}, bridle_loop=_loop))
+ROLLED = ContextVar("ROLLED", default=False)
+"""Whether a loop over few rows is traced as a loop: XLA is faster where it is written out, other compilers where it is not."""
+
+
+def _each(count: int, body: Any, state: Any) -> Any:
+    if ROLLED.get():
+        return jax.lax.fori_loop(0, count, body, state)
+    for i in range(count):
+        state = body(i, state)
+    return state
+
+
+ops.register(jax.Array, SimpleNamespace(**{name: getattr(jnp, name) for name in dir(jnp)}, bridle_loop=_loop, bridle_each=_each))
 
 
 @partial(jax.jit, static_argnames=("length", "collect"))

@@ -1,8 +1,8 @@
 """The protocol `stream`: what a practitioner would accept.
 
-Rows come in the order of time. A row's features are scaled by the rows before it; it is scored before it is learned, and learned once. A model's
-score is read off its loss of the round, so that what is judged is what was played: for the logistic model f = ln(1 + e^{-s}) on a fraud and
-ln(1 + e^{s}) on a legitimate row, s the score.
+Rows come in the order of time. A row's features are scaled by the rows before it; it is scored before it is learned, and learned once. A
+model's score is read off its loss of the round, so that what is judged is what was played: for the logistic model f = ln(1 + e^{-s}) on a
+fraud and ln(1 + e^{s}) on a legitimate row, s the score.
 
 The cost is the loss of every row. The constraint is about frauds alone: the loss of each is to be at most a tolerance. No finite model
 brings the loss of a fraud to zero, so without a tolerance nothing would be feasible.
@@ -16,7 +16,6 @@ import itertools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,0 +1,206 @@
+"""The numba engine: loops written from a trace compute what it says, agree with the Python engine, and are never old code."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from jax import numpy as jnp
+
+import bridle
+from bridle import policies
+from bridle.engines import numba as engine
+from bridle.engines.lowering import lower
+from bridle.game import check_compiled, record_of
+from bridle.problems import problem_names
+from support import make_domain
+
+PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
+
+
+def interpreted(source: str):
+    """The function `run` of a source as plain Python: the same loops, without a compiler."""
+    scope: dict = {}
+    exec(source.replace("from numba import njit", "njit = lambda **_: lambda function: function"), scope)
+    return scope["run"]
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """The engine without its compiler: what it writes is run as it stands."""
+    monkeypatch.setattr(engine, "_load", interpreted)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+
+
+def agree(policy, problem, rounds: int, tolerance: float = 1e-12, **settings) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = bridle.play(policy, problem, horizon=rounds, keep="decisions", **settings)
+        two = bridle.play(policy, problem, horizon=rounds, keep="decisions", engine="numba", **settings)
+    for name in ("decisions", "costs", "values"):
+        a, b = getattr(one, name), getattr(two, name)
+        assert a.shape == b.shape
+        assert np.abs(a - b).max() <= tolerance * max(np.abs(a).max(), problem.domain.diameter()), name
+
+
+def arena(name: str, place: str, constraints: int, rounds: int):
+    """A game that the policy can play, or None where it does not apply or calls a solver."""
+    curved = {"modulus": 0.5} if policies.entry(name).strongly_convex else {}
+    try:
+        domain = make_domain(place, 5, 1.0, np.random.default_rng(7))
+        problem = bridle.problem("halfspaces", horizon=rounds, domain=domain, constraints=constraints, **curved)
+        policy = bridle.policy_for(name, problem)
+        check_compiled(record_of(policy))
+    except bridle.InputError:
+        return None
+    if len(getattr(record_of(policy), "each", range(constraints))) != constraints:
+        return None  # it has constraints of its own, one for every coordinate
+    return policy, problem
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("place", PLACES)
+def test_every_policy_is_written_out_right(place):
+    played = 0
+    for name in policies.names():
+        for constraints in (1, 3) if place in ("ball", "simplex") else (2,):
+            game = arena(name, place, constraints, 20)
+            if game is not None:
+                agree(*game, 20, 1e-9 if place == "spectrahedron" else 1e-12)
+                played += 1
+    assert played >= 15
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("name", [name for name in problem_names() if name != "lower-bound"])
+def test_every_problem_is_written_out_right(name):
+    problem = bridle.problem(name, horizon=20)
+    agree(bridle.policy_for("anytime", problem), problem, 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "constraints", "more"),
+    [
+        ("sinha2024", "ball", 1, {}),
+        ("sinha2024", "simplex", 3, {"learner": "adaftrl"}),
+        ("sinha2024", "box", 2, {"learner": "ftpl", "samples": 20}),
+        ("sinha2024", "ball", 1, {"lam": [1e-3, 1e-2, 1e-1]}),
+        ("anytime", "box", 1, {}),
+        ("anytime", "ball", 3, {"form": "self-bounding", "smoothness": 1.0, "halfspace": False}),
+        ("sinha2024-ocs", "l1", 2, {}),
+        ("neely2017", "halfspace", 2, {}),
+        ("guo2022", "box", 1, {}),
+        ("yu2020", "cut-box", 1, {}),
+        ("ogd", "spectrahedron", 1, {}),
+    ],
+)
+def test_compiled_games_agree(name, place, constraints, more):
+    domain = make_domain(place, 5, 1.0, np.random.default_rng(7))
+    problem = bridle.problem("halfspaces", horizon=2_000, domain=domain, constraints=constraints, seed=3)
+    agree(bridle.policy_for(name, problem, **more), problem, 2_000, 1e-9 if place == "spectrahedron" or name == "guo2022" else 1e-12)
+
+
+def test_several_seeds_and_an_adaptive_adversary_agree():
+    problem = bridle.problem("violation-seeking", horizon=500, dim=4)
+    agree(bridle.policy_for("sinha2024", problem), problem, 500, seed=[1, 2])
+
+
+def test_an_exponent_that_would_overflow_stays_finite():
+    problem = bridle.problem("fixed", horizon=2_000, dim=3)
+    agree(bridle.policy("sinha2024", problem.domain, horizon=2_000, lipschitz=1e-6, V=1e9), problem, 2_000, 1e-9)
+
+
+def loops(body, *operands):
+    """What a function of arrays gives when its trace is written out, one round, and what JAX makes of it."""
+    with jax.enable_x64(True):
+        trace = jax.make_jaxpr(body)(*operands)
+        expected = [np.asarray(part) for part in jax.tree.leaves(body(*operands))]
+    run = interpreted(lower(trace, constants=len(operands), states=0, draws=0))
+    made = tuple(np.empty((1, *part.shape), dtype=part.dtype) for part in expected)
+    run(1, tuple(np.asarray(each) for each in operands), made)
+    for got, want in zip(made, expected, strict=True):
+        np.testing.assert_allclose(got[0], want, rtol=1e-13, atol=1e-13)
+
+
+RNG = np.random.default_rng(0)
+A, B, x, row = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 4)), RNG.normal(size=3), RNG.normal(size=6)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda: (jnp.asarray(A) @ jnp.asarray(x), jnp.asarray(x) @ jnp.asarray(B)),
+        lambda: jnp.einsum("ij,kj->ik", A, A),
+        lambda: jnp.einsum("bij,bjk->bik", A.reshape(2, 2, 3), B.reshape(2, 3, 2)),
+        lambda: (jnp.sort(jnp.asarray(row)), jnp.argsort(jnp.asarray(row)), jnp.sort(jnp.asarray(A), axis=-1)),
+        lambda: (jnp.cumsum(jnp.asarray(A), axis=0), jnp.cumsum(jnp.asarray(row)[::-1]), jax.lax.cumsum(jnp.asarray(row), reverse=True)),
+        lambda: (jnp.argmax(jnp.asarray(A), axis=0), jnp.argmin(jnp.asarray(A), axis=1), jnp.argmax(jnp.asarray(row))),
+        lambda: jnp.take_along_axis(jnp.asarray(A), jnp.argmax(jnp.asarray(A), axis=1)[:, None], axis=1),
+        lambda: (jnp.asarray(A)[2], jnp.asarray(A)[1:, ::2], jnp.asarray(A).T.reshape(2, 6), jnp.asarray(A).reshape(-1)),
+        lambda: jnp.concatenate([jnp.asarray(A), jnp.asarray(B).T, jnp.ones((1, 3))], axis=0),
+        lambda: jnp.pad(jnp.asarray(x), (1, 2)),
+        lambda: jnp.asarray(A).at[jnp.argmax(jnp.asarray(x)) + 1].set(jnp.asarray(x)),
+        lambda: jnp.asarray(row).at[jnp.argsort(jnp.asarray(x))].add(1.0),
+        lambda: jax.lax.dynamic_slice(jnp.asarray(row), (jnp.argmax(jnp.asarray(row)),), (3,)),
+        lambda: jax.lax.scan(lambda c, v: (c + v, c * v), 0.5, jnp.asarray(row)),
+        lambda: jax.lax.scan(lambda c, v: (c @ c.T, v), jnp.eye(3), jnp.asarray(A), reverse=True),
+        lambda: jax.lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, jnp.sin(s[1]) + s[1][::-1]), (0, jnp.asarray(x))),
+        lambda: jax.lax.cond(jnp.asarray(x)[0] > 0.0, lambda v: v * 2.0, lambda v: -v, jnp.asarray(x)),
+        lambda: jnp.copysign(jnp.asarray(row), -1.0),
+        lambda: (jnp.where(jnp.asarray(row) > 0, jnp.sqrt(jnp.abs(row)), jnp.expm1(row)), jax.nn.sigmoid(jnp.asarray(row))),
+        lambda: (jnp.logaddexp(jnp.asarray(row), 0.0), jnp.tanh(jnp.asarray(A)) ** 3, jnp.floor(A + jnp.zeros(3)), jnp.sign(A + jnp.zeros(3))),
+        lambda: jnp.maximum(jnp.asarray(row), jnp.nan),
+        lambda: (jnp.prod(jnp.asarray(A), axis=1), jnp.max(jnp.asarray(A), axis=(0, 1)), jnp.all(jnp.asarray(A) > 0, axis=0) * 1.0),
+        lambda: jnp.abs(jnp.linalg.eigh(jnp.asarray(A).T @ jnp.asarray(A))[1]),
+        lambda: jnp.clip(jnp.asarray(row), -0.5, 0.5) + (jnp.arange(6.0) == 2.0),
+    ],
+)  # fmt: skip
+def test_operations_are_written_out_right(body):
+    loops(lambda one: jax.tree.map(lambda part: part + 0.0 * one, body()), np.float64(1.0))
+
+
+def test_what_it_does_not_know_is_named():
+    with pytest.raises(bridle.InputError, match="'erf'"):
+        loops(lambda v: jax.scipy.special.erf(v), np.ones(2))
+
+
+def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatch):
+    """A second process would load it; another algorithm has another name, so that an old one is never served."""
+    monkeypatch.setenv("BRIDLE_COMPILED", str(tmp_path))
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    problem = bridle.problem("fixed", horizon=50, dim=2)
+    policy = bridle.policy_for("ogd", problem)
+    first = bridle.play(policy, problem, engine="numba")
+    (kept,) = tmp_path.glob("*.py")
+    assert list((tmp_path / "__pycache__").glob("*.nbc"))
+    step = type(policy.record).update
+
+    def slower(self, state, feedback):
+        return step(self, state, feedback._replace(df=0.5 * feedback.df))
+
+    monkeypatch.setattr(type(policy.record), "update", slower)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    second = bridle.play(policy, problem, engine="numba")
+    assert len(list(tmp_path.glob("*.py"))) == 2
+    assert kept.exists()
+    assert first.totals.cost != second.totals.cost
+    np.testing.assert_allclose(second.totals.cost, bridle.play(policy, problem).totals.cost, rtol=1e-12)
+
+
+def test_where_nothing_can_be_kept_it_compiles_all_the_same(tmp_path, monkeypatch):
+    blocked = tmp_path / "a file"
+    blocked.write_text("")
+    monkeypatch.setenv("BRIDLE_COMPILED", str(blocked / "folder"))
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    problem = bridle.problem("fixed", horizon=30, dim=2)
+    agree(bridle.policy_for("ogd", problem), problem, 30)
+    assert Path(blocked).read_text() == ""
+
+
+def test_what_calls_a_solver_is_refused():
+    problem = bridle.problem("halfspaces", horizon=10, dim=2)
+    with pytest.raises(bridle.InputError, match="engine 'python' only"):
+        bridle.play(bridle.policy_for("steiner", problem), problem, engine="numba")
