@@ -62,6 +62,10 @@ class VirtualQueues(NamedTuple):
         x = self.domain.project(state.x - self.step * (self.V * feedback.df + combine(state.Q, dg)))
         return VirtualQueueState(x, pos(state.Q + g + (dg @ (x - feedback.x)[..., None])[..., 0]))
 
+    def price(self, state: VirtualQueueState) -> Array | None:
+        """Q/V: what a unit of each limit weighs in units of cost; none with the clip, where it weighs in violated rounds only."""
+        return None if self.clip else state.Q / self.V
+
 
 def neely2017(
     domain: Any,
