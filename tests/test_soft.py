@@ -87,9 +87,13 @@ def test_its_bounds_are_those_of_the_docstring():
         policy = bridle.policy("soft", bridle.Ball(2), lipschitz=3.0, bound=5.0, weight=0.25, **more)
         early, late = (policy.bound(facts, t).soft for t in (10**8, 10**12))
         assert late / early < 1050.0  # T^{3/4}, of which the bound without horizon has the constant's part only
-    sharp = [bridle.policy("soft", bridle.Ball(2), lipschitz=3.0, bound=5.0, horizon=T) for T in (10**6, 10**8)]
-    few, many = (policy.bound({**facts, "slater": 1.0}, T).soft for policy, T in zip(sharp, (10**6, 10**8), strict=True))
-    assert many / few == pytest.approx(10.0, rel=0.2)  # sqrt(T) with room to spare
+    for told in (False, True):  # sqrt(T) with room to spare
+        limits = []
+        for T in (10**8, 10**10):
+            policy = bridle.policy("soft", bridle.Ball(2), lipschitz=3.0, bound=5.0, **({"horizon": T} if told else {}))
+            limits.append(policy.bound({**facts, "slater": 1.0}, T).soft)
+            assert limits[-1] < policy.bound(facts, T).soft
+        assert limits[1] / limits[0] == pytest.approx(10.0, rel=0.1)
 
 
 def test_a_policy_that_ignores_limits_breaks_its_bound():
@@ -169,7 +173,7 @@ def test_noise_adds_its_spread_to_the_bound_on_violation():
     without = bridle.policies.soft.queue_bounds(policy.record.queues, facts, 3.3, T, 0.0, None)[1]
     assert policy.bound(facts, T).soft == pytest.approx(without + 2.0 * sqrt(3.0 * T))
     policy = bridle.policy("soft", ball, lipschitz=1.0, bound=1.3, noise=2.0, constraints=3)
-    without = bridle.policies.soft.growing_bounds(policy.record.queues, facts, 3.3, T)[1]
+    without = bridle.policies.soft.growing_bounds(policy.record.queues, facts, 3.3, T, None)[1]
     assert policy.bound(facts, T).soft == pytest.approx(without + 2.0 * sqrt(3.0 * T))
 
 

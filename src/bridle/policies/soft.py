@@ -17,8 +17,8 @@ standard deviation of xi; `lipschitz` holds for the gradients as revealed). Or c
 feasible if E g_t(u) <= 0. Then the bounds are on expectations, against an action fixed in advance.
 
 Guarantee: `soft_bound`: regret G D sqrt(T/2) (1/v + v) with a horizon, G D sqrt(t) (1.07/v + 1.42 v) without; soft violation, and that of
-    any interval of rounds, O(sqrt(v) T^{3/4} + sigma sqrt(T)); O(sqrt(T)/slater) with a horizon and without noise where an action has
-    room to spare. With a `cap` the regret bound stays; limits are not held any more once the cap is reached, which the session warns of.
+    any interval of rounds, O(sqrt(v) T^{3/4} + sigma sqrt(T)); O(sqrt(T)/slater) without noise where an action has room to spare. With a
+    `cap` the regret bound stays; limits are not held any more once the cap is reached, which the session warns of.
 Reference: bridle (this file), on the recursion of Neely & Yu 2017; the proof is below.
 
 Proof. For one round, with b = g + <grad g, x_{t+1} - x_t> as it was revealed: x_{t+1} minimises <V grad f + sum Q_i grad g_i, y> +
@@ -52,10 +52,10 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
-from bridle.ops import Array, minimum, scalar, sqrt
+from bridle.ops import Array, minimum, norm, pos, scalar, sqrt
 from bridle.policies.common import largest, powers, settle, unmet
 from bridle.policies.entry import Entry
-from bridle.policies.neely2017 import VirtualQueues, VirtualQueueState, queue_bounds, units
+from bridle.policies.neely2017 import VirtualQueues, VirtualQueueState, queue_bounds, slater_queue, units
 
 EXPECTED = "in expectation over errors of mean 0, against an action fixed in advance"
 
@@ -92,7 +92,7 @@ class Soft(NamedTuple):
     def update(self, state: SoftState, feedback: Feedback) -> SoftState:
         now = self.at(state)
         after, most = now.update(state.queues, feedback), self.cap * now.V
-        held = (most < after.Q).any(axis=-1, keepdims=after.Q.ndim > 1)
+        held = norm(pos(after.Q - most)) > 0.0
         return SoftState(VirtualQueueState(after.x, minimum(after.Q, most)), state.rounds + 1.0, state.capped + 1.0 * held)
 
     def at(self, state: SoftState) -> VirtualQueues:
@@ -146,7 +146,7 @@ def soft_bound(policy: Any, constants: Constants, t: float) -> Bound:
         return Bound(why=why or "the largest |g| is not known")
     slater = constants.get("slater") if sigma == 0.0 else None
     regret, violation = (
-        growing_bounds(record.queues, constants, F + sigma, t)
+        growing_bounds(record.queues, constants, F + sigma, t, slater)
         if record.growth
         else queue_bounds(record.queues, constants, F + sigma, t, 0.0, slater)
     )
@@ -159,17 +159,23 @@ def soft_bound(policy: Any, constants: Constants, t: float) -> Bound:
     return found._replace(why="; ".join(words))
 
 
-def growing_bounds(first: VirtualQueues, constants: Constants, F: float, t: float) -> tuple[Any, Any]:
+def growing_bounds(first: VirtualQueues, constants: Constants, F: float, t: float, slater: float | None) -> tuple[Any, Any]:
     """Regret and violation after t rounds with V_s = V sqrt(s) and alpha_s = alpha s: regret <= r sqrt(t), and
 
     |Q_{s+1}| <= sqrt(2 V (G D s^{3/2} + r s)) <= sqrt(2 V G D) s^{3/4} + sqrt(2 V r s). What the moves add is the sum of G^2 (V sqrt(s) +
-    sqrt(k) |Q_s|)/(2 alpha s), where |Q_s| <= the bound of |Q_{s+1}|.
+    sqrt(k) |Q_s|)/(2 alpha s), where |Q_s| <= the bound of |Q_{s+1}|. With room to spare there is `slater_queue`, which with its n
+    rounded up is at most  2 sqrt(alpha s D^2 h/slater) + h + (V sqrt(s) G D + E)/slater,  h = sqrt(k) (C/2 + F).
     """
     G, D, k, V, alpha = constants["lipschitz"], constants["diameter"], len(first.each), first.V, 0.5 / first.step
-    r = D**2 * alpha / V + V * G**2 / (2.0 * alpha) + k * (F + G * D) ** 2 / V
+    C, halves = F + G * D, powers(t, 0.5)
+    r = D**2 * alpha / V + V * G**2 / (2.0 * alpha) + k * C**2 / V
     Q = np.sqrt(2.0 * V * (G * D * t**1.5 + r * t))
-    halves, quarters = powers(t, 0.5), powers(t, 0.25)
-    queues = np.sqrt(2.0 * V * G * D) * quarters + np.sqrt(2.0 * V * r) * halves
+    queues = np.sqrt(2.0 * V * G * D) * powers(t, 0.25) + np.sqrt(2.0 * V * r) * halves  # the sum of |Q_s| / s
+    if slater:
+        far, each, h = alpha * D**2, 0.5 * k * C**2 + V**2 * G**2 / (4.0 * alpha), np.sqrt(k) * (0.5 * C + F)
+        Q = np.minimum(Q, slater_queue(far * t, V * np.sqrt(t) * G * D + each, np.sqrt(k) * C, np.sqrt(k) * F, slater))
+        settled = (2.0 * np.sqrt(far * h / slater) + V * G * D / slater) * halves + (h + each / slater) * powers(t, 1.0)
+        queues = np.minimum(queues, settled)
     return r * np.sqrt(t), Q + G**2 / (2.0 * alpha) * (V * halves + np.sqrt(k) * queues)
 
 
