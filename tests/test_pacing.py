@@ -151,6 +151,12 @@ def test_the_update_is_the_one_written_down():
     assert pacer.planned == pytest.approx(B)
 
 
+def test_the_price_follows_what_is_counted():
+    pacer = Pacer(20, 10, 4.0, 4.0, unit=1)
+    pacer.pay(3.2)  # counts as 4, and 2 were planned
+    assert (pacer.spent, pacer.price) == (4.0, pytest.approx(4.0 / (2.0 * 4.0 * sqrt(10)) * 2.0))
+
+
 def test_bids_for_value_alone():
     pacer = Pacer(10.0, 100, 2.0, 1.0, goal="value")
     assert pacer.bid(0.5) == 1.0  # nothing is scarce yet: all that a round may cost

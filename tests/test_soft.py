@@ -61,6 +61,49 @@ def test_the_pathwise_line(instance, horizon, weight, cap, k, smaller):
         assert left <= whole + rounding(t, left, whole, terms)
 
 
+@pytest.mark.parametrize("cap", [None, 0.3])
+@pytest.mark.parametrize("horizon", [None, 40])
+def test_the_update_is_the_one_written_down(horizon, cap):
+    rng, G, F, sigma, v, k, D = np.random.default_rng(0), 1.5, 2.0, 0.5, 0.7, 2, 2.0
+    policy = bridle.policy(
+        "soft", bridle.Ball(3), lipschitz=G, bound=F, noise=sigma, weight=v, constraints=k, horizon=horizon, cap=cap
+    ).record
+    size = k * (F + sigma + G * D) ** 2
+    state, x, Q = policy.init(np.zeros(3)), np.zeros(3), np.zeros(k)
+    for t in range(1, 61):
+        np.testing.assert_allclose(policy.decide(state), x, rtol=0, atol=1e-12)
+        df, g, dg = rng.standard_normal(3), 1.0 + rng.standard_normal(k), rng.standard_normal((k, 3))
+        state = policy.update(state, Feedback(policy.decide(state), 0.0, df, g, dg))
+        tau = horizon or t
+        V, alpha = sqrt(2.0) * v * size * sqrt(tau) / (G * D), size * tau / (2.0 * D * D)
+        y = x - (V * df + Q @ dg) / (2.0 * alpha)
+        y /= max(1.0, float(np.linalg.norm(y)))
+        Q, x = np.minimum(np.maximum(Q + g + dg @ (y - x), 0.0), np.inf if cap is None else cap * V), y
+        np.testing.assert_allclose(state.queues.Q, Q, rtol=1e-12, atol=1e-9)
+        after = V if horizon else V * sqrt((t + 1) / t)
+        np.testing.assert_allclose(policy.price(state), Q / after, rtol=1e-12, atol=1e-12)
+    assert (state.capped > 0.0) == (cap is not None)
+
+
+@pytest.mark.parametrize("slater", [None, 0.5])
+def test_without_a_horizon_the_bound_is_the_sum_of_the_moves(slater):
+    """Against sums written out term by term: what every round's move adds, and the queue of every round."""
+    G, D, F, k, v, T = 2.0, 3.0, 4.0, 2, 0.3, 5000
+    policy = bridle.policy("soft", bridle.Ball(2, radius=D / 2), lipschitz=G, bound=F, weight=v, constraints=k)
+    C, s = F + G * D, np.arange(1.0, T + 1.0)
+    V, alpha = sqrt(2.0) * v * k * C * C / (G * D), k * C * C / (2.0 * D * D)
+    r = D * D * alpha / V + V * G * G / (2.0 * alpha) + k * C * C / V
+    queue = np.sqrt(2.0 * V * (G * D * s**1.5 + r * s))
+    if slater is not None:
+        E, h, n = k * C * C / 2 + V * V * G * G / (4 * alpha), sqrt(k) * (C / 2 + F), np.arange(1.0, 2000.0)[:, None]
+        settled = alpha * s * D * D / (slater * n) + (V * np.sqrt(s) * G * D + E) / slater + h * n - 0.5 * sqrt(k) * C
+        queue = np.minimum(queue, settled.min(axis=0))
+    exact = queue[-1] + (G * G / (2.0 * alpha * s) * (V * np.sqrt(s) + sqrt(k) * queue)).sum()
+    found = bridle.policies.soft.growing_bounds(policy.record.queues, {"lipschitz": G, "diameter": D}, F, T, slater)
+    assert found[0] == pytest.approx(r * sqrt(T))
+    assert exact * (1.0 - 1e-9) <= found[1] <= 1.3 * exact
+
+
 @pytest.mark.parametrize("horizon", [False, True])
 @pytest.mark.parametrize("k", [1, 3])
 def test_its_bounds_hold_against_adaptive_play(k, horizon):
