@@ -292,6 +292,17 @@ def test_a_slack_limit_has_no_price():
     assert session.balances[0] < 0.0
 
 
+def test_with_late_feedback_the_price_is_that_of_the_copy_that_decides_next():
+    policy, told = bridle.policy("soft", bridle.Ball(2), lipschitz=1.0, bound=2.0), {"df": [-1.0, 0.0], "g": 0.5, "dg": [1.0, 0.0]}
+    session, alone = bridle.Session(policy), bridle.Session(policy)
+    first, second = session.ask(), session.ask()
+    session.observe(**told, ticket=second)
+    alone.observe(**told)
+    assert session.price.tolist() == alone.price.tolist() != [0.0]
+    session.observe(df=[-1.0, 0.0], g=-0.5, dg=[1.0, 0.0], ticket=first)
+    assert session.balances.tolist() == [0.0]
+
+
 def test_where_there_is_no_price_it_is_said():
     for policy in (
         bridle.policy("anytime", bridle.Ball(2)),

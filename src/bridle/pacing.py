@@ -230,9 +230,7 @@ class Pacer:
 
     def bid(self, value: Any) -> float:
         """What to bid, where the winner pays at most his bid, for something worth `value`; never more than what is left."""
-        worth = validate.nonnegative("value", value)
-        if worth > self._value:
-            raise InputError(f"value must be at most {self._value:g}, as this pacer was told, not {validate.show(value)}")
+        worth = self._within("value", value, self._value)
         weight = self._price + (self._goal == "profit")
         return min(worth / weight if weight > 0.0 else inf if worth else 0.0, self._spend, self.left)
 
@@ -250,11 +248,7 @@ class Pacer:
 
     def pay(self, amount: Any = 0.0) -> None:
         """End the round with this much spent; refused, with nothing changed, where it is more than is left or than one round may cost."""
-        if type(amount) is not float or not 0.0 <= amount <= self._spend:
-            amount = validate.nonnegative("amount", amount)
-            if amount > self._spend:
-                raise InputError(f"amount must be at most {self._spend:g}, as this pacer was told, not {validate.show(amount)}")
-        counted, share = self.gate.pay(amount), self.share
+        counted, share = self.gate.pay(self._within("amount", amount, self._spend)), self.share
         self._price = min(max(self._price - self._step * (share - counted), 0.0), self._highest)
         self._planned += share
         self._played += 1
@@ -302,6 +296,15 @@ class Pacer:
         self._highest = self._value / rate if rate > 0.0 else MOST
         self._step = self._highest / (self._spend * sqrt(ahead)) if rate > 0.0 else 0.0
         self._price = min(self._price, self._highest)
+
+    def _within(self, name: str, given: Any, most: float) -> float:
+        """A number between 0 and the most that this pacer was told."""
+        if type(given) is float and 0.0 <= given <= most:
+            return given
+        number = validate.nonnegative(name, given)
+        if number > most:
+            raise InputError(f"{name} must be at most {most:g}, as this pacer was told, not {validate.show(given)}")
+        return number
 
     def _weight(self, part: int) -> float:
         """Of one round in this part of the plan."""

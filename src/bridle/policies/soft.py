@@ -10,7 +10,7 @@ the noise cancels. The update is the recursion of `neely2017`, its parameters th
 
 What `neely2017` (v = 1) lacks: it must be told T; it knows no noise sigma (`noise`), no weight v (`weight`), no cap. The regret bound is
 best near v = 1. But a limit with price p is overspent by about p V in all before its queue has grown to that, so that v = 1/4 is the
-default: limits four times closer, for a regret bound not twice as large. The price is Q/V, in units of cost per unit of constraint.
+default: limits four times closer, for a regret bound about twice as large. The price is Q/V, in units of cost per unit of constraint.
 
 Noise. What is revealed may be g_t(x_t) + xi_t and grad g_t + zeta_t, whose errors have mean 0 whatever came before (and sigma >= the
 standard deviation of xi; `lipschitz` holds for the gradients as revealed). Or constraints may be drawn anew each round, and an action is
