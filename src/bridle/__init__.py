@@ -37,6 +37,7 @@ from bridle.metrics import (
     squared_ccv,
     static_violation,
 )
+from bridle.pacing import Gate, Pacer, pacing_bound
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
 from bridle.problems import Problem, problem
@@ -66,6 +67,7 @@ __all__ = [
     "Doubling",
     "DroppedWarning",
     "Feedback",
+    "Gate",
     "GradientWarning",
     "Halfspace",
     "Hinge",
@@ -81,6 +83,7 @@ __all__ = [
     "Maximum",
     "NoComparator",
     "NoiseWarning",
+    "Pacer",
     "Polyhedron",
     "Problem",
     "Product",
@@ -98,6 +101,7 @@ __all__ = [
     "ccv_each",
     "ccv_max",
     "interval_violation",
+    "pacing_bound",
     "play",
     "policy",
     "policy_for",

@@ -66,7 +66,7 @@ class Doubt(NamedTuple):
         if self.noise:
             message = f"{self.what} has two values in the same place, {self.expected:.6g} and {self.observed:.6g} (round {t}): it is noisy"
             if self.what != "the cost":
-                message += ", and no policy keeps hard limits on noisy constraint values; use limits that hold on average"
+                message += ", and no policy keeps hard limits on noisy constraint values; use limits that hold on average (policy soft)"
             alarms.warn(NoiseWarning, message, t, first=self.expected, second=self.observed)
         else:
             message = (

@@ -306,22 +306,25 @@ class Ledger:
         """How many rounds had a violation above each level."""
         return tuple((level, sum(self.between[i + 1 :])) for i, level in enumerate(self.levels))
 
-    def regret(self, *, moving: bool = False) -> tuple[float | None, float | None, str]:
-        """Upper bounds on the regret against every feasible action and against every action, and the reason where there is none."""
+    def regret(self, *, apart: str = "") -> tuple[float | None, float | None, str]:
+        """Upper bounds on the regret against every feasible action and against every action, and the reason where there is none.
+
+        `apart` says why the constraints seen need not all hold for one action; then they are left out.
+        """
         if not self.place.known:
             return None, None, "the domain does not say how low a linear function gets on it (linear_min)"
         every = inf
         with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
             every = regret_bound(self.place, self.sums, None, *self.cuts.lines)
-            if self.conflict is None and not moving and isfinite(every):
+            if self.conflict is None and not apart and isfinite(every):
                 self.place = self.place.boxed()
                 return regret_bound(self.place, self.sums, self.limits, *self.cuts.lines), every, ""
         if not isfinite(every):
             return None, None, "the domain's linear_min fails, or the numbers observed are too large to be added up"
+        if apart:
+            return None, every, apart
         if self.conflict is not None:
             return None, every, "no action satisfies every constraint, so there is none to compare with"
-        if moving:
-            return None, every, "the feasible action may move (drift), and no single one is compared with"
         return every, every, ""  # the domain fails now and then: the constraints are left out
 
     def gain(self) -> float:
@@ -397,7 +400,8 @@ class Certificate:
     distances to the violated constraints, and `squared_bound` the most the policy's proof allows. `conflict`: the proof that no action is
     feasible; `witness`: an action that satisfies the constraints kept, if one is known. `pending`: rounds whose feedback is still to
     come; `dropped`: costs and constraints that never will, and `charge` what they may add. `bound`: the policy's theorem for this run,
-    with the charge added. `alarms`: which warnings were given, and in which round.
+    with the charge added. `alarms`: which warnings were given, and in which round. `price`: what one more unit of each limit seems to be
+    worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of each constraint's values then.
     """
 
     rounds: int
@@ -419,3 +423,5 @@ class Certificate:
     charge: Charge
     bound: Bound
     alarms: tuple[tuple[str, int], ...]
+    price: np.ndarray | None = None
+    balance: np.ndarray | None = None

@@ -112,7 +112,7 @@ def _sample(rng: np.random.Generator, center: np.ndarray, width: float, scale: f
 
 # --- policies ------------------------------------------------------------------------------------------------------------------------
 
-UNITS = ("lipschitz", "bound", "slater", "modulus")
+UNITS = ("lipschitz", "bound", "slater", "modulus", "noise")
 """The parameters that are multiplied by c when every cost and constraint is."""
 
 SIZES = (1.0, 1e-6, 1.0, 1e6, 1e3, 1e-3)

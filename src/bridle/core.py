@@ -166,7 +166,8 @@ class Policy(Protocol):
 
     It may offer more, which a `Session` then uses: ``alarm(state)`` says in words that an assumption is broken; ``certified_regret(state)``
     is the upper bound on regret that its proof gives for what has happened, ``certified_squares(state, squares, gain)`` the same for
-    squared violation; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found.
+    squared violation; ``price(state)`` is what one more unit of each limit seems to be worth in cost, or None; ``halfspace(feedback)`` and
+    ``steer(state, A, b)`` let copies of it share what each has found.
     """
 
     def init(self, x1: Array) -> Any: ...

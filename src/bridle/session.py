@@ -80,6 +80,7 @@ class Session:
         self._k: int | None = len(each) if each is not None else None if told is None else int(told)
         self._rounds, self._cost = 0, 0.0
         self._hard = np.zeros(self._k or 1)
+        self._signed: np.ndarray | None = np.zeros(self._k or 1)
         precision = validate.positive("tolerance", tolerance)
         self._ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         self._run = Run(policy, record, domain, self._desk, self._ledger)
@@ -106,6 +107,35 @@ class Session:
     def violations(self) -> np.ndarray:
         """The cumulative violation of every constraint."""
         return self._hard.copy()
+
+    @property
+    def balances(self) -> np.ndarray:
+        """The sum of every constraint's values, signs and all: 0 or below where the limit was held on average."""
+        if self._signed is None:
+            raise InputError("the file that this session was loaded from is older than balances are: they are not known")
+        return self._signed.copy()
+
+    @property
+    def price(self) -> np.ndarray:
+        """What one more unit of each limit seems to be worth at present, in units of cost a round: 0 or above; an estimate.
+
+        Policies with queues have one (`soft`, `neely2017`, `liakopoulos2019`, `yu2020`; not where they clip). It is in the units given:
+        cost per unit of constraint. On a stream that stays the same it comes near the limit's multiplier; nothing is proved of it.
+
+        >>> import bridle
+        >>> session = Session(bridle.policy("soft", bridle.Ball(2), lipschitz=1.0, bound=2.0))
+        >>> session.price
+        array([0.])
+        """
+        found = self._price()
+        if found is None:
+            name = getattr(self.policy, "name", type(self._record).__name__)
+            raise InputError(f"policy {name} keeps no price here; policies with queues do, such as soft (without clip)")
+        return found
+
+    def _price(self) -> np.ndarray | None:
+        found = self._record.price(self._desk.ready.state) if hasattr(self._record, "price") else None
+        return None if found is None else np.array(found, dtype=float)
 
     @property
     def state(self) -> Any:
@@ -278,10 +308,11 @@ class Session:
         """
         if self._ledger is None:
             raise InputError("certify was False: this session keeps no certificates")
-        proved = self._run.proved(self._ledger)
+        proved, price = self._run.proved(self._ledger), self._price()
+        balance = None if price is None or self._signed is None else self._signed.copy()
         return Certificate(
             rounds=self._rounds, cost=self._cost, ccv=self.ccv, pending=self.pending, dropped=self.dropped, bound=self.bound(),
-            alarms=tuple(self._alarms.given.items()), **proved,
+            alarms=tuple(self._alarms.given.items()), price=price, balance=balance, **proved,
         )  # fmt: skip
 
     def report(self) -> str:
@@ -300,6 +331,7 @@ class Session:
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything needed to go on to one `.npz` file, atomically."""
         totals = {"rounds": float(self._rounds), "cost": self._cost, "hard": self._hard}
+        totals |= {} if self._signed is None else {"signed": self._signed}
         first, *others = self._desk.copies
         states = [records.leaves(copy.state) for copy in others]
         arrays = {f"copies.{key}": np.stack([np.asarray(state[key], dtype=float) for state in states]) for key in (states or [{}])[0]}
@@ -335,6 +367,7 @@ class Session:
         template = session._desk.ready.state
         state = saved.fill(template)
         session._rounds, session._cost, session._hard = saved.totals
+        session._signed = saved.arrays.get("totals.signed")
         desk = saved.part("desk.")
         if saved.old:
             session._desk.copies = [Copy(state, np.asarray(session._record.decide(state), dtype=float), session._rounds, 0)]
@@ -369,11 +402,8 @@ class Session:
 
     def _count(self, feedback: Feedback, number: int) -> None:
         """Add a record to the totals and the certificates."""
-        violation = np.maximum(feedback.g, 0.0)
-        if len(violation) != len(self._hard):
-            k = max(len(self._hard), len(violation))
-            self._hard, violation = np.pad(self._hard, (0, k - len(self._hard))), np.pad(violation, (0, k - len(violation)))
-        self._hard = self._hard + violation
+        self._hard = _added(self._hard, np.maximum(feedback.g, 0.0))
+        self._signed = None if self._signed is None else _added(self._signed, feedback.g)
         self._cost += feedback.f
         if self._ledger is not None:
             self._ledger.take(feedback, number)
@@ -397,6 +427,14 @@ class Session:
             doubt = spot_check(what, ask, x, value, grad, self._domain, self._rounds // LOOK)
             if doubt is not None:
                 doubt.raise_at(self._alarms, self._rounds)
+
+
+def _added(total: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The sum, where the shorter of the two has zeros at its end."""
+    if len(total) != len(values):
+        k = max(len(total), len(values))
+        total, values = np.pad(total, (0, k - len(total))), np.pad(values, (0, k - len(values)))
+    return np.asarray(total + values)
 
 
 def _sound(x: np.ndarray, state: Any) -> bool:

@@ -38,9 +38,21 @@ class Run(NamedTuple):
         return getattr(self.policy, "parameters", {})
 
     @property
-    def moving(self) -> bool:
-        """Whether the feasible action may move: then nothing can be said of a single one, and constraints need not agree."""
-        return bool(np.any(np.asarray(self.told.get("drift", 0.0)) > 0.0))
+    def apart(self) -> str:
+        """Why the constraints seen need not agree with each other, in words; empty where they must."""
+        if np.any(np.asarray(self.told.get("drift", 0.0)) > 0.0):
+            return "the feasible action may move (drift), and no single one is compared with"
+        return "constraint values are noisy, so that no single one proves anything" if self.noisy else ""
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the policy was told that constraint values have errors."""
+        return bool(np.any(np.asarray(self.told.get("noise", 0.0)) > 0.0))
+
+    @property
+    def conflict(self) -> Conflict | None:
+        """The proof that no action is feasible: values with errors prove nothing."""
+        return None if self.ledger is None or self.noisy else self.ledger.conflict
 
     @property
     def played(self) -> list[Copy]:
@@ -49,13 +61,13 @@ class Run(NamedTuple):
 
     def proved(self, ledger: Ledger) -> dict[str, Any]:
         """What the observations prove, as the fields of a certificate."""
-        regret, every, why = ledger.regret(moving=self.moving)
-        whole = ledger.conflict is None and not ledger.since
+        regret, every, why = ledger.regret(apart=self.apart)
+        whole = self.conflict is None and not ledger.since
         return {
             "since": ledger.since, "regret": regret, "regret_any": every, "why": why,
             "regret_algorithm": self.own_regret() if whole else None, "violated": int(ledger.limits.violated), "above": ledger.above(),
             "squared": ledger.limits.distances, "squared_bound": self.squared_bound(ledger) if whole else None,
-            "conflict": ledger.conflict, "witness": ledger.met(), "charge": self.charge(),
+            "conflict": self.conflict, "witness": None if self.noisy else ledger.met(), "charge": self.charge(),
         }  # fmt: skip
 
     def own_regret(self) -> float | None:
@@ -92,10 +104,12 @@ class Run(NamedTuple):
         facts |= {name: self.told[name] for name in ("modulus", "slater", "bound", "smoothness") if name in self.told}
         facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
         parts = [self.policy.bound({**facts, **_scale(copy)}, float(copy.updates)) for copy in self.played]
-        regret, ccv, charge = _total([part.regret for part in parts]), _total([part.ccv for part in parts]), self.charge()
+        regret, ccv, soft = (_total([getattr(part, name) for part in parts]) for name in ("regret", "ccv", "soft"))
+        charge = self.charge()
         return Bound(
             None if regret is None else regret + charge.regret,
             None if ccv is None else ccv + charge.ccv,
+            soft=None if soft is None else soft + charge.ccv,
             why=next((part.why for part in parts if part.why), ""),
         )
 
@@ -106,7 +120,7 @@ class Run(NamedTuple):
             return "the policy is not registered"
         if ledger is None or ledger.since:
             return "not every round was certified, so the longest gradient is not known"
-        if ledger.conflict is not None:
+        if self.conflict is not None:
             return "no action satisfies every constraint"
         if not desk.astray:
             return ""
@@ -124,9 +138,9 @@ def look(run: Run, alarms: Alarms, t: int) -> None:
         message = f"round {t} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more"
         alarms.warn(HorizonWarning, message, t, horizon=horizon)
     # Before old halfspaces make way for new ones, and often enough for the rest.
-    if ledger is not None and t % GLANCE == 0 and not run.moving:
+    if ledger is not None and t % GLANCE == 0 and not run.apart:
         ledger.glance()
-    if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % GLANCE == 0)) and not run.moving:
+    if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % GLANCE == 0)) and not run.apart:
         conflict = ledger.look(t, now)
         if conflict is not None:
             _infeasible(alarms, conflict)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from bridle.certificates import Certificate
 
 
@@ -14,9 +16,8 @@ def report(found: Certificate) -> str:
     >>> print(session.report().splitlines()[0])
     1 round was observed; the total cost is 0, the cumulative violation 0.
     """
-    return "\n".join(
-        [*_what(found), *_regret(found), *_violation(found), *_feasible(found), *_missing(found), *_promise(found), *_alarms(found)]
-    )
+    parts = (_what, _regret, _violation, _average, _price, _feasible, _missing, _promise, _alarms)
+    return "\n".join(line for part in parts for line in part(found))
 
 
 def _what(found: Certificate) -> list[str]:
@@ -59,6 +60,28 @@ def _violation(found: Certificate) -> list[str]:
     return lines
 
 
+def _average(found: Certificate) -> list[str]:
+    if found.balance is None or not found.rounds:
+        return []
+    means = [f"{name} was {abs(sum) / found.rounds:.4g} {'above' if sum > 0 else 'below'} 0" for name, sum in _limits(found.balance)]
+    return [f"Average: over all rounds {', '.join(means)} (soft violation {max(0.0, found.balance.max()):.6g} in all)."]
+
+
+def _price(found: Certificate) -> list[str]:
+    if found.price is None or not found.rounds:
+        return []
+    worth = [f"one more unit of {name} would have been worth about {price:.4g}" for name, price in _limits(found.price)]
+    return [
+        f"Price: {', '.join(worth)} in cost a round. This is an estimate: on a stream that stays the same it comes near the multiplier "
+        "of the best action, and elsewhere nothing is proved of it."
+    ]
+
+
+def _limits(values: np.ndarray) -> list[tuple[str, float]]:
+    names = ["the limit"] if len(values) == 1 else [f"limit {i}" for i in range(len(values))]
+    return list(zip(names, values.tolist(), strict=True))
+
+
 def _feasible(found: Certificate) -> list[str]:
     conflict = found.conflict
     if conflict is None:
@@ -93,10 +116,12 @@ def _missing(found: Certificate) -> list[str]:
 
 def _promise(found: Certificate) -> list[str]:
     bound = found.bound
-    if bound.regret is None and bound.ccv is None:
+    known = (("regret", bound.regret), ("violation", bound.ccv), ("soft violation", bound.soft))
+    said = [f"{name} at most {value:.6g}" for name, value in known if value is not None]
+    if not said:
         return [f"Promise: the policy's theorem says nothing here: {bound.why}."] if bound.why else []
-    said = [f"{name} at most {value:.6g}" for name, value in (("regret", bound.regret), ("violation", bound.ccv)) if value is not None]
-    return [f"Promise: by the policy's theorem, with the gradients as long as they were, {' and '.join(said)}."]
+    more = f" ({bound.why})" if bound.why else ""
+    return [f"Promise: by the policy's theorem, with the gradients as long as they were, {' and '.join(said)}{more}."]
 
 
 def _alarms(found: Certificate) -> list[str]:

@@ -40,6 +40,9 @@ PARAMETERS = {
     "halfspace": "project on the revealed halfspaces",
     "hold": "how many rounds to hold a decision before moving",
     "cuts": "how many of the last violated halfspaces to keep",
+    "noise": "sigma, the standard deviation of the error in constraint values, at most",
+    "weight": "v: how much costs weigh against limits; below 1 keeps limits closer and costs more",
+    "cap": "the largest price of a unit of constraint, in units of cost; guarantees on limits end where it is reached",
     "delay": "how many other rounds may be waiting when late feedback is fed in",
 }
 """One name for each parameter everywhere: in Python, in --set and in the JSON."""

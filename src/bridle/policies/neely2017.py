@@ -62,6 +62,10 @@ class VirtualQueues(NamedTuple):
         x = self.domain.project(state.x - self.step * (self.V * feedback.df + combine(state.Q, dg)))
         return VirtualQueueState(x, pos(state.Q + g + (dg @ (x - feedback.x)[..., None])[..., 0]))
 
+    def price(self, state: VirtualQueueState) -> Array | None:
+        """Q/V: what a unit of each limit weighs in units of cost; none with the clip, where it weighs in violated rounds only."""
+        return None if self.clip else state.Q / self.V
+
 
 def neely2017(
     domain: Any,
@@ -107,10 +111,8 @@ def queue_bounds(record: VirtualQueues, constants: Constants, F: float, t: float
         V <grad f_t, x_t - u> + (|Q_{t+1}|^2 - |Q_t|^2)/2 <= E + alpha (|u - x_t|^2 - |u - x_{t+1}|^2) + <Q_t, g_t(u)>.
     The sum of <Q_s, g_s(u)> is at most k P F t: the rounds with Q_i above a level are a union of intervals, each costs at most P, and
     their number integrated over all levels is the total climb of Q_i, at most F t. So with W = alpha D^2 + (E + k P F) t:
-    Regret_t <= W/V, and |Q| <= sqrt(2 (V G D t + W)). If g(u) <= -slater, then over any n rounds that begin with |Q| at least
-    B = alpha D^2/(slater n) + (V G D + E)/slater + sqrt(k) C (n-1)/2  the length of Q does not grow; it climbs at most sqrt(k) F a round,
-    so that |Q| <= B + n sqrt(k) F always; n is free. Last, g_{t,i}(x_t) <= b_i + G |x_{t+1} - x_t|, so that
-    violation <= |Q| + (G t/(2 alpha)) (V G + G sqrt(k) |Q|).
+    Regret_t <= W/V, and |Q| <= sqrt(2 (V G D t + W)), or `slater_queue` if g(u) <= -slater. Last, g_{t,i}(x_t) <= b_i + G |x_{t+1} - x_t|,
+    so that  violation <= |Q| + (G t/(2 alpha)) (V G + G sqrt(k) |Q|).
     """
     G, D, k, V, alpha = constants["lipschitz"], constants["diameter"], len(record.each), record.V, 0.5 / record.step
     C = G * D + (0.0 if record.clip else F)  # the positive part is between 0 and G D
@@ -118,11 +120,21 @@ def queue_bounds(record: VirtualQueues, constants: Constants, F: float, t: float
     W = alpha * D**2 + (each + k * P * F) * t
     Q = np.sqrt(2.0 * (V * G * D * t + W))
     if slater:
-        climb = np.sqrt(k) * (0.5 * C + F)
-        best = np.sqrt(alpha * D**2 / (slater * climb))
-        for n in (np.maximum(np.floor(best), 1.0), np.floor(best) + 1.0):
-            Q = np.minimum(Q, alpha * D**2 / (slater * n) + (V * G * D + each) / slater + climb * n - 0.5 * np.sqrt(k) * C)
+        Q = np.minimum(Q, slater_queue(alpha * D**2, V * G * D + each, np.sqrt(k) * C, np.sqrt(k) * F, slater))
     return W / V, Q + G**2 * t / (2.0 * alpha) * (V + np.sqrt(k) * Q)
+
+
+def slater_queue(far: Any, gain: Any, fall: Any, climb: Any, slater: float) -> Any:
+    """The longest that Q gets where g(u) <= -slater: far = alpha D^2, gain = V G D + E, fall = sqrt(k) C, climb = sqrt(k) F.
+
+    Over any n rounds that begin with |Q| at least B = far/(slater n) + gain/slater + fall (n-1)/2 the length of Q does not grow, as it
+    falls by no more than `fall` a round; it climbs by no more than `climb`, so that |Q| <= B + n climb always; n is free. Where V and
+    alpha grow, the last ones stand for all before: V G D + E is largest then, and (Abel) so is what alpha adds to the sum over n rounds.
+    """
+    best, Q = np.sqrt(far / (slater * (0.5 * fall + climb))), np.inf
+    for n in (np.maximum(np.floor(best), 1.0), np.floor(best) + 1.0):
+        Q = np.minimum(Q, far / (slater * n) + gain / slater + (0.5 * fall + climb) * n - 0.5 * fall)
+    return Q
 
 
 ENTRIES = (

@@ -93,6 +93,10 @@ class BackwardQueue(NamedTuple):
         v = state.x - feedback.df / (2.0 * self.alpha)
         return QueuesState(self.prox.sum(feedback, v, self.gamma * (Q + g), self.alpha), Q)
 
+    def price(self, state: QueuesState) -> Array | None:
+        """gamma Q: what a unit of each limit weighs in units of cost where limits are met; none with the clip, as in `neely2017`."""
+        return None if self.clip else self.gamma * state.Q
+
 
 def yu2020(
     domain: Any,

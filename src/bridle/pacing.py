@@ -1,0 +1,374 @@
+"""Hard budgets: a gate that cannot be overspent, and a pacer that spreads what is in it over the rounds.
+
+The gate counts whole units (cents, unless told otherwise), never floats that add up: a budget is rounded down to units, every payment up,
+and one that does not fit is refused before anything changes. It knows nothing of who spends.
+
+The pacer sees an offer first and decides then. Each unit spent costs it mu ("price") on top, and mu follows the spending:
+
+    take the offer with the largest  f_t(x) - mu b_t(x)   that the gate lets through; none at all is worth 0
+    mu <- clip(mu - eps (rho_t - b_t), 0, fb/rho),     eps = fb / (rho bb sqrt(T)),     rho = budget / T
+
+for values f up to fb (`value`) and spends b up to bb (`spend`); rho_t is what the plan has for the round, rho if it is even. In auctions
+where the winner pays the second highest bid that rule is a bid of v / (1 + mu) for profit v - b, and of v / mu for value v alone.
+
+Guarantee: `pacing_bound`: for offers drawn independently from one distribution, and an even plan, what the best choice of offers within the
+    budget is worth on average is at most (fb bb/rho)(1 + sqrt(T)) more than what the pacer gets. The budget is never exceeded, whatever
+    comes. Uneven plans, and budgets that were changed on the way, are experimental: no bound is known to us; the gate holds all the same.
+Reference: dual descent of Balseiro, Lu, Mirrokni 2020; the bound is proved here for exactly this update.
+
+Proof. Let rho <= bb (else the budget never binds, mu stays 0, and nothing is lost), f*_t(mu) = max_x f_t(x) - mu b_t(x) and
+D(mu) = rho mu + E f*_t(mu). For every mu >= 0, OPT <= T D(mu), because leaving the budget out and charging mu for what exceeds it only adds
+to what can be had; and OPT <= T fb. Let tau count the rounds before the first that begins with less than bb left: until then the gate lets
+everything through, and f_t(x_t) = f*_t(mu_t) + mu_t b_t. Both mu_t and whether t <= tau are settled before round t, so that
+E sum_{t<=tau} f*_t(mu_t) = E sum_{t<=tau} (D(mu_t) - rho mu_t); D is convex, and OPT <= E [tau D(mean of mu_t) + (T - tau) fb]. Together
+
+    OPT - E reward <= E [sum_{t<=tau} mu_t (rho - b_t) + (T - tau) fb].
+
+Descent on mu has  sum (mu_t - m)(rho - b_t) <= M^2/(2 eps) + eps tau bb^2/2 <= M bb sqrt(T)  for every m in [0, M], M = fb/rho. If tau = T
+take m = 0. Else more than rho T - bb was spent by then, and m = M gives  sum mu_t (rho - b_t) <= M (rho tau - rho T + bb) + M bb sqrt(T),
+where M rho (T - tau) = fb (T - tau). (Amounts are taken as counted, in whole units.)
+
+>>> pacer = Pacer(budget=1.00, rounds=4, value=1.0, spend=1.0)
+>>> pacer.bid(0.60)
+0.6
+>>> pacer.pay(0.40)  # won, at the second highest bid
+>>> pacer.left, round(pacer.bid(0.60), 4)
+(0.6, 0.4615)
+>>> pacer.pay()  # lost
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from math import ceil, floor, inf, sqrt
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from bridle import files, validate
+from bridle.core import InputError
+
+MOST = 10**13
+"""The largest budget, in units: beyond it a float does not tell one unit from the next."""
+
+CLOSE, RELATIVE = 1e-9, 1e-15
+"""An amount this little above a whole number of units (of a unit, and of the amount) is that number: floats are not exact decimals.
+
+N payments can so come to N 1e-9 + 0.01 units more than was counted: less than one unit for the first 900 million.
+"""
+
+GOALS = ("profit", "value")
+
+
+class Gate:
+    """A budget that cannot be exceeded by one unit; amounts are rounded up to whole units, the budget down.
+
+    >>> gate = Gate(1.00)
+    >>> for _ in range(10):
+    ...     counted = gate.pay(0.10)  # ten of these floats add up to less than 1, and a hundred of 0.01 to more
+    >>> gate.left, gate.allows(0.001), gate.allows(0.0)
+    (0.0, False, True)
+    """
+
+    def __init__(self, budget: Any, unit: Any = 0.01) -> None:
+        self._unit = validate.positive("unit", unit)
+        self._many, self._of = Fraction(repr(self._unit)).as_integer_ratio()  # as it is written: 0.01 is a hundredth
+        self._budget, self._spent = self._whole(budget), 0
+
+    @property
+    def unit(self) -> float:
+        """The smallest amount of money that is counted."""
+        return self._unit
+
+    @property
+    def budget(self) -> float:
+        """What may be spent in all."""
+        return self._money(self._budget)
+
+    @property
+    def spent(self) -> float:
+        """What has been spent, every payment rounded up to units."""
+        return self._money(self._spent)
+
+    @property
+    def left(self) -> float:
+        """What may still be spent: never below 0."""
+        return self._money(max(self._budget - self._spent, 0))
+
+    def allows(self, amount: Any) -> bool:
+        """Whether so much is left."""
+        return self._count("amount", amount) <= max(self._budget - self._spent, 0)
+
+    def pay(self, amount: Any) -> float:
+        """Count a payment, and give what was counted; refused, with nothing changed, where not so much is left."""
+        units = self._count("amount", amount)
+        if units > max(self._budget - self._spent, 0):
+            raise InputError(f"amount must be at most {self.left:.15g}, which is what is left of the budget, not {validate.show(amount)}")
+        self._spent += units
+        return self._money(units)
+
+    def set_budget(self, budget: Any) -> None:
+        """Change what may be spent in all; what has been spent stays. With less than that, nothing more is let through."""
+        self._budget = self._whole(budget)
+
+    def fits(self, amounts: np.ndarray) -> np.ndarray:
+        """Which of these amounts are left, each by itself."""
+        return np.asarray(np.ceil(amounts * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= max(self._budget - self._spent, 0))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it to a file, atomically."""
+        _write(path, "gate", self.facts())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Gate:
+        """The gate that was saved."""
+        return cls._from(_read(path, "gate"), fspath(path))
+
+    def facts(self) -> dict[str, Any]:
+        """Everything there is to it, in units, as JSON has it."""
+        return {"unit": self._unit, "budget": self._budget, "spent": self._spent}
+
+    @classmethod
+    def _from(cls, facts: dict[str, Any], where: str) -> Gate:
+        with _checking(where):
+            gate = cls(0.0, facts["unit"])
+            gate._budget, gate._spent = (validate.whole(name, facts[name], 0) for name in ("budget", "spent"))
+            if max(gate._budget, gate._spent) > MOST:
+                raise InputError(f"no more than {MOST:g} units can be counted")
+        return gate
+
+    def _count(self, name: str, amount: Any) -> int:
+        """An amount in units, rounded up."""
+        if type(amount) is not float or not 0.0 <= amount < inf:
+            amount = validate.nonnegative(name, amount)
+        units = amount * self._of / self._many
+        return ceil(units * (1.0 - RELATIVE) - CLOSE) if units <= 2 * MOST else 2 * MOST
+
+    def _whole(self, budget: Any) -> int:
+        """A budget in units, rounded down."""
+        units = validate.nonnegative("budget", budget) * self._of / self._many
+        if not units <= MOST:
+            raise InputError(f"budget must be at most {MOST:g} units of {self._unit:g}, not {validate.show(budget)}")
+        return floor(units * (1.0 + RELATIVE) + CLOSE)
+
+    def _money(self, units: int) -> float:
+        return units * self._many / self._of  # whole numbers: the nearest float there is
+
+
+class Pacer:
+    """Spread a hard budget over `rounds` rounds: bid or choose, then pay; one `pay` a round, of 0 where nothing was spent.
+
+    `value` and `spend` are the most that one round can bring and cost. `goal` is what bids are for: "profit" (value less price) or "value".
+    `plan` is "even", or a list of weights for equally long parts of the time (experimental, without a bound): [1, 2, 1] plans half of the
+    budget for the middle third.
+
+    >>> pacer = Pacer(budget=50.0, rounds=100, value=2.0, spend=1.0)
+    >>> pacer.choose(values=[1.0, 1.8], spends=[0.2, 0.9])
+    1
+    >>> pacer.pay(0.9)
+    >>> pacer.spent, pacer.left, round(pacer.price, 3)
+    (0.9, 49.1, 0.16)
+    """
+
+    def __init__(
+        self, budget: Any, rounds: Any, value: Any, spend: Any, plan: Any = "even", goal: str = "profit", unit: Any = 0.01
+    ) -> None:
+        self.gate = Gate(budget, unit)
+        self._rounds, self._played = validate.whole("rounds", rounds), 0
+        self._value, self._spend = validate.positive("value", value), validate.positive("spend", spend)
+        if goal not in GOALS:
+            raise validate.unknown("goal", goal, GOALS)
+        self._goal, self._plan = goal, _plan(plan, self._rounds)
+        self._price, self._planned, self._edited = 0.0, 0.0, False
+        self._begin()
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds the budget is for."""
+        return self._rounds
+
+    @property
+    def played(self) -> int:
+        """How many rounds are over."""
+        return self._played
+
+    @property
+    def price(self) -> float:
+        """mu: what a unit of money costs on top of itself, in units of value, because it will be missed later."""
+        return self._price
+
+    @property
+    def budget(self) -> float:
+        """What may be spent in all."""
+        return self.gate.budget
+
+    @property
+    def spent(self) -> float:
+        """What has been spent."""
+        return self.gate.spent
+
+    @property
+    def left(self) -> float:
+        """What may still be spent."""
+        return self.gate.left
+
+    @property
+    def planned(self) -> float:
+        """What the plan had for the rounds that are over."""
+        return self._planned
+
+    @property
+    def bound(self) -> float | None:
+        """`pacing_bound`; None for an uneven plan or a budget that was changed, where none is known."""
+        if self._edited or len(self._plan) > 1 or not self.gate.budget:
+            return None
+        return pacing_bound(self.gate.budget, self._rounds, self._value, self._spend)
+
+    def bid(self, value: Any) -> float:
+        """What to bid, where the winner pays at most his bid, for something worth `value`; never more than what is left."""
+        worth = self._within("value", value, self._value)
+        weight = self._price + (self._goal == "profit")
+        return min(worth / weight if weight > 0.0 else inf if worth else 0.0, self._spend, self.left)
+
+    def choose(self, values: Any, spends: Any) -> int | None:
+        """The offer to take, by its place in the lists, or None where none is best; what the budget does not allow is passed over."""
+        gain = validate.vector("values", values)
+        cost = validate.vector("spends", spends, len(gain))
+        if (cost < 0.0).any() or (cost > self._spend).any():
+            raise InputError(f"spends must be between 0 and {self._spend:g}, as this pacer was told, not {validate.show(spends)}")
+        if (gain > self._value).any():
+            raise InputError(f"values must be at most {self._value:g}, as this pacer was told, not {validate.show(values)}")
+        worth = np.where(self.gate.fits(cost), gain - self._price * cost, -inf)
+        best = int(worth.argmax())
+        return best if worth[best] > 0.0 else None
+
+    def pay(self, amount: Any = 0.0) -> None:
+        """End the round with this much spent; refused, with nothing changed, where it is more than is left or than one round may cost."""
+        counted, share = self.gate.pay(self._within("amount", amount, self._spend)), self.share
+        self._price = min(max(self._price - self._step * (share - counted), 0.0), self._highest)
+        self._planned += share
+        self._played += 1
+
+    @property
+    def share(self) -> float:
+        """What the plan has for the coming round; 0 after the last."""
+        if self._played >= self._rounds or self._rest <= 0.0:
+            return 0.0
+        return self._base * self._weight(self._played * len(self._plan) // self._rounds) / self._rest
+
+    def set_budget(self, budget: Any, rounds: Any = None) -> None:
+        """Change the budget, and how many rounds it is for; the plan is stretched to them, and what is left goes to those to come."""
+        total = self._rounds if rounds is None else validate.whole("rounds", rounds, max(self._played, len(self._plan)))
+        self.gate.set_budget(budget)
+        self._rounds, self._edited = total, True
+        self._begin()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything needed to go on to a JSON file, atomically."""
+        _write(path, "pacer", {"gate": self.gate.facts(), **{name: getattr(self, f"_{name}") for name in KEPT}})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Pacer:
+        """The pacer that was saved, bit for bit."""
+        where = fspath(path)
+        facts = _read(path, "pacer")
+        with _checking(where):
+            pacer = cls(0.0, facts["rounds"], facts["value"], facts["spend"], facts["plan"], facts["goal"], facts["gate"]["unit"])
+            pacer.gate = Gate._from(facts["gate"], where)
+            pacer._played = validate.whole("played", facts["played"], 0)
+            for name in ("price", "planned", "base", "rest", "step"):
+                setattr(pacer, f"_{name}", validate.nonnegative(name, facts[name]))
+            pacer._highest, pacer._edited = float(facts["highest"]), bool(facts["edited"])
+        return pacer
+
+    def _begin(self) -> None:
+        """Plan what is left for the rounds that are left."""
+        ahead, parts = self._rounds - self._played, range(len(self._plan))
+        counts = [_last(p, len(parts), self._rounds) - max(_last(p - 1, len(parts), self._rounds), self._played) for p in parts]
+        self._base = self.left
+        self._rest = sum(self._weight(p) * max(count, 0) for p, count in zip(parts, counts, strict=True))
+        rate = self._base / ahead if ahead else 0.0
+        # With nothing left the price does not matter any more, and stays.
+        self._highest = self._value / rate if rate > 0.0 else MOST
+        self._step = self._highest / (self._spend * sqrt(ahead)) if rate > 0.0 else 0.0
+        self._price = min(self._price, self._highest)
+
+    def _within(self, name: str, given: Any, most: float) -> float:
+        """A number between 0 and the most that this pacer was told."""
+        if type(given) is float and 0.0 <= given <= most:
+            return given
+        number = validate.nonnegative(name, given)
+        if number > most:
+            raise InputError(f"{name} must be at most {most:g}, as this pacer was told, not {validate.show(given)}")
+        return number
+
+    def _weight(self, part: int) -> float:
+        """Of one round in this part of the plan."""
+        parts = len(self._plan)
+        return self._plan[part] / (_last(part, parts, self._rounds) - _last(part - 1, parts, self._rounds))
+
+
+KEPT = ("rounds", "played", "value", "spend", "plan", "goal", "price", "planned", "base", "rest", "step", "highest", "edited")
+
+
+def pacing_bound(budget: Any, rounds: Any, value: Any, spend: Any) -> float:
+    """The most that a `Pacer` with an even plan loses, on average, against the best choice of offers: see the module's proof.
+
+    >>> round(pacing_bound(budget=2000.0, rounds=10_000, value=1.0, spend=1.0))
+    505
+    """
+    B, T = validate.positive("budget", budget), validate.whole("rounds", rounds)
+    most, cost = validate.positive("value", value), validate.positive("spend", spend)
+    return 0.0 if cost * T <= B else min(most * cost * T / B * (1.0 + sqrt(T)), most * T)
+
+
+def _plan(plan: Any, rounds: int) -> list[float]:
+    """The weights of the parts of a plan."""
+    if isinstance(plan, str):
+        if plan != "even":
+            raise validate.unknown("plan", plan, ("even",))
+        return [1.0]
+    weights = validate.vector("plan", plan)
+    if (weights < 0.0).any() or not weights.any():
+        raise InputError(f"plan must be weights of 0 or above, not all of them 0, not {validate.show(plan)}")
+    if len(weights) > rounds:
+        raise InputError(f"plan must have no more parts than there are rounds, {rounds}, not {len(weights)}")
+    return (weights / weights.max()).tolist()  # type: ignore[no-any-return]
+
+
+def _last(part: int, parts: int, rounds: int) -> int:
+    """How many rounds there are up to the end of this part, where round t is in part t * parts // rounds."""
+    return -(-(part + 1) * rounds // parts)
+
+
+@contextmanager
+def _checking(where: str) -> Iterator[None]:
+    """Whatever goes wrong while a file is made sense of was done to the file."""
+    try:
+        yield
+    except Exception as wrong:
+        raise InputError(f"cannot load {where}: it is damaged ({validate.show(str(wrong))})") from None
+
+
+def _write(path: str | PathLike[str], kind: str, facts: dict[str, Any]) -> None:
+    with files.replacing(path) as file:
+        file.write(json.dumps({"library": "bridle", "kind": kind, "schema": 1, **facts}, indent=1).encode())
+
+
+def _read(path: str | PathLike[str], kind: str) -> dict[str, Any]:
+    where = fspath(path)
+    try:
+        with open(path, "rb") as file:
+            facts = json.load(file)
+        fine = facts["library"] == "bridle" and facts["kind"] == kind and facts["schema"] == 1
+    except OSError as problem:
+        raise InputError(f"cannot read {where}: {problem.strerror or problem}") from None
+    except (ValueError, KeyError, TypeError):
+        fine = False
+    if not fine:
+        raise InputError(f"cannot read {where}: it does not hold a {kind} that this version of bridle knows")
+    return dict(facts)
