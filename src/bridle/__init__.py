@@ -37,6 +37,7 @@ from bridle.metrics import (
     squared_ccv,
     static_violation,
 )
+from bridle.networks import Network
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
 from bridle.problems import Problem, problem
@@ -79,6 +80,7 @@ __all__ = [
     "Logistic",
     "Lyapunov",
     "Maximum",
+    "Network",
     "NoComparator",
     "NoiseWarning",
     "Polyhedron",
