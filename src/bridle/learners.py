@@ -291,10 +291,10 @@ def StronglyConvexOGD(domain: Any, modulus: Any) -> CurvedOGD:
     return CurvedOGD(domain, validate.setting("modulus", modulus))
 
 
-def AdaGrad(domain: Any, diameter: Any = None, initial: Any = None) -> AdaGradNorm | AdaGradFrom:
+def AdaGrad(domain: Any, diameter: Any = None, initial: Any = 0.0) -> AdaGradNorm | AdaGradFrom:
     """Projected gradient descent with the scalar AdaGrad step D / sqrt(2 * sum of squared gradient lengths).
 
-    `initial` is what that sum starts from, 0 unless given.
+    `initial` is what that sum starts from.
 
     Guarantee: `adagrad_regret`, for every t and without knowing any constant but the diameter; none is stated for `initial` above 0.
     Reference: Duchi, Hazan, Singer 2011; the paper's Theorem 6, part 1.
@@ -304,8 +304,8 @@ def AdaGrad(domain: Any, diameter: Any = None, initial: Any = None) -> AdaGradNo
     >>> learner.decide(learner.step(learner.init(np.zeros(1)), np.array([1e-9]))).round(3)
     array([-10.])
     """
-    D = _diameter(domain, diameter)
-    return AdaGradNorm(domain, D) if initial is None else AdaGradFrom(domain, D, validate.setting("initial", initial))
+    D, start = _diameter(domain, diameter), validate.setting("initial", initial, zero=True)
+    return AdaGradFrom(domain, D, start) if np.any(start > 0.0) else AdaGradNorm(domain, D)
 
 
 def AdaFTRL(domain: Any, diameter: Any = None) -> SoloFTRL:

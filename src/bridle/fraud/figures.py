@@ -57,7 +57,7 @@ def roc(facts: dict[str, Any]) -> Any:
             for i in sorted({0, len(own) // 3, 2 * len(own) // 3, len(own) - 1}):
                 left = own[i][0] > 0.75
                 look = {"textcoords": "offset points", "fontsize": 8, "color": SOFT, "ha": "right" if left else "left"}
-                panel.annotate(f"λ = {own[i][2]:.2g}", own[i][:2], xytext=(-8 if left else 9, -14), **look)
+                panel.annotate(f"λ = {own[i][2]:.2g}", own[i][:2], xytext=(-8 if left else 9, 3 if own[i][1] < 0.4 else -14), **look)
     panel.plot([0.0, 1.0], [0.0, 1.0], color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     panel.annotate("chance, area 0.50", (0.62, 0.585), rotation=38, fontsize=8, color=SOFT)
     areas = [seed["auc"] for seed in facts["areas"]]
@@ -78,7 +78,7 @@ def shown(lambdas: list[float]) -> list[float]:
 
 
 def ccv(facts: dict[str, Any], curves: dict[str, Any]) -> Any:
-    """CCV against the round for some of the lambdas, with the power law of the second half, beside growth like sqrt(t) and like t."""
+    """CCV against the round for some of the lambdas, with the power law of the second half, beside growth like sqrt(t)."""
     sheet, panel = _sheet()
     rounds = curves["rounds"]
     own = {lam: median_curve(curves, lam) for lam in shown(facts["lambdas"])}
@@ -96,16 +96,13 @@ def ccv(facts: dict[str, Any], curves: dict[str, Any]) -> Any:
         )
         if law is not None:
             ends = np.array([law.first, law.last])
-            panel.plot(ends, [law.at(t) for t in ends], color=INK, linewidth=1.1, linestyle="dotted", zorder=5)
+            panel.plot(ends, [law.at(t) for t in ends], color=INK, linewidth=1.8, linestyle="dotted", zorder=5)
     top = max(curve[-1] for curve in own.values())
     since = np.array([rounds[-1] / 30.0, float(rounds[-1])])
-    for power, name in ((0.5, "√t"), (1.0, "t")):
-        line = 2.2 * top * (since / since[-1]) ** power
-        panel.plot(since, line, color=SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
-        panel.annotate(
-            name, (since[0], line[0]), xytext=(-4, 0), textcoords="offset points", ha="right", va="center", fontsize=9, color=SOFT
-        )
-    panel.plot([], [], color=INK, linewidth=1.1, linestyle="dotted", label="power law of the second half")
+    root = 1.9 * top * (since / since[-1]) ** 0.5
+    panel.plot(since, root, color=SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+    panel.annotate("√t", (since[0], root[0]), xytext=(-4, 0), textcoords="offset points", ha="right", va="center", fontsize=9, color=SOFT)
+    panel.plot([], [], color=INK, linewidth=1.8, linestyle="dotted", label="power law of the second half")
     panel.set_ylim(top=4.0 * top)
     panel.set_title(f"CCV against the round (variant {facts['variant']})", loc="left")
     panel.set_xlabel("round t (transactions seen)")

@@ -219,7 +219,7 @@ def _notes(facts: dict[str, Any]) -> list[str]:
     areas = [part["auc"] for part in facts["areas"]]
     spread = f", {min(areas):.4f} to {max(areas):.4f} over {len(areas)} seeds" if len(areas) > 1 else ""
     return [
-        f"{facts['about']}",
+        f"variant {facts['variant']}, {facts['about']}",
         f"area under the curve: {facts['auc']:.4f} with the corners (0, 0) and (1, 1){spread}; {facts['auc_without_corners']:.4f} without; "
         f"the paper reports {facts['auc_paper']:.2f}",
         f"{len(facts['points'])} runs of {facts['rounds']:,} rounds took {facts['seconds']:.1f} s on engine {facts['engine']}: "
@@ -252,13 +252,17 @@ def _write(facts: dict[str, Any], parts: list[training.Seed], out: Path) -> list
     ]  # fmt: skip
 
 
+def _sentence(note: str) -> str:
+    return f"{note[0].upper()}{note[1:]}."
+
+
 def _page(facts: dict[str, Any], drawn: list[Path], path: Path) -> Path:
     svg = {file.stem: file for file in drawn if file.suffix == ".svg"}
     captions = [
         ("ROC curve", f"One point for each lambda; bold: seed {facts['seeds'][0]}. The paper reports an area of {facts['auc_paper']:.2f}."),
         (
             "CCV against t",
-            "Median over seeds, both axes logarithmic. Dotted: power law fitted to the second half. Dashed: slopes of √t and t.",
+            "Median over seeds, both axes logarithmic. Dotted: power law fitted to the second half. Dashed: growth like √t.",
         ),
     ]
     ran = {
@@ -274,9 +278,9 @@ def _page(facts: dict[str, Any], drawn: list[Path], path: Path) -> Path:
         f"A network trained online by Algorithm 1 on {facts['rounds']:,} real card transactions, one pass, once for each lambda: "
         f"area under the ROC curve {facts['auc']:.3f}, in the paper {facts['auc_paper']:.2f}.",
         [
-            page.section("run", "What was run", page.facts(ran, terminal.command()), page.paragraph(f"Variant {facts['variant']}, {about}.")),
+            page.section("run", "What was run", page.facts(ran, terminal.command()), page.paragraph(_sentence(about))),
             page.section(
-                "results", "Results", page.paragraph(f"{area[0].upper()}{area[1:]}.", "takeaway"), page.paragraph(f"{theorem}.", "note"),
+                "results", "Results", page.paragraph(_sentence(area), "takeaway"), page.paragraph(_sentence(theorem), "note"),
                 page.figures([(*text, svg[name]) for text, name in zip(captions, ("roc", "ccv"), strict=True)]),
                 page.table(HEAD, lines(facts), f"Every lambda: means over {_seeds(facts)}."),
             ),

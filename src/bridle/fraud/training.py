@@ -143,7 +143,7 @@ def play_seed(
     def one(part: int) -> list[Seed]:
         policy = policy_of(problem, variant, parts[part])
         trace = play(policy, problem, engine=engine, x1=start, keep="rounds", progress=watch(part))
-        return points(trace, parts[part], problem.adversary.table.label, seed)
+        return points_of(trace, parts[part], problem.adversary.table.label, seed)
 
     begun = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
@@ -166,7 +166,7 @@ def play_seed(
     }
 
 
-def points(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) -> list[dict[str, Any]]:
+def points_of(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) -> list[dict[str, Any]]:
     """Each run's point, final cost and violation, the length of its final weights, and its CCV along the way with the fitted exponent.
 
     The network's outputs are read off the losses: p = 1 - e^{-f} on a legitimate row, p = e^{-g} on a fraud.
@@ -200,8 +200,8 @@ def curve_rounds(rounds: int) -> np.ndarray:
 def area(fpr: list[float], tpr: list[float], corners: bool = True) -> float:
     """The area under the curve through the points, sorted by FPR, by trapezoids; with the corners (0, 0) and (1, 1) unless told not to.
 
-    >>> area([0.1, 0.5], [0.8, 0.9]), round(area([0.1, 0.5], [0.8, 0.9], corners=False), 2)
-    (0.855, 0.34)
+    >>> area([0.25, 0.5], [0.5, 1.0]), area([0.25, 0.5], [0.5, 1.0], corners=False)
+    (0.75, 0.1875)
     """
     x, y = np.array(fpr, dtype=float), np.array(tpr, dtype=float)
     order = np.lexsort((y, x))
