@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import importlib
+import importlib.util
 import json
 import os
 import signal
 import subprocess
 import time
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ from bridle.fraud import PROTOCOLS, paper, training
 from bridle.networks import score
 from support import PROGRAM, real
 
+ROOT = Path(__file__).parent.parent
 COLUMNS = ("Time", *(f"V{i}" for i in range(1, 29)), "Amount", "Class")
 
 
@@ -211,6 +215,19 @@ def test_an_interruption_keeps_the_seeds_that_are_done(run, small, tmp_path, mon
     assert f"1 of 3 seeds are done and kept in {tmp_path}; to go on: bridle fraud" in err
 
 
+def test_an_interruption_ends_every_thread(monkeypatch):
+    monkeypatch.setattr(training, "_cores", lambda: 2)
+    rows, heard = training.rows(invented(20_000), "code"), []
+
+    def told(at, total):
+        heard.append(at)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        training.play_seed(rows, "code", training.grid(count=16), 0, "jax", told)
+    assert len(heard) <= 2  # each thread was stopped at its first block
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -256,10 +273,33 @@ def test_data_that_cannot_be_scaled_or_have_one_class_are_refused():
 
 
 def test_every_protocol_has_a_command():
-    import importlib
-
     for module in PROTOCOLS.values():
         assert callable(importlib.import_module(module).command)
+
+
+def test_the_documentation_shows_what_was_measured():
+    spec = importlib.util.spec_from_file_location("fraud_benchmark", ROOT / "benchmarks" / "fraud.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    found = json.loads((ROOT / "benchmarks" / "fraud.json").read_text())
+    text = (ROOT / "docs" / "fraud.md").read_text()
+    assert benchmark.markdown(found) in text, "run benchmarks/fraud.py, and put its tables into docs/fraud.md"
+    assert benchmark.speed(found) in text, "run benchmarks/fraud.py, and put its sentence into docs/fraud.md"
+    assert found["lambdas"] == len(training.grid())
+    assert found["rounds"] == 284_807
+    assert found["apart"] <= 1e-6
+    assert len(found["code"]["auc"]) == benchmark.SEEDS
+    assert all(0.91 <= area <= 0.93 for area in found["code"]["auc"])
+    assert found["code"]["exponent_high"] < 0.75
+
+
+def test_the_library_gives_the_iterates_of_the_pytorch_loop(monkeypatch):
+    pytest.importorskip("torch")
+    spec = importlib.util.spec_from_file_location("fraud_benchmark", ROOT / "benchmarks" / "fraud.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    monkeypatch.setattr(benchmark, "ROWS", 300)
+    assert benchmark.check(training.rows(invented(), "code")) <= 1e-6
 
 
 # --- the real data ---------------------------------------------------------------------------------------------------------------------
@@ -274,7 +314,7 @@ def test_the_real_transactions_give_the_papers_area_and_sublinear_violation():
     assert 0.89 <= found["auc"] <= 0.93  # a coarser grid cuts corners off the curve
     assert found["auc_without_corners"] < found["auc"]
     points = found["points"]
-    assert all(p["ccv_exponent"] < 0.6 for p in points)
+    assert all(p["ccv_exponent"] < 0.75 for p in points)
     assert all(p["norm"] < 100.0 for p in points)  # the projection never acts
     assert [p["ccv"] for p in points] == sorted((p["ccv"] for p in points), reverse=True)
     assert points[0]["fpr"] < 0.001 < 0.9 < points[-1]["fpr"]

@@ -54,10 +54,7 @@ def roc(facts: dict[str, Any]) -> Any:
             clip_on=False,
         )
         if first:
-            for i in sorted({0, len(own) // 3, 2 * len(own) // 3, len(own) - 1}):
-                left = own[i][0] > 0.75
-                look = {"textcoords": "offset points", "fontsize": 8, "color": SOFT, "ha": "right" if left else "left"}
-                panel.annotate(f"λ = {own[i][2]:.2g}", own[i][:2], xytext=(-8 if left else 9, 3 if own[i][1] < 0.4 else -14), **look)
+            _name_some(panel, sorted((lam, fpr, tpr) for fpr, tpr, lam in own))
     panel.plot([0.0, 1.0], [0.0, 1.0], color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     panel.annotate("chance, area 0.50", (0.62, 0.585), rotation=38, fontsize=8, color=SOFT)
     areas = [seed["auc"] for seed in facts["areas"]]
@@ -70,6 +67,19 @@ def roc(facts: dict[str, Any]) -> Any:
     panel.set_xlim(-0.02, 1.02)
     panel.set_ylim(-0.02, 1.02)
     return sheet
+
+
+def _name_some(panel: Any, points: list[tuple[float, float, float]]) -> None:
+    """The lambdas of the ends and of two points between, where their texts do not lie on each other."""
+    named: list[tuple[float, float]] = []
+    for i in dict.fromkeys((0, len(points) - 1, len(points) // 3, 2 * len(points) // 3)):
+        lam, x, y = points[i]
+        if all(abs(x - a) > 0.2 or abs(y - b) > 0.06 for a, b in named):
+            named.append((x, y))
+            left = x > 0.75
+            shift = (-8 if left else 9, 3 if y < 0.4 else -14)
+            look = {"textcoords": "offset points", "fontsize": 8, "color": SOFT, "ha": "right" if left else "left"}
+            panel.annotate(f"λ = {lam:.2g}", (x, y), xytext=shift, **look)
 
 
 def shown(lambdas: list[float]) -> list[float]:
