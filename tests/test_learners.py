@@ -477,3 +477,27 @@ BAD = [
 def test_bad_input_is_one_error_with_name_and_value(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("initial", [1e-3, 5.0])
+def test_adagrad_whose_sum_starts_above_zero(initial):
+    ball, p = bridle.Ball(2, radius=100.0), np.array([3.0, 4.0])
+    learner = bridle.AdaGrad(ball, diameter=10.0, initial=initial)
+    state = learner.init(np.zeros(2))
+    for seen in (25.0, 50.0):
+        before = learner.decide(state)
+        state = learner.step(state, p)
+        np.testing.assert_allclose(learner.decide(state), before - 10.0 / np.sqrt(2.0 * (initial + seen)) * p, rtol=1e-14)
+    shrunk = learner.step(learner.rescale(state, 1e-3), 1e-3 * p)
+    np.testing.assert_allclose(learner.decide(shrunk), learner.decide(learner.step(state, p)), rtol=1e-14)
+    policy = bridle.policy("sinha2024", ball, horizon=10, lipschitz=1.0, initial=initial)
+    assert "no proved regret bound" in policy.bound({"lipschitz": 1.0, "diameter": 200.0, "feasible": np.zeros(2)}, 10).why
+
+
+def test_a_start_of_the_sum_is_for_adagrad_alone():
+    with pytest.raises(bridle.InputError, match="initial must be 0 or above"):
+        bridle.AdaGrad(bridle.Ball(2), initial=-1.0)
+    with pytest.raises(bridle.InputError, match="initial is for learner='adagrad' only, not for 'ogd'"):
+        bridle.policy("sinha2024", bridle.Ball(2), horizon=10, lipschitz=1.0, learner="ogd", initial=1.0)
+    with pytest.raises(bridle.InputError, match="initial is for learner='adagrad' only"):
+        bridle.policy("sinha2024", bridle.Ball(2), horizon=10, lipschitz=1.0, delay=3, initial=1.0)

@@ -218,7 +218,7 @@ def test_it_asks_for_nothing_from_elsewhere():
     places = [value for _, attributes in found.tags for key, value in attributes.items() if key in ("src", "href", "action", "data")]
     assert places
     assert all(place.startswith("#") for place in places)
-    css = page._template("report.css").template
+    css = page.read_template("report.css").template
     assert "url(" not in css
     assert "@import" not in css
     (policy,) = (attributes["content"] for tag, attributes in found.tags if attributes.get("http-equiv") == "Content-Security-Policy")

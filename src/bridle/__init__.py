@@ -37,6 +37,7 @@ from bridle.metrics import (
     squared_ccv,
     static_violation,
 )
+from bridle.networks import Network
 from bridle.pacing import Gate, Pacer, pacing_bound
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
@@ -81,6 +82,7 @@ __all__ = [
     "Logistic",
     "Lyapunov",
     "Maximum",
+    "Network",
     "NoComparator",
     "NoiseWarning",
     "Pacer",

@@ -44,6 +44,7 @@ APART = (
     "executors",
     "figures",
     "files",
+    "fraud",
     "halfspaces",
     "intake",
     "page",

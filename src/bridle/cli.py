@@ -1,4 +1,4 @@
-"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle compare`, `bridle demo`, `bridle data`."""
+"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle compare`, `bridle demo`, `bridle data`, `bridle fraud`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from bridle import terminal
 from bridle.cli_compare import compare
+from bridle.cli_fraud import fraud
 from bridle.core import BridleWarning, InputError, Interrupted
 from bridle.terminal import Json
 from bridle.terminal import show as _show
@@ -69,6 +70,7 @@ def play(
 
 
 app.command()(compare)
+app.command()(fraud)
 
 
 data = typer.Typer(rich_markup_mode=None, help="The real data sets: what there is, and getting it.")

@@ -33,7 +33,7 @@ def write(rows: Iterable[Row], folder: str | PathLike[str]) -> list[Path]:
     For each problem and horizon: `NAME-T1000-curves` (regret and CCV against t), `-tradeoff` and `-pace`; for each problem with several
     horizons `NAME-growth`. Each as .png and .svg.
     """
-    matplotlib = _matplotlib()
+    matplotlib = require_matplotlib()
     games = list(rows)
     if not games:
         raise InputError("rows must hold at least one game for figures, not none")
@@ -48,13 +48,14 @@ def write(rows: Iterable[Row], folder: str | PathLike[str]) -> list[Path]:
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a label may hold any character; a box stands for it
         for name, parts in _sheets(charts.all_charts(games)).items():
             sheet, stem = _sheet(parts), names.of(name)
-            written.append(_save(sheet, home / f"{stem}.png"))
+            written.append(save(sheet, home / f"{stem}.png"))
             sheet.set_layout_engine("none")  # drawing it has settled what goes where, which takes a third of the time
-            written.append(_save(sheet, home / f"{stem}.svg"))
+            written.append(save(sheet, home / f"{stem}.svg"))
     return written
 
 
-def _matplotlib() -> Any:
+def require_matplotlib() -> Any:
+    """The package matplotlib, or one line about what to install."""
     try:
         import matplotlib
         import matplotlib.figure
@@ -86,7 +87,7 @@ def _sheets(figures: list[Chart]) -> dict[str, list[Chart]]:
     return sheets
 
 
-def _save(sheet: Any, path: Path) -> Path:
+def save(sheet: Any, path: Path) -> Path:
     """The figure in a file, without the date and the version that would make it differ from day to day."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -173,8 +174,8 @@ def _lines(panel: Any, chart: Chart) -> None:
     growth = chart.horizon is None
     told = [value for mark in marks for t, value in zip(mark.x, mark.y, strict=True) if value is not None and abs(value) > 1e-9 * t]
     frame = told + [value for mark in marks for value in mark.bound if value is not None]  # what is rounding needs no room
-    _scale(panel, "y", chart.y, frame)
-    _scale(panel, "x", chart.x, [float(t) for mark in marks for t in mark.x])
+    scale_axis(panel, "y", chart.y, frame)
+    scale_axis(panel, "x", chart.x, [float(t) for mark in marks for t in mark.x])
     for mark in marks:
         look = _look(mark.policy)
         x, y = mark.x, [float("nan") if value is None else value for value in mark.y]
@@ -198,8 +199,8 @@ def _lines(panel: Any, chart: Chart) -> None:
 def _points(panel: Any, chart: Chart) -> None:
     """Medians with their ranks, single seeds, and the front."""
     marks = [mark for mark in chart.marks if isinstance(mark, Point)]
-    _scale(panel, "x", chart.x, [value for mark in marks for value in (mark.x, *(pair[0] for pair in mark.seeds))])
-    _scale(panel, "y", chart.y, [value for mark in marks for value in (mark.y, *(pair[1] for pair in mark.seeds))])
+    scale_axis(panel, "x", chart.x, [value for mark in marks for value in (mark.x, *(pair[0] for pair in mark.seeds))])
+    scale_axis(panel, "y", chart.y, [value for mark in marks for value in (mark.y, *(pair[1] for pair in mark.seeds))])
     front = sorted((mark for mark in marks if mark.pareto), key=lambda mark: (mark.x, -mark.y))
     panel.step(
         [mark.x for mark in front], [mark.y for mark in front], where="post", color=SOFT, linewidth=0.9, linestyle="dotted", zorder=1
@@ -235,7 +236,7 @@ def _bars(panel: Any, chart: Chart) -> None:
     panel.margins(x=0.12)
 
 
-def _scale(panel: Any, which: str, axis: Axis, values: list[float]) -> None:
+def scale_axis(panel: Any, which: str, axis: Axis, values: list[float]) -> None:
     """The axis's scale, and a frame that holds the values; a logarithmic one reaches at most six decades down."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 

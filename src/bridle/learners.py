@@ -127,6 +127,30 @@ class AdaGradNorm(NamedTuple):
         return state.seen
 
 
+class AdaGradFrom(NamedTuple):
+    """`AdaGradNorm` whose S_t starts at `initial` instead of 0, which shortens the first steps; no bound is stated for it."""
+
+    domain: Any
+    diameter: Array
+    initial: Array
+
+    @property
+    def scale_free(self) -> bool:
+        return True  # rescaling multiplies all of S_t, its start included, so that decisions stay as they are
+
+    def init(self, x1: Array) -> Iterate:
+        return Iterate(x1, scalar(x1) + self.initial)
+
+    def decide(self, state: Iterate) -> Array:
+        return state.x
+
+    def step(self, state: Iterate, grad: Array, modulus: Array | None = None) -> Iterate:
+        return AdaGradNorm(self.domain, self.diameter).step(state, grad)
+
+    def rescale(self, state: Iterate, factor: Array) -> Iterate:
+        return AdaGradNorm(self.domain, self.diameter).rescale(state, factor)
+
+
 class SoloState(NamedTuple):
     """Where it started, where it is, the sum of the gradients and the sum of their squared lengths."""
 
@@ -267,10 +291,12 @@ def StronglyConvexOGD(domain: Any, modulus: Any) -> CurvedOGD:
     return CurvedOGD(domain, validate.setting("modulus", modulus))
 
 
-def AdaGrad(domain: Any, diameter: Any = None) -> AdaGradNorm:
+def AdaGrad(domain: Any, diameter: Any = None, initial: Any = 0.0) -> AdaGradNorm | AdaGradFrom:
     """Projected gradient descent with the scalar AdaGrad step D / sqrt(2 * sum of squared gradient lengths).
 
-    Guarantee: `adagrad_regret`, for every t and without knowing any constant but the diameter.
+    `initial` is what that sum starts from.
+
+    Guarantee: `adagrad_regret`, for every t and without knowing any constant but the diameter; none is stated for `initial` above 0.
     Reference: Duchi, Hazan, Singer 2011; the paper's Theorem 6, part 1.
 
     >>> import bridle
@@ -278,7 +304,8 @@ def AdaGrad(domain: Any, diameter: Any = None) -> AdaGradNorm:
     >>> learner.decide(learner.step(learner.init(np.zeros(1)), np.array([1e-9]))).round(3)
     array([-10.])
     """
-    return AdaGradNorm(domain, _diameter(domain, diameter))
+    D, start = _diameter(domain, diameter), validate.setting("initial", initial, zero=True)
+    return AdaGradFrom(domain, D, start) if np.any(start > 0.0) else AdaGradNorm(domain, D)
 
 
 def AdaFTRL(domain: Any, diameter: Any = None) -> SoloFTRL:

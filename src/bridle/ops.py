@@ -82,6 +82,19 @@ def softplus(x: Array) -> Array:
     return namespace(x).logaddexp(x, 0.0)
 
 
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x) without overflow, to full relative precision also where it is tiny.
+
+    >>> sigmoid(0.0), sigmoid(-800.0)
+    (0.5, 0.0)
+    """
+    if isinstance(x, float):
+        e = math.exp(-abs(x))
+        return (1.0 if x >= 0.0 else e) / (1.0 + e)
+    e = exp(-abs(x))
+    return namespace(x).where(x >= 0.0, 1.0, e) / (1.0 + e)
+
+
 def ratio(a: Array, b: Array) -> Array:
     """a / b, and 0 where b is 0: the step "stay" of an accumulator that has seen nothing."""
     if isinstance(b, float):

@@ -50,19 +50,19 @@ def render(rows: list[Row], title: str | None, command: str | None, date: str) -
     for i, (problem, games) in enumerate(problems.items()):
         own = [(n, chart) for n, chart in numbered if chart.problem == problem]
         sections.append(_problem(i, problem, games, [row for row in ranked if problem_of(row) == problem], own, places))
-    sections.append(_template("reading.html").substitute(low=f"{analysis.LOW:.0%}", high=f"{analysis.HIGH:.0%}"))
+    sections.append(read_template("reading.html").substitute(low=f"{analysis.LOW:.0%}", high=f"{analysis.HIGH:.0%}"))
     data = {"policies": [charts.style(i)._asdict() for i in places.values()], "charts": [_plain(chart) for chart in figures]}
-    return _template("report.html").substitute(
+    return read_template("report.html").substitute(
         title=escape(title or _title(list(problems), len(places))),
         lead=_lead(rows),
         version=escape(bridle.__version__),
         date=escape(date),
-        css=_template("report.css").substitute(light=_palette(charts.LIGHT), dark=_palette(charts.DARK)),
+        css=read_template("report.css").substitute(light=palette(charts.LIGHT), dark=palette(charts.DARK)),
         chips="".join(_chip(label, i) for label, i in places.items()),
         sections="\n".join(sections),
         data=_safe_json(data),
         plotly=_plotly(),
-        script=_template("report.js").template,
+        script=read_template("report.js").template,
     )
 
 
@@ -96,7 +96,7 @@ def _what_was_run(rows: list[Row], command: str | None, date: str) -> str:
         wide["Command"] = f'<code tabindex="0">{escape(command)}</code>'
     facts = {
         "Horizons": ", ".join(f"{horizon:,}" for horizon in sorted(grouped(rows, horizon_of))),
-        "Seeds": _span(seeds),
+        "Seeds": span(seeds),
         "Games": f"{len(played):,} played" + (f", {len(rows) - len(played):,} do not apply" if len(played) < len(rows) else ""),
         "Time in play": f"{seconds:,.1f} s" if seconds < 600 else f"{seconds / 60:,.0f} min",
         "Engine": ", ".join(sorted({str(row["engine"]) for row in played if row.get("engine")})) or "-",
@@ -337,7 +337,8 @@ def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
-def _span(seeds: list[int]) -> str:
+def span(seeds: list[int]) -> str:
+    """Seeds in words: 0 to 4, or one by one."""
     whole = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
     return f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds))
 
@@ -356,7 +357,8 @@ def _class(given: bool, name: str) -> str:
     return f' class="{name}"' if given else ""
 
 
-def _palette(colours: tuple[str, ...]) -> str:
+def palette(colours: tuple[str, ...]) -> str:
+    """The colours of policies as properties of a style sheet."""
     return " ".join(f"--p{i}: {colour};" for i, colour in enumerate(colours))
 
 
@@ -373,7 +375,8 @@ def _safe_json(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _template(name: str) -> Template:
+def read_template(name: str) -> Template:
+    """A template of the package."""
     return Template((resources("bridle") / "templates" / name).read_text(encoding="utf-8"))
 
 

@@ -32,7 +32,7 @@ class RecordedRounds(NamedTuple):
     The engine is dealt a block of the table at a time and plays against `player`, so that the table itself never travels.
     """
 
-    table: Round  # every leaf with a leading time axis
+    table: Any  # a Round, or a record that reveals like one; every leaf with a leading time axis
     first: float
 
     @property

@@ -48,13 +48,13 @@ def _run(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: 
     """Up to `length` rounds; how many is an argument like any other, so a shorter last block is not compiled anew."""
 
     def one(state: Any, foe: Any, i: Any) -> Any:
-        draw = records.transform(lambda leaf: leaf[i], draws)
+        draw = records.transform(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, 0, keepdims=False), draws)
         state, foe, feedback = turn(policy, adversary, state, foe, draw)
         return state, foe, (feedback.f, feedback.g, {"x": feedback.x, "round": feedback.round}.get(collect))
 
     def body(i: Any, carry: Any) -> Any:
         state, foe, seen = one(carry[0], carry[1], i)
-        return state, foe, records.transform(lambda all_, now: all_.at[i].set(now), carry[2], seen)
+        return state, foe, records.transform(lambda all_, now: jax.lax.dynamic_update_index_in_dim(all_, now, i, 0), carry[2], seen)
 
     seen = jax.eval_shape(one, state, foe, 0)[2]
     room = records.transform(lambda leaf: jnp.zeros((length, *leaf.shape)), seen)

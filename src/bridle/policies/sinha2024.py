@@ -31,7 +31,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.late import LateOGD
-from bridle.learners import LEARNERS, CurvedOGD, StronglyConvexOGD
+from bridle.learners import LEARNERS, AdaGrad, CurvedOGD, StronglyConvexOGD
 from bridle.ops import Array, combine, exp, pos, scalar, vector, worst
 from bridle.policies.common import diameter_of, excess, flat, harmonic, settle, unmet
 from bridle.policies.entry import Entry
@@ -178,10 +178,11 @@ def sinha2024(
     seed: Any = None,
     constraints: Any = None,
     delay: Any = None,
+    initial: Any = None,
 ) -> Lyapunov:
     """Algorithm 1 for convex costs; `constraints` is only for the boundary to check, since the worst of any number counts.
 
-    With `delay` the learner is `LateOGD`, for feedback that is fed in whenever it arrives.
+    With `delay` the learner is `LateOGD`, for feedback that is fed in whenever it arrives. With `initial` AdaGrad's sum starts there.
     """
     T, G = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz)
     _count(constraints)
@@ -190,6 +191,10 @@ def sinha2024(
         raise validate.unknown("preset", preset, ("theory", "tight", "practice"))
     if delay is not None and learner != "adagrad":
         raise InputError(f"delay is for the learner that it brings along, not for learner={validate.show(learner)}")
+    if initial is not None:
+        if learner != "adagrad" or delay is not None:
+            raise InputError(f"initial is for learner='adagrad' only, not for {validate.show(learner if delay is None else 'late')}")
+        learner = AdaGrad(domain, D, initial)
     inside = _learner(learner, domain, D, samples, seed) if delay is None else LateOGD(domain, delay, D)
     # kappa = c * beta * G is the constant in front of sqrt(t): 1/sqrt(2) in the theorem, 1 in the sharper presets and with late feedback.
     c, theorem = _constant(inside, D), preset == "theory" and delay is None
@@ -533,7 +538,7 @@ def _departs(policy: Any, constants: Constants, theory: Any) -> str:
     if known.get("preset", "theory") != "theory":
         return f"the preset is {known['preset']}, not the theorem's"
     if not same(policy.record, theory):
-        told = [name for name in ("V", "beta", "lam", "learner", "potential", "exponent", "step", "delay") if name in known]
+        told = [name for name in ("V", "beta", "lam", "learner", "potential", "exponent", "step", "delay", "initial") if name in known]
         return f"{' and '.join(told)} {'was' if len(told) == 1 else 'were'} set by hand"
     if "lipschitz" in known and known["lipschitz"] < constants["lipschitz"] * (1.0 - 1e-12):
         return f"the true Lipschitz constant is {constants['lipschitz']:.4g}, above the one the policy was told"

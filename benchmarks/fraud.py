@@ -1,0 +1,166 @@
+"""Section 4 of the paper: the whole sweep of lambdas on the real transactions, beside the same update one row at a time in PyTorch.
+
+The PyTorch loop is what one writes by hand: forward, backward on f + lambda exp(lambda Q) g, a scalar AdaGrad step, projection. It is timed
+on the first rows of the stream, interleaved with whole sweeps of the library, and must give the same iterates (float64, 1e-6). The
+figures go to benchmarks/fraud.json, and from there into docs/fraud.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import bridle
+from bridle import data
+from bridle.fraud import training
+
+ROWS, REPEATS, SEEDS, TEXT_SEEDS = 2_000, 5, 5, 3
+CHECKED = (0.01, 0.1, 1.0)
+RESULTS = Path(__file__).with_suffix(".json")
+
+
+def torch_loop(features: np.ndarray, fraud: np.ndarray, start: np.ndarray, lam: float, threads: int = 1) -> np.ndarray:
+    """The decisions of the released code's update, one row at a time, D = 10, beta = V = 1, the sum of squares from 0.001."""
+    import torch
+
+    torch.set_num_threads(threads)
+    n, hidden = features.shape[1], training.HIDDEN
+    first, last = torch.nn.Linear(n, hidden, dtype=torch.float64), torch.nn.Linear(hidden, 1, dtype=torch.float64)
+    network = torch.nn.Sequential(first, torch.nn.Sigmoid(), last, torch.nn.Sigmoid())
+    weights = list(network.parameters())
+    torch.nn.utils.vector_to_parameters(torch.tensor(start), weights)
+    rows, labels = torch.tensor(features), torch.tensor(fraud)
+    Q, S, decisions = 0.0, 0.001, []
+    for a, y in zip(rows, labels, strict=True):
+        decisions.append(torch.nn.utils.parameters_to_vector(weights).detach().numpy().copy())
+        p = network(a).clamp(1e-7, 1.0 - 1e-7)[0]
+        f, g = -(1.0 - y) * torch.log(1.0 - p), -y * torch.log(p)
+        Q += g.item()
+        network.zero_grad()
+        (f + lam * np.exp(lam * Q) * g).backward()
+        with torch.no_grad():
+            S += sum((w.grad**2).sum() for w in weights).item()
+            for w in weights:
+                w -= 10.0 / np.sqrt(2.0 * S) * w.grad
+            norm = sum((w**2).sum() for w in weights).item() ** 0.5
+            if norm > 100.0:
+                for w in weights:
+                    w *= 100.0 / norm
+    return np.array(decisions)
+
+
+def check(rows: training.Rows) -> float:
+    """How far the iterates of the two sides are apart, at most; an error where that is more than 1e-6."""
+    problem, start = training.arrange(rows, "code", 0)
+    table = problem.adversary.table
+    policy = training.policy_of(problem, "code", list(CHECKED))
+    mine = bridle.play(policy, problem, horizon=ROWS, engine="jax", x1=start, keep="decisions").decisions
+    assert table.label[:ROWS].any(), "there is no fraud among the rows that are checked"
+    apart = max(
+        float(np.abs(mine[:, run] - torch_loop(table.a[:ROWS], table.label[:ROWS], start, lam)).max()) for run, lam in enumerate(CHECKED)
+    )
+    assert apart <= 1e-6, f"the two sides do not compute the same iterates: {apart:.2g} apart"
+    return apart
+
+
+def measure(rows: training.Rows) -> dict[str, object]:
+    """Times of both sides, interleaved, and what the seeds give."""
+    apart = check(rows)
+    problem, start = training.arrange(rows, "code", 0)
+    table, lambdas = problem.adversary.table, training.grid()
+    training.play_seed(training.Rows(rows.features[:3000], rows.fraud[:3000]), "code", lambdas, 0, "jax")  # compiles
+    torch_us, sweep_s, found = [], [], []
+    for seed in range(max(REPEATS, SEEDS)):
+        begun = time.perf_counter()
+        torch_loop(table.a[:ROWS], table.label[:ROWS], start, 0.05)
+        torch_us.append(1e6 * (time.perf_counter() - begun) / ROWS)
+        found.append(training.play_seed(rows, "code", lambdas, seed, "jax"))
+        sweep_s.append(found[-1]["seconds"])
+    runs = len(lambdas) * len(rows.fraud)
+    ratios = [us * runs / 1e6 / s for us, s in zip(torch_us, sweep_s, strict=True)]
+    return {
+        "machine": f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}",
+        "lambdas": len(lambdas), "rounds": len(rows.fraud), "torch_rows": ROWS, "apart": apart,
+        "torch_us": statistics.median(torch_us), "sweep_s": statistics.median(sweep_s),
+        "sweep_us": 1e6 * statistics.median(sweep_s) / runs,
+        "ratio": statistics.median(ratios), "ratio_low": min(ratios), "ratio_high": max(ratios),
+        "code": summary(found, lambdas),
+    }  # fmt: skip
+
+
+def summary(found: list[training.Seed], lambdas: list[float]) -> dict[str, object]:
+    """Areas of every seed, and means over seeds at some of the lambdas."""
+    chosen = sorted({round(i) for i in np.linspace(0, len(lambdas) - 1, 7)})
+    lines = []
+    for i in chosen:
+        own = [part["points"][i] for part in found]
+        lines.append(
+            {name: float(np.mean([p[name] for p in own])) for name in ("lambda", "fpr", "tpr", "cost", "ccv", "ccv_exponent", "norm")}
+        )
+    exponents = [p["ccv_exponent"] for part in found for p in part["points"]]
+    return {
+        "auc": [part["auc"] for part in found], "auc_without_corners": [part["auc_without_corners"] for part in found],
+        "exponent_low": min(exponents), "exponent_high": max(exponents), "lines": lines,
+    }  # fmt: skip
+
+
+def markdown(result: dict) -> str:
+    """The tables of docs/fraud.md."""
+    parts = ["| variant | seeds | area with corners | without corners | CCV exponent over the second half |", "|---|---|---|---|---|"]
+    for variant in ("code", "text"):
+        own = result[variant]
+        areas, bare = own["auc"], own["auc_without_corners"]
+        parts.append(
+            f"| `{variant}` | {len(areas)} | {np.mean(areas):.3f} ({min(areas):.3f} to {max(areas):.3f}) | {np.mean(bare):.3f} "
+            f"| {own['exponent_low']:.2f} to {own['exponent_high']:.2f} |"
+        )
+    parts += [
+        "",
+        "| lambda (`code`) | FPR | TPR | total cost | CCV | CCV grows like | length of the weights |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for line in result["code"]["lines"]:
+        parts.append(
+            f"| {line['lambda']:.3g} | {line['fpr']:.4f} | {line['tpr']:.3f} | {line['cost']:,.0f} | {line['ccv']:,.0f} "
+            f"| t^{line['ccv_exponent']:.2f} | {line['norm']:.1f} |"
+        )
+    return "\n".join(parts)
+
+
+def speed(result: dict) -> str:
+    """The sentence of docs/fraud.md about time."""
+    return (
+        f"{result['lambdas']} lambdas on {result['rounds']:,} rounds take {result['sweep_s']:.1f} s on two cores with JAX, "
+        f"{result['sweep_us']:.2f} us per run and round. The PyTorch loop takes {result['torch_us']:.0f} us a row on one core: "
+        f"the sweep is {result['ratio']:,.0f} times faster ({result['ratio_low']:,.0f} to {result['ratio_high']:,.0f})."
+    )
+
+
+def main() -> None:
+    transactions = data.load("creditcard")
+    result = measure(training.rows(transactions, "code"))
+    rows, lambdas = training.rows(transactions, "text"), training.grid()
+    result["text"] = summary([training.play_seed(rows, "text", lambdas, seed, "jax") for seed in range(TEXT_SEEDS)], lambdas)
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    table = Table(title=f"Section 4 of the paper, {result['machine']}, {REPEATS} interleaved repeats")
+    for column in ("path", "us per run and round", "whole sweep"):
+        table.add_column(column, justify="left" if column == "path" else "right")
+    runs = result["lambdas"] * result["rounds"]
+    table.add_row("PyTorch, one row at a time", f"{result['torch_us']:.4g}", f"{result['torch_us'] * runs / 3.6e9:.2f} h")
+    table.add_row("play, engine jax", f"{result['sweep_us']:.3g}", f"{result['sweep_s']:.2f} s")
+    console = Console(width=120)
+    console.print(table)
+    console.print(speed(result), f"Iterates are at most {result['apart']:.1g} apart.", highlight=False)
+    console.print(markdown(result), highlight=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""The command `bridle fraud`."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from bridle import terminal
+from bridle.core import BridleWarning
+
+
+def fraud(
+    protocol: Annotated[str, typer.Option(help="paper: section 4 of the paper.")] = "paper",
+    variant: Annotated[
+        str | None, typer.Option(help="code: as the released code does it; text: as the paper says. [default: code]")
+    ] = None,
+    lambdas: Annotated[
+        str | None, typer.Option(metavar="L1,L2", help="The lambdas, or LEAST:MOST:COUNT for a geometric grid. [default: 0.002:1:30]")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(metavar="N", help="How many seeds: 0 to N - 1. [default: 3]")] = None,
+    engine: Annotated[str | None, typer.Option(help="python or jax. [default: jax where it is installed]")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="PATH", help="creditcard.csv itself; without it the cache, filled where need be.")
+    ] = None,
+    out: Annotated[str, typer.Option(metavar="DIR", help="The folder for the results; seeds that it has are not played again.")] = "fraud",
+    json_file: terminal.Json = None,
+) -> None:
+    """The credit-card experiment on the real data: points, areas, figures, metrics.json and report.html.
+
+    Interrupted, it goes on with the seed where it stopped when it is called again with the same --out.
+    """
+    from bridle.fraud import Options, run
+
+    asked = Options(out=out, seeds=seeds, engine=engine, data=data, variant=variant, lambdas=lambdas)
+    with warnings.catch_warnings(), _progress() as progress:
+        warnings.simplefilter("ignore", BridleWarning)  # the results say it
+        outcome = run(protocol, asked, progress)
+    terminal.show(outcome.table, outcome.notes, outcome.facts, json_file)
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """A progress bar with the time left, on standard error where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading the data", total=None)
+        yield lambda done, total, doing: bar.update(task, completed=done, total=total, description=doing)

@@ -1,0 +1,46 @@
+"""The credit-card experiment on the real transactions: `bridle fraud`.
+
+A protocol is a module with a function `command(options, progress)` and a line in `PROTOCOLS`. `paper` repeats section 4 of the paper.
+This package is not imported by `import bridle`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from bridle import validate
+
+PROTOCOLS = {"paper": "bridle.fraud.paper"}
+"""The protocols, and the module of each."""
+
+Progress = Callable[[float, float, str], None]
+"""Told how much is done of how much, and what is being done."""
+
+
+class Options(NamedTuple):
+    """What was asked for on the command line; None for what was not given, so that a protocol can refuse what it has no use for."""
+
+    out: str
+    seeds: int | None = None
+    engine: str | None = None
+    data: str | None = None
+    variant: str | None = None
+    lambdas: str | None = None
+
+
+class Outcome(NamedTuple):
+    """A table for people, sentences below it, and the facts for programs."""
+
+    table: Any
+    notes: list[str]
+    facts: dict[str, Any]
+
+
+def run(protocol: str, options: Options, progress: Progress | None = None) -> Outcome:
+    """Play a protocol of the experiment; its files go to `options.out`."""
+    if protocol not in PROTOCOLS:
+        raise validate.unknown("protocol", protocol, PROTOCOLS)
+    outcome: Outcome = importlib.import_module(PROTOCOLS[protocol]).command(options, progress)
+    return outcome

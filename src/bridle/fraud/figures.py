@@ -1,0 +1,126 @@
+"""The two figures of section 4 of the paper, as PNG and SVG: the ROC curve of the lambdas, and CCV against the round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridle import charts
+from bridle.analysis import PowerLaw, power_law
+from bridle.charts import Axis
+from bridle.figures import INK, SETTINGS, SOFT, require_matplotlib, save, scale_axis
+from bridle.fraud.training import AREA
+
+SHOWN = 5
+"""How many of the lambdas have a curve of their own."""
+
+
+def write(facts: dict[str, Any], curves: dict[str, Any], folder: Path) -> list[Path]:
+    """Write roc.png, roc.svg, ccv.png and ccv.svg to the folder; the paths, in order."""
+    matplotlib = require_matplotlib()
+    written: list[Path] = []
+    with matplotlib.rc_context(SETTINGS):
+        for name, sheet in (("roc", roc(facts)), ("ccv", ccv(facts, curves))):
+            for kind in ("png", "svg"):
+                written.append(save(sheet, folder / f"{name}.{kind}"))
+    return written
+
+
+def _sheet() -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    sheet: Any = Figure(figsize=(5.6, 4.4), dpi=160, layout="constrained")
+    return sheet, sheet.subplots()
+
+
+def roc(facts: dict[str, Any]) -> Any:
+    """One point for each lambda; the curve of each seed through the corners, and what area the paper reports."""
+    sheet, panel = _sheet()
+    for place, seed in enumerate(facts["areas"]):
+        own = sorted((p["fpr"], p["tpr"], p["lambda"]) for p in facts["points"] if p["seed"] == seed["seed"])
+        x, y = [0.0, *(p[0] for p in own), 1.0], [0.0, *(p[1] for p in own), 1.0]
+        first = place == 0
+        panel.plot(x, y, color=charts.LIGHT[0], linewidth=1.6 if first else 0.8, alpha=1.0 if first else 0.45, zorder=3)
+        panel.scatter(
+            x[1:-1],
+            y[1:-1],
+            s=20 if first else 7,
+            color=charts.LIGHT[0],
+            alpha=1.0 if first else 0.45,
+            linewidths=0,
+            zorder=4,
+            clip_on=False,
+        )
+        if first:
+            _name_some(panel, sorted((lam, fpr, tpr) for fpr, tpr, lam in own))
+    panel.plot([0.0, 1.0], [0.0, 1.0], color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    panel.annotate("chance, area 0.50", (0.62, 0.585), rotation=38, fontsize=8, color=SOFT)
+    areas = [seed["auc"] for seed in facts["areas"]]
+    spread = f" ({min(areas):.3f} to {max(areas):.3f} over {len(areas)} seeds)" if len(areas) > 1 else ""
+    text = f"area with corners {facts['auc']:.3f}{spread}\npaper: {AREA:.2f}\nwithout corners {facts['auc_without_corners']:.3f}"
+    panel.text(0.98, 0.06, text, ha="right", va="bottom", transform=panel.transAxes, fontsize=9, color=INK, linespacing=1.5)
+    panel.set_title(f"ROC curve, one point for each λ (variant {facts['variant']})", loc="left")
+    panel.set_xlabel("false positive rate: mean output on legitimate transactions")
+    panel.set_ylabel("true positive rate: mean output on frauds")
+    panel.set_xlim(-0.02, 1.02)
+    panel.set_ylim(-0.02, 1.02)
+    return sheet
+
+
+def _name_some(panel: Any, points: list[tuple[float, float, float]]) -> None:
+    """The lambdas of the ends and of two points between, where their texts do not lie on each other."""
+    named: list[tuple[float, float]] = []
+    for i in dict.fromkeys((0, len(points) - 1, len(points) // 3, 2 * len(points) // 3)):
+        lam, x, y = points[i]
+        if all(abs(x - a) > 0.2 or abs(y - b) > 0.06 for a, b in named):
+            named.append((x, y))
+            left = x > 0.75
+            shift = (-8 if left else 9, 3 if y < 0.4 else -14)
+            look = {"textcoords": "offset points", "fontsize": 8, "color": SOFT, "ha": "right" if left else "left"}
+            panel.annotate(f"λ = {lam:.2g}", (x, y), xytext=shift, **look)
+
+
+def shown(lambdas: list[float]) -> list[float]:
+    """The lambdas that have a curve: the ends and some evenly between."""
+    return [lambdas[i] for i in sorted({round(i) for i in np.linspace(0, len(lambdas) - 1, SHOWN)})]
+
+
+def ccv(facts: dict[str, Any], curves: dict[str, Any]) -> Any:
+    """CCV against the round for some of the lambdas, with the power law of the second half, beside growth like sqrt(t)."""
+    sheet, panel = _sheet()
+    rounds = curves["rounds"]
+    own = {lam: median_curve(curves, lam) for lam in shown(facts["lambdas"])}
+    laws: dict[float, PowerLaw | None] = {lam: power_law(rounds, curve, since=rounds[-1] / 2.0) for lam, curve in own.items()}
+    values = [value for curve in own.values() for value in curve if value > 0.0]
+    begin = next((t for t, *at in zip(rounds, *own.values(), strict=True) if min(at) > 0.0), rounds[0])
+    scale_axis(panel, "x", Axis("", "log"), [float(begin), float(rounds[-1])])
+    scale_axis(panel, "y", Axis("", "log"), values)
+    for place, (lam, curve) in enumerate(own.items()):
+        law = laws[lam]
+        grows = "" if law is None else f":  t^{law.exponent:.2f}"
+        colour = charts.LIGHT[charts.style(place).colour]
+        panel.plot(
+            rounds, [value if value > 0.0 else np.nan for value in curve], color=colour, linewidth=1.7, label=f"λ = {lam:.2g}{grows}"
+        )
+        if law is not None:
+            ends = np.array([law.first, law.last])
+            panel.plot(ends, [law.at(t) for t in ends], color=INK, linewidth=1.8, linestyle="dotted", zorder=5)
+    top = max(curve[-1] for curve in own.values())
+    since = np.array([rounds[-1] / 30.0, float(rounds[-1])])
+    root = 1.9 * top * (since / since[-1]) ** 0.5
+    panel.plot(since, root, color=SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+    panel.annotate("√t", (since[0], root[0]), xytext=(-4, 0), textcoords="offset points", ha="right", va="center", fontsize=9, color=SOFT)
+    panel.plot([], [], color=INK, linewidth=1.8, linestyle="dotted", label="power law of the second half")
+    panel.set_ylim(top=4.0 * top)
+    panel.set_title(f"CCV against the round (variant {facts['variant']})", loc="left")
+    panel.set_xlabel("round t (transactions seen)")
+    panel.set_ylabel("CCV: log-loss on frauds so far, added up")
+    panel.legend(loc="upper left", frameon=False, fontsize=8)
+    return sheet
+
+
+def median_curve(curves: dict[str, Any], lam: float) -> list[float]:
+    """The median over seeds of the CCV of one lambda, at each round."""
+    return [float(value) for value in np.median([curve["ccv"] for curve in curves["each"] if curve["lambda"] == lam], axis=0)]

@@ -1,0 +1,221 @@
+"""Section 4 of the paper: a network trained online by Algorithm 1, as the released code has it or as the text has it.
+
+f_t = -(1 - y) ln(1 - p) on legitimate transactions, g_t = -y ln p on frauds, p the network's output before the label is known. One pass,
+one row a round. Rates are soft: FPR is the mean of p over legitimate rows, TPR over frauds, as predicted along the way. Each lambda is one
+point; the curve through them is integrated by trapezoids. See docs/fraud.md for what the paper says and what its code does.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import domains, validate
+from bridle.adversaries.recorded import RecordedRounds
+from bridle.analysis import power_law
+from bridle.core import InputError
+from bridle.data import Data
+from bridle.game import Trace, play
+from bridle.networks import NetworkRound, weights
+from bridle.policies import policy as make_policy
+from bridle.problems import Problem
+
+HIDDEN = 10
+AREA = 0.92
+"""The area under the curve that the paper reports."""
+
+SMALLEST_BATCH = 8
+"""Fewer lambdas than this are not worth a thread of their own: a round of few runs costs nearly as much as one of several."""
+
+
+class Rows(NamedTuple):
+    """The transactions in the order in which they are played: features (T, inputs), and 1 for a fraud."""
+
+    features: np.ndarray
+    fraud: np.ndarray
+
+
+class Variant(NamedTuple):
+    """One reading of the experiment: its columns, whether rows are shuffled, the start, and what the policy is told."""
+
+    columns: tuple[str, ...]
+    shuffled: bool
+    radius: float
+    start: Callable[[np.random.Generator, int], np.ndarray]
+    settings: dict[str, float]
+    about: str
+
+
+_MEASURED = (*(f"V{i}" for i in range(1, 29)), "Amount")
+VARIANTS = {
+    "code": Variant(
+        _MEASURED, True, 100.0, lambda rng, size: rng.random(size),
+        {"diameter": 10.0, "initial": 0.001, "beta": 1.0, "V": 1.0},
+        "as the released code: 29 features, shuffled rows, start U[0, 1), L2 ball of radius 100, D = 10, beta = V = 1, AdaGrad from 0.001",
+    ),
+    "text": Variant(
+        ("Time", *_MEASURED), False, 1.0, lambda rng, size: rng.standard_normal(size), {},
+        "as the text: 30 features, rows in time order, start N(0, 1), L2 normalisation (the unit ball), Theorem 1's D, beta and V",
+    ),
+}  # fmt: skip
+
+
+def grid(least: float = 0.002, most: float = 1.0, count: int = 30) -> list[float]:
+    """The lambdas that are played unless others are given: a geometric grid that spans the curve.
+
+    >>> [round(lam, 4) for lam in grid(count=3)]
+    [0.002, 0.0447, 1.0]
+    """
+    return [float(lam) for lam in np.geomspace(least, most, count)]
+
+
+def rows(data: Data, variant: str) -> Rows:
+    """The features of a variant, each column scaled to mean 0 and deviation 1 over the whole set, and the labels."""
+    chosen = _variant(variant)
+    columns = np.column_stack([data[name] for name in chosen.columns])
+    spread = columns.std(axis=0)
+    if not (spread > 0.0).all():
+        raise InputError(
+            f"column {chosen.columns[int(np.argmin(spread))]} of the data has the same value in every row: it cannot be scaled"
+        )
+    fraud = data["Class"]
+    if not np.isin(fraud, (0.0, 1.0)).all() or fraud.min() == fraud.max():
+        raise InputError("column Class of the data must hold 0 and 1, and each at least once")
+    return Rows((columns - columns.mean(axis=0)) / spread, fraud)
+
+
+def arrange(given: Rows, variant: str, seed: int) -> tuple[Problem, np.ndarray]:
+    """The problem of one seed, which fixes the order of the rows where they are shuffled, and the weights to start from."""
+    chosen, rng = _variant(variant), np.random.default_rng(validate.whole("seed", seed, 0))
+    T, inputs = given.features.shape
+    played = given
+    if chosen.shuffled:
+        order = rng.permutation(T)
+        played = Rows(given.features[order], given.fraud[order])
+    domain = domains.Ball(weights(inputs, HIDDEN), radius=chosen.radius)
+    # On the ball |v| <= radius, and a sigmoid's slope is at most 1/4.
+    longest = float((given.features**2).sum(axis=1).max()) + 1.0
+    G = (longest * chosen.radius**2 / 16.0 + HIDDEN + 1.0) ** 0.5
+    known = {"constraints": 1, "lipschitz": G, "diameter": domain.diameter(), "convex": False, "time_varying": True}
+    adversary = RecordedRounds(NetworkRound(played.features, played.fraud, np.zeros(T)), 0.0)
+    made = Problem(domain, adversary, known, f"fraud ({variant})", {"horizon": T, "seed": seed})
+    return made, domain.project(chosen.start(rng, domain.dim))
+
+
+def policy_of(problem: Problem, variant: str, lambdas: list[float]) -> Any:
+    """Algorithm 1 with the variant's settings, one run for each lambda."""
+    told = {"lipschitz": problem.constants["lipschitz"], **_variant(variant).settings}
+    return make_policy("sinha2024", problem.domain, horizon=problem.horizon, lam=lambdas, **told)
+
+
+Seed = dict[str, Any]
+"""What one seed gives: its points, its areas, the CCV of every lambda along the way, and the time it took."""
+
+
+def play_seed(
+    given: Rows, variant: str, lambdas: list[float], seed: int, engine: str, told: Callable[[int, int], None] | None = None
+) -> Seed:
+    """One pass over the rows with every lambda at once, in as many threads as there are cores where the engine compiles.
+
+    `told` hears how many of how many rounds are done. An interruption ends the threads at their next block.
+    """
+    problem, start = arrange(given, variant, seed)
+    threads = 1 if engine == "python" else max(1, min(_cores(), len(lambdas) // SMALLEST_BATCH))
+    parts = [list(part) for part in np.array_split(np.array(lambdas), threads)]
+    done, stop = [0] * len(parts), threading.Event()
+
+    def watch(part: int) -> Callable[[int, int], None]:
+        def tell(at: int, total: int) -> None:
+            done[part] = at
+            if stop.is_set():
+                raise KeyboardInterrupt
+            if told is not None:
+                told(sum(done) // len(parts), total)
+
+        return tell
+
+    def one(part: int) -> list[Seed]:
+        policy = policy_of(problem, variant, parts[part])
+        trace = play(policy, problem, engine=engine, x1=start, keep="rounds", progress=watch(part))
+        return points_of(trace, parts[part], problem.adversary.table.label, seed)
+
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            found = [point for part in pool.map(one, range(len(parts))) for point in part]
+        except BaseException:
+            stop.set()
+            raise
+    seconds = time.perf_counter() - begun
+    curve = curve_rounds(problem.horizon or 0).tolist()
+    fpr, tpr = [point["fpr"] for point in found], [point["tpr"] for point in found]
+    return {
+        "seed": seed,
+        "auc": area(fpr, tpr),
+        "auc_without_corners": area(fpr, tpr, corners=False),
+        "seconds": seconds,
+        "points": [{name: value for name, value in point.items() if name != "curve"} for point in found],
+        "curve_rounds": curve,
+        "curves": [point["curve"] for point in found],
+    }
+
+
+def points_of(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) -> list[dict[str, Any]]:
+    """Each run's point, final cost and violation, the length of its final weights, and its CCV along the way with the fitted exponent.
+
+    The network's outputs are read off the losses: p = 1 - e^{-f} on a legitimate row, p = e^{-g} on a fraud.
+    """
+    if trace.costs is None or trace.values is None:
+        raise InputError("trace must hold every round: play(..., keep='rounds')")
+    caught = fraud == 1.0
+    fpr = -np.expm1(-trace.costs[~caught]).mean(axis=0)
+    tpr = np.exp(-trace.values[caught, :, 0]).mean(axis=0)
+    final = trace.policy.decide(trace.state)
+    rounds = curve_rounds(trace.rounds)
+    at = np.searchsorted(np.flatnonzero(caught), rounds - 1, side="right")  # how many frauds there were by then
+    sums = np.concatenate([np.zeros((1, len(lambdas))), np.cumsum(trace.values[caught, :, 0], axis=0)])
+    made = []
+    for i, lam in enumerate(lambdas):
+        curve = sums[at, i]
+        law = power_law(rounds.tolist(), curve.tolist(), since=0.5 * trace.rounds)
+        made.append({
+            "lambda": float(lam), "seed": seed, "fpr": float(fpr[i]), "tpr": float(tpr[i]), "ccv": float(trace.totals.hard[i, 0]),
+            "cost": float(trace.totals.cost[i]), "norm": float(np.linalg.norm(final[i])),
+            "ccv_exponent": None if law is None else law.exponent, "curve": curve.tolist(),
+        })  # fmt: skip
+    return made
+
+
+def curve_rounds(rounds: int) -> np.ndarray:
+    """The rounds at which CCV is kept: log-spaced, and evenly over the second half, to which its exponent is fitted."""
+    return np.unique(np.concatenate([np.round(np.geomspace(1, rounds, 80)), np.linspace(rounds / 2, rounds, 60).round()])).astype(int)
+
+
+def area(fpr: list[float], tpr: list[float], corners: bool = True) -> float:
+    """The area under the curve through the points, sorted by FPR, by trapezoids; with the corners (0, 0) and (1, 1) unless told not to.
+
+    >>> area([0.25, 0.5], [0.5, 1.0]), area([0.25, 0.5], [0.5, 1.0], corners=False)
+    (0.75, 0.1875)
+    """
+    x, y = np.array(fpr, dtype=float), np.array(tpr, dtype=float)
+    order = np.lexsort((y, x))
+    x, y = x[order], y[order]
+    if corners:
+        x, y = np.concatenate([[0.0], x, [1.0]]), np.concatenate([[0.0], y, [1.0]])
+    return float(((x[1:] - x[:-1]) * (y[1:] + y[:-1])).sum() / 2.0)
+
+
+def _variant(name: str) -> Variant:
+    if name not in VARIANTS:
+        raise validate.unknown("variant", name, VARIANTS)
+    return VARIANTS[name]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
