@@ -85,7 +85,7 @@ class Tempting(NamedTuple):
 
 
 class NoisyHalfspace(NamedTuple):
-    """The cost <pull, x> and the halfspace <a, x> + b <= 0 every round, with an error of up to `noise`, drawn anew, in the latter's value."""
+    """The cost <pull, x> and the halfspace <a, x> + b <= 0 every round, whose value is told with an error of up to `noise`."""
 
     pull: Array
     a: Array
