@@ -1,7 +1,7 @@
 """Which policy for whom: questions, rules in order, and the answer with its guarantee and code that runs.
 
-Rules and questions are data. What a policy promises, assumes and needs is read from the registry, and what a class is for from its own
-docstring, so that nothing is said twice.
+Rules and questions are data. What a policy promises, assumes and needs is read from the registry, and what a class promises from its
+module's docstring, so that nothing is said twice.
 
 >>> found = advise(constraints="changing", strongly_convex=True)
 >>> found.use, found.settings
@@ -15,7 +15,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from doctest import DocTestParser
 from typing import Any, NamedTuple
 
 from bridle import policies, validate
@@ -163,7 +162,7 @@ def advise(**given: Any) -> Advice:
     answers = checked(**given)
     rule = next(rule for rule in RULES if all(known(answers, name) == value for name, value in rule.when.items()))
     if rule.use not in policies.names() and rule.use[:1].isupper():
-        return _tool(rule)
+        return _tool(rule, answers)
     return _policy(rule, answers)
 
 
@@ -264,18 +263,41 @@ def _said(order: str) -> str:
     return "nothing is promised" if order == "-" else order
 
 
-def _tool(rule: Rule) -> Advice:
-    """What the class says of itself: the first sentence of its docstring, its parameters, and its example."""
+PROGRAMS = {
+    "Pacer": """import bridle
+import numpy as np
+
+rng = np.random.default_rng(0)  # the world
+pacer = bridle.Pacer(budget={budget}, rounds={rounds}, value=1.0, spend=1.0)
+for t in range({played}):
+    values, spends = rng.uniform(size=(2, 3))  # see the offers of this round: what each is worth, and costs
+    taken = pacer.choose(values, spends)  # the one to take, or None
+    pacer.pay(0.0 if taken is None else spends[taken])
+print(f"spent {{pacer.spent:.2f}} of {{pacer.budget:.2f}}")
+""",
+}
+"""How each class is used."""
+
+
+def _tool(rule: Rule, answers: Answers) -> Advice:
+    """What is said of a class: the guarantee in its module's docstring, else the first paragraph of its own, and its parameters."""
     import bridle  # here, because bridle exports this module's functions
 
     made = getattr(bridle, rule.use, None)
     if made is None:
         raise validate.unknown("class of bridle", rule.use, bridle.__all__)
-    text = inspect.getdoc(made) or ""
-    example = "".join(example.source for example in DocTestParser().get_examples(text))
-    required = [p.name for p in inspect.signature(made).parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    about = inspect.getdoc(inspect.getmodule(made)) or ""
+    promised = about.partition("\nGuarantee: ")[2].partition("\nReference: ")[0] or (inspect.getdoc(made) or "").split("\n\n")[0]
+    required = [p.name for p in inspect.signature(made).parameters.values() if p.default is p.empty]
     needs = {name: policies.PARAMETERS.get(name, "") for name in required}
-    return Advice(f"bridle.{rule.use}", rule.why, " ".join(text.split("\n\n")[0].split()), [], needs, {}, [], example)
+    rounds = answers.horizon or EXAMPLE["horizon"]
+    program = PROGRAMS[rule.use].format(budget=0.1 * rounds, rounds=rounds, played=_played(answers))
+    return Advice(f"bridle.{rule.use}", rule.why, " ".join(promised.split()), [], needs, {}, [], program)
+
+
+def _played(answers: Answers) -> int:
+    """How many rounds a program plays: some, and no more than there are."""
+    return min(300, answers.horizon or 300)
 
 
 def _snippet(rule: Rule, answers: Answers, told: Mapping[str, Any]) -> str:
@@ -291,12 +313,16 @@ def _snippet(rule: Rule, answers: Answers, told: Mapping[str, Any]) -> str:
     lines += ["", "domain = bridle.Ball(2)  # all actions that are possible", f'policy = bridle.policy("{rule.use}", domain{given})']
     lines += [f"session = bridle.Session(policy{', certify=False' if unproved else ''})"]
     if answers.delay:
-        lines += ["waiting = []", "for t in range(300):", "    waiting.append(session.ask())  # act: the ticket's x is this round's action"]
+        lines += [
+            "waiting = []",
+            f"for t in range({_played(answers)}):",
+            "    waiting.append(session.ask())  # act: the ticket's x is this round's action",
+        ]
         lines += ["    if len(waiting) > 5:  # what a round reveals arrives five rounds later", "        ticket = waiting.pop(0)"]
         lines += ["        x = ticket.x", *(f"        {line}" for line in seen)]
         lines += [f"        session.observe({', '.join([*observed, 'ticket=ticket'])})"]
     else:
-        lines += ["for t in range(300):", "    x = session.decide()  # act first", *(f"    {line}" for line in seen)]
+        lines += [f"for t in range({_played(answers)}):", "    x = session.decide()  # act first", *(f"    {line}" for line in seen)]
         lines += [f"    session.observe({', '.join(observed)})"]
     lines += ['print(f"cost {session.cost:.1f}, violation {session.ccv:.1f}")' if unproved else "print(session.report())"]
     return "\n".join(lines) + "\n"

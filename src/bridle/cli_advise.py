@@ -130,6 +130,10 @@ def _text(found: Any) -> str:
     """The advice for people."""
     lines = [f"Use {found.use}: {found.why}.", "", f"Guarantee. {found.guarantee}"]
     lines += [f"It assumes {', '.join(found.assumes)}."] if found.assumes else []
-    lines += ["", "It must be told:", *(f"  {name}: {words}" for name, words in found.needs.items())] if found.needs else []
+    lines += (
+        ["", "It must be told:", *(f"  {name}: {words}" if words else f"  {name}" for name, words in found.needs.items())]
+        if found.needs
+        else []
+    )
     lines += ["", *(f"Note: {note}." for note in found.notes)] if found.notes else []
     return "\n".join([*lines, "", found.snippet.rstrip("\n")])
