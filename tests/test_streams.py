@@ -76,6 +76,17 @@ def test_no_game_of_the_table_breaks_a_bound_and_what_is_missing_has_a_reason():
             assert BENCHMARK._why(row), row
 
 
+def test_the_page_says_of_the_others_what_the_figures_say():
+    def times(policy, stream):
+        return BENCHMARK._over(game(stream, policy)["ccv"], game(stream, "anytime")["ccv"])
+
+    assert all(7.0 <= times(BENCHMARK.TUNED, stream) <= 950.0 for stream in FEASIBLE[1:] if stream != "S7")
+    assert game("S7", "anytime")["ccv"] == 0.0 < game("S7", BENCHMARK.TUNED)["ccv"]
+    assert all(times("guo2022", stream) <= 2.01 for stream in ("S4", "S6", "S7"))
+    assert all(15.0 <= times("guo2022", stream) <= 260.0 for stream in ("S2", "S3", "S5", "S8"))
+    assert all(game(stream, "sinha2024")["ccv"] > 0.99 * game(stream, "ogd")["ccv"] for stream in ("S3", "S5", "S8"))
+
+
 def test_where_nothing_is_feasible_no_theorem_speaks_but_that_of_descent_on_costs():
     for stream in ("S9", "S10"):
         for policy in BENCHMARK.COLUMNS:

@@ -124,6 +124,10 @@ RULES = (
         "it keeps every limit seen so far, which is affordable for linear ones in few coordinates",
     ),
     Rule(
+        {"linear": True, "few": True, "strongly_convex": True}, "vaze2025-strong",
+        "it keeps every limit seen so far, and uses the curvature of the costs",
+    ),
+    Rule(
         {"strongly_convex": True}, "anytime",
         "it needs no horizon and no Lipschitz constant, and uses the curvature of the costs", {"modulus": 1.0},
     ),
