@@ -80,7 +80,8 @@ def test_the_guarantee_is_the_registrys_own():
     item = policies.entry(found.use)
     assert item.regret in found.guarantee
     assert item.reference in found.guarantee
-    assert "Violation: nothing is promised" in found.guarantee
+    assert "Violation" not in found.guarantee, "there are no limits"
+    assert "Regret" not in bridle.advise(costs=False).guarantee
     for parameter, words in bridle.advise(costs=False, linear=True, few=True, horizon=50).needs.items():
         assert words == policies.PARAMETERS[parameter]
 
@@ -100,7 +101,9 @@ def test_a_class_speaks_for_itself(monkeypatch):
     monkeypatch.setattr(bridle, "Pacer", Pacer, raising=False)
     found = bridle.advise(limit="budget", delay=True)
     assert (found.use, found.guarantee, list(found.needs)) == ("bridle.Pacer", "Spend a budget and never more.", ["budget", "rounds"])
-    module = types.ModuleType("budgets", "Budgets.\n\nGuarantee: never one cent\n    too much.\nReference: nobody.\n\nProof. Easy.")
+    module = types.ModuleType(
+        "budgets", "Budgets.\n\nGuarantee: `gate_bound`: never one cent\n    too much.\nReference: nobody.\n\nProof. Easy."
+    )
     monkeypatch.setattr(advice.inspect, "getmodule", lambda made: module)
     assert bridle.advise(limit="budget").guarantee == "never one cent too much."
     assert "rounds=40," in bridle.advise(limit="budget", horizon=40).snippet
@@ -119,6 +122,12 @@ def test_late_feedback_changes_the_program_and_not_the_choice():
     assert "session.ask()" in late.snippet
     assert "session.ask()" not in at_once.snippet
     assert late.notes == [advice.LATE]
+
+
+def test_nothing_is_promised_where_what_is_allowed_moves_unless_the_policy_is_told():
+    assert bridle.advise(moving=True).notes == []
+    assert bridle.advise(moving=True, limit="average", costs=False).notes == [advice.MOVING]
+    assert advice.MOVING not in bridle.advise(moving=True, constraints="none").notes
 
 
 def test_a_policy_that_needs_a_horizon_says_so_where_it_is_unknown(monkeypatch):

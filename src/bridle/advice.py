@@ -13,6 +13,7 @@ Regret: O(sqrt(T)), O(log T) strongly convex. Violation: O(sqrt(T log T)), squar
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
@@ -81,12 +82,16 @@ QUESTIONS = {
 
 
 class Rule(NamedTuple):
-    """Where the answers are those of `when`, `use` a registered policy with `settings`, or a class of bridle. The first that fits holds."""
+    """Where the answers are those of `when`, `use` a registered policy with `settings`, or a class of bridle. The first that fits holds.
+
+    `note` is what else to know.
+    """
 
     when: Mapping[str, Any]
     use: str
     why: str
     settings: Mapping[str, Any] = {}
+    note: str = ""
 
 
 RULES = (
@@ -112,12 +117,14 @@ RULES = (
     Rule({"moving": True}, "anytime", "it follows an action that moves; tell it how far in all", {"drift": 1.0}),
     Rule(
         {"costs": False, "linear": True, "few": True, "horizon": True}, "steiner",
-        "with no costs to mind, the middle of what the limits leave violates least",
+        "with no costs to mind, the middle of what the limits leave is the safest place",
+        note="from three coordinates on its points are sampled, at some cost, and no number is given as a bound",
     ),
     Rule({"costs": False}, "anytime", "with no costs to mind, each violated limit is met in the next round"),
     Rule(
         {"constraints": "fixed", "slater": True, "horizon": True}, "hutchinson2025",
         "a limit that stays the same, and a safe place to begin: then it is never violated",
+        note="begin at the action with room to spare, bridle.Session(policy, x1=...), unless it is the domain's centre",
     ),
     Rule(
         {"linear": True, "few": True, "strongly_convex": False}, "vaze2025",
@@ -244,6 +251,7 @@ def markdown() -> str:
 EXAMPLE = {"horizon": 10_000, "lipschitz": 2.0, "bound": 1.3, "modulus": 1.0, "slater": 0.3}
 """What is true of the world in the snippets, for the parameters that a policy must be told."""
 
+MOVING = "what is promised is in comparison with one action that keeps every limit; where there is none, nothing is promised"
 LATE = "feedback comes late: each round has a ticket, and copies of the policy wait for theirs; the bounds of the copies add up"
 
 
@@ -255,10 +263,13 @@ def _policy(rule: Rule, answers: Answers) -> Advice:
     told = {name: EXAMPLE[name] for name, p in parameters.items() if p.required} | dict(rule.settings)
     if "horizon" in parameters and answers.horizon is not None:
         told["horizon"] = answers.horizon
-    notes = [LATE] * answers.delay
+    notes = [rule.note] * bool(rule.note) + [LATE] * answers.delay
+    if answers.moving and answers.constraints != "none" and "drift" not in told:
+        notes.append(MOVING)
     if "horizon" in told and answers.horizon is None:
         notes.append("the number of rounds is unknown: give the most there can be, or see bridle.Doubling")
-    promised = f"Regret: {_said(item.regret)}. Violation: {_said(item.violation)}. {item.reference}."
+    said = [f"Regret: {_said(item.regret)}."] * answers.costs + [f"Violation: {_said(item.violation)}."] * (answers.constraints != "none")
+    promised = " ".join([*said, f"{item.reference}."])
     needs = {name: parameters[name].help for name in told}
     return Advice(rule.use, rule.why, promised, item.assumptions(), needs, dict(rule.settings), notes, _snippet(rule, answers, told))
 
@@ -296,7 +307,8 @@ def _tool(rule: Rule, answers: Answers) -> Advice:
     needs = {name: policies.PARAMETERS.get(name, "") for name in required}
     rounds = answers.horizon or EXAMPLE["horizon"]
     program = PROGRAMS[rule.use].format(budget=0.1 * rounds, rounds=rounds, played=_played(answers))
-    return Advice(f"bridle.{rule.use}", rule.why, " ".join(promised.split()), [], needs, {}, [], program)
+    promised = re.sub(r"^`\w+`: ", "", " ".join(promised.split()))  # the name of the function that computes it
+    return Advice(f"bridle.{rule.use}", rule.why, promised, [], needs, {}, [], program)
 
 
 def _played(answers: Answers) -> int:
