@@ -12,7 +12,7 @@ help:
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
 	@echo "make lint   formatting, lint, types, import contract"
-	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, a comparison of 1,000 games; growth exponents; fraud against PyTorch"
+	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, a comparison of 1,000 games; growth exponents; fraud against PyTorch; ten streams"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -60,6 +60,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/exponents.py
 	$(BIN)/python benchmarks/fraud.py
+	$(BIN)/python benchmarks/streams.py
 
 clean:
-	rm -rf $(VENV) demo benchmarks/exponents .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis

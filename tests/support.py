@@ -21,6 +21,12 @@ EPS = 2.0**-52
 SIMULATED = [name for name in problem_names() if name not in applications.PROBLEMS]
 """The problems that need no data: those of the applications have tests of their own, which may have to fetch some."""
 
+THE_SEED_DOES_NOT_SHOW = {
+    "lower-bound": "from the centre, both sides of every coin are worth the same",
+    **dict.fromkeys(("tempting", "rare-constraint", "late-temptation", "uphill"), "nothing in it is drawn"),
+}
+"""Problems whose games from the centre are the same with every seed, and why."""
+
 OFFLINE: list[str] = []
 LOADED: dict[str, data.Data] = {}
 

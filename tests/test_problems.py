@@ -16,7 +16,7 @@ from bridle import hindsight, policies, records, report
 from bridle.core import InputError, Round
 from bridle.functions import AFFINE
 from bridle.problems import problem_facts, takes
-from support import SIMULATED
+from support import SIMULATED, THE_SEED_DOES_NOT_SHOW
 
 ROUNDS = 60
 OPPONENTS = ("sinha2024", "sinha2024-ocs", "ogd")
@@ -36,13 +36,21 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "alternating": ({"period": 7, "slater": 0.0}, {"domain": "simplex", "period": 3}),
     "late-constraint": ({"domain": "simplex"}, {"domain": "l1", "dim": 2}),
     "scales": ({"adaptive": 1}, {"adaptive": 1, "slater": 0.0, "domain": "box"}),
+    "scattered": ({"dim": 1}, {"dim": 2}),
+    "rare-constraint": ({"period": 3, "dim": 2},),
+    "noisy": ({"noise": 0.5}, {"dim": 1}),
+    "contradiction": ({"level": 0.75, "dim": 2},),
 }
 """Parameters to try beside the defaults, and beside `modulus` where there is one."""
 
-DEPENDS_ON_THE_HORIZON = {"lower-bound": "d = T", "late-constraint": "it begins at T/2", "p-constrained": "P_T is spread over T rounds"}
+DEPENDS_ON_THE_HORIZON = {
+    "lower-bound": "d = T",
+    "late-constraint": "it begins at T/2",
+    "p-constrained": "P_T is spread over T rounds",
+    "late-temptation": "it begins at T/2",
+    "contradiction": "it begins at T/2",
+}
 """Problems whose first rounds are others when they are made for more rounds, and why."""
-
-THE_SEED_DOES_NOT_SHOW = {"lower-bound": "from the centre, both sides of every coin are worth the same"}
 
 
 class Case(NamedTuple):
@@ -177,7 +185,8 @@ def test_gradients_are_the_slopes_of_values(case):
 def test_functions_are_convex_and_costs_as_strongly_as_stated(case):
     problem, seen = streams(case)
     alpha, D = problem.constants["modulus"], problem.domain.diameter()
-    assert alpha == dict(case.given).get("modulus", 0.0)
+    usual = next((p["default"] for p in problem_facts(case.name)["parameters"] if p["name"] == "modulus"), 0.0)
+    assert alpha == dict(case.given).get("modulus", usual)
     rounding = 1e-12 * (1.0 + problem.constants["lipschitz"] * D)
     least = np.inf
     for stream in seen:
@@ -395,7 +404,7 @@ def test_the_engines_agree(case):
         np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=0.0, atol=1e-12 * scale)
 
 
-ADAPTIVE = ("minimax", "game", "violation-seeking", "regret-seeking")
+ADAPTIVE = ("minimax", "game", "violation-seeking", "regret-seeking", "tempting", "rare-constraint", "late-temptation")
 
 
 @every_case
@@ -509,6 +518,11 @@ WRONG = [
     ("late-constraint", {"domain": "cube"}, "unknown domain 'cube'"),
     ("violation-seeking", {"slater": -0.1}, "slater must be 0 or above, not -0.1"),
     ("violation-seeking", {"modulus": -1.0}, "modulus must be 0 or above, not -1.0"),
+    ("uphill", {"modulus": 0.0}, "modulus must be above 0, not 0.0"),
+    ("uphill", {"dim": 2}, "unknown parameter of problem uphill 'dim'"),
+    ("noisy", {"noise": -1.0}, "noise must be above 0, not -1.0"),
+    ("contradiction", {"level": 0.0}, "level must be above 0, not 0.0"),
+    ("rare-constraint", {"period": 0.5}, "period must be a whole number, not 0.5"),
     ("nested-body", {}, "unknown problem 'nested-body'; did you mean nested-bodies"),
 ]
 

@@ -1,6 +1,7 @@
 """bridle: decisions made online under constraints that are revealed too late."""
 
 from bridle import potentials
+from bridle.advice import Advice, advise
 from bridle.certificates import Certificate
 from bridle.core import (
     AssumptionWarning,
@@ -54,6 +55,7 @@ __all__ = [
     "AbsoluteDeviation",
     "AdaFTRL",
     "AdaGrad",
+    "Advice",
     "Affine",
     "AssumptionWarning",
     "Ball",
@@ -97,6 +99,7 @@ __all__ = [
     "StronglyConvexOGD",
     "Ticket",
     "Trace",
+    "advise",
     "best_action",
     "ccv",
     "ccv_curve",

@@ -34,6 +34,7 @@ POINTS = 32
 
 APART = (
     "__main__",
+    "advice",
     "alarms",
     "analysis",
     "certificates",

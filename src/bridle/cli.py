@@ -1,4 +1,4 @@
-"""The command line: `bridle policies`, `bridle problems`, `bridle play`, `bridle compare`, `bridle demo`, `bridle data`, `bridle fraud`."""
+"""The command line: `bridle advise`, `policies`, `problems`, `play`, `compare`, `fraud`, `demo`, `data`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from bridle import terminal
+from bridle.cli_advise import advise
 from bridle.cli_compare import compare
 from bridle.cli_fraud import fraud
 from bridle.core import BridleWarning, InputError, Interrupted
@@ -71,6 +72,7 @@ def play(
 
 app.command()(compare)
 app.command()(fraud)
+app.command()(advise)
 
 
 data = typer.Typer(rich_markup_mode=None, help="The real data sets: what there is, and getting it.")

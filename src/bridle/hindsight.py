@@ -105,7 +105,8 @@ def _search(stream: _Stream, goal: _Goal, domain: Domain, tolerance: float) -> H
     cost, slope = (part[0] for part in stream.total(x))
     scale = max(goal.unit, abs(cost - goal.start), float(np.linalg.norm(slope)) * domain.diameter(), 1e-6 * abs(cost)) or 1.0
     lower = lower_bound(program, domain, x, found)
-    if not cost - lower <= TRUSTED * scale:
+    # Costs that cancel over the stream vary by no more than the rounding of their sum.
+    if not cost - lower <= TRUSTED * scale and not cost - lower <= 8.0 * stream.rounding(x) * domain.diameter():
         raise _Unsolved(f"the best action found costs {cost:.6g} in total, but no more than {lower:.6g} is proved to be needed")
     violation = max(float(_values(block, x).max(initial=0.0)) for block in stream)
     return Hindsight(x, float(cost), violation, min(float(cost), lower), stream.rounds)
@@ -358,6 +359,10 @@ class _Stream:
         """The value (1,) and gradient (1, d) of the total cost at x."""
         values, slopes = zip(*((np.sum(block.cost.value(x)), np.sum(block.cost.grad(x), axis=0)) for block in self), strict=True)
         return np.sum(values, keepdims=True), np.sum(slopes, axis=0)[None]
+
+    def rounding(self, x: np.ndarray) -> float:
+        """What the gradient of the total cost at x may be off by for having been added up."""
+        return float(np.finfo(float).eps * sum(np.linalg.norm(block.cost.grad(x), axis=-1).sum() for block in self))
 
 
 class _Goal:

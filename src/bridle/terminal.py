@@ -44,21 +44,39 @@ Json = Annotated[
 
 def show(table: Any, notes: list[str], facts: Any, json_file: str | None) -> None:
     """The table and the notes on standard output, and the facts as JSON where they were asked for (in place of both for -)."""
-    text = "" if json_file is None else json.dumps(facts, indent=2, allow_nan=False) + "\n"
     if json_file == "-":
-        sys.stdout.write(text)
+        sys.stdout.write(_json(facts))
         return
-    if json_file is not None:
-        if os.path.exists(json_file) and not os.path.isfile(json_file):  # a pipe or a device is written to, not replaced
-            with open(json_file, "w", encoding="utf-8") as pipe:
-                pipe.write(text)
-        else:
-            with files.replacing(json_file) as file:
-                file.write(text.encode())
-        notes = [*notes, f"facts written to {json_file}"]
+    notes = [*notes, *write_json(facts, json_file)]
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
     console.print(table)
     for note in notes:
         console.print(note, highlight=False, markup=False)
+
+
+def show_text(text: str, facts: Any, json_file: str | None) -> None:
+    """The text as it is, such as code that is to be copied, on standard output; and the facts as `show` does."""
+    if json_file == "-":
+        sys.stdout.write(_json(facts))
+        return
+    sys.stdout.write("\n".join([text, *write_json(facts, json_file)]) + "\n")
+
+
+def _json(facts: Any) -> str:
+    return json.dumps(facts, indent=2, allow_nan=False) + "\n"
+
+
+def write_json(facts: Any, path: str | None) -> list[str]:
+    """The facts as JSON in the file, where one is named; what to tell of it."""
+    if path is None:
+        return []
+    text = _json(facts)
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device is written to, not replaced
+        with open(path, "w", encoding="utf-8") as pipe:
+            pipe.write(text)
+    else:
+        with files.replacing(path) as file:
+            file.write(text.encode())
+    return [f"facts written to {path}"]

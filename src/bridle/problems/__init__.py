@@ -15,12 +15,14 @@ from typing import Any
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.problems import applications, families, files, hostile, paper
+from bridle.problems import applications, families, files, hostile, paper, streams
 from bridle.problems.base import HELP, Problem
 
 __all__ = ["Problem", "needs", "problem", "problem_facts", "problem_names", "takes"]
 
-_PROBLEMS: dict[str, Callable[..., Problem]] = {**paper.PROBLEMS, **families.PROBLEMS, **hostile.PROBLEMS, **applications.PROBLEMS}
+_PROBLEMS: dict[str, Callable[..., Problem]] = {
+    **paper.PROBLEMS, **families.PROBLEMS, **hostile.PROBLEMS, **streams.PROBLEMS, **applications.PROBLEMS,
+}  # fmt: skip
 
 
 def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int = 0, **given: Any) -> Problem:

@@ -33,7 +33,8 @@ HELP = {
     "level": "by how much the best action violates a constraint in a bad round",
     "P_T": "what the best action violates over its worst interval, in units of F (the largest |g|); below the horizon",
     "conflict": "0: one weight vector serves all tasks; above 0: by how much every one fails a task in every round",
-    "period": "rounds between one change of sides and the next",
+    "period": "rounds between one change of sides, or one constraint, and the next",
+    "noise": "largest error of a constraint's value",
     "adaptive": "0: scales are drawn at random; 1: the farther a decision is from the feasible action, the larger they are",
 }
 

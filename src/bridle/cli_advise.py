@@ -1,0 +1,139 @@
+"""The command `bridle advise`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from bridle import terminal, validate
+from bridle.core import InputError
+
+
+def _yes(name: str) -> Any:
+    """An option that is yes or no, with the question as its help."""
+    flag = name.replace("_", "-")
+    return typer.Option(f"--{flag}/--no-{flag}", help=_HELP[name], show_default=False)
+
+
+_HELP = {
+    "costs": "Besides the limits there is a cost to keep low (so unless told otherwise), or not.",
+    "noise": "The limits' values are measured with errors.",
+    "moving": "What is allowed moves: no single action would have kept every limit.",
+    "slater": "An action is known that keeps every limit with room to spare.",
+    "strongly_convex": "Costs are strongly convex, such as squared errors.",
+    "linear": "Limits are linear in the action.",
+    "few": "An action has few coordinates, ten or so at most.",
+    "delay": "Feedback comes late.",
+}
+
+
+def advise(
+    constraints: Annotated[
+        str | None, typer.Option(metavar="fixed|changing|none", help="Whether limits change, and whether there are any.")
+    ] = None,
+    limit: Annotated[
+        str | None,
+        typer.Option(metavar="safety|average|budget", help="Every violation counts, limits hold on average, or a total is never exceeded."),
+    ] = None,
+    horizon: Annotated[str | None, typer.Option(metavar="N|unknown", help="How many rounds there will be.")] = None,
+    costs: Annotated[bool | None, _yes("costs")] = None,
+    noise: Annotated[bool | None, _yes("noise")] = None,
+    moving: Annotated[bool | None, _yes("moving")] = None,
+    slater: Annotated[bool | None, _yes("slater")] = None,
+    strongly_convex: Annotated[bool | None, _yes("strongly_convex")] = None,
+    linear: Annotated[bool | None, _yes("linear")] = None,
+    few: Annotated[bool | None, _yes("few")] = None,
+    delay: Annotated[bool | None, _yes("delay")] = None,
+    json_file: terminal.Json = None,
+) -> None:
+    """Say which policy to use for what you know: its guarantee, what it needs, and code that runs.
+
+    Without options, on a terminal, it asks; what is not told is taken not to be known.
+    """
+    from bridle import advice
+
+    told = {
+        "constraints": constraints, "limit": limit, "costs": costs, "noise": noise, "moving": moving, "slater": slater,
+        "strongly_convex": strongly_convex, "linear": linear, "few": few, "delay": delay,
+    }  # fmt: skip
+    answers: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    if horizon is not None:
+        answers["horizon"] = _horizon(horizon)
+    elif not answers and sys.stdin.isatty():
+        answers = _ask()
+    found = advice.advise(**answers)
+    terminal.show_text(_text(found), {"answers": advice.facts(**answers), **found.facts()}, json_file)
+
+
+def _horizon(text: str) -> int | None:
+    if text.strip().lower() == "unknown":
+        return None
+    value = validate.from_text(text.strip())
+    if isinstance(value, str):
+        raise InputError(f"horizon must be a number of rounds or unknown, not {text!r}")
+    return validate.whole("horizon", value)
+
+
+def _ask() -> dict[str, Any]:
+    """The answers to the questions that decide, one after the other."""
+    from bridle import advice
+
+    answers: dict[str, Any] = {}
+    decisive: dict[str, Any] = {}
+    while (name := advice.next_question(decisive)) is not None:
+        answers[name] = _put(name)
+        decisive[name] = answers[name] is not None if name == "horizon" else answers[name]
+    for name in advice.also(decisive):
+        answers[name] = _put(name)
+    return answers
+
+
+def _put(name: str) -> Any:
+    from bridle import advice
+
+    question, usual = advice.QUESTIONS[name], getattr(advice.Answers(), name)
+    if name == "horizon":
+        return _again(lambda: _horizon(_line(f"{question.text} A number, or unknown", "unknown")))
+    if True in question.choices:
+        return _again(lambda: _agreed(_line(f"{question.text} y or n", "y" if usual else "n")))
+    meanings = "".join(f"\n  {choice}: {words}" for choice, words in question.choices.items())
+    return _again(lambda: advice.chosen(name, _line(f"{question.text}{meanings}\nAnswer", usual)))
+
+
+def _line(text: str, usual: str) -> str:
+    """What is typed, the usual where nothing is. It is asked for on standard error: standard output is for the advice."""
+    typer.echo(f"{text} [{usual}]: ", nl=False, err=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise typer.Abort
+    return line.strip() or usual
+
+
+def _agreed(text: str) -> bool:
+    if text.lower() not in ("y", "yes", "n", "no"):
+        raise InputError(f"the answer must be y or n, not {text!r}")
+    return text.lower().startswith("y")
+
+
+def _again(ask: Any) -> Any:
+    """Ask until the answer can be understood."""
+    while True:
+        try:
+            return ask()
+        except InputError as wrong:
+            typer.echo(str(wrong), err=True)
+
+
+def _text(found: Any) -> str:
+    """The advice for people."""
+    lines = [f"Use {found.use}: {found.why}.", "", f"Guarantee. {found.guarantee}"]
+    lines += [f"It assumes {', '.join(found.assumes)}."] if found.assumes else []
+    lines += (
+        ["", "It must be told:", *(f"  {name}: {words}" if words else f"  {name}" for name, words in found.needs.items())]
+        if found.needs
+        else []
+    )
+    lines += ["", *(f"Note: {note}." for note in found.notes)] if found.notes else []
+    return "\n".join([*lines, "", found.snippet.rstrip("\n")])

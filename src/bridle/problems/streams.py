@@ -1,0 +1,154 @@
+"""Streams that show what a policy does with constraints: near one action, tempting, rare, late, in one dimension, noisy, contradictory.
+
+All but one play in a ball of radius 1 around 0, with the action (-0.3, 0, ..., 0) that satisfies what can be satisfied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bridle import domains, validate
+from bridle.adversaries import Fixed, deal_blocks
+from bridle.adversaries.streams import Contradiction, NoisyHalfspace, Scattered, Tempting
+from bridle.core import InputError, Round
+from bridle.functions import AffineFunction, RoundQuadratic
+from bridle.problems.base import Problem, facts
+
+AWAY = 0.3
+"""How far from the ball's centre the action is that all constraints leave."""
+
+SLACK, MOST = 0.05, 0.5
+"""What random halfspaces leave that action on average, and at most: so that the largest |g| is known."""
+
+WIDTH = 4.0
+"""Problem `uphill`: its interval is [1, WIDTH], of which the lower WIDTH/2 - 1 is forbidden."""
+
+
+def scattered(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
+    """Random linear costs of any direction, and random halfspaces of any direction that nearly touch one action.
+
+    x is a point of the unit ball and f a random linear cost of slope 1. g is a halfspace with a random normal of length 1, which the
+    action (-0.3, 0, ...) satisfies by 0.05 on average, and by 0.5 at most.
+    """
+    return _scattered(seed, dim, 0.0, 0.0)
+
+
+def pull_out(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
+    """One cost that pulls out of what random halfspaces allow, round after round.
+
+    x is a point of the unit ball and f(x) = -x_1. g is a random halfspace whose normal, of length 1, leans to where the cost pulls, and
+    which the action (-0.3, 0, ...) satisfies by 0.05 on average, and by 0.5 at most.
+    """
+    return _scattered(seed, dim, -1.0, 1.0)
+
+
+def tempting(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
+    """An opponent that makes cheapest exactly what it forbids, wherever the decision is.
+
+    x is a point of the unit ball, and a the direction in which it lies from (-0.3, 0, ...). f is the linear cost -<a, .>, and g the
+    halfspace through that action with the normal a: the one that x violates most.
+    """
+    return _tempting(seed, dim, follows=1.0, period=1, start=0)
+
+
+def rare_constraint(horizon: int, seed: int = 0, dim: int = 10, period: int = 7) -> Problem:
+    """A constraint once in a while, chosen against the decision, and a cost that pulls all the time.
+
+    x is a point of the unit ball and f(x) = -x_1. g is, every `period` rounds, the halfspace through (-0.3, 0, ...) that x violates most,
+    and -1 everywhere in the rounds between.
+    """
+    return _tempting(seed, dim, follows=0.0, period=validate.whole("period", period), start=0)
+
+
+def late_temptation(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
+    """Nothing forbidden until half of the horizon, and then exactly what is cheapest: much is gained first, and must not be paid for.
+
+    x is a point of the unit ball, and a the direction in which it lies from (-0.3, 0, ...). f is the linear cost -<a, .>. g is -1
+    everywhere for the first T/2 rounds, and then the halfspace through that action with the normal a.
+    """
+    return _tempting(seed, dim, follows=1.0, period=1, start=horizon // 2)
+
+
+def uphill(horizon: int, seed: int = 0, modulus: float = 0.25) -> Problem:
+    """One dimension, where the cheap side of an interval is forbidden: methods that wait for violation to add up pay for it.
+
+    x is a number from 1 to 4 and f(x) = (modulus/2) x^2, the same every round. g(x) = 2 - x, the same every round.
+    """
+    validate.whole("seed", seed, 0)  # nothing is drawn
+    alpha, limit = validate.positive("modulus", modulus), 0.5 * WIDTH
+    domain = domains.Box(1.0, WIDTH, dim=1)
+    zero, best = np.zeros(1), np.array([limit])
+    cost = RoundQuadratic(alpha, zero, zero, 0.0)
+    constants = facts(domain, lipschitz=max(1.0, alpha * WIDTH), bound=limit, modulus=alpha, constraints=1, time_varying=False)
+    constants |= {"feasible": best, "slater": limit, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
+    return Problem(domain, Fixed(Round(cost, (AffineFunction(-np.ones(1), limit),))), constants)
+
+
+def noisy(horizon: int, seed: int = 0, dim: int = 10, noise: float = 1.0) -> Problem:
+    """One fixed constraint, whose value is told with an error: as told, no action satisfies it in every round.
+
+    x is a point of the unit ball and f(x) = -x_1. g(x) = x_1 + 0.3 plus an error between -`noise` and `noise`, drawn anew every round;
+    without the error the best action is (-0.3, 0, ...), which satisfies g with nothing to spare.
+    """
+    domain, point, along = _ball(seed, dim)
+    error = validate.positive("noise", noise)
+    adversary = NoisyHalfspace(-along, along, AWAY, error)
+    constants = facts(domain, lipschitz=1.0, bound=1.0 + AWAY + error, modulus=0.0, constraints=1, time_varying=True)
+    worst = max(float(block.constraints[0].b.max()) for block in deal_blocks(adversary, seed, horizon, domain.dim))
+    # The action farthest inside has g = -1 + worst in its worst round: feasible while that was not drawn yet.
+    constants |= {"feasible": -along, "slater": 1.0 - worst} if worst <= 1.0 else {"feasible": None, "benchmark": point}
+    return Problem(domain, adversary, constants)
+
+
+def contradiction(horizon: int, seed: int = 0, dim: int = 10, level: float = 0.2) -> Problem:
+    """Constraints that can be satisfied until half of the horizon, and from then on contradict each other.
+
+    x is a point of the unit ball and f(x) = -x_1. g is as in `pull-out` for the first T/2 rounds, and then in turn
+    x_1 + 0.3 + `level` and -x_1 - 0.3 + `level`, which no action has both at 0 or below.
+    """
+    if horizon < 3:
+        raise InputError(f"horizon must be 3 or above for contradiction, so that both sides are seen, not {horizon}")
+    domain, point, along = _ball(seed, dim)
+    h = validate.positive("level", level)
+    before = Scattered(point, -along, 1.0, SLACK, MOST)
+    constants = facts(domain, lipschitz=1.0, bound=1.0 + AWAY + max(MOST, h), modulus=0.0, constraints=1, time_varying=True)
+    constants |= {"feasible": None, "benchmark": point}
+    return Problem(domain, Contradiction(before, along, h, float(horizon // 2)), constants)
+
+
+def _ball(seed: Any, dim: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The unit ball, the action that is left, and the first axis; the stream alone depends on the seed."""
+    validate.whole("seed", seed, 0)
+    domain = domains.Ball(validate.whole("dim", dim))
+    along = np.eye(domain.dim)[0]
+    return domain, -AWAY * along, along
+
+
+def _scattered(seed: Any, dim: Any, pull: float, side: float) -> Problem:
+    domain, point, along = _ball(seed, dim)
+    constants = facts(domain, lipschitz=1.0, bound=1.0 + AWAY + MOST, modulus=0.0, constraints=1, time_varying=True)
+    constants |= {"feasible": point, "slater": 0.0}
+    return Problem(domain, Scattered(point, pull * along, side, SLACK, MOST), constants)
+
+
+def _tempting(seed: Any, dim: Any, follows: float, period: int, start: int) -> Problem:
+    domain, point, along = _ball(seed, dim)
+    constants = facts(domain, lipschitz=1.0, bound=1.0 + AWAY, modulus=0.0, constraints=1, time_varying=True)
+    constants |= {"feasible": point, "slater": 0.0}
+    pull = -(1.0 - follows) * along
+    return Problem(domain, Tempting(point, pull, follows, float(period), float(start), 1.0), constants)
+
+
+PROBLEMS: dict[str, Callable[..., Problem]] = {
+    "scattered": scattered,
+    "pull-out": pull_out,
+    "tempting": tempting,
+    "rare-constraint": rare_constraint,
+    "late-temptation": late_temptation,
+    "uphill": uphill,
+    "noisy": noisy,
+    "contradiction": contradiction,
+}
