@@ -27,7 +27,7 @@ Proof. Let u be feasible: it is in every S_t. With y = x_t - eta_t grad f_t and 
 
 Divided by 2 eta_t and summed by parts this bounds regret by D^2 / (2 eta_t) + (G^2/2) sum eta_s; of strongly convex costs, modulus/2 sum
 |x_s - u|^2 pays for all that 1/eta grows, and (G^2/2) sum eta_s remains. Summed as it is, it says that sum |y - p|^2 <= W_t = D^2 +
-sum (2 eta_s G D + eta_s^2 G^2). As p satisfies the halfspaces of its round, g_t(x_t) <= <grad g_t, x_t - p> <= G (eta_t G + |y - p|), so that
+sum (2 eta_s G D + eta_s^2 G^2). As p satisfies the halfspaces of its round, g_t(x_t) <= <grad g_t, x_t - p> <= G (eta_t G + |y - p|), and
 CCV_t <= G (G sum eta_s + sqrt(t W_t)) by Cauchy and Schwarz. Only the halfspaces of the round itself are needed for that, and that no set
 excludes u.
 
