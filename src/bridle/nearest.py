@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle.core import InputError
 from bridle.cuts import peeled
-from bridle.hinges import FAR, faces, hinges, quadratic
+from bridle.hinges import FAR, faces, quadratic
 from bridle.ops import Array, norm
 from bridle.sets import BallSet
 
@@ -31,6 +30,9 @@ FINE = 1e-11
 
 EMPTY = 1e-9
 """Times the domain's scale: rows may miss each other by this much by rounding in what was told."""
+
+LONG = 500
+"""How many halfspaces may be asked of a domain that is known by its projection alone."""
 
 BATCH = 8
 """How many of the rows violated most are added at a time."""
@@ -51,7 +53,7 @@ class Flat(NamedTuple):
         unit, away = max(self.scale, float(norm(v - self.middle))), v - self.middle
         own = self.rows @ away
         sides = (self.rows, np.maximum((self.low - own) / unit, -FAR), np.minimum((self.high - own) / unit, FAR))
-        y, pull = quadratic(np.eye(len(v)), np.zeros(len(v)), [(A, None, (b - A @ away) / unit), sides])
+        y, pull = _least([(A, None, (b - A @ away) / unit), sides])
         return (None if y is None else np.asarray(self.domain.project(v + unit * y))), pull[: len(A)]
 
     def reach(self) -> float:
@@ -85,7 +87,7 @@ class Round(NamedTuple):
         rows, room = np.vstack([A, self.rows]), np.append(b, self.levels) / self.radius
 
         def below(s: float) -> tuple[np.ndarray | None, np.ndarray]:
-            y, pull = quadratic(np.eye(len(z)), np.zeros(len(z)), [(rows, None, room - s * (rows @ z))])
+            y, pull = _least([(rows, None, room - s * (rows @ z))])
             return (None if y is None else s * z + y), np.maximum(pull, 0.0)
 
         def answer(y: np.ndarray) -> np.ndarray:
@@ -127,21 +129,28 @@ class Round(NamedTuple):
 
 
 class Other(NamedTuple):
-    """Any domain: the dual of the program, by projections."""
+    """Any domain, by its projection: every point outside, with the nearest one inside, tells a halfspace that holds the domain."""
 
     domain: Any
     middle: Array
     scale: Array
 
     def solve(self, v: np.ndarray, A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """The point nearest to v, and a number above 0 for the rows that hold it; None where none was found."""
-        level = b + A @ self.middle
-        try:
-            x = hinges(self.domain, v, A, level, np.full(len(A), 1e6 * (self.scale + float(norm(v - self.middle)))), 1.0)
-        except InputError:
-            return None, np.zeros(len(A))
-        over = A @ x - level
-        return (x if over.max(initial=0.0) <= EMPTY * self.scale else None), 1.0 * (over >= -EMPTY * self.scale)
+        """The point nearest to v, and the multipliers of the rows; None where there is no point at all."""
+        unit, away, rows, room = max(self.scale, float(norm(v - self.middle))), v - self.middle, A, b
+        y, pull = _least([(rows, None, (room - rows @ away) / unit)])
+        for _ in range(LONG):
+            if y is None:
+                return None, np.zeros(len(A))
+            point = v + unit * y
+            inside = np.asarray(self.domain.project(point))
+            gap = float(norm(point - inside))
+            if gap <= FINE * self.scale:
+                break
+            normal = (point - inside) / gap
+            rows, room = np.vstack([rows, normal]), np.append(room, float(normal @ (inside - self.middle)))
+            y, pull = _least([(rows, None, (room - rows @ away) / unit)])
+        return inside, pull[: len(A)]
 
     def reach(self) -> float:
         """No point of the domain is farther from the middle."""
@@ -150,6 +159,19 @@ class Other(NamedTuple):
     def shell(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and levels of a polyhedron that holds the domain."""
         return _cube(len(self.middle), self.reach())
+
+
+def _least(parts: list[tuple[np.ndarray, Any, Any]]) -> tuple[np.ndarray | None, np.ndarray]:
+    """The shortest y with low <= rows y <= high for every part, and the multipliers.
+
+    Where a single point is left, what is exact to the last digits looks empty: then it need not be so exact.
+    """
+    d = parts[0][0].shape[1]
+    for tolerance in (1e-12, 1e-11, 1e-10, EMPTY):
+        y, pull = quadratic(np.eye(d), np.zeros(d), parts, tolerance=tolerance)
+        if y is not None:
+            break
+    return y, pull
 
 
 def _cube(d: int, half: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -185,6 +207,12 @@ def nearest(place: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, hint: Itera
         return x, []
     some: list[int] = sorted(set(hint))
     more = _worst(over, fine)
+    if len(more) == 1:  # it may be all there is to it
+        a, i = A[more[0]], more[0]
+        onto = v - max(0.0, float(a @ (v - place.middle)) - float(b[i])) * a
+        x = np.asarray(place.domain.project(onto))
+        if norm(x - onto) <= 0.1 * fine and (A @ (x - place.middle) - b).max() <= fine:
+            return x, more
     while True:
         some += [i for i in more if i not in some]
         found, pull = place.solve(v, A[some], b[some])
@@ -207,7 +235,7 @@ def redundant(place: Any, A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Which rows the others imply, on the domain: left out together, they change the set by no more than rounding.
 
     DAQP's reduction of a polyhedron nominates them. Each is then proved against the rows that stay: it is implied if there is no point
-    below those and, by more than `FINE`, above it.
+    below those and, by 4e-11 of the domain's scale, above it.
     """
     import daqp
 
@@ -218,6 +246,6 @@ def redundant(place: Any, A: np.ndarray, b: np.ndarray) -> np.ndarray:
     kept, room = rows[stay], levels[stay]
     zero, identity = np.zeros(A.shape[1]), np.eye(A.shape[1])
     for i in np.flatnonzero(named):
-        above = (np.vstack([kept, -rows[i]]), None, np.append(room, -(levels[i] + FINE)))
-        named[i] = quadratic(identity, zero, [above])[0] is None
+        above = (np.vstack([kept, -rows[i]]), None, np.append(room, -(levels[i] + 4.0 * FINE)))
+        named[i] = quadratic(identity, zero, [above], tolerance=FINE)[0] is None
     return named
