@@ -143,7 +143,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_made_on_the_domains_its_entry_names(name, kind):
-    known = {"horizon": ROUNDS, "lipschitz": 1.0, "modulus": 0.5, "bound": 2.0}
+    known = {"horizon": ROUNDS, "lipschitz": 1.0, "modulus": 0.5, "bound": 2.0, "slater": 0.5}
     given = {p.name: known[p.name] for p in policies.parameters(name) if p.required}
     item = policies.entry(name)
     for extra in ({}, *({variant.parameter: variant.value} for variant in item.variants)):
@@ -174,7 +174,7 @@ def test_the_command_line_lists_every_policy(capsys):
         assert rows[name]["metric"] == policies.entry(name).metric
     fixed = "fixed in the paper, time-varying here"
     assert {name for name in NAMES if rows[name]["constraints"] == fixed} == {"mahdavi2012", "jenatton2016", "yuan2018", "yuan2018-strong"}
-    assert {name for name in NAMES if rows[name]["constraints"] == "fixed"} == {"yu2020", "yi2021"}
+    assert {name for name in NAMES if rows[name]["constraints"] == "fixed"} == {"yu2020", "yi2021", "hutchinson2025"}
     assert rows["banditq"]["domains"] == ["simplex"]
     assert rows["sun2017"]["assumes"] == ["domain: simplex (mirror=entropic)"]
     assert rows["mahdavi2012"]["assumes"] == ["fixed constraints, affine constraints (form=mirror-prox)"]
@@ -227,6 +227,8 @@ def refusal(name: str, where: str) -> str:
     placed = takes(where, "domain") or where == "game"  # on a simplex, or on any domain
     if name == "banditq" and not (placed and takes(where, "constraints")):
         return r"made for 10, the problem reveals \d" if placed else "domain must be a simplex"
+    if any(p.name == "slater" and p.required for p in policies.parameters(name)):
+        return "" if bridle.problem(where, horizon=ROUNDS).constants.get("slater") else "slater"
     return ""
 
 

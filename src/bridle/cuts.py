@@ -281,3 +281,13 @@ def _clip(x: Array, size: Array) -> Array:
 def _pick(sequence: Array, k: Array) -> Array:
     """Element k of each run's sequence, or elements k."""
     return sequence[k] if sequence.ndim == 1 else ops.namespace(sequence, k).take_along_axis(sequence, k, axis=-1)
+
+
+def peeled(domain: Any) -> tuple[Any, np.ndarray]:
+    """The domain without its cuts, and these as rows (a, b)."""
+    if isinstance(domain, BallCut):
+        return BallSet(domain.middle, domain.radius), np.append(domain.a, domain.height + domain.a @ domain.middle)[None]
+    if isinstance(domain, DomainCut):
+        base, cuts = peeled(domain.within)
+        return base, np.vstack([cuts, np.append(domain.a, domain.b)])
+    return domain, np.zeros((0, domain.dim + 1))

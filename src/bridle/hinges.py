@@ -116,14 +116,14 @@ def hinges(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: Any, alp
     if not kept.any():
         return np.asarray(domain.project(v))
     A, b = A[kept], b[kept]
-    faces = _faces(domain)
-    if faces is None:
+    sides = faces(domain)
+    if sides is None:
         return _by_dual(domain, v, A, b, weights, alpha, joint)
     size = float(domain.diameter() + norm(v - onto))
-    return np.asarray(domain.project(_program(v, A, b, weights, alpha, joint, *faces, size)))
+    return np.asarray(domain.project(_program(v, A, b, weights, alpha, joint, *sides, size)))
 
 
-def _faces(domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+def faces(domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """The domain as  low <= rows x <= high  where it can be written so."""
     if isinstance(domain, BoxSet):
         return np.eye(domain.dim), domain.low, domain.high
@@ -132,10 +132,10 @@ def _faces(domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         return np.vstack([np.eye(domain.dim), np.ones(domain.dim)]), *ends
     if isinstance(domain, PolyhedronSet):
         return domain.A, np.full(len(domain.b), -FAR), domain.b
-    if isinstance(domain, DomainCut) and (inner := _faces(domain.within)) is not None:
+    if isinstance(domain, DomainCut) and (inner := faces(domain.within)) is not None:
         return np.vstack([inner[0], domain.a]), np.append(inner[1], -FAR), np.append(inner[2], domain.b)
     if isinstance(domain, ProductSet):
-        parts = [part for part in map(_faces, domain.domains) if part is not None]
+        parts = [part for part in map(faces, domain.domains) if part is not None]
         if len(parts) == len(domain.domains):
             from scipy.linalg import block_diag
 
@@ -162,7 +162,7 @@ def _program(
     faced = rows / faces[:, None]
     bottom, top = (np.clip((end - rows @ v) / faces / size, -FAR, FAR) for end in (low, high))
     # With the constraints as hard ones: where their multipliers are no more than the prices, that is the answer.
-    y, pull = _daqp(2.0 * np.eye(d), np.zeros(d), [(unit, None, room), (faced, bottom, top)])
+    y, pull = quadratic(2.0 * np.eye(d), np.zeros(d), [(unit, None, room), (faced, bottom, top)])
     if y is not None:
         shares = np.maximum(pull[: len(unit)], 0.0)
         if np.all((shares.sum() if joint else shares) <= price):
@@ -178,27 +178,27 @@ def _program(
         (np.hstack([np.zeros((slacks, d)), np.eye(slacks)]), np.zeros(slacks), None),
     ]
     costs = np.append(np.zeros(d), np.minimum(price, 1e7))
-    y, _ = _daqp(H, costs, lifted)
+    y, _ = quadratic(H, costs, lifted)
     if y is None:
-        y, _ = _daqp(H, costs, lifted, eps_prox=1e-3)
+        y, _ = quadratic(H, costs, lifted, eps_prox=1e-3)
     if y is None:
         raise InputError(APART)
     return v + size * y[:d]
 
 
-def _daqp(
-    H: np.ndarray, f: np.ndarray, parts: list[tuple[np.ndarray, Any, Any]], eps_prox: float = -1e-6
+def quadratic(
+    H: np.ndarray, f: np.ndarray, parts: list[tuple[np.ndarray, Any, Any]], eps_prox: float = -1e-6, tolerance: float = 1e-12
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """The x that minimises  x'Hx/2 + f'x  with low <= rows x <= high for every part, if DAQP finds it, and the multipliers."""
     try:
         import daqp
     except ImportError:
-        raise Unavailable("several constraints in one proximal step need the package daqp: pip install 'bridle[qp]'") from None
+        raise Unavailable("several constraints in one step need the package daqp: pip install 'bridle[qp]'") from None
     rows = np.vstack([part[0] for part in parts])
     low = np.concatenate([np.full(len(part[0]), -FAR) if part[1] is None else part[1] for part in parts])
     high = np.concatenate([np.full(len(part[0]), FAR) if part[2] is None else part[2] for part in parts])
     sense = np.where(low == high, 5, 0).astype(np.int32)
-    exact: Any = {"primal_tol": 1e-12, "dual_tol": 1e-12, "eta_prox": 1e-13, "eps_prox": eps_prox, "iter_limit": 10_000}
+    exact: Any = {"primal_tol": tolerance, "dual_tol": 1e-12, "eta_prox": 1e-13, "eps_prox": eps_prox, "iter_limit": 10_000}
     x, _, flag, info = daqp.solve(H, f, np.ascontiguousarray(rows), high, low, sense, **exact)
     return (x if flag >= 1 else None), info["lam"]
 

@@ -13,7 +13,7 @@ from bridle import metrics, policies, records
 from bridle.core import Bound
 from bridle.game import Trace
 from bridle.hindsight import NoComparator
-from bridle.policies.common import flat
+from bridle.policies.common import found
 from bridle.problems import problem_facts, problem_names
 
 BOUNDED = (
@@ -120,9 +120,8 @@ def _unbounded(trace: Trace) -> Bound | None:
 
 
 def _known(trace: Trace) -> dict[str, Any]:
-    """What is known of a game to its bounds: the problem's constants, and a scale that the policy took from the stream."""
-    found = {"V": flat(trace.state.V)} if hasattr(trace.state, "V") else {}
-    return {**trace.problem.constants, **found}
+    """What is known of a game to its bounds: the problem's constants, and what the policy took from the stream."""
+    return {**trace.problem.constants, **found(trace.state)}
 
 
 def _surely(regret: Any, cost: Any) -> np.ndarray:

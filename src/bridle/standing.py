@@ -11,6 +11,7 @@ from bridle.alarms import Alarms
 from bridle.certificates import Charge, Conflict, Ledger
 from bridle.core import AssumptionWarning, Bound, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
 from bridle.halfspaces import RECENT
+from bridle.policies.common import found
 from bridle.tickets import Copy, Desk
 
 LOOK = 64
@@ -102,8 +103,9 @@ class Run(NamedTuple):
             return Bound(why=why)
         facts = {"diameter": self.domain.diameter(), "feasible": self.domain.center(), "constraints": constraints}
         facts |= {name: self.told[name] for name in ("modulus", "slater", "bound", "smoothness") if name in self.told}
+        facts["time_varying"] = self.policy.entry.time_varying  # what the policy is for is taken for granted
         facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
-        parts = [self.policy.bound({**facts, **_scale(copy)}, float(copy.updates)) for copy in self.played]
+        parts = [self.policy.bound({**facts, **found(copy.state)}, float(copy.updates)) for copy in self.played]
         regret, ccv, soft = (_total([getattr(part, name) for part in parts]) for name in ("regret", "ccv", "soft"))
         charge = self.charge()
         return Bound(
@@ -184,12 +186,6 @@ def _infeasible(alarms: Alarms, conflict: Conflict) -> None:
     which = together if len(conflict.rounds) != 1 else f"the constraint of round {conflict.rounds[0]}"
     message = f"no action of the domain satisfies {which}: nothing is feasible (or values are noisy), and no bound holds"
     alarms.warn(InfeasibleWarning, message, conflict.found, rounds=conflict.rounds, margin=conflict.margin)
-
-
-def _scale(copy: Copy) -> dict[str, float]:
-    """The scale V that a policy has found by itself, for its theorem."""
-    V = getattr(copy.state, "V", None)
-    return {} if V is None else {"V": float(V)}
 
 
 def _total(parts: list[Any]) -> float | None:

@@ -19,6 +19,7 @@ from bridle.ops import Array
 from bridle.policies import (
     anytime,
     guo2022,
+    hutchinson2025,
     jenatton2016,
     liakopoulos2019,
     mahdavi2012,
@@ -29,12 +30,14 @@ from bridle.policies import (
     steiner,
     sun2017,
     unconstrained,
+    vaze2025,
     yi2021,
     yi2022,
     yi2023,
     yu2020,
     yuan2018,
 )
+from bridle.policies.common import FOUND
 from bridle.policies.entry import PARAMETERS, Entry, Variant
 
 __all__ = ["PARAMETERS", "Configured", "Entry", "Parameter", "Variant", "entry", "names", "parameters", "policy", "register"]
@@ -56,6 +59,8 @@ _MODULES: tuple[Any, ...] = (
     guo2022,
     yi2023,
     sinha2023,
+    vaze2025,
+    hutchinson2025,
     steiner,
     unconstrained,
 )  # fmt: skip
@@ -150,8 +155,8 @@ class Configured:
 
 
 def _of_run(constants: Constants, i: int) -> Constants:
-    """The constants with what this run found (its regret, its V), where they hold one for each run."""
-    found = {key: constants.get(key) for key in ("regret", "V")}
+    """The constants with what this run found (its regret, its scale), where they hold one for each run."""
+    found = {key: constants.get(key) for key in ("regret", *FOUND)}
     return {**constants, **{key: value[i] for key, value in found.items() if isinstance(value, np.ndarray) and value.ndim == 1}}
 
 

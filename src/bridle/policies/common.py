@@ -68,6 +68,15 @@ def excess(constants: Constants) -> float | str:
     return "neither a feasible action, nor a window, nor the least static violation is known"
 
 
+FOUND = ("V", "first")
+"""What a policy may find out during a game and its bound be about: fields of its state."""
+
+
+def found(state: Any) -> dict[str, Any]:
+    """What the game has found, for the policy's bound."""
+    return {name: flat(value) for name in FOUND if (value := getattr(state, name, None)) is not None}
+
+
 def diameter_of(domain: Any, diameter: Any) -> Any:
     """The diameter that the policy was told, or the domain's own."""
     return validate.setting("diameter", domain.diameter() if diameter is None else diameter)

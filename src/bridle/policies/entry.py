@@ -35,6 +35,7 @@ PARAMETERS = {
     "seed": "seed of the policy's own randomness",
     "smoothness": "M of self-bounding constraints: |grad g|^2 <= 2 M g",
     "drift": "P, how far in all the feasible action may move",
+    "level": "rho, how far below 0 the constraint is held",
     "margin": "r, the distance to keep from every constraint",
     "predictable": "weigh a round's constraint by what was seen before it",
     "halfspace": "project on the revealed halfspaces",

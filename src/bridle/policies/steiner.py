@@ -36,7 +36,7 @@ import numpy as np
 from bridle import validate
 from bridle.bodies import FlatBody, Plane, RoundBody, Sample, Sampled, outline
 from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.cuts import BallCut, DomainCut
+from bridle.cuts import peeled
 from bridle.ops import Array
 from bridle.policies.common import unmet
 from bridle.policies.entry import Entry
@@ -109,7 +109,7 @@ def steiner(domain: Any, horizon: Any, constraints: Any = 1, samples: Any = 40, 
     if d == 1:
         ends = np.array([domain.linear_argmin(np.array([v])) for v in (1.0, -1.0)])
         return Steiner(domain, Plane(outline(ends, np.zeros(2), 2), scale, middle, 0.0))
-    base, cuts = _peeled(domain)
+    base, cuts = peeled(domain)
     ball = isinstance(base, BallSet)
     rows = cuts if ball else np.vstack([_rows(base), cuts])
     if d == 2:
@@ -138,16 +138,6 @@ def _plane(base: Any, rows: np.ndarray, scale: float, cuts: int) -> Plane:
         corners, arcs = body.clip(corners, arcs, row[:-1], row[-1]) or (corners, arcs)  # (never None: a domain is not empty)
     # A cut puts on two corners, and takes off one or more unless it takes a piece out of an arc.
     return body._replace(start=outline(corners, arcs, len(corners) + (2 if ball else 1) * cuts))
-
-
-def _peeled(domain: Any) -> tuple[Any, np.ndarray]:
-    """The domain without its cuts, and these as rows (a, b)."""
-    if isinstance(domain, BallCut):
-        return BallSet(domain.middle, domain.radius), np.append(domain.a, domain.height + domain.a @ domain.middle)[None]
-    if isinstance(domain, DomainCut):
-        base, cuts = _peeled(domain.within)
-        return base, np.vstack([cuts, np.append(domain.a, domain.b)])
-    return domain, np.zeros((0, domain.dim + 1))
 
 
 def _rows(domain: Any) -> np.ndarray:

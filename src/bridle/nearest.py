@@ -1,0 +1,251 @@
+"""The nearest point of a domain below many affine constraints, and which of them can be left out: on the Python engine only.
+
+Everything is about rows <a, x - middle> <= b with a of unit length and `middle` the domain's centre. The domain itself is a `Flat` one,
+which has faces, a `Round` one, a ball, or any `Other`, which can only be projected on. Quadratic programs go to DAQP
+(``pip install 'bridle[qp]'``).
+
+`nearest` solves with few rows at a time: the nearest point below some of the rows that happens to be below all of them is the nearest point
+below all. So it begins with those that held the last answer and those that are violated most, and adds others while some are violated.
+
+>>> from bridle.domains import Ball
+>>> place = place_for(Ball(2))
+>>> nearest(place, np.array([2.0, 1.0]), np.eye(2), np.array([0.6, 0.9]), [])[0].round(9)
+array([0.6, 0.8])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle.cuts import peeled
+from bridle.hinges import FAR, faces, quadratic
+from bridle.ops import Array, norm
+from bridle.sets import BallSet
+
+FINE = 1e-11
+"""Times the domain's scale: a row holds where it is exceeded by no more than this; the programs are solved to a tenth of it."""
+
+EMPTY = 1e-9
+"""Times the domain's scale: rows may miss each other by this much by rounding in what was told."""
+
+LONG = 500
+"""How many halfspaces may be asked of a domain that is known by its projection alone."""
+
+BATCH = 8
+"""How many of the rows violated most are added at a time."""
+
+
+class Flat(NamedTuple):
+    """A domain with faces, low <= rows (x - middle) <= high; the rows have unit length."""
+
+    domain: Any
+    middle: Array
+    scale: Array
+    rows: Array
+    low: Array
+    high: Array
+
+    def solve(self, v: np.ndarray, A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """The point nearest to v, and the multipliers of the rows; None where there is no point at all."""
+        unit, away = max(self.scale, float(norm(v - self.middle))), v - self.middle
+        own = self.rows @ away
+        sides = (self.rows, np.maximum((self.low - own) / unit, -FAR), np.minimum((self.high - own) / unit, FAR))
+        y, pull = _least([(A, None, (b - A @ away) / unit), sides])
+        return (None if y is None else np.asarray(self.domain.project(v + unit * y))), pull[: len(A)]
+
+    def reach(self) -> float:
+        """No point of the domain is farther from the middle."""
+        return float(self.domain.diameter())
+
+    def shell(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and levels of a polyhedron that holds the domain."""
+        below, above = self.high < FAR, self.low > -FAR
+        return np.vstack([self.rows[below], -self.rows[above]]), np.append(self.high[below], -self.low[above])
+
+
+class Round(NamedTuple):
+    """A ball, with the rows that may cut it."""
+
+    domain: Any
+    middle: Array
+    scale: Array
+    radius: Array
+    rows: Array
+    levels: Array
+
+    def solve(self, v: np.ndarray, A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """The point nearest to v, and the multipliers of the rows; None where there is no point at all.
+
+        A multiplier l of the ball makes it the nearest point to s v, s = 1 / (1 + l), below the rows, whose length does not fall with s: so
+        s is searched for where that point is on the sphere. With the rows that hold it, it is base + s along; Newton's method for the s
+        where that has length 1 ends when the same rows hold it again.
+        """
+        z, none = (v - self.middle) / self.radius, np.zeros(len(A))
+        rows, room = np.vstack([A, self.rows]), np.append(b, self.levels) / self.radius
+
+        def below(s: float) -> tuple[np.ndarray | None, np.ndarray]:
+            y, pull = _least([(rows, None, room - s * (rows @ z))])
+            return (None if y is None else s * z + y), np.maximum(pull, 0.0)
+
+        def answer(y: np.ndarray) -> np.ndarray:
+            return np.asarray(self.domain.project(self.middle + self.radius * y))
+
+        y, pull = below(1.0)
+        if y is None:
+            return None, none
+        s, short, long = 1.0, -1.0, 1.0  # too short a point at s = short, too long a one at s = long; s = 0 not looked at yet
+        for _ in range(100):
+            if (s == 1.0 and norm(y) <= 1.0) or abs(norm(y) - 1.0) <= 1e-15:
+                return answer(y), pull[: len(A)]
+            short, long = (s, long) if norm(y) < 1.0 else (short, s)
+            held = pull > 1e-12 * pull.max(initial=0.0)
+            base = np.linalg.lstsq(rows[held], room[held], rcond=None)[0]
+            along = z - np.linalg.lstsq(rows[held], rows[held] @ z, rcond=None)[0]
+            s = float(np.sqrt(max(0.0, 1.0 - base @ base)) / max(norm(along), 1e-300))
+            if not max(short, 0.0) < s < long:
+                s = 0.0 if short < 0.0 else 0.5 * (short + long)
+            before, (y, pull) = held, below(s)
+            if y is None:
+                return None, none
+            if s == 0.0 and norm(y) >= 1.0:
+                return (answer(y), pull[: len(A)]) if norm(y) <= 1.0 + EMPTY else (None, none)
+            if np.array_equal(before, pull > 1e-12 * pull.max(initial=0.0)) and abs(norm(y) - 1.0) <= FINE:
+                return answer(y), pull[: len(A)]
+            if long - max(short, 0.0) <= 1e-15:
+                return answer(y), pull[: len(A)]
+        return answer(y), pull[: len(A)]
+
+    def reach(self) -> float:
+        """No point of the domain is farther from the middle."""
+        return float(self.radius)
+
+    def shell(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and levels of a polyhedron that holds the domain."""
+        rows, levels = _cube(len(self.middle), self.radius)
+        return np.vstack([rows, self.rows]), np.append(levels, self.levels)
+
+
+class Other(NamedTuple):
+    """Any domain, by its projection: every point outside, with the nearest one inside, tells a halfspace that holds the domain."""
+
+    domain: Any
+    middle: Array
+    scale: Array
+
+    def solve(self, v: np.ndarray, A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """The point nearest to v, and the multipliers of the rows; None where there is no point at all."""
+        unit, away, rows, room = max(self.scale, float(norm(v - self.middle))), v - self.middle, A, b
+        y, pull = _least([(rows, None, (room - rows @ away) / unit)])
+        for _ in range(LONG):
+            if y is None:
+                return None, np.zeros(len(A))
+            point = v + unit * y
+            inside = np.asarray(self.domain.project(point))
+            gap = float(norm(point - inside))
+            if gap <= FINE * self.scale:
+                break
+            normal = (point - inside) / gap
+            rows, room = np.vstack([rows, normal]), np.append(room, float(normal @ (inside - self.middle)))
+            y, pull = _least([(rows, None, (room - rows @ away) / unit)])
+        return inside, pull[: len(A)]
+
+    def reach(self) -> float:
+        """No point of the domain is farther from the middle."""
+        return float(self.domain.diameter())
+
+    def shell(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and levels of a polyhedron that holds the domain."""
+        return _cube(len(self.middle), self.reach())
+
+
+def _least(parts: list[tuple[np.ndarray, Any, Any]]) -> tuple[np.ndarray | None, np.ndarray]:
+    """The shortest y with low <= rows y <= high for every part, and the multipliers.
+
+    Where a single point is left, what is exact to the last digits looks empty: then it need not be so exact.
+    """
+    d = parts[0][0].shape[1]
+    for tolerance in (1e-12, 1e-11, 1e-10, EMPTY):
+        y, pull = quadratic(np.eye(d), np.zeros(d), parts, tolerance=tolerance)
+        if y is not None:
+            break
+    return y, pull
+
+
+def _cube(d: int, half: Any) -> tuple[np.ndarray, np.ndarray]:
+    return np.vstack([np.eye(d), -np.eye(d)]), np.full(2 * d, float(half))
+
+
+def place_for(domain: Any) -> Flat | Round | Other:
+    """The domain, ready to be asked for nearest points."""
+    middle = np.asarray(domain.center())
+    scale = float(domain.diameter() + norm(middle))
+    base, cuts = peeled(domain)
+    if isinstance(base, BallSet):
+        return Round(domain, np.asarray(base.middle), scale, float(base.radius), cuts[:, :-1], cuts[:, -1] - cuts[:, :-1] @ base.middle)
+    sides = faces(domain)
+    if sides is None:
+        return Other(domain, middle, scale)
+    rows, low, high = sides
+    lengths, own = np.sqrt((rows * rows).sum(axis=1)), rows @ middle
+    return Flat(
+        domain, middle, scale, rows / lengths[:, None],
+        np.where(low > -FAR, (low - own) / lengths, -FAR), np.where(high < FAR, (high - own) / lengths, FAR),
+    )  # fmt: skip
+
+
+def nearest(place: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, hint: Iterable[int]) -> tuple[np.ndarray | None, list[int]]:
+    """The point of the domain below all rows that is nearest to v, and the rows that hold it; None where there is none.
+
+    `hint` are rows that probably hold it.
+    """
+    x, fine = np.asarray(place.domain.project(v)), FINE * place.scale
+    over = A @ (x - place.middle) - b
+    if over.max(initial=-1.0) <= fine:
+        return x, []
+    some: list[int] = sorted(set(hint))
+    more = _worst(over, fine)
+    if len(more) == 1:  # it may be all there is to it
+        a, i = A[more[0]], more[0]
+        onto = v - max(0.0, float(a @ (v - place.middle)) - float(b[i])) * a
+        x = np.asarray(place.domain.project(onto))
+        if norm(x - onto) <= 0.1 * fine and (A @ (x - place.middle) - b).max() <= fine:
+            return x, more
+    while True:
+        some += [i for i in more if i not in some]
+        found, pull = place.solve(v, A[some], b[some])
+        if found is None:
+            return None, []
+        x, over = found, A @ (found - place.middle) - b
+        over[some] = 0.0  # what those in use are still exceeded by is rounding
+        more = _worst(over, fine)
+        if not more:
+            return x, [i for i, one in zip(some, pull, strict=True) if one > 0.0]
+
+
+def _worst(over: np.ndarray, fine: float) -> list[int]:
+    """The rows exceeded most, worst first."""
+    beyond = np.flatnonzero(over > fine)
+    return [int(i) for i in beyond[np.argsort(-over[beyond])[:BATCH]]]
+
+
+def redundant(place: Any, A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Which rows the others imply, on the domain: left out together, they change the set by no more than rounding.
+
+    DAQP's reduction of a polyhedron nominates them. Each is then proved against the rows that stay: it is implied if there is no point
+    below those and, by 4e-11 of the domain's scale, above it.
+    """
+    import daqp
+
+    rows, levels = place.shell()
+    rows, levels = np.vstack([A, rows]), np.append(b, levels) / place.scale
+    named = np.asarray(daqp.minrep(np.ascontiguousarray(rows), levels), dtype=bool)[: len(A)]
+    stay = np.append(~named, np.full(len(rows) - len(A), True))
+    kept, room = rows[stay], levels[stay]
+    zero, identity = np.zeros(A.shape[1]), np.eye(A.shape[1])
+    for i in np.flatnonzero(named):
+        above = (np.vstack([kept, -rows[i]]), None, np.append(room, -(levels[i] + 4.0 * FINE)))
+        named[i] = quadratic(identity, zero, [above], tolerance=FINE)[0] is None
+    return named

@@ -1,0 +1,243 @@
+"""Vaze, Sinha 2025: online gradient descent, projected on all that the constraints so far have left (nested projections).
+
+    S_t     = S_{t-1} with g_{t,i}(x_t) + <grad g_{t,i}(x_t), y - x_t> <= 0 for every i,      S_0 = X
+    x_{t+1} = P_{S_t}(x_t - eta_t grad f_t(x_t)),      eta_t = D / (G sqrt(t)), or 1 / (modulus t) for strongly convex costs
+
+An affine constraint, once revealed, is never violated again (up to 1e-11 times the domain's scale); of another convex one, S_t holds the
+halfspace at x_t, and it may be violated elsewhere. (The paper projects on S_{t-1} first and on S_t then, and on the sets {g_t <= 0}.)
+
+S_t is kept as at most `cuts` halfspaces. One is left out where the domain or a single other one implies it; when there is no more room, all
+that the others imply go, each of which is proved by a program: S_t stays what it is. If that makes no room, those that have not held a
+decision for longest go, and the count is in the state (`lost`): the bounds below do not need them, but what they forbade may come back. A
+halfspace that leaves nothing of S_t is left out and counted: then no action satisfies every constraint. A gradient step longer than
+1000 D is cut to that: the projection of points farther away is lost in rounding.
+
+Most rounds cost one product with all the halfspaces. Where some are violated, a quadratic program (DAQP, ``pip install 'bridle[qp]'``) over
+few of them finds the projection; it runs on the Python engine only.
+
+Guarantee: `nested_bound`; with eta = D / (G sqrt(t)) regret is at most 1.5 G D sqrt(t) and the CCV O(t^{3/4}), whatever the dimension; with
+    modulus O(log t) and O(sqrt(t log t)). (The literature's bounds on the CCV have sqrt(t) and log(t) with constants that depend on the
+    dimension; these are not stated here.)
+Reference: R. Vaze, A. Sinha. O(sqrt(T)) Static Regret and Instance Dependent Constraint Violation for Constrained Online Convex
+    Optimization. NeurIPS 2025. Update as in the paper with one projection for its two; the bound is proved for exactly this update.
+
+Proof. Let u be feasible: it is in every S_t. With y = x_t - eta_t grad f_t and p = x_{t+1} its projection,
+
+    |p - u|^2 <= |y - u|^2 - |y - p|^2 = |x_t - u|^2 - 2 eta_t <grad f_t, x_t - u> + eta_t^2 |grad f_t|^2 - |y - p|^2.
+
+Divided by 2 eta_t and summed by parts this bounds regret by D^2 / (2 eta_t) + (G^2/2) sum eta_s; of strongly convex costs, modulus/2 sum
+|x_s - u|^2 pays for all that 1/eta grows, and (G^2/2) sum eta_s remains. Summed as it is, it says that sum |y - p|^2 <= W_t = D^2 +
+sum (2 eta_s G D + eta_s^2 G^2). As p satisfies the halfspaces of its round, g_t(x_t) <= <grad g_t, x_t - p> <= G (eta_t G + |y - p|), and
+CCV_t <= G (G sum eta_s + sqrt(t W_t)) by Cauchy and Schwarz. Only the halfspaces of the round itself are needed for that, and that no set
+excludes u.
+
+>>> import bridle
+>>> problem = bridle.problem("halfspaces", horizon=500, dim=3)
+>>> trace = bridle.play(bridle.policy_for("vaze2025", problem), problem)
+>>> trace.warnings, bool(bridle.ccv(trace) < 0.01 * bridle.ccv(bridle.play(bridle.policy_for("sinha2024", problem), problem)))
+((), True)
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import nearest, ops, validate
+from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.ops import Array
+from bridle.policies.common import diameter_of, flat, harmonic, powers, unmet
+from bridle.policies.entry import Entry
+
+FAR = 1000.0
+"""Times the diameter: no gradient step is longer."""
+
+
+class NestedState(NamedTuple):
+    """The decision; `used` rows <A_i, x - middle> <= b_i, and the round in which each came or last held a decision; what was left out."""
+
+    x: Array
+    A: Array
+    b: Array
+    seen: Array
+    used: Array
+    t: Array
+    left_out: Array
+    lost: Array
+
+
+class Rows(NamedTuple):
+    """Halfspaces in use, without the room for more."""
+
+    A: np.ndarray
+    b: np.ndarray
+    seen: np.ndarray
+
+    def keep(self, which: np.ndarray) -> Rows:
+        return self if which.all() else Rows(*(part[which] for part in self))
+
+    def with_row(self, a: np.ndarray, b: float, t: float) -> Rows:
+        return Rows(np.vstack([self.A, a]), np.append(self.b, b), np.append(self.seen, t))
+
+
+class Nested(NamedTuple):
+    """Gradient steps of length `step` / sqrt(t), or `step` / t where `modulus` is above 0, projected on all that is left."""
+
+    domain: Any
+    place: Any
+    diameter: Array
+    step: Array
+    modulus: Array
+    slots: Array
+
+    @property
+    def compiled(self) -> bool:
+        """No: programs to solve, over sets of growing size."""
+        return False
+
+    def init(self, x1: Array) -> NestedState:
+        if x1.ndim > 1:
+            raise InputError("vaze2025 plays one run at a time")
+        room = len(self.slots)
+        return NestedState(x1, np.zeros((room, len(x1))), np.zeros(room), np.zeros(room), 0.0, 0.0, 0.0, 0.0)
+
+    def decide(self, state: NestedState) -> Array:
+        return state.x
+
+    def update(self, state: NestedState, feedback: Feedback) -> NestedState:
+        n, t = int(state.used), state.t + 1.0
+        rows, left_out, lost = Rows(state.A[:n], state.b[:n], state.seen[:n]), state.left_out, state.lost
+        eta = self.step / (t if self.modulus > 0.0 else sqrt(t))
+        length = ops.norm(feedback.df)
+        v = state.x - min(eta, FAR * self.diameter / length if length > 0.0 else eta) * feedback.df
+        fresh = []
+        for g, dg in zip(feedback.g, feedback.dg, strict=True):
+            size = ops.norm(dg)
+            if size == 0.0:
+                left_out += float(g > 0.0)
+                continue
+            a = dg / size
+            fresh.append((a, float(a @ (feedback.x - self.place.middle)) - float(g) / size))
+        if n + len(fresh) > len(self.slots) and fresh:
+            rows, gone = self._make_room(rows, len(fresh), lost > 0.0)
+            lost += gone
+        after = rows
+        for a, b in fresh:
+            after = self._added(after, a, b, t)
+        x, held = self._project(v, after, t)
+        if x is None:  # a contradiction, if only by rounding: one at a time, with a little more room
+            after = rows
+            for a, b in fresh:
+                wider = self._added(after, a, b + nearest.EMPTY * self.place.scale, t)
+                if wider is after:
+                    continue
+                if self._project(v, wider, t)[0] is None:
+                    left_out += 1.0
+                else:
+                    after = wider
+            x, held = self._project(v, after, t)
+        if x is None:  # the solver has given up on what was not empty before
+            left_out, x, held = left_out + 1.0, self.domain.project(state.x), []
+        return self._stored(state, after, held, x, t, left_out, lost)
+
+    def _project(self, v: np.ndarray, rows: Rows, t: float) -> tuple[np.ndarray | None, list[int]]:
+        hint = np.flatnonzero(rows.seen >= t - 1.0)  # what held the last decision, and what is new
+        return nearest.nearest(self.place, v, rows.A, rows.b, hint.tolist() if len(hint) <= 2 * len(v) else [])
+
+    def _added(self, rows: Rows, a: np.ndarray, b: float, t: float) -> Rows:
+        """The rows with one more; without those that it implies, or as they are where one of them, or the domain, implies it.
+
+        <a, y> = <a', y> + <a - a', y> <= b' + |a - a'| reach for all y = x - middle of the domain, so that is tested.
+        """
+        reach = self.place.reach()
+        if b >= min(reach, self._highest(a)):
+            return rows
+        apart = np.sqrt(np.maximum(2.0 - 2.0 * (rows.A @ a), 0.0))
+        for i in np.flatnonzero(apart < 1e-4):  # where the square of the difference has cancelled
+            apart[i] = ops.norm(rows.A[i] - a)
+        apart *= reach * (1.0 + 1e-6)
+        if (rows.b + apart <= b).any():
+            return rows
+        return rows.keep(b + apart > rows.b).with_row(a, b, t)
+
+    def _highest(self, a: np.ndarray) -> float:
+        """The largest <a, x - middle> on the domain, where that is quickly had."""
+        if not getattr(self.domain, "compiled", True):
+            return float("inf")
+        return -float(self.domain.linear_min(-a)) - float(a @ self.place.middle)
+
+    def _make_room(self, rows: Rows, fresh: int, lossy: bool) -> tuple[Rows, float]:
+        """The rows without those that are implied, and if that is not enough without the ones unused for longest: how many of these."""
+        if not lossy:
+            rows = rows.keep(~nearest.redundant(self.place, rows.A, rows.b))
+        most = max(0, len(self.slots) - max(fresh, len(self.slots) // 8))
+        gone = max(0, len(rows.b) - most)
+        kept = np.full(len(rows.b), True)
+        kept[np.argsort(rows.seen, kind="stable")[:gone]] = False
+        return rows.keep(kept), float(gone)
+
+    def _stored(self, state: NestedState, rows: Rows, held: list[int], x: Any, t: float, left_out: Any, lost: Any) -> NestedState:
+        n, room = len(rows.b), len(self.slots)
+        A, b, seen = np.zeros_like(state.A), np.zeros(room), np.zeros(room)
+        first = max(0, n - room)  # more constraints in one round than there is room for: the last ones stay
+        A[: n - first], b[: n - first], seen[: n - first] = rows.A[first:], rows.b[first:], rows.seen[first:]
+        seen[[i - first for i in held if i >= first]] = t
+        return NestedState(x, A, b, seen, float(n - first), t, left_out, lost + float(first))
+
+    def alarm(self, state: NestedState) -> str:
+        """What the state says about the assumptions, in words; empty when nothing is wrong."""
+        if state.left_out > 0.0:
+            return f"{state.left_out:g} constraints were left out: no action satisfies them together with those before, and no bound holds"
+        if state.lost > 0.0:
+            room = f"for lack of room (cuts = {len(self.slots)})"
+            return f"{state.lost:g} halfspaces were given up {room}: old constraints may be violated again"
+        return ""
+
+
+def vaze2025(domain: Any, lipschitz: Any, diameter: Any = None, cuts: Any = 1000, constraints: Any = None) -> Nested:
+    """The policy; `constraints` is only for the boundary to check: any number may be revealed."""
+    G, D = validate.positive("lipschitz", lipschitz), diameter_of(domain, diameter)
+    return _nested(domain, D, D / G, 0.0, cuts, constraints)
+
+
+def vaze2025_strong(domain: Any, modulus: Any, diameter: Any = None, cuts: Any = 1000, constraints: Any = None) -> Nested:
+    """The policy for strongly convex costs."""
+    mu = validate.positive("modulus", modulus)
+    return _nested(domain, diameter_of(domain, diameter), 1.0 / mu, mu, cuts, constraints)
+
+
+def _nested(domain: Any, diameter: Any, step: Any, modulus: Any, cuts: Any, constraints: Any) -> Nested:
+    if constraints is not None:
+        validate.whole("constraints", constraints)
+    return Nested(domain, nearest.place_for(domain), diameter, step, modulus, np.ones(validate.whole("cuts", cuts)))
+
+
+def nested_bound(policy: Any, constants: Constants, t: float) -> Bound:
+    """The proof above, for the steps as they are."""
+    record = policy.record
+    if why := unmet(constants, modulus=record.modulus):
+        return Bound(why=why)
+    G, D, c = constants["lipschitz"], constants["diameter"], record.step
+    if record.modulus > 0.0:
+        steps, squares, regret = c * harmonic(t), c * c * float(powers(t, 2.0)), 0.5 * G * G * c * harmonic(t)
+    else:
+        steps, squares = c * float(powers(t, 0.5)), c * c * harmonic(t)
+        regret = D * D * sqrt(t) / (2.0 * c) + 0.5 * G * G * steps
+    W = D * D + 2.0 * G * D * steps + G * G * squares
+    return Bound(flat(min(regret, G * D * t)), ccv=flat(min(G * (G * steps + sqrt(t * W)), G * D * t)))
+
+
+ENTRIES = (
+    Entry(
+        "vaze2025", vaze2025, "nested projections on all revealed halfspaces", "Vaze & Sinha, NeurIPS 2025",
+        "O(sqrt(T))", "O(T^3/4), O(1) in many instances", bound=nested_bound, reduces="all",
+        cost="1 product with all halfspaces; a small quadratic program where some are violated", needs=("lipschitz", "diameter"),
+    ),
+    Entry(
+        "vaze2025-strong", vaze2025_strong, "nested projections for strongly convex costs", "Vaze & Sinha, NeurIPS 2025",
+        "O(log T)", "O(sqrt(T log T))", bound=nested_bound, reduces="all", strongly_convex=True,
+        cost="1 product with all halfspaces; a small quadratic program where some are violated", needs=("modulus", "diameter"),
+    ),
+)  # fmt: skip
