@@ -94,7 +94,7 @@ def test_nothing_overflows(size):
 def test_a_round_is_its_two_functions_in_one_pass(inputs, hidden, seed, label, runs, tolerance):
     a, x = example(inputs, hidden, seed)
     many = np.stack([x * (1.0 + 0.1 * i) for i in range(runs)])
-    one = NetworkRound(a, label, tolerance)
+    one = NetworkRound(a, label, tolerance, 0.0)
     for at in (x, many):
         mine, apart = one.reveal(at), Round(one.cost, one.constraints).reveal(at)
         for name in ("f", "df", "g", "dg"):
@@ -125,7 +125,7 @@ def test_examples_of_each_run_and_examples_over_time():
 
 def stream(rounds: int, inputs: int = 4, hidden: int = 3) -> Problem:
     rng = np.random.default_rng(11)
-    table = NetworkRound(rng.standard_normal((rounds, inputs)), 1.0 * (rng.random(rounds) < 0.2), np.zeros(rounds))
+    table = NetworkRound(rng.standard_normal((rounds, inputs)), 1.0 * (rng.random(rounds) < 0.2), np.zeros(rounds), np.zeros(rounds))
     return Problem(bridle.Ball(weights(inputs, hidden), radius=5.0), RecordedRounds(table, 0.0), {"constraints": 1}, "stream")
 
 

@@ -15,7 +15,9 @@ from bridle.core import BridleWarning
 
 
 def fraud(
-    protocol: Annotated[str, typer.Option(help="paper: section 4 of the paper.")] = "paper",
+    protocol: Annotated[
+        str, typer.Option(help="paper: section 4 of the paper; stream: in time order, against river and scikit-learn.")
+    ] = "paper",
     variant: Annotated[
         str | None, typer.Option(help="code: as the released code does it; text: as the paper says. [default: code]")
     ] = None,
@@ -23,10 +25,12 @@ def fraud(
         str | None, typer.Option(metavar="L1,L2", help="The lambdas, or LEAST:MOST:COUNT for a geometric grid. [default: 0.002:1:30]")
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="How many seeds: 0 to N - 1. [default: 3]")] = None,
-    engine: Annotated[str | None, typer.Option(help="python or jax. [default: jax where it is installed]")] = None,
+    engine: Annotated[str | None, typer.Option(help="python, jax or numba. [default: numba, else jax, where it is installed]")] = None,
     data: Annotated[
         str | None, typer.Option("--data", metavar="PATH", help="creditcard.csv itself; without it the cache, filled where need be.")
     ] = None,
+    choose: Annotated[bool, typer.Option("--choose", help="stream: choose the setting anew on the first fifth of the rows.")] = False,
+    baselines: Annotated[bool, typer.Option(help="stream: with river and scikit-learn.")] = True,
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder for the results; seeds that it has are not played again.")] = "fraud",
     json_file: terminal.Json = None,
 ) -> None:
@@ -36,7 +40,7 @@ def fraud(
     """
     from bridle.fraud import Options, run
 
-    asked = Options(out=out, seeds=seeds, engine=engine, data=data, variant=variant, lambdas=lambdas)
+    asked = Options(out=out, seeds=seeds, engine=engine, data=data, variant=variant, lambdas=lambdas, choose=choose, baselines=baselines)
     with warnings.catch_warnings(), _progress() as progress:
         warnings.simplefilter("ignore", BridleWarning)  # the results say it
         outcome = run(protocol, asked, progress)

@@ -7,9 +7,11 @@ lets an engine advance block by block, and keeps running totals, so memory does 
 from __future__ import annotations
 
 import importlib
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,6 +26,9 @@ from bridle.problems import Problem, needs, problem, takes
 
 ENGINES = {"python": "", "jax": "jax", "numba": "numba"}
 """The engines, and the extra each one needs."""
+
+ALONE = ("numba",)
+"""The engines that are fastest with one run at a time, and play several in threads."""
 
 KEEP = ("totals", "rounds", "decisions")
 
@@ -388,6 +393,9 @@ def _misled(policy: Any, source: Problem) -> list[str]:
 def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any, Block]]:
     """Play a game from its start, block by block: the rounds done, the policy's state, and the block."""
     run_block = load_engine(engine)
+    if game.runs is not None and engine in ALONE and (alone := _apart(game.policy, game.runs)):
+        yield from _side_by_side(game, run_block, alone, collect)
+        return
     record, source, runs = record_of(game.policy), game.problem, game.runs
     adversaries = [source.with_seed(seed).adversary if seed != source.seed else source.adversary for seed in game.seeds]
     x1 = game.x1 if runs is None else np.broadcast_to(game.x1, (runs, game.x1.shape[-1])).copy()
@@ -411,6 +419,45 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
         if runs is not None:
             block = _across(block, size, runs, source.domain.dim)
         yield done, state, block
+
+
+def _apart(policy: Any, runs: int) -> list[Any]:
+    """The records of the runs, each as that of a single one; none where they cannot be told apart."""
+    if isinstance(policy, policies.Configured):
+        return [policy.record if policy.runs is None else policy.run(i).record for i in range(runs)]
+    return []
+
+
+def _side_by_side(game: Trace, run_block: Any, alone: list[Any], collect: str) -> Iterator[tuple[int, Any, Block]]:
+    """Several runs, each a game of its own, in as many threads as there are cores: for engines that let go of Python's lock."""
+    source, runs = game.problem, len(alone)
+    adversaries = [source.with_seed(seed).adversary if seed != source.seed else source.adversary for seed in game.seeds]
+    x1 = np.broadcast_to(game.x1, (runs, game.x1.shape[-1]))
+    players = [player(adversary) for adversary in adversaries]
+    at = [(alone[i].init(x1[i].copy()), players[i % len(players)].init()) for i in range(runs)]
+    dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim) for a, seed in zip(adversaries, game.seeds, strict=True)]
+    done, length = 0, block_length(source.domain.dim)
+    with ThreadPoolExecutor(min(runs, cores())) as pool:
+        for draws in zip(*dealers, strict=True):
+            size = min(length, game.rounds - done)
+
+            def one(i: int, at: Any = at, draws: Any = draws, size: int = size) -> tuple[Any, Any, Block]:
+                return run_block(alone[i], players[i % len(players)], *at[i], draws[i % len(draws)], size, collect)  # type: ignore[no-any-return]
+
+            # The first run compiles; the others then find what it made.
+            made = [one(0), *pool.map(one, range(1, runs))]
+            at = [(state, foe) for state, foe, _ in made]
+            done += size
+            blocks = [block for _, _, block in made]
+            f, g = (np.stack(parts, axis=1) for parts in zip(*((block.f, block.g) for block in blocks), strict=True))
+            x = np.stack([block.x for block in blocks], axis=1) if collect == "x" else None
+            rounds = [records.widen(records.stack([block.round[0] for block in blocks], axis=1), 2)] if collect == "round" else None
+            yield done, records.widen(records.stack([state for state, _ in at]), 1), Block(f, g, x, rounds)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _across(block: Block, size: int, runs: int, dim: int) -> Block:

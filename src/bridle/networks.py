@@ -53,6 +53,8 @@ class NetworkLoss(NamedTuple):
 class NetworkRound(NamedTuple):
     """One example: its loss is the cost where the label is 0 and the constraint, less `tolerance`, where it is 1; the other one is 0.
 
+    Where `everyone` is 1, the loss is the cost whatever the label.
+
     In the paper's words (section 4, tolerance 0): f_t = -(1 - y) ln(1 - p), g_t = -y ln p. Both come from one forward and one backward
     pass, so this stands in the place of a `Round` of two functions.
     """
@@ -60,6 +62,7 @@ class NetworkRound(NamedTuple):
     a: Array
     label: Array
     tolerance: Array
+    everyone: Array
 
     @property
     def convex(self) -> bool:
@@ -67,7 +70,7 @@ class NetworkRound(NamedTuple):
 
     @property
     def cost(self) -> NetworkLoss:
-        return NetworkLoss(self.a, self.label, 1.0 - self.label, 0.0)
+        return NetworkLoss(self.a, self.label, 1.0 - self.label * (1.0 - self.everyone), 0.0)
 
     @property
     def constraints(self) -> tuple[NetworkLoss]:
@@ -80,8 +83,8 @@ class NetworkRound(NamedTuple):
         grad = _backward(self.a, x, h)
         g = self.label * (loss - self.tolerance)
         dg = (self.label * slope) * grad
-        legitimate = 1.0 - self.label
-        return Feedback(x, legitimate * loss, (legitimate * slope) * grad, _listed(g, x), dg[..., None, :], None, self)
+        counted = 1.0 - self.label * (1.0 - self.everyone)
+        return Feedback(x, counted * loss, (counted * slope) * grad, _listed(g, x), dg[..., None, :], None, self)
 
 
 def score(a: Array, x: Array) -> Array:

@@ -2,8 +2,8 @@
 
 It is the fastest way to play one game. There is no second copy of any algorithm: `lowering` turns the trace of `turn`, whatever the policy
 and the adversary, into the source of one function. That source is the key of what is compiled and kept on disk, so that a changed
-algorithm can never meet old machine code. Several runs are loops inside a round, as the trace has them. The compiled loop does not hold
-Python's lock: games can be played side by side in threads.
+algorithm can never meet old machine code. The compiled loop does not hold Python's lock, so that `play` has several runs side by side in
+threads, each a game of its own.
 """
 
 from __future__ import annotations

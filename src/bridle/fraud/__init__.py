@@ -1,6 +1,7 @@
 """The credit-card experiment on the real transactions: `bridle fraud`.
 
-A protocol is a module with a function `command(options, progress)` and a line in `PROTOCOLS`. `paper` repeats section 4 of the paper.
+A protocol is a module with a function `command(options, progress)` and a line in `PROTOCOLS`. `paper` repeats section 4 of the paper,
+`stream` is what a practitioner would accept: time order, statistics of the past alone, every row scored before it is learned.
 This package is not imported by `import bridle`.
 """
 
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 from bridle import validate
 
-PROTOCOLS = {"paper": "bridle.fraud.paper"}
+PROTOCOLS = {"paper": "bridle.fraud.paper", "stream": "bridle.fraud.contest"}
 """The protocols, and the module of each."""
 
 Progress = Callable[[float, float, str], None]
@@ -28,6 +29,8 @@ class Options(NamedTuple):
     data: str | None = None
     variant: str | None = None
     lambdas: str | None = None
+    choose: bool = False
+    baselines: bool = True
 
 
 class Outcome(NamedTuple):

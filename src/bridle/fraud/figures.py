@@ -124,3 +124,88 @@ def ccv(facts: dict[str, Any], curves: dict[str, Any]) -> Any:
 def median_curve(curves: dict[str, Any], lam: float) -> list[float]:
     """The median over seeds of the CCV of one lambda, at each round."""
     return [float(value) for value in np.median([curve["ccv"] for curve in curves["each"] if curve["lambda"] == lam], axis=0)]
+
+
+def write_stream(facts: dict[str, Any], folder: Path) -> list[Path]:
+    """Write areas and alerts, each as PNG and SVG, to the folder; the paths, in order."""
+    matplotlib = require_matplotlib()
+    written: list[Path] = []
+    with matplotlib.rc_context(SETTINGS):
+        for name, sheet in (("areas", areas(facts)), ("alerts", alerts(facts))):
+            for kind in ("png", "svg"):
+                written.append(save(sheet, folder / f"{name}.{kind}"))
+    return written
+
+
+def _family(name: str) -> tuple[str, int, str]:
+    """Which family a contestant belongs to, its colour and its mark."""
+    if "chosen" in name:
+        return "bridle, chosen setting", 0, "*"
+    if name.startswith("river"):
+        return "river", 1, "s"
+    if name.startswith("scikit-learn"):
+        return "scikit-learn", 2, "D"
+    return ("bridle, network", 3, "^") if name.startswith("network") else ("bridle, other settings", 4, "o")
+
+
+def areas(facts: dict[str, Any]) -> Any:
+    """Both areas of every contestant, one mark for each."""
+    sheet, panel = _sheet()
+    shown: set[str] = set()
+    everyone = sorted(facts["contestants"], key=lambda line: "chosen" in line["name"])
+    floor = min(line["auc"] for line in everyone if line["average_precision"] > 0.5)
+    inside = [line for line in everyone if line["auc"] >= floor and line["average_precision"] > 0.5]
+    for line in inside:
+        family, colour, mark = _family(line["name"])
+        label = None if family in shown else family
+        shown.add(family)
+        size = 150 if mark == "*" else 30
+        panel.scatter(
+            line["auc"], line["average_precision"], s=size, marker=mark, color=charts.LIGHT[colour], label=label, zorder=4, linewidths=0
+        )
+    own = inside[-1]
+    panel.axvline(own["auc"], color=SOFT, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+    panel.axhline(own["average_precision"], color=SOFT, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+    left = len(everyone) - len(inside)
+    panel.set_title("Both areas over the whole stream" + (f" ({left} below 0.5 not shown)" if left else ""), loc="left")
+    panel.set_xlabel("area under the ROC curve")
+    panel.set_ylabel("average precision")
+    panel.legend(loc="lower right", frameon=False, fontsize=8)
+    return sheet
+
+
+def alerts(facts: dict[str, Any]) -> Any:
+    """The share of frauds caught against the share of rows flagged, for the chosen setting and the best of the others."""
+    sheet, panel = _sheet()
+    best: dict[str, dict[str, Any]] = {}
+    for line in facts["contestants"]:
+        family = _family(line["name"])[0]
+        if family not in best or line["average_precision"] > best[family]["average_precision"]:
+            best[family] = line
+    for family, line in sorted(best.items(), key=lambda item: -item[1]["average_precision"]):
+        _, colour, mark = _family(line["name"])
+        share, recall = line["alerts"]["share"], line["alerts"]["recall"]
+        width = 2.2 if mark == "*" else 1.3
+        panel.plot(
+            [100.0 * each for each in share],
+            recall,
+            color=charts.LIGHT[colour],
+            linewidth=width,
+            label=f"{line['name']}" if mark == "*" else f"{family}: {line['name'].split(', ', 1)[-1]}",
+        )
+    scale_axis(panel, "x", Axis("", "log"), [0.01, 10.0])
+    panel.axvline(100.0 * facts["frauds"] / facts["rounds"], color=SOFT, linewidth=0.8, linestyle=(0, (4, 3)))
+    panel.annotate(
+        "as many alerts as frauds",
+        (100.0 * facts["frauds"] / facts["rounds"], 0.03),
+        xytext=(4, 0),
+        textcoords="offset points",
+        fontsize=8,
+        color=SOFT,
+    )
+    panel.set_title("Frauds caught, the best of each family by average precision", loc="left")
+    panel.set_xlabel("rows flagged, percent of all")
+    panel.set_ylabel("share of frauds among them")
+    panel.set_ylim(0.0, 1.0)
+    panel.legend(loc="lower right", frameon=False, fontsize=8)
+    return sheet

@@ -55,3 +55,9 @@ def judge(fraud: np.ndarray, scores: np.ndarray, chosen_on: int) -> dict[str, An
     for share in ALERTS:
         figures[f"recall_at_{share:g}"] = recall_at(fraud, scores, share)
     return figures
+
+
+def alerts_curve(fraud: np.ndarray, scores: np.ndarray) -> dict[str, list[float]]:
+    """The share of frauds caught against the share of rows flagged, at log-spaced shares."""
+    shares = np.geomspace(1e-4, 0.1, 40)
+    return {"share": shares.tolist(), "recall": [recall_at(fraud, scores, share) for share in shares]}

@@ -47,7 +47,7 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
         raise validate.unknown("variant", variant, training.VARIANTS)
     lambdas = parse_lambdas(options.lambdas)
     seeds = list(range(validate.whole("seeds", SEEDS if options.seeds is None else options.seeds)))
-    engine = options.engine or ("jax" if importlib.util.find_spec("jax") else "python")
+    engine = options.engine or next((name for name in ("numba", "jax") if importlib.util.find_spec(name)), "python")
     if engine not in ENGINES:
         raise validate.unknown("engine", engine, ENGINES)
     load_engine(engine)  # what is not installed is said before the data are read

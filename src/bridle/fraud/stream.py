@@ -25,10 +25,14 @@ from bridle.adversaries.recorded import RecordedRounds
 from bridle.core import BridleWarning, Round
 from bridle.fraud.measures import average_precision, roc_auc
 from bridle.functions import Excess, LogisticLoss
-from bridle.game import Trace, play
+from bridle.game import Trace, play, policy_for
+from bridle.networks import NetworkRound, weights
 from bridle.problems import Problem
 from bridle.problems.base import facts
 from bridle.scaling import past_scaled
+
+HIDDEN, REACH, START = 10, 100.0, 0.3
+"""The network's hidden units, its longest weights (none come near), and the deviation of the weights that it starts from."""
 
 RADIUS = 10.0
 """The longest weights: no contestant here comes near it."""
@@ -58,6 +62,8 @@ class Contestant:
     tolerance: float = 0.1
     squash: float = 2.0
     time: bool = True
+    model: str = "logistic"
+    about: str = ""
 
 
 def load(path: Any = None, verify: bool = True, progress: Any = None) -> Rows:
@@ -93,6 +99,23 @@ def logistic(rows: Rows, tolerance: float, squash: float = 2.0, time: bool = Tru
     return Problem(domain, RecordedRounds(Round(cost, (missed,)), 0.0), {**known, "rounds": n}, "fraud stream", {"horizon": n})
 
 
+def network(rows: Rows, tolerance: float, squash: float = 2.0, time: bool = True) -> Problem:
+    """The paper's network on the stream, the loss of each fraud at most `tolerance`; its loss is not convex."""
+    a = features(rows, squash, time)[:, :-1]
+    n, inputs = a.shape
+    domain = domains.Ball(weights(inputs, HIDDEN), radius=REACH)
+    # On the ball no weight of the output is longer than it, and a sigmoid's slope is at most 1/4.
+    G = ((float((a**2).sum(axis=1).max()) + 1.0) * REACH**2 / 16.0 + HIDDEN + 1.0) ** 0.5
+    known = {"constraints": 1, "lipschitz": G, "diameter": domain.diameter(), "convex": False, "time_varying": True, "rounds": n}
+    table = NetworkRound(a, rows.fraud, np.full(n, tolerance), np.ones(n))
+    return Problem(domain, RecordedRounds(table, 0.0), known, "fraud stream, network", {"horizon": n})
+
+
+def begin(problem: Problem, seed: int) -> np.ndarray:
+    """Where the network starts: small random weights, so that its hidden units differ."""
+    return np.asarray(problem.domain.project(START * np.random.default_rng(seed).standard_normal(problem.domain.dim)))
+
+
 def scores(trace: Trace, fraud: np.ndarray) -> np.ndarray:
     """The log-odds of fraud that the model gave each row before it learned the row, from the loss that it had."""
     costs = np.asarray(trace.costs)
@@ -101,11 +124,11 @@ def scores(trace: Trace, fraud: np.ndarray) -> np.ndarray:
     return np.asarray(odds * sign.reshape(-1, *[1] * (odds.ndim - 1)))
 
 
-def quiet_play(policy: Any, problem: Problem, engine: str, progress: Any = None) -> Trace:
+def quiet_play(policy: Any, problem: Problem, engine: str, progress: Any = None, x1: Any = None) -> Trace:
     """A game whose notes are kept in the trace and not said aloud: no setting here is covered by a theorem, and the report says why."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BridleWarning)
-        return play(policy, problem, engine=engine, keep="rounds", progress=progress)
+        return play(policy, problem, engine=engine, keep="rounds", progress=progress, x1=x1)
 
 
 class Setting(NamedTuple):
@@ -118,10 +141,53 @@ class Setting(NamedTuple):
     V: float
     pull: float
 
-    def contestant(self, name: str = "chosen") -> Contestant:
+    def contestant(self, name: str) -> Contestant:
         """The contestant with this setting."""
         given = {"diameter": self.diameter, "V": self.V, "lam": self.pull / self.diameter**2, "halfspace": False}
-        return Contestant(name, "anytime", given, self.tolerance, self.squash, self.time)
+        about = "step and weights chosen on the first fifth of the stream; no halfspaces"
+        return Contestant(name, "anytime", given, self.tolerance, self.squash, self.time, about=about)
+
+
+SETTING = Setting(time=True, squash=2.0, tolerance=0.1, diameter=2.0, V=0.003, pull=1.0 / 32.0)
+"""What `select` finds best on the first fifth of the stream: fixed there, and not looked at again."""
+
+NETWORK = {"diameter": 3.0, "V": 0.01, "lam": 1.0 / 288.0, "halfspace": False}
+"""The best of twelve pairs of diameter (1 to 30) and V (0.001 to 0.1) for the network, on the same rows, with lam = 1/(32 diameter^2)."""
+
+
+def contestants(setting: Setting) -> list[Contestant]:
+    """Those of ours: the chosen setting, policies as they come, and what is left without the constraint."""
+    seen = (setting.tolerance, setting.squash, setting.time)
+    ours = [
+        setting.contestant("anytime, chosen setting"),
+        Contestant(
+            "anytime, as it comes",
+            "anytime",
+            {},
+            *seen,
+            about="nothing told: D is the domain's, V from the first gradient, halfspaces kept",
+        ),
+        Contestant("no constraint, same step", "adagrad", {"diameter": setting.diameter}, *seen, about="the cost alone"),
+    ]
+    for preset in ("theory", "tight", "practice"):
+        about = "told the number of rows and the longest row in advance"
+        ours.append(Contestant(f"Algorithm 1, {preset}", "sinha2024", {"preset": preset}, *seen, about=about))
+    ours.append(
+        Contestant("network, anytime", "anytime", NETWORK, *seen, model="network", about="30-10-1, the setting chosen on the same rows")
+    )
+    ours.append(Contestant("network, no constraint", "adagrad", {"diameter": 3.0}, *seen, model="network", about="30-10-1, the cost alone"))
+    for preset in ("theory", "tight", "practice"):
+        told = {"preset": preset, "diameter": 10.0}
+        about = "30-10-1, D = 10 as in the paper's code; told the number of rows and a Lipschitz constant in advance"
+        ours.append(Contestant(f"network, Algorithm 1, {preset}", "sinha2024", told, *seen, model="network", about=about))
+    return ours
+
+
+def play_contestant(rows: Rows, who: Contestant, engine: str, progress: Any = None, seed: int = 0) -> Trace:
+    """One contestant on the stream."""
+    problem = (network if who.model == "network" else logistic)(rows, who.tolerance, who.squash, who.time)
+    policy = policy_for(who.policy, problem, **who.parameters)
+    return quiet_play(policy, problem, engine, progress, begin(problem, seed) if who.model == "network" else None)
 
 
 GRID: dict[str, tuple[Any, ...]] = {

@@ -7,7 +7,6 @@ point; the curve through them is integrated by trapezoids. See docs/fraud.md for
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from bridle.adversaries.recorded import RecordedRounds
 from bridle.analysis import power_law
 from bridle.core import InputError
 from bridle.data import Data
-from bridle.game import Trace, play
+from bridle.game import ALONE, Trace, cores, play
 from bridle.networks import NetworkRound, weights
 from bridle.policies import policy as make_policy
 from bridle.problems import Problem
@@ -103,7 +102,7 @@ def arrange(given: Rows, variant: str, seed: int) -> tuple[Problem, np.ndarray]:
     longest = float((given.features**2).sum(axis=1).max()) + 1.0
     G = (longest * chosen.radius**2 / 16.0 + HIDDEN + 1.0) ** 0.5
     known = {"constraints": 1, "lipschitz": G, "diameter": domain.diameter(), "convex": False, "time_varying": True}
-    adversary = RecordedRounds(NetworkRound(played.features, played.fraud, np.zeros(T)), 0.0)
+    adversary = RecordedRounds(NetworkRound(played.features, played.fraud, np.zeros(T), np.zeros(T)), 0.0)
     made = Problem(domain, adversary, known, f"fraud ({variant})", {"horizon": T, "seed": seed})
     return made, domain.project(chosen.start(rng, domain.dim))
 
@@ -126,7 +125,7 @@ def play_seed(
     `told` hears how many of how many rounds are done. An interruption ends the threads at their next block.
     """
     problem, start = arrange(given, variant, seed)
-    threads = 1 if engine == "python" else max(1, min(_cores(), len(lambdas) // SMALLEST_BATCH))
+    threads = 1 if engine in ("python", *ALONE) else max(1, min(cores(), len(lambdas) // SMALLEST_BATCH))
     parts = [list(part) for part in np.array_split(np.array(lambdas), threads)]
     done, stop = [0] * len(parts), threading.Event()
 
@@ -215,7 +214,3 @@ def _variant(name: str) -> Variant:
     if name not in VARIANTS:
         raise validate.unknown("variant", name, VARIANTS)
     return VARIANTS[name]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
