@@ -62,7 +62,7 @@ def loop(rows: training.Rows, start: np.ndarray, lam: float, D: float, S: float,
     return np.array(decisions)
 
 
-@pytest.mark.parametrize("engine", ["python", "jax"])
+@pytest.mark.parametrize("engine", ["python", "jax", "numba"])
 @pytest.mark.parametrize("variant", ["code", "text"])
 def test_the_library_plays_the_update_of_the_released_code(variant, engine):
     lambdas = [0.01, 0.3, 2.0]
@@ -190,10 +190,11 @@ def test_a_seed_is_played_once(run, small, tmp_path, monkeypatch):
     assert played == [1, 0, 0, 0]  # other rows, other results
 
 
-def test_threads_and_one_batch_give_the_same_points(monkeypatch):
+@pytest.mark.parametrize("engine", ["jax", "numba"])
+def test_threads_and_one_batch_give_the_same_points(engine, monkeypatch):
     rows, lambdas = training.rows(invented(), "code"), training.grid(count=16)
-    monkeypatch.setattr(training, "_cores", lambda: 2)
-    two = training.play_seed(rows, "code", lambdas, 0, "jax")
+    monkeypatch.setattr(training, "cores", lambda: 2)
+    two = training.play_seed(rows, "code", lambdas, 0, engine)
     one = training.play_seed(rows, "code", lambdas, 0, "python")
     assert [p["lambda"] for p in two["points"]] == lambdas
     for mine, theirs in zip(two["points"], one["points"], strict=True):
@@ -216,7 +217,7 @@ def test_an_interruption_keeps_the_seeds_that_are_done(run, small, tmp_path, mon
 
 
 def test_an_interruption_ends_every_thread(monkeypatch):
-    monkeypatch.setattr(training, "_cores", lambda: 2)
+    monkeypatch.setattr(training, "cores", lambda: 2)
     rows, heard = training.rows(invented(20_000), "code"), []
 
     def told(at, total):

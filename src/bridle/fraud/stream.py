@@ -70,8 +70,12 @@ def load(path: Any = None, verify: bool = True, progress: Any = None) -> Rows:
     """The real transactions."""
     from bridle import data
 
-    table = data.load("creditcard", path, verify, progress).values
-    return Rows(np.ascontiguousarray(table[:, :-1]), np.ascontiguousarray(table[:, -1]))
+    return rows_of(data.load("creditcard", path, verify, progress))
+
+
+def rows_of(table: Any) -> Rows:
+    """The rows of the data set."""
+    return Rows(np.ascontiguousarray(table.values[:, :-1]), np.ascontiguousarray(table.values[:, -1]))
 
 
 def head(rows: Rows, share: float) -> Rows:
