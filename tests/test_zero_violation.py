@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -277,3 +279,11 @@ def test_a_zero_gradient_with_a_satisfied_constraint_moves_nothing():
     after = policy.update(state, Feedback(np.zeros(2), 0.0, np.zeros(2), np.array([-1.0]), np.zeros((1, 2))))
     np.testing.assert_array_equal(after.x, np.zeros(2))
     assert policy.record.alarm(after) == ""
+
+
+def test_the_examples_of_the_documentation_run():
+    page = (Path(__file__).parent.parent / "docs" / "zero-violation.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block, {})

@@ -187,7 +187,7 @@ def _program(
 
 
 def quadratic(
-    H: np.ndarray, f: np.ndarray, parts: list[tuple[np.ndarray, Any, Any]], eps_prox: float = -1e-6, tolerance: float = 1e-12
+    H: np.ndarray, f: np.ndarray, parts: list[tuple[np.ndarray, Any, Any]], eps_prox: float = -1e-6, **given: Any
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """The x that minimises  x'Hx/2 + f'x  with low <= rows x <= high for every part, if DAQP finds it, and the multipliers."""
     try:
@@ -198,7 +198,7 @@ def quadratic(
     low = np.concatenate([np.full(len(part[0]), -FAR) if part[1] is None else part[1] for part in parts])
     high = np.concatenate([np.full(len(part[0]), FAR) if part[2] is None else part[2] for part in parts])
     sense = np.where(low == high, 5, 0).astype(np.int32)
-    exact: Any = {"primal_tol": tolerance, "dual_tol": 1e-12, "eta_prox": 1e-13, "eps_prox": eps_prox, "iter_limit": 10_000}
+    exact: Any = {"primal_tol": 1e-12, "dual_tol": 1e-12, "eta_prox": 1e-13, "eps_prox": eps_prox, "iter_limit": 10_000, **given}
     x, _, flag, info = daqp.solve(H, f, np.ascontiguousarray(rows), high, low, sense, **exact)
     return (x if flag >= 1 else None), info["lam"]
 

@@ -1,7 +1,7 @@
 """The nearest point of a domain below many affine constraints, and which of them can be left out: on the Python engine only.
 
 Everything is about rows <a, x - middle> <= b with a of unit length and `middle` the domain's centre. The domain itself is a `Flat` one,
-which has faces, a `Round` one, a ball, or any `Other`, which can only be projected on. Quadratic programs go to DAQP
+which has faces, a `Round` one, a ball, or a `Faceted` one, an L1 ball. Quadratic programs go to DAQP
 (``pip install 'bridle[qp]'``).
 
 `nearest` solves with few rows at a time: the nearest point below some of the rows that happens to be below all of them is the nearest point
@@ -20,19 +20,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bridle import validate
+from bridle.core import InputError
 from bridle.cuts import peeled
 from bridle.hinges import FAR, faces, quadratic
 from bridle.ops import Array, norm
-from bridle.sets import BallSet
+from bridle.sets import BallSet, L1BallSet
 
 FINE = 1e-11
 """Times the domain's scale: a row holds where it is exceeded by no more than this; the programs are solved to a tenth of it."""
 
 EMPTY = 1e-9
-"""Times the domain's scale: rows may miss each other by this much by rounding in what was told."""
+"""Times the domain's scale: so much more than it says a row should allow, lest rounding leave nothing where all rows meet in one point."""
 
 LONG = 500
-"""How many halfspaces may be asked of a domain that is known by its projection alone."""
+"""How many faces of a domain may be asked for."""
 
 BATCH = 8
 """How many of the rows violated most are added at a time."""
@@ -128,8 +130,8 @@ class Round(NamedTuple):
         return np.vstack([rows, self.rows]), np.append(levels, self.levels)
 
 
-class Other(NamedTuple):
-    """Any domain, by its projection: every point outside, with the nearest one inside, tells a halfspace that holds the domain."""
+class Faceted(NamedTuple):
+    """A domain with too many faces to list: a point outside, with the nearest one inside, tells the face between them."""
 
     domain: Any
     middle: Array
@@ -162,13 +164,10 @@ class Other(NamedTuple):
 
 
 def _least(parts: list[tuple[np.ndarray, Any, Any]]) -> tuple[np.ndarray | None, np.ndarray]:
-    """The shortest y with low <= rows y <= high for every part, and the multipliers.
-
-    Where a single point is left, what is exact to the last digits looks empty: then it need not be so exact.
-    """
+    """The shortest y with low <= rows y <= high for every part, and the multipliers; less exactly where nothing else is to be had."""
     d = parts[0][0].shape[1]
-    for tolerance in (1e-12, 1e-11, 1e-10, EMPTY):
-        y, pull = quadratic(np.eye(d), np.zeros(d), parts, tolerance=tolerance)
+    for given in ({}, {"sing_tol": 1e-16}, {"primal_tol": 1e-10}):  # rows that are nearly opposed look singular
+        y, pull = quadratic(np.eye(d), np.zeros(d), parts, **given)
         if y is not None:
             break
     return y, pull
@@ -178,16 +177,18 @@ def _cube(d: int, half: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.vstack([np.eye(d), -np.eye(d)]), np.full(2 * d, float(half))
 
 
-def place_for(domain: Any) -> Flat | Round | Other:
+def place_for(domain: Any) -> Flat | Round | Faceted:
     """The domain, ready to be asked for nearest points."""
     middle = np.asarray(domain.center())
-    scale = float(domain.diameter() + norm(middle))
+    scale = float(domain.diameter() + 1e-4 * norm(middle))  # far from the origin, rounding is all that the distance adds
     base, cuts = peeled(domain)
     if isinstance(base, BallSet):
         return Round(domain, np.asarray(base.middle), scale, float(base.radius), cuts[:, :-1], cuts[:, -1] - cuts[:, :-1] @ base.middle)
+    if isinstance(base, L1BallSet):
+        return Faceted(domain, middle, scale)
     sides = faces(domain)
     if sides is None:
-        return Other(domain, middle, scale)
+        raise InputError(f"domain must be a ball or have faces (box, simplex, L1 ball, polyhedron), not {validate.show(domain)}")
     rows, low, high = sides
     lengths, own = np.sqrt((rows * rows).sum(axis=1)), rows @ middle
     return Flat(
@@ -247,5 +248,5 @@ def redundant(place: Any, A: np.ndarray, b: np.ndarray) -> np.ndarray:
     zero, identity = np.zeros(A.shape[1]), np.eye(A.shape[1])
     for i in np.flatnonzero(named):
         above = (np.vstack([kept, -rows[i]]), None, np.append(room, -(levels[i] + 4.0 * FINE)))
-        named[i] = quadratic(identity, zero, [above], tolerance=FINE)[0] is None
+        named[i] = quadratic(identity, zero, [above], primal_tol=FINE, sing_tol=1e-16)[0] is None
     return named
