@@ -117,7 +117,7 @@ def _play(
 
             def told(at: int, _total: int, n: int = n, seed: int = seed) -> None:
                 if progress is not None:
-                    progress(n * rounds + at, len(left) * rounds, f"seed {seed}, {len(lambdas)} lambdas")
+                    progress(n * rounds + at, len(left) * rounds, f"seed {seed}, {n + 1} of {len(left)}")
 
             made = training.play_seed(rows, variant, lambdas, seed, engine, told)
             with files.replacing(out / "seeds" / f"{variant}-{seed}.json") as file:
