@@ -170,7 +170,7 @@ def areas(facts: dict[str, Any]) -> Any:
     panel.set_title("Both areas over the whole stream" + (f" ({left} below 0.5 not shown)" if left else ""), loc="left")
     panel.set_xlabel("area under the ROC curve")
     panel.set_ylabel("average precision")
-    panel.legend(loc="lower right", frameon=False, fontsize=8)
+    panel.legend(loc="lower left", frameon=False, fontsize=8)
     return sheet
 
 
@@ -186,23 +186,12 @@ def alerts(facts: dict[str, Any]) -> Any:
         _, colour, mark = _family(line["name"])
         share, recall = line["alerts"]["share"], line["alerts"]["recall"]
         width = 2.2 if mark == "*" else 1.3
-        panel.plot(
-            [100.0 * each for each in share],
-            recall,
-            color=charts.LIGHT[colour],
-            linewidth=width,
-            label=f"{line['name']}" if mark == "*" else f"{family}: {line['name'].split(', ', 1)[-1]}",
-        )
+        label = line["name"] if line["name"].startswith((family, "anytime")) else f"{family.split(',')[0]}: {line['name']}"
+        panel.plot([100.0 * each for each in share], recall, color=charts.LIGHT[colour], linewidth=width, label=label)
     scale_axis(panel, "x", Axis("", "log"), [0.01, 10.0])
     panel.axvline(100.0 * facts["frauds"] / facts["rounds"], color=SOFT, linewidth=0.8, linestyle=(0, (4, 3)))
-    panel.annotate(
-        "as many alerts as frauds",
-        (100.0 * facts["frauds"] / facts["rounds"], 0.03),
-        xytext=(4, 0),
-        textcoords="offset points",
-        fontsize=8,
-        color=SOFT,
-    )
+    at = (100.0 * facts["frauds"] / facts["rounds"], 0.95)
+    panel.annotate("as many alerts as frauds", at, xytext=(-4, 0), textcoords="offset points", ha="right", fontsize=8, color=SOFT)
     panel.set_title("Frauds caught, the best of each family by average precision", loc="left")
     panel.set_xlabel("rows flagged, percent of all")
     panel.set_ylabel("share of frauds among them")
