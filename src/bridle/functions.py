@@ -265,6 +265,23 @@ class MaximumOf(NamedTuple):
         return grad
 
 
+class Excess(NamedTuple):
+    """What a function is above a limit: function(x) - limit."""
+
+    function: Any
+    limit: Array
+
+    @property
+    def convex(self) -> bool:
+        return bool(self.function.convex)
+
+    def value(self, x: Array) -> Array:
+        return self.function.value(x) - self.limit
+
+    def grad(self, x: Array) -> Array:
+        return self.function.grad(x)
+
+
 class Opaque(NamedTuple):
     """A pair of Python callables, value and gradient; nothing can compile it, so the Python engine alone runs it."""
 

@@ -86,6 +86,8 @@ def ratio(a: Array, b: Array) -> Array:
     """a / b, and 0 where b is 0: the step "stay" of an accumulator that has seen nothing."""
     if isinstance(b, float):
         return a / b if b != 0.0 else 0.0 * a
+    if isinstance(b, np.ndarray) and np.count_nonzero(b) == b.size:
+        return a / b
     xp = namespace(a, b)
     empty = b == 0.0
     return xp.where(empty, 0.0, a / xp.where(empty, 1.0, b))
