@@ -103,8 +103,27 @@ def where(flag: Array, a: Array, b: Array) -> Array:
 def dot(a: Array, b: Array) -> Array:
     """The inner product over the last axis: a float for vectors, ``(..., 1)`` otherwise."""
     if a.ndim == 1 and b.ndim == 1:
-        return float(a.dot(b)) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else (a * b).sum()
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            return float(a.dot(b))
+        product = getattr(namespace(a, b), "bridle_dot", None)
+        return (a * b).sum() if product is None else product(a, b)
     return (a * b).sum(axis=-1, keepdims=True)
+
+
+def descend(x: Array, step: Array, grad: Array) -> Array:
+    """x - step * grad."""
+    if isinstance(x, np.ndarray):
+        return x - step * grad
+    fused = getattr(namespace(x, grad), "bridle_descend", None)
+    return x - step * grad if fused is None else fused(x, step, grad)
+
+
+def settled(flag: Array) -> Array:
+    """A flag of one run as a bool, where asking is cheap; inside a compiler's trace it stays what it is."""
+    if isinstance(flag, (bool, np.bool_, np.ndarray)):
+        return flag
+    ask = getattr(namespace(flag), "bridle_settled", None)
+    return flag if ask is None else ask(flag)
 
 
 def norm(a: Array) -> Array:

@@ -221,6 +221,11 @@ class Anytime(NamedTuple):
         """Whether `weigh` and `follow` are all of a round: no more is needed than constraint values and the surrogate's gradient."""
         return self.form.by_value and self.slots is None and self.modulus is None and self.V is not None
 
+    @property
+    def violated_only(self) -> bool:
+        """Whether the gradient of a constraint that is satisfied makes no difference, so that zeros may stand for it."""
+        return self.slots is None and bool(self.margin == 0.0)
+
     def weigh(self, state: AnytimeState, g: Array, far: Array = 0.0, length: Array = 0.0) -> Weights:
         """The surrogate's weights, from the value of the constraint that counts, its distance, and the length of the cost's gradient."""
         h, weight = self.form.measure(g, far, self.reach)
@@ -244,7 +249,7 @@ class Anytime(NamedTuple):
         """Where the surrogate's gradient `v`, of which `constraint` is the constraint's part, leads to; and the step size's sums."""
         if self.modulus is None:
             S = state.S * weights.shrink + dot(v, v)
-            return state.x - adaptive_step(self.diameter, S) * v, S, None
+            return ops.descend(state.x, adaptive_step(self.diameter, S), v), S, None
         S = state.S * weights.shrink + dot(constraint, constraint)
         H = state.H + (self.modulus if modulus is None else modulus) * (weights.V > 0.0)
         return state.x - ratio(1.0, weights.cost * H + 2.0 / self.diameter * ops.sqrt(S)) * v, S, H
