@@ -54,16 +54,6 @@ class ConstrainedClassifier(base.Classifier):
     group
         The name of the feature that says a row's group (above 0, or not) for `GroupGap`; it is not a feature of the model then.
 
-    Examples
-    --------
-    >>> from bridle.adapters.river import ConstrainedClassifier, MissLoss
-    >>> model = ConstrainedClassifier(constraints=[MissLoss(label=True, at_most=0.1)])
-    >>> for _ in range(10):
-    ...     model.learn_one({"amount": 1.0}, True)
-    ...     model.learn_one({"amount": -1.0}, False)
-    >>> model.predict_proba_one({"amount": 1.0})[True] > 0.9
-    True
-
     """
 
     def __init__(
@@ -98,6 +88,7 @@ class ConstrainedClassifier(base.Classifier):
 
     @property
     def intercept(self) -> float:
+        """The weight of the 1 that every row has."""
         return float(self._model.weights[0])
 
     def learn_one(self, x: dict[Any, Any], y: Any, group: Any = None) -> None:
@@ -149,11 +140,8 @@ class ConstrainedClassifier(base.Classifier):
 
 def _not_a_number(x: dict[Any, Any]) -> InputError:
     """The error for a row that cannot be learned or scored, naming the feature."""
-    for name, value in x.items():
-        try:
-            size = abs(validate.number(f"x[{name!r}]", value))
-        except InputError as wrong:
-            return wrong
-        if size > LARGEST**0.5:
-            return InputError(f"x[{name!r}] must be at most {LARGEST**0.5:g} in size, not {size:.3g}")
-    return InputError(f"x must be numbers of moderate size, not {validate.show(x)}")
+    try:
+        name = max(x, key=lambda name: abs(validate.number(f"x[{name!r}]", x[name])))
+    except InputError as wrong:
+        return wrong
+    return InputError(f"x[{name!r}] must be at most about {LARGEST**0.5:g} in size, not {x[name]:.3g}")

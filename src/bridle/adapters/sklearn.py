@@ -109,11 +109,11 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
     @property
     def coef_(self) -> np.ndarray:
         """The weights, shaped as scikit-learn has them: (1, features). With `scale` they are of the scaled features."""
-        return self.model_.weights[None, 1:].copy()  # type: ignore[no-any-return]
+        return self.model_.weights[None, 1:].copy()
 
     @property
     def intercept_(self) -> np.ndarray:
-        return self.model_.weights[:1].copy()  # type: ignore[no-any-return]
+        return self.model_.weights[:1].copy()
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The log-odds of the second class."""

@@ -11,12 +11,14 @@ import numpy as np
 
 from bridle import domains, ops, validate
 from bridle.adapters import missing
-from bridle.core import InputError
+from bridle.core import Feedback, InputError
 
 try:
     import torch
 except ModuleNotFoundError as trouble:
     raise missing("torch", trouble) from None
+
+__all__ = ["NAMESPACE", "Joined", "domain_of", "flat", "gradient", "one_pass", "scalars", "torch", "updated"]
 
 
 def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,3 +120,29 @@ def domain_of(groups: Sequence[Any], around: str) -> tuple[list[Any], Any]:
         long = max(float(np.linalg.norm(start)) for _, start in starts)
         raise InputError(f"radius must be larger than the weights are long at the start ({long:.4g}), not {starts[0][0]:g}")
     return weights, domain
+
+
+def one_pass(record: Any) -> bool:
+    """Whether a round of the policy needs no gradient but the weighted surrogate's."""
+    return hasattr(record, "weigh") and bool(getattr(record, "one_gradient", True))
+
+
+def updated(record: Any, state: Any, x: Any, weights: list[Any], functions: tuple[Any, ...], f: float, g: list[float]) -> Any:
+    """The policy's state after a round at `x`: by one backward pass where that will do, else by one for each function that counts."""
+    (cost, *limits), values = functions, torch.tensor(g).to(x)
+    if one_pass(record):
+        if hasattr(record, "each"):  # every constraint has a weight of its own
+            found = record.weigh(state, values)
+            parts = [(found.cost, cost), *zip(found.constraint.tolist(), limits, strict=True)]
+        else:  # the worst counts, the first of equals
+            worst = max(range(len(g)), key=g.__getitem__)
+            found = record.weigh(state, g[worst])
+            parts = [(found.cost, cost), (found.constraint, limits[worst])]
+        with torch.enable_grad():
+            surrogate = sum(weight * part for weight, part in parts if weight != 0.0)
+        return record.follow(state, found, gradient("the weighted cost and constraints", surrogate, weights, last=True))
+    needed = [i for i, value in enumerate(g) if value > 0.0 or not getattr(record, "violated_only", False)]
+    df, dg = gradient("cost", cost, weights, last=not needed), x.new_zeros((len(g), len(x)))
+    for i in needed:
+        dg[i] = gradient(f"constraints[{i}]", limits[i], weights, last=i == needed[-1])
+    return record.update(state, Feedback(x, f, df, values, dg))

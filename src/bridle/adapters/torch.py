@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from bridle import policies, records, validate
-from bridle.adapters.tensors import Joined, domain_of, gradient, scalars, torch
-from bridle.core import Feedback, InputError
+from bridle.adapters.tensors import Joined, domain_of, gradient, one_pass, scalars, torch, updated
+from bridle.core import InputError
 from bridle.ops import Array
 
 ONE_PASS = {"form": "value", "halfspace": False}
@@ -72,19 +72,20 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
 
     def _placed(self) -> Any:
         """A context in which new tensors are made where the weights are."""
-        device = self._joined.memory.device
-        return nullcontext() if device.type == "cpu" else device
+        return nullcontext() if self._joined.memory.device.type == "cpu" else self._joined.memory.device
 
     def _here(self, leaf: Any) -> Any:
         """A leaf of a record as it is computed with: arrays as tensors beside the weights, numbers as they are."""
-        return torch.as_tensor(leaf).to(self._joined.memory) if np.ndim(leaf) else leaf
+        if np.ndim(leaf):
+            return torch.as_tensor(leaf).to(self._joined.memory)
+        return leaf.to(self._joined.memory.device) if isinstance(leaf, torch.Tensor) else leaf
 
-    def step(self, cost: Any = None, constraints: Any = None) -> Any:  # type: ignore[override]
+    def step(self, cost: Any = None, constraints: Any = None) -> Any:
         """One round at the present weights; gives the cost back. Nothing changes where a value or a gradient is not finite."""
-        if constraints is None and callable(cost) and not isinstance(cost, torch.Tensor):
-            with torch.enable_grad():
+        with torch.enable_grad():
+            if constraints is None and callable(cost) and not isinstance(cost, torch.Tensor):
                 cost, constraints = cost()
-        given, limits, k = scalars(cost), scalars(constraints), len(self.violations)
+            given, limits, k = scalars(cost), scalars(constraints), len(self.violations)
         if len(given) != 1 or len(limits) != k:
             raise InputError(f"step takes one cost and {k} constraint{'s' if k > 1 else ''}, not {len(given)} and {len(limits)}")
         now = self._joined.vector
@@ -95,8 +96,8 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
             if self._tuned and self.rounds == 0:
                 self._tune(given[0], limits)
             # The decision is what the weights are, also where the module was loaded or edited; `now` itself is about to change.
-            x = now if self._one_pass and self.rounds else now.clone()
-            state = self._updated(self._decided(self._state, x), x, given[0], limits, f, g)
+            x = now if one_pass(self._record) and self.rounds else now.clone()
+            state = updated(self._record, self._decided(self._state, x), x, self._joined.weights, (given[0], *limits), f, g)
             now.copy_(self._record.decide(state))
             self._state = self._decided(state, now)
         self.rounds, self.cost = self.rounds + 1, self.cost + f
@@ -116,54 +117,27 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         before = self._record.decide(state)
         return records.transform(lambda leaf: x if leaf is before else leaf, state)
 
-    @property
-    def _one_pass(self) -> bool:
-        return hasattr(self._record, "weigh") and getattr(self._record, "one_gradient", True)
-
-    def _updated(self, state: Any, x: Array, cost: Any, limits: list[Any], f: float, g: list[float]) -> Any:
-        """The policy's state after the round: by one backward pass where its weights need no gradient, else by one for each function."""
-        record, all_weights, values = self._record, self._joined.weights, torch.tensor(g).to(x)
-        if self._one_pass:
-            if hasattr(record, "each"):  # every constraint has a weight of its own
-                weights = record.weigh(state, values)
-                parts = [(weights.cost, cost), *zip(weights.constraint.tolist(), limits, strict=True)]
-            else:  # the worst counts, the first of equals
-                worst = max(range(len(g)), key=g.__getitem__)
-                weights = record.weigh(state, g[worst])
-                parts = [(weights.cost, cost), (weights.constraint, limits[worst])]
-            with torch.enable_grad():
-                surrogate = sum(weight * part for weight, part in parts if weight != 0.0)
-            return record.follow(state, weights, gradient("the weighted cost and constraints", surrogate, all_weights, last=True))
-        needed = [i for i, value in enumerate(g) if value > 0.0 or not getattr(record, "violated_only", False)]
-        df, dg = gradient("cost", cost, all_weights, last=not needed), x.new_zeros((len(g), len(x)))
-        for i in needed:
-            dg[i] = gradient(f"constraints[{i}]", limits[i], all_weights, last=i == needed[-1])
-        return record.update(state, Feedback(x, f, df, values, dg))
-
     # --- saving, and what else torch may ask of an optimiser --------------------------------------------------------------------------
 
-    def _leaves(self) -> dict[str, Any]:
-        """All numbers of the policy and its state but the weights, which the module saves itself."""
-        x = self._record.decide(self._state)
-        return {name: leaf for name, leaf in records.leaves((self._record, self._state)).items() if leaf is not x}
-
     def state_dict(self) -> dict[str, Any]:
-        """As torch's, with the policy's numbers under "bridle"."""
-        leaves = {name: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for name, leaf in self._leaves().items()}
+        """As torch's, and under "bridle" all numbers of the policy and its state but the weights, which the module saves itself."""
+        x = self._record.decide(self._state)
+        leaves = {name: leaf for name, leaf in records.leaves((self._record, self._state)).items() if leaf is not x}
+        kept = {name: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for name, leaf in leaves.items()}
         totals = {"rounds": self.rounds, "cost": self.cost, "violations": list(self.violations)}
-        return {**super().state_dict(), "bridle": {"policy": self.policy.name, "leaves": leaves, **totals}}
+        return {**super().state_dict(), "bridle": {"policy": self.policy.name, "leaves": kept, **totals}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """What `state_dict` gave; the module's own state is to be loaded too, before or after."""
-        mine, saved = self._leaves(), dict(state_dict).pop("bridle", None) or {"policy": None, "leaves": {}}
-        shapes = [{name: tuple(np.shape(leaf)) for name, leaf in leaves.items()} for leaves in (mine, saved["leaves"])]
-        if saved["policy"] != self.policy.name or shapes[0] != shapes[1]:
+        saved = state_dict.get("bridle", {"policy": None, "leaves": {}})
+        x, mine, kept = self._record.decide(self._state), records.leaves((self._record, self._state)), saved["leaves"]
+        fits = all(np.shape(kept[name]) == np.shape(leaf) if name in kept else leaf is x for name, leaf in mine.items())
+        if saved["policy"] != self.policy.name or not fits or kept.keys() - mine.keys():
             raise InputError(f"state_dict must be that of a ConstrainedOptimizer with policy {self.policy.name!r} for the same weights")
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "bridle"})
-        x, values = self._record.decide(self._state), iter([self._here(saved["leaves"][name]) for name in mine])
-        found = records.transform(lambda leaf: leaf if leaf is x else next(values), (self._record, self._state))
-        (self._record, self._state), self.rounds = found, saved["rounds"]
-        self.cost, self.violations = saved["cost"], list(saved["violations"])
+        values = iter([self._here(kept.get(name, leaf)) for name, leaf in mine.items()])
+        self._record, self._state = records.transform(lambda _: next(values), (self._record, self._state))
+        self.rounds, self.cost, self.violations = saved["rounds"], saved["cost"], list(saved["violations"])
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Only while the optimiser is made: a decision keeps its dimension."""
