@@ -98,7 +98,7 @@ class ConstrainedClassifier(base.Classifier):
         if self.group is not None:
             group = x.get(self.group) if group is None else group
             x = {name: value for name, value in x.items() if name != self.group}
-        if x.keys() - self._names.keys():
+        if list(x) != self._order and not x.keys() <= self._names.keys():
             self._take_on(x)
         self._model.learn(self._row(x), 1.0 if y else -1.0, self._costs[bool(y)], group)
 
