@@ -27,7 +27,7 @@ from bridle.ops import Array
 ONE_PASS = {"form": "value", "halfspace": False}
 """The form of `anytime` that needs one backward pass a step, and no halfspaces: those of a network's constraint hold nothing for sure."""
 
-REACTION = 0.03
+REACTION = 0.01
 """V times the diameter and the first cost gradient's length, where nothing is given: tried out on a small network, no theory."""
 
 
