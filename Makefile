@@ -12,7 +12,7 @@ help:
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
 	@echo "make lint   formatting, lint, types, import contract"
-	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, a comparison of 1,000 games; growth exponents; fraud against PyTorch; ten streams"
+	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -57,6 +57,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
+	$(BIN)/python benchmarks/adapters.py
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/exponents.py
 	$(BIN)/python benchmarks/fraud.py

@@ -63,15 +63,6 @@ def test_a_large_offset_costs_no_precision():
     np.testing.assert_allclose(scaling.past_scaled(noise + 2.0**30)[2:], scaling.past_scaled(noise)[2:], atol=1e-5)
 
 
-def test_new_features_count_as_zero_before():
-    table = table_of(5, 30, 3)
-    wide = np.hstack([table, np.zeros((30, 2))])
-    wide[20:, 3:] = 7.0
-    _, early = one_by_one(table[:20])
-    late, _ = one_by_one(wide[20:], early.pad(2))
-    np.testing.assert_allclose(late, scaling.past_scaled(wide)[20:], rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("bad", [[1.0, 2.0], [[np.nan]], [[]], "rows"])
 def test_what_is_no_table_is_refused(bad):
     with pytest.raises(InputError, match="X must"):

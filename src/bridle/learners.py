@@ -113,7 +113,7 @@ class AdaGradNorm(NamedTuple):
 
     def step(self, state: Iterate, grad: Array, modulus: Array | None = None) -> Iterate:
         S = state.seen + dot(grad, grad)
-        return Iterate(self.domain.project(state.x - adaptive_step(self.diameter, S) * grad), S)
+        return Iterate(self.domain.project(ops.descend(state.x, adaptive_step(self.diameter, S), grad)), S)
 
     def rescale(self, state: Iterate, factor: Array) -> Iterate:
         return Iterate(state.x, state.seen * factor * factor)

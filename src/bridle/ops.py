@@ -99,6 +99,8 @@ def ratio(a: Array, b: Array) -> Array:
     """a / b, and 0 where b is 0: the step "stay" of an accumulator that has seen nothing."""
     if isinstance(b, float):
         return a / b if b != 0.0 else 0.0 * a
+    if isinstance(b, np.ndarray) and np.count_nonzero(b) == b.size:
+        return a / b
     xp = namespace(a, b)
     empty = b == 0.0
     return xp.where(empty, 0.0, a / xp.where(empty, 1.0, b))
@@ -114,8 +116,27 @@ def where(flag: Array, a: Array, b: Array) -> Array:
 def dot(a: Array, b: Array) -> Array:
     """The inner product over the last axis: a float for vectors, ``(..., 1)`` otherwise."""
     if a.ndim == 1 and b.ndim == 1:
-        return float(a.dot(b)) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else (a * b).sum()
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            return float(a.dot(b))
+        product = getattr(namespace(a, b), "bridle_dot", None)
+        return (a * b).sum() if product is None else product(a, b)
     return (a * b).sum(axis=-1, keepdims=True)
+
+
+def descend(x: Array, step: Array, grad: Array) -> Array:
+    """x - step * grad."""
+    if isinstance(x, np.ndarray):
+        return x - step * grad
+    fused = getattr(namespace(x, grad), "bridle_descend", None)
+    return x - step * grad if fused is None else fused(x, step, grad)
+
+
+def settled(flag: Array) -> Array:
+    """A flag of one run as a bool, where asking is cheap; inside a compiler's trace it stays what it is."""
+    if isinstance(flag, (bool, np.bool_, np.ndarray)):
+        return flag
+    ask = getattr(namespace(flag), "bridle_settled", None)
+    return flag if ask is None else ask(flag)
 
 
 def norm(a: Array) -> Array:

@@ -55,14 +55,10 @@ class RunningScale(NamedTuple):
         """The row less the mean, over the deviation."""
         return ops.ratio(row - self.mean, self.deviation)
 
-    def pad(self, more: int) -> RunningScale:
-        """The same statistics with `more` features that have been 0 so far."""
-        return RunningScale(self.rows, *(np.append(part, np.zeros(more)) for part in self[1:]))
-
 
 def Scale(dim: int) -> RunningScale:
     """The statistics of no rows yet, of `dim` features."""
-    zero = np.zeros(validate.whole("dim", dim))
+    zero = np.zeros(validate.whole("dim", dim, 0))
     return RunningScale(0.0, zero, zero, zero)
 
 

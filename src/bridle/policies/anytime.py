@@ -75,10 +75,19 @@ class Halfspace(NamedTuple):
 class Distance(NamedTuple):
     """h = dist^2, whose gradient is 2 dist n; the farthest constraint counts."""
 
-    def measure(self, cut: Halfspace, reach: Array) -> tuple[Array, Array, Array]:
-        """h, and the weight and direction whose product is its gradient; never more than there is where some action is feasible."""
-        dist = minimum(pos(cut.far), reach)
-        return dist * dist, 2.0 * dist, cut.normal
+    @property
+    def by_value(self) -> bool:
+        """Whether h is known without the constraint's gradient."""
+        return False
+
+    def measure(self, g: Array, far: Array, reach: Array) -> tuple[Array, Array]:
+        """h, and the weight that makes its gradient of `direction`; never more than there is where some action is feasible."""
+        dist = minimum(pos(far), reach)
+        return dist * dist, 2.0 * dist
+
+    def direction(self, cut: Halfspace) -> Array:
+        """What the weight belongs to."""
+        return cut.normal
 
     def rank(self, g: Array, distances: Array) -> Array:
         """By what several constraints are ranked."""
@@ -98,9 +107,16 @@ class Value(NamedTuple):
 
     lipschitz: Array
 
-    def measure(self, cut: Halfspace, reach: Array) -> tuple[Array, Array, Array]:
-        g = minimum(pos(cut.g), self.lipschitz * reach)
-        return g * g, 2.0 * g, cut.dg
+    @property
+    def by_value(self) -> bool:
+        return True
+
+    def measure(self, g: Array, far: Array, reach: Array) -> tuple[Array, Array]:
+        g = minimum(pos(g), self.lipschitz * reach)
+        return g * g, 2.0 * g
+
+    def direction(self, cut: Halfspace) -> Array:
+        return cut.dg
 
     def rank(self, g: Array, distances: Array) -> Array:
         return g
@@ -117,8 +133,15 @@ class SelfBounding(NamedTuple):
 
     smoothness: Array
 
-    def measure(self, cut: Halfspace, reach: Array) -> tuple[Array, Array, Array]:
-        return minimum(pos(cut.g), self.largest(reach)), 1.0 * (cut.g > 0.0), cut.dg
+    @property
+    def by_value(self) -> bool:
+        return True
+
+    def measure(self, g: Array, far: Array, reach: Array) -> tuple[Array, Array]:
+        return minimum(pos(g), self.largest(reach)), 1.0 * (g > 0.0)
+
+    def direction(self, cut: Halfspace) -> Array:
+        return cut.dg
 
     def rank(self, g: Array, distances: Array) -> Array:
         return g
@@ -149,6 +172,17 @@ class AnytimeState(NamedTuple):
     slot: Any
     rounds: Array
     infeasible: Array
+
+
+class Weights(NamedTuple):
+    """Q, V and the units after this round, the surrogate's weights on grad f and on the constraint, and what earlier squares shrink by."""
+
+    Q: Array
+    V: Array
+    units: Array
+    cost: Array
+    constraint: Array
+    shrink: Array
 
 
 class Anytime(NamedTuple):
@@ -182,26 +216,50 @@ class Anytime(NamedTuple):
     def decide(self, state: AnytimeState) -> Array:
         return state.x
 
-    def update(self, state: AnytimeState, feedback: Feedback) -> AnytimeState:
-        cut, others, missed = self.linearise(feedback.x, feedback)
-        h, weight, direction = self.form.measure(cut, self.reach)
+    @property
+    def one_gradient(self) -> bool:
+        """Whether `weigh` and `follow` are all of a round: no more is needed than constraint values and the surrogate's gradient."""
+        return self.form.by_value and self.slots is None and self.modulus is None and self.V is not None
+
+    @property
+    def violated_only(self) -> bool:
+        """Whether the gradient of a constraint that is satisfied makes no difference, so that zeros may stand for it."""
+        return self.slots is None and bool(self.margin == 0.0)
+
+    def weigh(self, state: AnytimeState, g: Array, far: Array = 0.0, length: Array = 0.0) -> Weights:
+        """The surrogate's weights, from the value of the constraint that counts, its distance, and the length of the cost's gradient."""
+        h, weight = self.form.measure(g, far, self.reach)
         Q = state.Q + h
         # All gradients so far are kept divided by e^{UNIT units}: the steps are scale-free.
         exponent = Q if self.ahead is None else state.Q + self.ahead
         units = self.potential.units(exponent)
         slope, shrink = self.potential.slope(exponent, units), exp(2.0 * UNIT * (state.units - units))
-        V = where(state.V > 0.0, state.V, ratio(10.0, self.reach * norm(feedback.df)))
-        scaled = V * exp(-UNIT * units)
-        constraint = slope * weight * direction
-        v = scaled * feedback.df + constraint
+        V = where(state.V > 0.0, state.V, ratio(10.0, self.reach * length))
+        return Weights(Q, V, units, V * exp(-UNIT * units), slope * weight, shrink)
+
+    def follow(self, state: AnytimeState, weights: Weights, v: Array) -> AnytimeState:
+        """The state after a step along the surrogate's gradient `v`, where that is all there is to a round."""
+        y, S, H = self.step(state, weights, v, None, None)
+        x, rounds = self.domain.project(y), state.rounds + 1.0
+        return AnytimeState(x, weights.Q, S, H, weights.V, weights.units, state.A, state.b, state.slot, rounds, state.infeasible)
+
+    def step(
+        self, state: AnytimeState, weights: Weights, v: Array, constraint: Array, modulus: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        """Where the surrogate's gradient `v`, of which `constraint` is the constraint's part, leads to; and the step size's sums."""
         if self.modulus is None:
-            S, H = state.S * shrink + dot(v, v), None
-            step = adaptive_step(self.diameter, S)
-        else:
-            S = state.S * shrink + dot(constraint, constraint)
-            H = state.H + (self.modulus if feedback.modulus is None else feedback.modulus) * (V > 0.0)
-            step = ratio(1.0, scaled * H + 2.0 / self.diameter * ops.sqrt(S))
-        y, A, b, slot = state.x - step * v, state.A, state.b, state.slot
+            S = state.S * weights.shrink + dot(v, v)
+            return ops.descend(state.x, adaptive_step(self.diameter, S), v), S, None
+        S = state.S * weights.shrink + dot(constraint, constraint)
+        H = state.H + (self.modulus if modulus is None else modulus) * (weights.V > 0.0)
+        return state.x - ratio(1.0, weights.cost * H + 2.0 / self.diameter * ops.sqrt(S)) * v, S, H
+
+    def update(self, state: AnytimeState, feedback: Feedback) -> AnytimeState:
+        cut, others, missed = self.linearise(feedback.x, feedback)
+        weights = self.weigh(state, cut.g, cut.far, norm(feedback.df))
+        constraint = weights.constraint * self.form.direction(cut)
+        y, S, H = self.step(state, weights, weights.cost * feedback.df + constraint, constraint, feedback.modulus)
+        A, b, slot = state.A, state.b, state.slot
         if self.slots is not None:
             y = y - pos(dot(cut.normal, y) - cut.level) * cut.normal
             y = y if others is None else sweep(*others, y)
@@ -211,7 +269,7 @@ class Anytime(NamedTuple):
                 slot = where(slot + violated < float(self.slots.shape[-1]), slot + violated, 0.0 * slot)
         rounds = state.rounds + 1.0
         infeasible = where(state.infeasible > 0.0, state.infeasible, missed * rounds)
-        return AnytimeState(self.domain.project(y), Q, S, H, V, units, A, b, slot, rounds, infeasible)
+        return AnytimeState(self.domain.project(y), weights.Q, S, H, weights.V, weights.units, A, b, slot, rounds, infeasible)
 
     def linearise(self, x: Array, feedback: Feedback) -> tuple[Halfspace, tuple[Array, Array] | None, Array]:
         """The halfspace that counts, all of them where there are several, and whether one of them misses the domain."""

@@ -97,14 +97,18 @@ class Lyapunov(NamedTuple):
         cost = self.V * self.beta * exp(-UNIT * units)
         return Weights(Q, cost, self.potential.slope(Q, units) * self.beta * (g > 0.0), exp(UNIT * (before - units)))
 
+    def follow(self, state: LyapunovState, weights: Weights, grad: Array, modulus: Array | None = None) -> LyapunovState:
+        """Line 9: the state after the learner's step on a surrogate's gradient (and modulus, where it is known)."""
+        learner = state.learner if weights.shrink is None else self.learner.rescale(state.learner, weights.shrink)
+        if modulus is None:
+            return LyapunovState(weights.Q, self.learner.step(learner, grad))
+        return LyapunovState(weights.Q, self.learner.step(learner, grad, modulus))
+
     def update(self, state: LyapunovState, feedback: Feedback) -> LyapunovState:
         g, dg = worst(feedback.g, feedback.dg)
-        Q, cost, constraint, shrink = self.weigh(state, g)
-        learner = state.learner if shrink is None else self.learner.rescale(state.learner, shrink)
-        grad = cost * feedback.df + constraint * dg  # line 8
-        if feedback.modulus is None:
-            return LyapunovState(Q, self.learner.step(learner, grad))  # line 9
-        return LyapunovState(Q, self.learner.step(learner, grad, cost * feedback.modulus))
+        weights = self.weigh(state, g)
+        modulus = None if feedback.modulus is None else weights.cost * feedback.modulus
+        return self.follow(state, weights, weights.cost * feedback.df + weights.constraint * dg, modulus)  # line 8
 
     def certified_regret(self, state: LyapunovState) -> float | None:
         """The proof's own upper bound on the regret so far: (c sqrt(S_t) - Phi(Q(t))) / (beta V), with the surrogates' S_t as it is.
@@ -153,9 +157,18 @@ class ConstraintSatisfaction(NamedTuple):
     def decide(self, state: QueueState) -> Array:
         return self.learner.decide(state.learner)  # line 5
 
+    def weigh(self, state: QueueState, g: Array) -> Weights:
+        """Line 6, and the weights on the constraints' gradients; the cost has none."""
+        Q = pos(state.Q + g)  # signed, not clipped
+        return Weights(Q, 0.0, 2.0 * Q, None)
+
+    def follow(self, state: QueueState, weights: Weights, grad: Array) -> QueueState:
+        """Lines 7, 8: the state after the learner's step on a surrogate's gradient."""
+        return QueueState(weights.Q, self.learner.step(state.learner, grad))
+
     def update(self, state: QueueState, feedback: Feedback) -> QueueState:
-        Q = pos(state.Q + feedback.g)  # line 6: signed, not clipped
-        return QueueState(Q, self.learner.step(state.learner, combine(2.0 * Q, feedback.dg)))  # lines 7, 8
+        weights = self.weigh(state, feedback.g)
+        return self.follow(state, weights, combine(weights.constraint, feedback.dg))
 
 
 # --- factories -----------------------------------------------------------------------------------------------------------------------

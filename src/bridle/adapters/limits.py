@@ -1,0 +1,148 @@
+"""The limits that a linear classifier can be held to, by name; each becomes one constraint or two of every round.
+
+A limit is a record. `start(dim)` is what it remembers before the first row, and ``reveal(memory, a, sign, group)`` gives what it remembers
+after a row and the constraint of that row's round; `a` are the features (the intercept's 1 among them), `sign` is +1 or -1 for the class.
+Where all of these have a leading time axis, the constraint is a sequence.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import InputError
+from bridle.functions import AffineFunction, AffineRows, Excess, LogisticLoss, RoundQuadratic
+from bridle.ops import Array
+
+
+class MissLossLimit(NamedTuple):
+    """The log-loss of each row of class `label` is at most `at_most`; a row of the other class satisfies it by that much."""
+
+    label: Any
+    at_most: float
+    sign: float = 1.0
+
+    def bind(self, classes: Any) -> MissLossLimit:
+        """The same limit, knowing whether its class is the first or the second of `classes`."""
+        found = [sign for sign, known in zip((-1.0, 1.0), classes, strict=True) if known == self.label]
+        if not found:
+            raise InputError(f"MissLoss: label must be one of the classes {validate.show(list(classes))}, not {validate.show(self.label)}")
+        return self._replace(sign=found[0])
+
+    def start(self, dim: int) -> tuple[()]:
+        return ()
+
+    def reveal(self, memory: Any, a: Array, sign: Array, group: Any) -> tuple[Any, Any]:
+        counts = sign == self.sign
+        if counts is False:  # one row of the other class: the same numbers without a logarithm
+            return memory, AffineFunction(0.0 * a, -self.at_most)
+        return memory, Excess(LogisticLoss(a, sign, 1.0 * counts), self.at_most + 0.0 * sign)
+
+
+class Groups(NamedTuple):
+    """How many rows of the one group and of the other were seen, and their mean features: over the last rows, fading into the past."""
+
+    seen: Any  # (2,)
+    means: Any  # (2, d)
+
+
+class GroupGapLimit(NamedTuple):
+    """The mean score (log-odds) of one group is within `at_most` of the other's: two constraints, one for each sign.
+
+    Means are over about the last `lookback` rows of each group: plain ones at first, then each new row weighs 1 / lookback. A row's group
+    is the one or the other as its number is above 0 or not; a row whose group is None or nan is of neither.
+    """
+
+    at_most: float
+    lookback: float
+
+    def bind(self, classes: Any) -> GroupGapLimit:
+        return self
+
+    def start(self, dim: int) -> Groups:
+        return Groups(np.zeros(2), np.zeros((2, dim)))
+
+    def reveal(self, memory: Groups, a: Array, sign: Array, group: Any) -> tuple[Groups, AffineRows]:
+        if group is None:
+            raise InputError("groups must be given with GroupGap: a number for each row, above 0 for the one group, else 0")
+        if a.ndim > 1:
+            slopes = []
+            for row, one in zip(a, group, strict=True):
+                memory, gap = self.reveal(memory, row, 1.0, one)
+                slopes.append(gap.A)
+            return memory, AffineRows(np.array(slopes), np.full((len(a), 2), -self.at_most))
+        if group == group:  # not nan
+            g = int(group > 0.0)
+            seen, means = memory.seen.copy(), memory.means.copy()
+            seen[g] += 1.0
+            means[g] += (a - means[g]) / min(seen[g], self.lookback)
+            memory = Groups(seen, means)
+        apart = (memory.means[1] - memory.means[0]) * float(memory.seen.all())
+        return memory, AffineRows(np.array([apart, -apart]), np.full(2, -self.at_most))
+
+
+class WeightLimit(NamedTuple):
+    """Half the squared length of the weights, the intercept among them, is at most `at_most`."""
+
+    at_most: float
+
+    def bind(self, classes: Any) -> WeightLimit:
+        return self
+
+    def start(self, dim: int) -> tuple[()]:
+        return ()
+
+    def reveal(self, memory: Any, a: Array, sign: Array, group: Any) -> tuple[Any, Any]:
+        nowhere = 0.0 * a
+        return memory, RoundQuadratic(1.0 + 0.0 * sign, nowhere, nowhere, 0.0 * sign - self.at_most)
+
+
+def MissLoss(label: Any = 1, at_most: float = 0.1) -> MissLossLimit:
+    """At most this log-loss on every row of class `label`, so that it is not missed: 0.1 asks for a probability of e^-0.1 = 0.90.
+
+    A limit of 0 can be met by no finite weights, so it must be above.
+
+    >>> MissLoss(label="fraud", at_most=0.2).bind(["fine", "fraud"]).sign
+    1.0
+    """
+    return MissLossLimit(label, validate.positive("at_most", at_most))
+
+
+def GroupGap(at_most: float = 0.1, lookback: int = 1000) -> GroupGapLimit:
+    """At most this difference between two groups' mean scores (log-odds), over about the last `lookback` rows of each.
+
+    >>> limit = GroupGap(at_most=0.5)
+    >>> memory, _ = limit.reveal(limit.start(2), np.array([1.0, 3.0]), 1.0, 0)
+    >>> memory, gap = limit.reveal(memory, np.array([1.0, 5.0]), 1.0, 1)
+    >>> gap.value(np.array([9.0, 1.0]))
+    array([ 1.5, -2.5])
+    """
+    return GroupGapLimit(validate.positive("at_most", at_most), float(validate.whole("lookback", lookback)))
+
+
+def WeightBudget(at_most: float = 1.0) -> WeightLimit:
+    """At most this much of half the squared length of the weights, the intercept among them.
+
+    >>> WeightBudget(2.0).reveal((), np.ones(2), 1.0, None)[1].value(np.array([2.0, 2.0]))
+    2.0
+    """
+    return WeightLimit(validate.positive("at_most", at_most))
+
+
+def bound(limits: Any, classes: Any) -> tuple[Any, ...]:
+    """The limits that an estimator was given, bound to its two classes."""
+    if limits is None:
+        return ()
+    if hasattr(limits, "reveal") or not isinstance(limits, (list, tuple)):
+        limits = (limits,)
+    for limit in limits:
+        if not hasattr(limit, "reveal"):
+            raise InputError(f"constraints must hold limits such as MissLoss(label=1, at_most=0.1), not {validate.show(limit)}")
+    return tuple(limit.bind(classes) for limit in limits)
+
+
+def count(limits: tuple[Any, ...]) -> int:
+    """How many constraints a round has; at least one, if only an idle one."""
+    return sum(2 if isinstance(limit, GroupGapLimit) else 1 for limit in limits) or 1

@@ -1,0 +1,147 @@
+"""A linear classifier for river that learns one row after the other under constraints.
+
+>>> from river import datasets, evaluate, metrics, preprocessing
+>>> from bridle.adapters.river import ConstrainedClassifier, MissLoss
+>>> model = preprocessing.StandardScaler() | ConstrainedClassifier(constraints=[MissLoss(label=True, at_most=0.5)])
+>>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Recall())
+Recall: 96.17%
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bridle import validate
+from bridle.adapters import missing
+from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
+from bridle.adapters.linear import LinearModel, class_weights, probability
+from bridle.core import InputError
+from bridle.intake import LARGEST
+
+try:
+    from river import base
+except ModuleNotFoundError as trouble:
+    raise missing("river", trouble) from None
+
+__all__ = ["ConstrainedClassifier", "GroupGap", "MissLoss", "WeightBudget"]
+
+CLASSES = (False, True)
+
+
+class ConstrainedClassifier(base.Classifier):
+    """A linear classifier of two classes that learns under limits: every row is a round.
+
+    The cost is the log-loss, and the weights, the intercept among them, stay in a ball. Features may come and go by name: one that is not
+    in a row counts as 0 there, and one that was never seen has weight 0.
+
+    Parameters
+    ----------
+    constraints
+        Limits such as `MissLoss(label=True, at_most=0.1)`, `GroupGap(at_most=0.1)`, `WeightBudget(at_most=1.0)`.
+    policy
+        The registered name of a policy.
+    parameters
+        The policy's settings.
+    radius
+        The radius of the ball.
+    scale
+        Whether to scale features by the mean and deviation of the rows learned before, in place of a `StandardScaler` in front.
+    class_weight
+        The weights of the classes' losses in the cost (not in a limit), such as `{True: 5.0}`.
+    group
+        The name of the feature that says a row's group (above 0, or not) for `GroupGap`; it is not a feature of the model then.
+
+    """
+
+    def __init__(
+        self,
+        constraints: Sequence[Any] | None = None,
+        policy: str = "anytime",
+        parameters: Mapping[str, Any] | None = None,
+        radius: float = 5.0,
+        scale: bool = False,
+        class_weight: Mapping[bool, float] | None = None,
+        group: str | None = None,
+    ) -> None:
+        self.constraints = constraints
+        self.policy = policy
+        self.parameters = parameters
+        self.radius = radius
+        self.scale = scale
+        self.class_weight = class_weight
+        self.group = group
+        self._names: dict[Any, int] = {}
+        self._order: list[Any] = []
+        self._costs = class_weights(class_weight, CLASSES)
+        self._model = self._made(0)
+
+    def _made(self, features: int) -> LinearModel:
+        return LinearModel(features, CLASSES, self.constraints, self.policy, self.parameters, self.radius, bool(self.scale))
+
+    @property
+    def weights(self) -> dict[Any, float]:
+        """The weight of every feature."""
+        return dict(zip(self._order, self._model.weights[1:].tolist(), strict=False))
+
+    @property
+    def intercept(self) -> float:
+        """The weight of the 1 that every row has."""
+        return float(self._model.weights[0])
+
+    def learn_one(self, x: dict[Any, Any], y: Any, group: Any = None) -> None:
+        """Learn from one row; its group is `group`, or the feature that the model was told holds it."""
+        if y not in CLASSES:
+            raise InputError(f"y must be True or False, not {validate.show(y)}")
+        if self.group is not None:
+            group = x.get(self.group) if group is None else group
+            x = {name: value for name, value in x.items() if name != self.group}
+        if list(x) != self._order and not x.keys() <= self._names.keys():
+            self._take_on(x)
+        self._model.learn(self._row(x), 1.0 if y else -1.0, self._costs[bool(y)], group)
+
+    def predict_proba_one(self, x: dict[Any, Any]) -> dict[bool, float]:
+        """The probability of each class, before this row is learned."""
+        p = probability(float(self._model.scores(self._row(x))))
+        return {False: 1.0 - p, True: p}
+
+    def _take_on(self, x: dict[Any, Any]) -> None:
+        new = [name for name in x if name not in self._names]
+        names, room = len(self._order) + len(new), self._model.features
+        if not self._order:
+            self._model = self._made(names)
+        elif names > room:  # where some came late more may follow
+            self._model.grow(max(names, 2 * room))
+        self._order = self._order + new
+        self._names = {name: place for place, name in enumerate(self._order)}
+
+    def _row(self, x: dict[Any, Any]) -> np.ndarray:
+        """The features in the order in which they were first seen, and 0 for those that are not there."""
+        row = np.zeros(self._model.features)
+        try:
+            if list(x) == self._order:
+                row[: len(x)] = list(x.values())
+            else:
+                for name, value in x.items():
+                    if name in self._names:
+                        row[self._names[name]] = value
+        except (TypeError, ValueError):
+            raise _not_a_number(x) from None
+        if not row.dot(row) <= LARGEST:
+            raise _not_a_number(x)
+        return row
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"constraints": [MissLoss(label=True, at_most=0.1), WeightBudget(at_most=2.0)]}
+
+
+def _not_a_number(x: dict[Any, Any]) -> InputError:
+    """The error for a row that cannot be learned or scored, naming the feature."""
+    try:
+        name = max(x, key=lambda name: abs(validate.number(f"x[{name!r}]", x[name])))
+    except InputError as wrong:
+        return wrong
+    return InputError(f"x[{name!r}] must be at most about {LARGEST**0.5:g} in size, not {x[name]:.3g}")

@@ -1,0 +1,134 @@
+"""A linear classifier for scikit-learn that learns one row after the other under constraints.
+
+>>> from bridle.adapters.sklearn import ConstrainedClassifier, MissLoss
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((500, 3))
+>>> y = X[:, 0] + 0.1 * rng.standard_normal(500) > 1.0
+>>> model = ConstrainedClassifier(constraints=[MissLoss(label=True, at_most=0.5)]).fit(X, y)
+>>> bool(model.predict(X)[y].mean() > 0.9)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bridle import validate
+from bridle.adapters import missing
+from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
+from bridle.adapters.linear import LinearModel, class_weights, probability
+from bridle.core import InputError
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.multiclass import type_of_target
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ModuleNotFoundError as trouble:
+    raise missing("sklearn", trouble) from None
+
+__all__ = ["ConstrainedClassifier", "GroupGap", "MissLoss", "WeightBudget"]
+
+
+class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
+    """A linear classifier of two classes: its cost is the log-loss, its limits are the `constraints`, and every row is a round.
+
+    `policy` is a registered name and `parameters` its settings; the weights, the intercept among them, stay in a ball of this `radius`.
+    `scale` scales features by the rows learned before. `class_weight` weighs the losses of the classes in the cost, not in a limit. `fit`
+    goes `max_iter` times over the rows, in their order; `engine` is "python" or "jax" (compiled, for many rows).
+    """
+
+    def __init__(
+        self,
+        constraints: Sequence[Any] | None = None,
+        *,
+        policy: str = "anytime",
+        parameters: Mapping[str, Any] | None = None,
+        radius: float = 5.0,
+        scale: bool = False,
+        class_weight: Mapping[Any, float] | None = None,
+        max_iter: int = 1,
+        engine: str = "python",
+    ) -> None:
+        self.constraints = constraints
+        self.policy = policy
+        self.parameters = parameters
+        self.radius = radius
+        self.scale = scale
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.engine = engine
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> ConstrainedClassifier:
+        """Forget what was learned, then learn from these rows; `groups` is a number for each, where a limit is about groups."""
+        passes = validate.whole("max_iter", self.max_iter)
+        X, y = validate_data(self, X, y, dtype=float)
+        self._begin(y, np.unique(y))
+        for _ in range(passes):
+            self._learn(X, y, groups, None)
+        self.n_iter_ = passes
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None, sample_weight: Any = None) -> ConstrainedClassifier:
+        """Learn from more rows; the first call names both `classes` unless its rows have both. `sample_weight` is of the cost alone."""
+        fresh = not hasattr(self, "model_")
+        X, y = validate_data(self, X, y, dtype=float, reset=fresh)
+        if fresh:
+            self._begin(y, np.unique(y if classes is None else classes))
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise InputError(f"classes must be those of the first call, {validate.show(self.classes_)}, not {validate.show(classes)}")
+        self._learn(X, y, groups, sample_weight)
+        return self
+
+    def _begin(self, y: Any, classes: Any) -> None:
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary" or len(classes) > 2:
+            kind = "multiclass" if kind == "binary" else kind
+            raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
+        if len(classes) < 2:
+            raise InputError(f"y must hold two classes, or classes name both, not one class: {validate.show(classes.tolist())}")
+        model = LinearModel(self.n_features_in_, classes, self.constraints, self.policy, self.parameters, self.radius, bool(self.scale))
+        self.classes_, self.model_ = classes, model
+
+    def _learn(self, X: np.ndarray, y: Any, groups: Any, sample_weight: Any) -> None:
+        if unknown := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
+            raise InputError(f"y must hold the classes {validate.show(self.classes_.tolist())} alone, not {validate.show(unknown.pop())}")
+        second = y == self.classes_[1]
+        weights = np.where(second, *reversed(class_weights(self.class_weight, self.classes_.tolist())))
+        if sample_weight is not None:
+            weights = weights * validate.array("sample_weight", sample_weight, (len(X),))
+            if (weights < 0.0).any():
+                raise InputError("sample_weight must be 0 or above for every row")
+        if groups is not None and np.shape(groups) != (len(X),):
+            raise InputError(f"groups must have shape {(len(X),)}, one number for each row, not {np.shape(groups)}")
+        numbers = None if groups is None else np.asarray(groups, dtype=float)
+        self.model_.learn_many(X, np.where(second, 1.0, -1.0), weights, numbers, self.engine)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The weights, shaped as scikit-learn has them: (1, features). With `scale` they are of the scaled features."""
+        return self.model_.weights[None, 1:].copy()
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        return self.model_.weights[:1].copy()
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The log-odds of the second class."""
+        check_is_fitted(self, "model_")
+        return np.asarray(self.model_.scores(validate_data(self, X, dtype=float, reset=False)))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        scores = self.decision_function(X)
+        return np.column_stack((probability(-scores), probability(scores)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        second = self.decision_function(X) > 0.0
+        return np.asarray(self.classes_[second.astype(int)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
