@@ -361,3 +361,12 @@ def test_no_bound_where_an_assumption_is_broken(given, constants, why):
     bound = bridle.policy("anytime", bridle.Ball(2), V=1.0, **given).bound(known, 100)
     assert bound.regret is None
     assert why in bound.why
+
+
+def test_a_small_told_diameter_is_no_proof_that_nothing_is_feasible():
+    """A halfspace farther away than the told D but within the domain's own can be satisfied: no alarm; beyond the domain, there is one."""
+    domain = bridle.Ball(2, radius=5.0)
+    for far, alarmed in ((3.0, False), (10.5, True)):
+        policy = bridle.policy("anytime", domain, diameter=1.0, V=1.0)
+        state = policy.update(policy.init(domain.center()), Feedback(np.zeros(2), 0.0, np.ones(2), np.array([far]), np.array([[1.0, 0.0]])))
+        assert bool(policy.record.alarm(state)) is alarmed

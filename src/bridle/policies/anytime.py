@@ -193,6 +193,7 @@ class Anytime(NamedTuple):
     potential: ExponentialPotential
     reach: Array  # D
     diameter: Array  # D, or sqrt(D^2 + 2 D P) where the feasible action may move by P
+    span: Array  # beyond which a halfspace misses the domain: its own diameter where the policy was told a smaller D
     V: Array | None
     margin: Array
     modulus: Array | None
@@ -277,7 +278,7 @@ class Anytime(NamedTuple):
             g, dg = worst(feedback.g, feedback.dg)
             length = norm(dg)
             far, normal = ratio(g, length) + self.margin * (length > 0.0), ratio(1.0, length) * dg
-            return Halfspace(g, dg, normal, far, dot(normal, x) - far), None, g > length * (self.reach * SLACK)
+            return Halfspace(g, dg, normal, far, dot(normal, x) - far), None, g > length * (self.span * SLACK)
         lengths = ops.sqrt((feedback.dg * feedback.dg).sum(axis=-1))
         distances = ratio(feedback.g, lengths) + self.margin * (lengths > 0.0)
         normals = ratio(1.0, lengths)[..., None] * feedback.dg
@@ -287,7 +288,7 @@ class Anytime(NamedTuple):
         # The numbers that go with them, taken along as columns.
         _, row = worst(rank, ops.columns(feedback.g, distances, levels))
         g, far, level = (row[..., i : i + 1] if feedback.g.ndim > 1 else ops.first(row[i : i + 1]) for i in range(3))
-        missed = (feedback.g > lengths * (self.reach * SLACK)).any(axis=-1, keepdims=feedback.g.ndim > 1)
+        missed = (feedback.g > lengths * (self.span * SLACK)).any(axis=-1, keepdims=feedback.g.ndim > 1)
         return Halfspace(g, dg, normal, far, level), (normals, levels), missed
 
     def halfspace(self, feedback: Feedback) -> tuple[Array, Array] | None:
@@ -427,7 +428,7 @@ def anytime(
     if slots is None and cuts:
         raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
     made = Anytime(
-        domain, measure, ExponentialPotential(lam), D, wide, None if V is None else validate.setting("V", V), r,
+        domain, measure, ExponentialPotential(lam), D, wide, np.maximum(D, domain.diameter()), None if V is None else validate.setting("V", V), r,
         None if modulus is None else validate.setting("modulus", modulus), measure.largest(D) if early else None, slots,
     )  # fmt: skip
     return made if validate.whole("hold", hold) == 1 else Lazy(made, float(hold))
