@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from bridle import InputError
+from bridle import InputError, policies
 from bridle.adapters.torch import ConstrainedOptimizer
 
 ONE_PASS = {"form": "value", "lipschitz": 1.0, "V": 0.01, "halfspace": False}
+GIVEN = {"horizon": 200, "lipschitz": 2.0, "modulus": 0.1, "bound": 2.0, "slater": 0.1, "window": 5}
 SETTINGS = {
     "default": {},
     "distance": {"parameters": {}},
@@ -208,12 +209,30 @@ def test_a_loss_that_is_not_finite_changes_nothing(case):
         ({"radius": 1e-3, "around": "origin"}, "radius must be larger than the weights"),
         ({"radius": 1.0, "around": "there"}, "around"),
         ({"radius": 1.0, "policy": "anytimes"}, "did you mean"),
+        ({"radius": 1.0, "policy": "steiner", "parameters": {"horizon": 9}}, "engine 'python' only"),
         ({"radius": 1.0, "constraints": 0}, "constraints must be 1 or above"),
     ],
 )
 def test_what_cannot_be_used_is_refused(settings, said):
     with pytest.raises(InputError, match=said):
         ConstrainedOptimizer(network().parameters(), **settings)
+
+
+@pytest.mark.parametrize("constraints", [1, 2])
+def test_every_policy_runs_on_tensors_or_says_that_it_cannot(constraints):
+    refused = []
+    for name in (name for name in policies.names() if not policies.entry(name).domains):
+        settings = {p.name: GIVEN[p.name] for p in policies.parameters(name) if p.required}
+        model = network()
+        try:
+            optimizer = ConstrainedOptimizer(model.parameters(), 1.0, name, settings, constraints)
+        except InputError as trouble:
+            refused.append((name, str(trouble)))
+            continue
+        train(model, optimizer, range(4), constraints)
+        assert all(bool(p.isfinite().all()) for p in model.parameters()), name
+    assert [name for name, _ in refused] == (["yi2021", "guo2022", "guo2022-strong"] if constraints == 2 else [])
+    assert all("solver" in said for _, said in refused)
 
 
 def test_a_state_of_another_kind_is_refused():

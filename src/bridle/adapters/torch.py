@@ -5,8 +5,7 @@
 >>> optimizer = ConstrainedOptimizer(model.parameters(), radius=3.0)
 >>> for _ in range(300):
 ...     weight = model.weight.sum()
-...     cost, limit = (weight - 2.0) ** 2, weight - 1.0  # wants 2, may have 1
-...     _ = optimizer.step(cost, limit)
+...     _ = optimizer.step((weight - 2.0) ** 2, weight - 1.0)  # wants 2, may have 1
 >>> bool(abs(model.weight - 1.0) < 0.2)
 True
 """
@@ -22,6 +21,7 @@ import numpy as np
 from bridle import policies, records, validate
 from bridle.adapters.tensors import Joined, domain_of, gradient, one_pass, scalars, torch, updated
 from bridle.core import InputError
+from bridle.game import check_compiled
 from bridle.ops import Array
 
 ONE_PASS = {"form": "value", "halfspace": False}
@@ -54,13 +54,13 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         self._joined = Joined(weights)
         self._tuned = policy == "anytime" and parameters is None
         given = {**ONE_PASS, "V": 1.0, "lipschitz": 1.0} if self._tuned else dict(parameters or {})
-        k = validate.whole("constraints", constraints)
         if any(known.name == "constraints" for known in policies.parameters(policy)):
-            given.setdefault("constraints", k)
-        self.rounds, self.cost, self.violations = 0, 0.0, [0.0] * k
+            given.setdefault("constraints", constraints)
+        self.rounds, self.cost, self.violations = 0, 0.0, [0.0] * validate.whole("constraints", constraints)
         self._begin(policies.policy(policy, self._domain, **given))
 
     def _begin(self, policy: Any) -> None:
+        check_compiled(policy.record)  # what solves a program in NumPy cannot run on tensors
         self.policy, self._record = policy, records.transform(self._here, policy.record)
         with self._placed():
             self._state = records.transform(self._here, self._record.init(self._joined.vector.clone()))
@@ -76,9 +76,8 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
 
     def _here(self, leaf: Any) -> Any:
         """A leaf of a record as it is computed with: arrays as tensors beside the weights, numbers as they are."""
-        if np.ndim(leaf):
-            return torch.as_tensor(leaf).to(self._joined.memory)
-        return leaf.to(self._joined.memory.device) if isinstance(leaf, torch.Tensor) else leaf
+        vector = np.ndim(leaf) > 0
+        return torch.as_tensor(leaf).to(self._joined.memory if vector else self._joined.memory.device) if hasattr(leaf, "ndim") else leaf
 
     def step(self, cost: Any = None, constraints: Any = None) -> Any:
         """One round at the present weights; gives the cost back. Nothing changes where a value or a gradient is not finite."""
@@ -95,7 +94,7 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         with torch.no_grad(), self._placed():
             if self._tuned and self.rounds == 0:
                 self._tune(given[0], limits)
-            # The decision is what the weights are, also where the module was loaded or edited; `now` itself is about to change.
+            # The decision is what the weights are, also where the module was edited; `now` itself is about to change.
             x = now if one_pass(self._record) and self.rounds else now.clone()
             state = updated(self._record, self._decided(self._state, x), x, self._joined.weights, (given[0], *limits), f, g)
             now.copy_(self._record.decide(state))
