@@ -428,8 +428,9 @@ def anytime(
     if slots is None and cuts:
         raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
     made = Anytime(
-        domain, measure, ExponentialPotential(lam), D, wide, np.maximum(D, domain.diameter()), None if V is None else validate.setting("V", V), r,
-        None if modulus is None else validate.setting("modulus", modulus), measure.largest(D) if early else None, slots,
+        domain, measure, ExponentialPotential(lam), D, wide, np.maximum(D, domain.diameter()),
+        None if V is None else validate.setting("V", V), r, None if modulus is None else validate.setting("modulus", modulus),
+        measure.largest(D) if early else None, slots,
     )  # fmt: skip
     return made if validate.whole("hold", hold) == 1 else Lazy(made, float(hold))
 
