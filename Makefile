@@ -61,6 +61,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/exponents.py
 	$(BIN)/python benchmarks/fraud.py
+	$(BIN)/python benchmarks/fraud_stream.py
 	$(BIN)/python benchmarks/streams.py
 
 clean:

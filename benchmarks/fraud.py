@@ -24,6 +24,7 @@ from bridle.fraud import training
 
 ROWS, REPEATS, SEEDS, TEXT_SEEDS = 2_000, 5, 5, 3
 CHECKED = (0.01, 0.1, 1.0)
+ENGINE = "numba"
 RESULTS = Path(__file__).with_suffix(".json")
 DOCS = Path(__file__).parent.parent / "docs" / "fraud.md"
 
@@ -64,7 +65,7 @@ def check(rows: training.Rows) -> float:
     problem, start = training.arrange(rows, "code", 0)
     table = problem.adversary.table
     policy = training.policy_of(problem, "code", list(CHECKED))
-    mine = bridle.play(policy, problem, horizon=ROWS, engine="jax", x1=start, keep="decisions").decisions
+    mine = bridle.play(policy, problem, horizon=ROWS, engine=ENGINE, x1=start, keep="decisions").decisions
     assert table.label[:ROWS].any(), "there is no fraud among the rows that are checked"
     apart = max(
         float(np.abs(mine[:, run] - torch_loop(table.a[:ROWS], table.label[:ROWS], start, lam, keep=True)).max())
@@ -79,13 +80,13 @@ def measure(rows: training.Rows) -> dict[str, object]:
     apart = check(rows)
     problem, start = training.arrange(rows, "code", 0)
     table, lambdas = problem.adversary.table, training.grid()
-    training.play_seed(training.Rows(rows.features[:3000], rows.fraud[:3000]), "code", lambdas, 0, "jax")  # compiles
+    training.play_seed(training.Rows(rows.features[:3000], rows.fraud[:3000]), "code", lambdas, 0, ENGINE)  # compiles
     torch_us, sweep_s, found = [], [], []
     for seed in range(max(REPEATS, SEEDS)):
         begun = time.perf_counter()
         torch_loop(table.a[:ROWS], table.label[:ROWS], start, 0.05)
         torch_us.append(1e6 * (time.perf_counter() - begun) / ROWS)
-        found.append(training.play_seed(rows, "code", lambdas, seed, "jax"))
+        found.append(training.play_seed(rows, "code", lambdas, seed, ENGINE))
         sweep_s.append(found[-1]["seconds"])
     runs = len(lambdas) * len(rows.fraud)
     ratios = [us * runs / 1e6 / s for us, s in zip(torch_us, sweep_s, strict=True)]
@@ -141,7 +142,7 @@ def markdown(result: dict) -> str:
 def speed(result: dict) -> str:
     """The sentence of docs/fraud.md about time."""
     return (
-        f"{result['lambdas']} lambdas on {result['rounds']:,} rounds take {result['sweep_s']:.1f} s on two cores with JAX, "
+        f"{result['lambdas']} lambdas on {result['rounds']:,} rounds take {result['sweep_s']:.1f} s on two cores with the engine numba, "
         f"{result['sweep_us']:.2f} us per run and round. The PyTorch loop takes {result['torch_us']:.0f} us a row on one core: "
         f"the sweep is {result['ratio']:,.0f} times faster ({result['ratio_low']:,.0f} to {result['ratio_high']:,.0f} over "
         f"{REPEATS} interleaved repeats). Both compute the same iterates, in float64, "
@@ -153,7 +154,7 @@ def main() -> None:
     transactions = data.load("creditcard")
     result = measure(training.rows(transactions, "code"))
     rows, lambdas = training.rows(transactions, "text"), training.grid()
-    result["text"] = summary([training.play_seed(rows, "text", lambdas, seed, "jax") for seed in range(TEXT_SEEDS)], lambdas)
+    result["text"] = summary([training.play_seed(rows, "text", lambdas, seed, ENGINE) for seed in range(TEXT_SEEDS)], lambdas)
     before, text = json.loads(RESULTS.read_text()), DOCS.read_text()
     DOCS.write_text(text.replace(markdown(before), markdown(result)).replace(speed(before), speed(result)))
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
@@ -162,7 +163,7 @@ def main() -> None:
         table.add_column(column, justify="left" if column == "path" else "right")
     runs = result["lambdas"] * result["rounds"]
     table.add_row("PyTorch, one row at a time", f"{result['torch_us']:.4g}", f"{result['torch_us'] * runs / 3.6e9:.2f} h")
-    table.add_row("play, engine jax", f"{result['sweep_us']:.3g}", f"{result['sweep_s']:.2f} s")
+    table.add_row(f"play, engine {ENGINE}", f"{result['sweep_us']:.3g}", f"{result['sweep_s']:.2f} s")
     console = Console(width=120)
     console.print(table)
     console.print(speed(result), highlight=False)
