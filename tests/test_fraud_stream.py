@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -169,3 +170,11 @@ def test_the_setting_is_the_best_of_those_tried_on_the_first_fifth():
     best = max(told["tried"], key=lambda each: each["merit"])
     assert {name: best[name] for name in stream.Setting._fields} == pytest.approx(stream.SETTING._asdict())
     assert told["setting"] == pytest.approx(stream.SETTING._asdict())
+
+
+def test_the_page_has_the_table_of_the_results():
+    spec = importlib.util.spec_from_file_location("fraud_stream_benchmark", RESULT.parent / "fraud_stream.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    text = (RESULT.parent.parent / "docs" / "fraud.md").read_text()
+    assert benchmark.BEGIN + benchmark.markdown(json.loads(RESULT.read_text())) + benchmark.END in text, "run benchmarks/fraud_stream.py"
