@@ -13,7 +13,7 @@ from jax import numpy as jnp
 import bridle
 from bridle import policies
 from bridle.engines import numba as engine
-from bridle.engines.lowering import lower
+from bridle.engines.loops import lower
 from bridle.game import check_compiled, record_of
 from bridle.problems import problem_names
 from support import make_domain

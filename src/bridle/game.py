@@ -21,16 +21,22 @@ from bridle import policies, records, validate
 from bridle.adversaries import block_length, deal_blocks, player
 from bridle.core import BridleWarning, Feedback, InputError, Round, Unavailable
 from bridle.functions import AFFINE
-from bridle.ops import Array
+from bridle.ops import Array, maximum, pos, scalar, vector
 from bridle.problems import Problem, needs, problem, takes
 
-ENGINES = {"python": "", "jax": "jax", "numba": "numba"}
+ENGINES = {"python": "", "jax": "jax", "numba": "numba", "cuda": "cuda"}
 """The engines, and the extra each one needs."""
 
 ALONE = ("numba",)
 """The engines that are fastest with one run at a time, and play several in threads."""
 
 KEEP = ("totals", "rounds", "decisions")
+
+SUMMING = {"cuda": 2**28}
+"""Engines that add up the totals themselves where no round is kept, and how many bytes they may be handed at a time.
+
+They are given many blocks at once; the stream is the same. Bringing every round of many runs home costs more than playing them.
+"""
 
 
 def turn(policy: Any, adversary: Any, state: Any, foe: Any, draw: Any) -> tuple[Any, Any, Feedback]:
@@ -48,6 +54,7 @@ class Block(NamedTuple):
     g: Any
     x: Any = None
     round: Any = None
+    sums: Any = None  # the totals at the rounds asked for, in place of f and g, where the engine adds up
 
 
 class Totals(NamedTuple):
@@ -88,6 +95,45 @@ def accumulate(before: Totals, f: np.ndarray, g: np.ndarray) -> Totals:
         queue,
         np.maximum(before.interval, np.maximum.accumulate(queue, axis=0)),
     )
+
+
+class Summed(NamedTuple):
+    """The state of a policy, and the totals of its game."""
+
+    policy: Any
+    sums: Totals
+
+
+class Summing(NamedTuple):
+    """A policy that also keeps the totals of its game, for an engine that brings no rounds home."""
+
+    policy: Any
+    each: Array  # (k,)
+
+    def init(self, x1: Array) -> Summed:
+        zero, each = scalar(x1), vector(x1, self.each)
+        return Summed(self.policy.init(x1), Totals(zero, zero, each, each, each, zero, each, each))
+
+    def decide(self, state: Summed) -> Array:
+        return self.policy.decide(state.policy)
+
+    def update(self, state: Summed, feedback: Feedback) -> Summed:
+        sums, f, g = state.sums, feedback.f, feedback.g
+        hard, queue = pos(g), pos(sums.queue + g)
+        cost, soft = sums.cost + f, sums.soft + g
+        # A sum that is not finite stays so: what is counted are the rounds before that.
+        fine = 0.0 * (cost + soft.sum(axis=-1, keepdims=soft.ndim > 1)) == 0.0
+        after = Totals(
+            sums.rounds + fine * 1.0,
+            cost,
+            sums.hard + hard,
+            soft,
+            sums.squared + hard * hard,
+            sums.worst + hard.max(axis=-1, keepdims=hard.ndim > 1),
+            queue,
+            maximum(sums.interval, queue),
+        )
+        return Summed(self.policy.update(state.policy, feedback), after)
 
 
 def _empty(shape: tuple[int, ...], k: int) -> Totals:
@@ -186,14 +232,13 @@ def play(
     totals, state = _empty(shape, 0), None
     curve: list[Totals] = []
     kept: list[Block] = []
+    collect = "x" if keep == "decisions" else "sums" if keep == "totals" and engine in SUMMING else ""
     if engine != "python" and rounds <= block_length(source.domain.dim):
-        next(
-            iter(_advance(game, engine, "x" if keep == "decisions" else ""))
-        )  # compile outside the clock: there is no second block to time
+        next(iter(_advance(game, engine, collect)))  # compile outside the clock: there is no second block to time
     clock = [(0, time.perf_counter())]
-    for done, after, block in _advance(game, engine, "x" if keep == "decisions" else ""):
+    for done, after, block in _advance(game, engine, collect):
         _check_finite(block, done)
-        running = accumulate(totals if curve else _empty(shape, block.g.shape[-1]), block.f, block.g)
+        running = block.sums or accumulate(totals if curve else _empty(shape, block.g.shape[-1]), block.f, block.g)
         hit = np.isin(running.rounds, marks)
         curve.append(records.transform(lambda leaf, hit=hit: leaf[hit], running))
         totals, state = records.transform(lambda leaf: leaf[-1], running), after
@@ -252,6 +297,8 @@ def _first_round(source: Problem, x: np.ndarray) -> Round:
 
 
 def _check_finite(block: Block, done: int) -> None:
+    if block.sums is not None:
+        return  # seen to where the counts of the runs are
     fine = np.isfinite(block.f).reshape(len(block.f), -1).all(axis=1) & np.isfinite(block.g).reshape(len(block.g), -1).all(axis=1)
     if not fine.all():
         raise InputError(f"the cost or a constraint is not finite in round {done - len(fine) + int(np.argmin(fine)) + 1} of the game")
@@ -406,19 +453,49 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
         if len(players) > 1:
             # One adversary for all runs: its own arrays get the run axis, as the draws do below.
             adversary = records.widen(records.stack([records.transform(np.asarray, a) for a in players]), 1)
-    dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim) for a, seed in zip(adversaries, game.seeds, strict=True)]
-    done, length = 0, block_length(source.domain.dim)
+    many, marks, k = 1, curve_rounds(game.rounds), 0
+    if engine in SUMMING:
+        k = len(_first_round(source, game.x1 if game.x1.ndim == 1 else game.x1[0]).reveal(source.domain.center()).g)
+        many = _blocks_at_once(game, SUMMING[engine], collect, k)
+    if collect == "sums":
+        record = Summing(record, np.zeros(k))
+        state = record.init(x1)
+    dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim, many) for a, seed in zip(adversaries, game.seeds, strict=True)]
+    done, length = 0, many * block_length(source.domain.dim)
     for draws in zip(*dealers, strict=True):
         size = min(length, game.rounds - done)
         dealt = draws[0] if len(draws) == 1 else records.widen(records.stack(draws, axis=1), 2)
+        wanted = np.union1d(marks[(marks > done) & (marks <= done + size)] - done, size) if collect == "sums" else None
         try:
-            state, foe, block = run_block(record, adversary, state, foe, dealt, size, collect)
+            state, foe, block = run_block(
+                record, adversary, state, foe, dealt, size, collect, *([] if wanted is None else [wanted.astype(int)])
+            )
         except OverflowError as wrong:
             raise InputError(f"a number is too large for a float between rounds {done + 1} and {done + size}: {wrong}") from None
+        if wanted is not None:
+            yield done + size, state.policy, block._replace(sums=_brought_home(block.sums, done + wanted, runs))
+        elif runs is not None:
+            yield done + size, state, _across(block, size, runs, source.domain.dim)
+        else:
+            yield done + size, state, block
         done += size
-        if runs is not None:
-            block = _across(block, size, runs, source.domain.dim)
-        yield done, state, block
+
+
+def _blocks_at_once(game: Trace, room: int, collect: str, k: int) -> int:
+    """How many blocks fit into so many bytes, with what is kept of them."""
+    d, runs = int(game.problem.domain.dim), game.runs or 1
+    kept = 0 if collect == "sums" else runs * (1 + k + (d if collect == "x" else 3 * d if collect == "round" else 0))
+    return max(1, room // (8 * block_length(d) * ((k + 2) * d * len(game.seeds) + kept)))
+
+
+def _brought_home(sums: Totals, rounds: np.ndarray, runs: int | None) -> Totals:
+    """The totals that an engine kept at these rounds, as `accumulate` gives them."""
+    short = np.asarray(sums.rounds).reshape(len(rounds), -1).min(axis=1) < rounds
+    if short.any():
+        first = int(np.asarray(sums.rounds)[-1].min())
+        raise InputError(f"the cost or a constraint is not finite in round {first + 1} of the game")
+    home = sums if runs is None else sums._replace(cost=sums.cost[..., 0], worst=sums.worst[..., 0])
+    return home._replace(rounds=rounds.astype(float))
 
 
 def _apart(policy: Any, runs: int) -> list[Any]:

@@ -15,20 +15,23 @@ def block_length(dim: int) -> int:
     return max(1, min(1024, 2**21 // dim))
 
 
-def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int) -> Iterator[Any]:
-    """The draws of an adversary for `rounds` rounds, block by block; None for one that needs none.
+def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1) -> Iterator[Any]:
+    """The draws of an adversary for `rounds` rounds, block by block or so many blocks at a time; None for one that needs none.
 
     A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one. Rounds that were there
     before the game are replayed as they are.
     """
     for_adversary, _for_policy = np.random.SeedSequence(seed).spawn(2)
     rng, length = np.random.default_rng(for_adversary), block_length(dim)
-    for start in range(0, rounds, length):
-        size = min(length, rounds - start)
+    for start in range(0, rounds, many * length):
+        size = min(many * length, rounds - start)
         if hasattr(adversary, "replay"):
             yield adversary.replay(start, start + size)
+        elif hasattr(adversary, "deal"):
+            dealt = [adversary.deal(rng, length) for _ in range(0, size, length)]
+            yield records.cut(dealt[0] if len(dealt) == 1 else records.join(dealt), 0, size)
         else:
-            yield records.cut(adversary.deal(rng, length), 0, size) if hasattr(adversary, "deal") else None
+            yield None
 
 
 def player(adversary: Any) -> Any:

@@ -1,6 +1,6 @@
 """The numba engine: the same turn, traced once by JAX and written out as plain loops that numba compiles.
 
-It is the fastest way to play one game. There is no second copy of any algorithm: `lowering` turns the trace of `turn`, whatever the policy
+It is the fastest way to play one game. There is no second copy of any algorithm: `loops` turns the trace of `turn`, whatever the policy
 and the adversary, into the source of one function. That source is the key of what is compiled and kept on disk, so that a changed
 algorithm can never meet old machine code. The compiled loop does not hold Python's lock, so that `play` has several runs side by side in
 threads, each a game of its own.
@@ -15,16 +15,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jax
 import numba
 import numpy as np
 
 from bridle import records
 from bridle.data.cache import folder
-from bridle.engines.jax import ROLLED
-from bridle.engines.lowering import lower
+from bridle.engines.loops import lower
+from bridle.engines.tracing import shapes, trace
 from bridle.files import replacing
-from bridle.game import Block, check_compiled, turn
+from bridle.game import Block, check_compiled
 
 __all__ = ["advance"]
 
@@ -73,27 +72,9 @@ def _program(constants: Any, states: Any, draws: Any, collect: str) -> tuple[Any
 
 
 def _compile(constants: Any, states: Any, draws: Any, collect: str) -> tuple[Any, list[tuple[int, ...]], Any]:
-    def one(constants: Any, states: Any, draw: Any) -> Any:
-        (policy, adversary), (state, foe) = constants, states
-        state, foe, feedback = turn(policy, adversary, state, foe, draw)
-        return (state, foe), (feedback.f, feedback.g, {"x": feedback.x, "round": feedback.round}.get(collect))
-
-    def abstract(leaf: Any, dealt: bool = False) -> Any:
-        return jax.ShapeDtypeStruct(np.shape(leaf)[1:] if dealt else np.shape(leaf), float)  # type: ignore[no-untyped-call]
-
-    parts = (
-        records.transform(abstract, constants),
-        records.transform(abstract, states),
-        records.transform(lambda leaf: abstract(leaf, True), draws),
-    )
-    rolled = ROLLED.set(True)
-    try:
-        with jax.enable_x64(True):
-            trace, out = jax.make_jaxpr(one, return_shape=True)(*parts)
-    finally:
-        ROLLED.reset(rolled)
+    traced, out = trace(shapes(constants), shapes(states), shapes(draws, 1), collect)
     counts = [len(records.leaves(part)) for part in (constants, states, draws)]
-    run = _load(lower(trace, *counts))
+    run = _load(lower(traced, *counts))
     return run, [leaf.shape for leaf in records.leaves(out[1]).values()], out[1]
 
 

@@ -120,12 +120,12 @@ Seed = dict[str, Any]
 def play_seed(
     given: Rows, variant: str, lambdas: list[float], seed: int, engine: str, told: Callable[[int, int], None] | None = None
 ) -> Seed:
-    """One pass over the rows with every lambda at once, in as many threads as there are cores where the engine compiles.
+    """One pass over the rows with every lambda at once, in as many threads as there are cores where the engine compiles for them.
 
     `told` hears how many of how many rounds are done. An interruption ends the threads at their next block.
     """
     problem, start = arrange(given, variant, seed)
-    threads = 1 if engine in ("python", *ALONE) else max(1, min(cores(), len(lambdas) // SMALLEST_BATCH))
+    threads = 1 if engine in ("python", "cuda", *ALONE) else max(1, min(cores(), len(lambdas) // SMALLEST_BATCH))
     parts = [list(part) for part in np.array_split(np.array(lambdas), threads)]
     done, stop = [0] * len(parts), threading.Event()
 

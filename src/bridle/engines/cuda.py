@@ -1,0 +1,115 @@
+"""The CUDA engine: the same turn of a single run, traced once and written out as a CUDA kernel that plays all runs side by side.
+
+It is for many games at once on a GPU. `warps` turns the trace into CUDA C; CuPy compiles that and keeps it under a hash of the source, so
+that a changed algorithm never meets old machine code. A run's state stays on the chip for all rounds of a call.
+
+`plans` finds the trace of one run among many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from bridle import records
+from bridle.core import InputError
+from bridle.engines import warps
+from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
+from bridle.game import Block, check_compiled
+
+__all__ = ["advance"]
+
+_PLANS: dict[Any, Plan] = {}
+
+
+def advance(
+    policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str, wanted: Any = None
+) -> tuple[Any, Any, Block]:
+    """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty.
+
+    With "sums" the policy sums alone (`game.Summing`), and its totals after each of the rounds `wanted` come back in place of every
+    round's cost and constraint values.
+    """
+    check_compiled(policy, adversary, draws)
+    x = np.asarray(policy.decide(state))
+    runs = len(x) if x.ndim == 2 else None
+    key = (key_of(policy, adversary), key_of(state, foe), key_of(draws), collect, runs)
+    if key not in _PLANS:
+        _PLANS[key] = plan(policy, adversary, state, foe, draws, collect, runs)
+    found = _PLANS[key]
+    count = runs or 1
+    constants = [cupy.asarray(leaf, dtype=float) for part in (policy, adversary) for leaf in records.leaves(part).values()]
+    dealt = [cupy.asarray(np.ascontiguousarray(leaf, dtype=float)) for leaf in records.leaves(draws).values()]
+    begin = zip(records.leaves((state, foe)).values(), records.leaves(found.states).values(), strict=True)
+    states = [cupy.asarray(_laid_out(leaf, shape.axes, count)) for leaf, shape in begin]
+    rows = rounds if wanted is None else len(wanted)
+    kept = [cupy.empty((rows, count, *shape.axes)) for shape in records.leaves(found.kept).values()]
+    marks = []
+    if wanted is not None:
+        at = np.full(rounds, -1, dtype=np.int32)
+        at[wanted - 1] = np.arange(rows)
+        marks = [cupy.asarray(at)]
+    _launch(found, rounds, count, marks, [*constants, *states, *dealt, *kept])
+    new_state, new_foe = _records(found.states, states, runs, 0)
+    seen = _records(found.kept, kept, runs, 1)
+    if collect == "sums":
+        return new_state, new_foe, Block(None, None, sums=seen)
+    f, g, more = seen
+    return new_state, new_foe, Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
+
+
+def _laid_out(leaf: Any, axes: tuple[int, ...], runs: int) -> np.ndarray:
+    """A state with its runs axis, also where all runs share a number or there is but one."""
+    array = np.asarray(leaf, dtype=float)
+    if array.shape in (axes, ()):
+        return np.broadcast_to(array, (runs, *axes)).copy()
+    return array.reshape((runs, *axes)).copy()
+
+
+def _records(like: Any, arrays: list[Any], runs: int | None, lead: int) -> Any:
+    """The record of these arrays on the host, with scalars of several runs as ``(runs, 1)``, after `lead` axes of time."""
+    parts = iter(arrays)
+
+    def home(shape: Any) -> Any:
+        array = cupy.asnumpy(next(parts))
+        if runs is None:
+            array = array.reshape(array.shape[:lead] + shape.axes)
+            return float(array) if array.ndim == 0 else array
+        return array if shape.axes else array[..., None]
+
+    return records.transform(home, like)
+
+
+def _launch(found: Plan, rounds: int, runs: int, marks: list[Any], arrays: list[Any]) -> None:
+    device = cupy.cuda.Device()
+    cores = device.attributes["MultiProcessorCount"]
+    widest = max((int(np.prod(leaf.axes)) for leaf in records.leaves(found.states).values()), default=1)
+    lanes = lanes_for(runs, widest, cores)
+    here = runs_of_block(runs, lanes, cores)
+    program, kernel = _kernel(found, lanes, here, bool(marks), device.attributes["MaxSharedMemoryPerBlockOptin"])
+    blocks = -(-runs // program.runs)
+    kernel((blocks,), (program.threads,), (np.int32(rounds), np.int32(runs), *marks, *arrays), shared_mem=8 * program.words)
+
+
+_KERNELS: dict[Any, tuple[Any, Any]] = {}
+
+
+def _kernel(found: Plan, lanes: int, here: int, marked: bool, room: int) -> tuple[Any, Any]:
+    key = (id(found), lanes, here, marked)  # plans are never dropped
+    if key not in _KERNELS:
+        states = len(records.leaves(found.states))
+        program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked)
+        while 8 * program.words > room and here > 32 // lanes:
+            here //= 2
+            program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked)
+        if 8 * program.words > room:
+            raise InputError(
+                f"the cuda engine needs {8 * program.words} bytes of shared memory for a block of this game, the device has {room}; "
+                "use engine 'jax'"
+            )
+        kernel = cupy.RawModule(code=program.source, options=("--std=c++17",)).get_function("play")
+        kernel.max_dynamic_shared_size_bytes = 8 * program.words
+        _KERNELS[key] = program, kernel
+    return _KERNELS[key]

@@ -1,0 +1,355 @@
+"""A traced round as plain Python loops: what the numba engine compiles.
+
+>>> import jax
+>>> from jax import numpy as jnp
+>>> with jax.enable_x64(True):
+...     traced = jax.make_jaxpr(lambda step, x, v: x - step * v)(0.5, jnp.ones(3), jnp.ones(3))
+>>> source = lower(traced, constants=1, states=1, draws=1)
+>>> "for i0 in range(3):" in source
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bridle.engines.lowering import Value, Writer, kind_of
+
+PREAMBLE = '''"""Written by bridle from the trace of a policy and its adversary; the name of this file is its own hash."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(error_model="numpy")
+def _max(a, b):
+    return a if (a >= b or a != a) else b
+
+
+@njit(error_model="numpy")
+def _min(a, b):
+    return a if (a <= b or a != a) else b
+
+
+@njit(error_model="numpy")
+def _pick(flag, a, b):
+    return a if flag else b
+
+
+@njit(error_model="numpy")
+def _real(flag):
+    return 1.0 if flag else 0.0
+
+
+@njit(error_model="numpy")
+def _whole(flag):
+    return 1 if flag else 0
+
+
+@njit(error_model="numpy")
+def _bits(x):
+    return np.float64(x).view(np.int64)
+
+
+@njit(error_model="numpy")
+def _logistic(x):
+    return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else math.exp(x) / (1.0 + math.exp(x))
+
+
+@njit(error_model="numpy")
+def _within(i, most):
+    return 0 if i < 0 else (most if i > most else i)
+
+
+'''
+"""What the loops call; part of every source, so that its hash covers it."""
+
+
+_START = {"add": "0.0", "mul": "1.0", "max": "-np.inf", "min": "np.inf", "and": "True", "or": "False"}
+_STEP = {"add": "{} + {}", "mul": "{} * {}", "max": "_max({}, {})", "min": "_min({}, {})", "and": "{} & {}", "or": "{} | {}"}
+_TYPE = {"f": "np.float64", "i": "np.int64", "b": "np.bool_"}
+
+
+def lower(traced: Any, constants: int, states: int, draws: int) -> str:
+    """The source of ``run(rounds, inputs, outputs)`` for a traced round whose arguments are so many constants, states and draws.
+
+    The outputs of the trace are the new states and what is to be kept of every round. `inputs` are arrays: the constants, the states (which
+    are left as they are) and the draws, which have a leading time axis; `outputs` are arrays to fill: the states, then what is kept, with
+    a leading time axis. Scalars are arrays of no axes.
+    """
+    return _Loops().function(traced, constants, states, draws)
+
+
+class _Loops(Writer):
+    """Statements before the rounds and in them."""
+
+    engine = "numba"
+    quotient = "//"
+    called: ClassVar[dict[str, str]] = {
+        "max": "_max", "min": "_min", "sqrt": "math.sqrt", "exp": "math.exp", "log": "math.log", "log1p": "math.log1p",
+        "expm1": "math.expm1", "tanh": "math.tanh", "abs": "abs", "floor": "np.floor", "ceil": "np.ceil", "sign": "np.sign",
+        "is_finite": "math.isfinite", "logistic": "_logistic", "bitcast_convert_type": "_bits", "atan2": "math.atan2", "sin": "math.sin",
+        "cos": "math.cos",
+    }  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: list[str] = []
+        self.body: list[str] = []
+        self.lines, self.depth = self.body, 2
+
+    def function(self, traced: Any, constants: int, states: int, draws: int) -> str:
+        jaxpr = traced.jaxpr
+        self.count(jaxpr)
+        known: dict[Any, Value] = {}
+        entry: list[str] = []
+        known |= {var: self.fixed_array(np.asarray(array)) for var, array in zip(jaxpr.constvars, traced.consts, strict=True)}
+        given, own = jaxpr.invars, constants
+        held: list[Value] = []
+        for n, var in enumerate(given):
+            shape, name = tuple(var.aval.shape), f"a{n}"
+            if n < own:
+                entry.append(f"    {name} = inputs[{n}]" + ("" if shape else "[()]"))
+                known[var] = self.named(name, shape, kind_of(var), True)
+            elif n < own + states:
+                entry.append(f"    {name} = inputs[{n}]" + (".copy()" if shape else "[()]"))
+                known[var] = self.named(name, shape, kind_of(var), False)
+                held.append(known[var])
+            else:
+                entry.append(f"    {name} = inputs[{n}]")
+                known[var] = self.dealt(name, shape, kind_of(var))
+        self.equations(jaxpr, known)
+        unchanged = [a is b for a, b in zip(jaxpr.outvars, given[own:], strict=False)][:states]
+        self.finish([self.value(var, known) for var in jaxpr.outvars], held, unchanged, self.keep)
+        leaving = [f"    outputs[{n}][{'...' if state.shape else '()'}] = a{own + n}" for n, state in enumerate(held)]
+        parts = ["@njit(nogil=True, error_model='numpy', fastmath={'reassoc', 'contract'})", "def run(rounds, inputs, outputs):"]
+        return PREAMBLE + "\n".join([*parts, *entry, *self.before, "    for t in range(rounds):", *self.body, *leaving]) + "\n"
+
+    def keep(self, n: int, value: Value) -> None:
+        self.loop(value.shape, lambda at: f"outputs[{n}][{', '.join(['t', *at])}] = {value.read(at)}")
+
+    # Statements
+
+    def say(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def begin(self, what: str, *details: Any) -> None:
+        heads = {"when": "if {}:", "elsewhen": "elif {}:", "otherwise": "else:", "forever": "while True:", "repeat": "for {} in range({}):"}
+        self.say(heads[what].format(*details))
+        self.depth += 1
+        if "when" in what or what == "otherwise":
+            self.say("pass")
+
+    def end(self) -> None:
+        self.depth -= 1
+
+    def leave_unless(self, test: str) -> None:
+        self.say(f"if not {test}:")
+        self.say("    break")
+
+    def only_if(self, test: str, statement: str) -> str:
+        return f"if {test}: {statement}"
+
+    def loop(self, shape: Sequence[int], statement: Callable[[list[str]], str]) -> None:
+        """Axes of one element need no loop."""
+        at, depth = [], self.depth
+        for axis, size in enumerate(shape):
+            if size == 1:
+                at.append("0")
+                continue
+            at.append(f"i{axis}")
+            self.begin("repeat", f"i{axis}", size)
+        self.say(statement(at))
+        self.depth = depth
+
+    in_order = loop
+
+    def store(self, target: Value, at: Sequence[str], code: str) -> str:
+        return f"{target.read(at)} = {code}"
+
+    def buffer(self, shape: Sequence[int], kind: str) -> str:
+        name = self.name("b")
+        self.before.append(f"    {name} = np.empty(({', '.join(map(str, shape))},), {_TYPE[kind]})")
+        return name
+
+    def variable(self, name: str, kind: str, code: str) -> None:
+        self.say(f"{name} = {code}")
+
+    def early(self, fixed: bool) -> Any:
+        return _Early(self, fixed and self.lines is self.body and self.depth == 2)
+
+    # Values
+
+    def number(self, value: Any, kind: str) -> str:
+        value = {"f": float, "i": int, "b": bool}[kind](value)
+        return repr(value) if math.isfinite(value) else "np.nan" if value != value else "np.inf" if value > 0 else "-np.inf"
+
+    def named(self, name: str, shape: tuple[int, ...], kind: str, fixed: bool) -> Value:
+        return Value(shape, kind, lambda at: f"{name}[{', '.join(at)}]" if shape else name, True, fixed)
+
+    def dealt(self, name: str, shape: tuple[int, ...], kind: str) -> Value:
+        return Value(shape, kind, lambda at: f"{name}[{', '.join(['t', *at])}]", True, False)
+
+    def fixed_array(self, array: np.ndarray) -> Value:
+        kind = {"f": "f", "i": "i", "u": "i", "b": "b"}[array.dtype.kind]
+        if array.ndim == 0:
+            return self.literal(array.item(), (), kind)
+        name = self.name("b")
+        self.before.append(f"    {name} = np.array({array.tolist()!r})")
+        return self.named(name, array.shape, kind, True)
+
+    def special(self, name: str, params: dict[str, Any], given: list[Value], kind: str) -> Callable[[list[str]], str] | None:
+        if name in ("pow", "rem"):
+            return lambda parts: f"({parts[0]} {'**' if name == 'pow' else '%'} {parts[1]})"
+        if name == "not":
+            return lambda parts: f"(not {parts[0]})" if kind == "b" else f"(~{parts[0]})"
+        if name == "square":
+            return lambda parts: f"({parts[0]}) ** 2"
+        if name == "rsqrt":
+            return lambda parts: f"(1.0 / math.sqrt({parts[0]}))"
+        if name == "integer_pow":
+            return lambda parts: f"(({parts[0]}) ** {params['y']})" if params["y"] > 0 else f"(1.0 / ({parts[0]}) ** {-params['y']})"
+        return None
+
+    def converted(self, code: str, before: str, after: str) -> str:
+        if before == after:
+            return code
+        if after == "b":
+            return f"({code} != 0)"
+        if before == "b":
+            return f"{'_real' if after == 'f' else '_whole'}({code})"
+        return f"{'float' if after == 'f' else 'int'}({code})"
+
+    # Operations with loops of their own
+
+    def fold(self, step: str, value: Value, axes: Sequence[int], shape: Any, kind: str) -> Value:
+        start = "0" if kind == "i" and step == "add" else _START[step]
+        inner = [value.shape[axis] for axis in axes]
+        target = "" if math.prod(shape) == 1 else self.buffer(shape, kind)
+        total = self.name("v")
+        with self.early(value.fixed):
+            depth, kept = self.depth, [axis for axis in range(len(value.shape)) if axis not in axes]
+            at = dict.fromkeys(range(len(value.shape)), "0")
+            for place, axis in enumerate(kept):
+                if shape[place] > 1:
+                    at[axis] = f"k{place}"
+                    self.begin("repeat", f"k{place}", shape[place])
+            self.say(f"{total} = {start}")
+
+            def add(index: list[str]) -> str:
+                here = at | dict(zip(axes, index, strict=True))
+                return f"{total} = {_STEP[step].format(total, value.read([here[axis] for axis in range(len(value.shape))]))}"
+
+            self.loop(inner, add)
+            if target:
+                self.say(f"{target}[{', '.join(at[axis] for axis in kept)}] = {total}")
+            self.depth = depth
+        if target:
+            return self.named(target, shape, kind, value.fixed)
+        return Value(shape, kind, lambda at: total, True, value.fixed)
+
+    def extreme(self, value: Value, axis: int, shape: Any, sign: str) -> Value:
+        if math.prod(shape) > 1:
+            name = self.buffer(shape, "i")
+        best, found, depth = self.name("v"), self.name("v"), self.depth
+        at: list[str] = []
+        for place, size in enumerate(shape):
+            at.append(f"k{place}" if size > 1 else "0")
+            if size > 1:
+                self.say(f"for k{place} in range({size}):")
+                self.depth += 1
+        self.say(f"{best} = {value.read([*at[:axis], '0', *at[axis:]])}")
+        self.say(f"{found} = 0")
+        self.say(f"for j in range(1, {value.shape[axis]}):")
+        element = value.read([*at[:axis], "j", *at[axis:]])
+        self.say(f"    if {element} {sign} {best}:")
+        self.say(f"        {best} = {element}")
+        self.say(f"        {found} = j")
+        if math.prod(shape) > 1:
+            self.say(f"{name}[{', '.join(at)}] = {found}")
+            self.depth = depth
+            return self.named(name, shape, "i", False)
+        self.depth = depth
+        return Value(shape, "i", lambda at: found, True, False)
+
+    def running(self, made: Value, axis: int, reverse: bool, step: str) -> None:
+        shape = made.shape
+
+        def add(at: list[str]) -> str:
+            here = [
+                f"({shape[axis] - 2} - {each})" if i == axis and reverse else f"({each} + 1)" if i == axis else each
+                for i, each in enumerate(at)
+            ]
+            last = [f"({shape[axis] - 1} - {each})" if i == axis and reverse else each for i, each in enumerate(at)]
+            return f"{made.read(here)} = {_STEP[step].format(made.read(last), made.read(here))}"
+
+        short = [n - 1 if i == axis else n for i, n in enumerate(shape)]
+        # The loop over the axis must not be left out, even where it has a single step.
+        depth = self.depth
+        at = []
+        for i, n in enumerate(short):
+            self.say(f"for i{i} in range({n}):")
+            self.depth += 1
+            at.append(f"i{i}")
+        self.say(add(at))
+        self.depth = depth
+
+    def do_sort(self, equation: Any, given: list[Value], shape: Any, kind: str, fixed: bool) -> list[Value]:
+        axis = equation.params["dimension"]
+        if equation.params["num_keys"] != 1 or axis != len(shape) - 1:
+            raise self.refused("'sort' of several keys or other than the last axis")
+        parts, order = [self.stored(value._replace(fixed=False)) for value in given], self.name("b")
+        depth, at = self.depth, []
+        for i, n in enumerate(shape[:-1]):
+            self.say(f"for i{i} in range({n}):")
+            self.depth += 1
+            at.append(f"i{i}")
+        rows = [f"{part.read([*at, ':'])}" for part in parts]
+        if len(rows) == 1:
+            self.say(f"{rows[0]} = np.sort({rows[0]})")
+        else:
+            self.say(f"{order} = np.argsort({rows[0]}, kind='mergesort')")
+            for row in rows:
+                self.say(f"{row} = {row}[{order}]")
+        self.depth = depth
+        return parts
+
+    def do_eigh(self, equation: Any, given: list[Value], shape: Any, kind: str, fixed: bool) -> list[Value]:
+        matrix = self.stored(given[0]._replace(fixed=False))
+        if matrix.shape[-1] == 1:
+            ones = self.stored(Value(matrix.shape, "f", lambda at: "1.0", False, False))
+            return [ones, Value(matrix.shape[:-1], "f", lambda at: matrix.read([*at, "0"]), True, False)]
+        vectors, values, depth = self.buffer(matrix.shape, "f"), self.buffer(matrix.shape[:-1], "f"), self.depth
+        at: list[str] = []
+        for i, n in enumerate(matrix.shape[:-2]):
+            self.say(f"for i{i} in range({n}):")
+            self.depth += 1
+            at.append(f"i{i}")
+        here, found = matrix.read([*at, ":", ":"]), self.name("v")
+        # XLA symmetrises first; only one triangle is read otherwise.
+        self.say(f"{found} = np.linalg.eigh(0.5 * ({here} + {here}.T))")
+        self.say(f"{values}[{', '.join([*at, ':'])}] = {found}[0]")
+        self.say(f"{vectors}[{', '.join([*at, ':', ':'])}] = {found}[1]")
+        self.depth = depth
+        return [self.named(vectors, matrix.shape, "f", False), self.named(values, matrix.shape[:-1], "f", False)]
+
+
+class _Early:
+    """Statements said inside go before the rounds, if they may."""
+
+    def __init__(self, writer: _Loops, early: bool) -> None:
+        self.writer, self.early = writer, early
+
+    def __enter__(self) -> None:
+        if self.early:
+            self.writer.lines, self.writer.depth = self.writer.before, 1
+
+    def __exit__(self, *_: Any) -> None:
+        if self.early:
+            self.writer.lines, self.writer.depth = self.writer.body, 2
