@@ -290,7 +290,7 @@ WRONG = [
     ([*HALF, "--policy", "sinha"], "unknown policy 'sinha'; did you mean sinha2024"),
     ([*HALF, "--policy", "sinha2024-string"], "unknown policy 'sinha2024-string'; did you mean sinha2024-strong"),
     ([*HALF, "--engine", "jaxx"], r"unknown engine 'jaxx'; did you mean jax\?"),
-    ([*HALF, "--engine", "fortran"], "unknown engine 'fortran'; known: jax, python"),
+    ([*HALF, "--engine", "fortran"], "unknown engine 'fortran'; known: cuda, jax, numba, python"),
     (["play", "halfspaces", "--horizon", "0"], "horizon must be 1 or above, not 0"),
     (["play", "halfspaces", "--horizon", "-5"], "horizon must be 1 or above, not -5"),
     (["play", "halfspaces", "--horizon", "1.5"], "Invalid value for '--horizon'"),
