@@ -717,3 +717,51 @@ def test_nothing_ever_comes_out_of_decide():
         warnings.simplefilter("error")
         assert np.isfinite(session.decide()).all()
         session.report()
+
+
+def observed(session: bridle.Session, rounds: int, record: Any) -> list[Any]:
+    """The alarms of rounds whose records are what `record` makes of the decision and the round."""
+    return alarms(session, rounds, lambda session, t: session.observe(**record(session.decide(), t)))
+
+
+def test_where_what_is_allowed_moves_one_impossible_round_is_an_alarm_too():
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2), drift=1.0))
+    found = observed(session, 200, lambda x, t: {"df": [0.0, 1.0], "g": 5.0 if t == 9 else -1.0, "dg": [1.0, 0.0]})
+    assert [(type(each), each.rounds) for each in found] == [(bridle.InfeasibleWarning, (10,))]
+
+
+def test_a_constraint_value_larger_than_the_policy_was_told_is_an_alarm_and_its_theorem_takes_the_larger(tmp_path):
+    told, true = (bridle.Session(bridle.policy("soft", bridle.Ball(2), lipschitz=1.0, bound=F)) for F in (0.01, 1.9))
+    record = lambda x, t: {"df": [0.0, 1.0], "g": x[0] + 0.9, "dg": [1.0, 0.0]}  # noqa: E731
+    (found,) = observed(told, 128, record)
+    assert isinstance(found, bridle.AssumptionWarning)
+    assert (found.declared, found.observed) == (0.01, 0.9)
+    assert observed(true, 128, record) == []
+    assert told.bound() == told.policy.bound(told_facts(0.9), 128)._replace(interval=None)
+    told.save(tmp_path / "run.npz")
+    assert bridle.Session.load(tmp_path / "run.npz").bound() == told.bound()
+
+
+def told_facts(largest: float) -> dict[str, Any]:
+    return {"lipschitz": 1.0, "diameter": 2.0, "feasible": np.zeros(2), "bound": largest, "constraints": 1}
+
+
+def test_the_report_does_not_call_proved_by_observation_what_rests_on_what_the_policy_was_told():
+    domain = bridle.Ball(2)  # g = 0.1 x_1 - 0.001 is never below -0.101, and the policy is told of an action at -0.3
+    policy = bridle.policy("hutchinson2025", domain, horizon=3000, lipschitz=1.0, slater=0.3, preset="practice", level=0.09, step=1.0)
+    session = bridle.Session(policy, x1=[-1.0, 0.0])
+    assert not observed(session, 3000, lambda x, t: {"f": -x[0], "df": [-1.0, 0.0], "g": 0.1 * x[0] - 0.001, "dg": [0.1, 0.0]})
+    found = session.certificate()
+    assert found.regret_algorithm < session.cost + 0.01 * 3000 < found.regret  # so the policy's own proof is false here
+    (line,) = (line for line in session.report().splitlines() if line.startswith("Regret"))
+    assert "assumes only" not in line
+    assert "what the policy was told is true" in line
+
+
+@pytest.mark.parametrize("tiny", [1e-150, 1e-153, 1e-160, 1e-300])
+def test_a_first_gradient_of_all_but_nothing_does_not_stop_the_policy(tiny):
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
+    for t in range(500):
+        x, slope = session.decide(), tiny if t == 0 else 1.0 if t < 5 else -1.0
+        session.observe(f=slope * x[0], df=[slope, 0.0])
+    assert session.certificate().regret <= session.bound().regret

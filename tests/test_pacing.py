@@ -403,3 +403,34 @@ def test_the_bound_grows_as_it_should():
     assert all(later / earlier == pytest.approx(10.0, rel=0.02) for earlier, later in pairwise(bounds))
     assert pacing_bound(1.0, 100, 1.0, 1.0) == 100.0  # no more than there is
     assert bridle.pacing_bound is pacing_bound
+
+
+def test_what_one_round_can_cost_is_rounded_up_to_units_in_the_bound_too():
+    pacer = bridle.Pacer(budget=0.60, rounds=100, value=1.0, spend=0.005)
+    for _ in range(60):
+        pacer.pay(0.005)
+    assert not pacer.gate.allows(0.005)  # after 60 payments of a cent, though 100 of half a cent would fit
+    assert pacer.bound == bridle.pacing_bound(0.60, 100, 1.0, 0.01)
+
+
+def test_more_rounds_than_the_budget_is_for_have_no_bound():
+    pacer = bridle.Pacer(budget=5.0, rounds=2, value=1.0, spend=1.0)
+    for _ in range(2):
+        pacer.pay(1.0)
+    assert pacer.bound == 0.0
+    pacer.pay(1.0)
+    assert pacer.bound is None
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), -5.0])
+def test_a_file_whose_highest_price_makes_no_sense_is_refused(wrong, tmp_path):
+    path = tmp_path / "pacer.json"
+    bridle.Pacer(budget=10.0, rounds=10, value=1.0, spend=1.0).save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "highest": wrong}))
+    with pytest.raises(bridle.InputError, match="highest"):
+        bridle.Pacer.load(path)
+
+
+def test_a_unit_too_small_to_be_counted_is_refused():
+    with pytest.raises(bridle.InputError, match="unit must be at least"):
+        bridle.Gate(1.0, unit=5e-324)

@@ -587,3 +587,25 @@ def test_a_policy_that_breaks_down_on_late_feedback_leaves_the_round_waiting(tmp
     assert saved(session, tmp_path) == before
     session.observe(**COST, **LIMIT, ticket=ticket)
     assert session.rounds == 1
+
+
+def test_costs_that_wait_for_their_constraints_are_no_contradiction_to_the_policys_own_proof():
+    session = bridle.Session(bridle.policy("anytime", bridle.Box(-1, 1, dim=1), halfspace=False, V=0.1), x1=[1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(320):
+            x = session.decide()
+            session.observe(f=-x[0], df=[-1.0], g=x[0] + 1.0, dg=[1.0])  # -1 is feasible
+            ticket = session.ask()
+            session.observe(f=ticket.x[0], df=[1.0], ticket=ticket, partial=True)
+
+
+def test_the_bound_on_squares_is_about_the_rounds_that_were_fed():
+    session = bridle.Session(bridle.policy("anytime", bridle.Box(-1, 1, dim=1)), x1=[1.0])
+    for _ in range(5):
+        x = session.decide()
+        session.observe(f=-x[0], df=[-1.0], g=x[0] + 1.0, dg=[1.0])
+    before = session.certificate().squared_bound
+    ticket = session.ask()
+    session.observe(f=0.0, df=[1.0], ticket=ticket, partial=True)
+    assert session.certificate().squared_bound >= before

@@ -287,3 +287,22 @@ def test_the_examples_of_the_documentation_run():
     assert len(blocks) == 2
     for block in blocks:
         exec(block, {})
+
+
+def test_rounds_that_tell_nothing_of_the_constraint_break_no_promise_and_move_nothing():
+    policy = bridle.policy("hutchinson2025", bridle.Ball(2), horizon=600, lipschitz=1.0, slater=0.5)
+    session, regret = bridle.Session(policy, x1=[-0.7, 0.0]), 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for t in range(600):
+            x = session.decide()
+            assert x[0] + 0.2 <= 0.0
+            regret -= x[0] + 0.2
+            limit = {} if t % 3 else {"g": x[0] + 0.2, "dg": [1.0, 0.0]}
+            session.observe(f=-x[0], df=[-1.0, 0.0], **limit)
+            if t % 3:
+                np.testing.assert_array_equal(session.decide(), x)
+    found = session.certificate()
+    assert found.ccv == 0.0 == found.bound.ccv
+    assert regret <= found.regret_algorithm
+    assert regret <= found.bound.regret

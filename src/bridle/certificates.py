@@ -181,6 +181,7 @@ class Ledger:
         self.between = [0] * (len(self.levels) + 1)  # rounds whose violation lies between two levels
         self.cuts = Cuts(dim)
         self.place = place(domain, dim, tolerance)
+        self.largest = 0.0  # the largest size of a constraint value
         self.since = 0  # rounds before the first one in the sums
         self.idle, self.patience = 0, 1  # how many rounds that are nearly violated to pass over, and how many the next time
         self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
@@ -195,6 +196,7 @@ class Ledger:
         where, row, value = self.place, feedback.dg[0], feedback.g.item()
         slope = sqrt(float(row.dot(row)))
         self.sums = sums = add(self.sums, where, feedback, slope, abs(value))
+        self.largest = max(self.largest, abs(value))
         reach, floor = slope * where.diameter, FLOOR * where.tolerance * sums.scale
         near = value > floor or (self.idle < 0 and value > -TOUCHING * reach)
         if not near and (self.witness is None or value + float(row.dot(self.witness - feedback.x)) <= NEAR * reach):
@@ -209,7 +211,9 @@ class Ledger:
         """The same with several constraints: of a round that matters, those that are farthest away or rule the witness out."""
         where, g, dg = self.place, feedback.g, feedback.dg
         slopes = np.sqrt((dg * dg).sum(axis=1))
-        self.sums = sums = add(self.sums, where, feedback, float(slopes.max()), float(np.abs(g).max()))
+        size = float(np.abs(g).max())
+        self.sums = sums = add(self.sums, where, feedback, float(slopes.max()), size)
+        self.largest = max(self.largest, size)
         sloped = slopes > 0.0
         lengths = np.where(sloped, slopes, 1.0)
         floor = FLOOR * where.tolerance * sums.scale
@@ -344,6 +348,7 @@ class Ledger:
             "levels": self.levels,
             "tolerance": self.tolerance,
             "since": self.since,
+            "largest": self.largest,
             "idle": [self.idle, self.patience],
             "between": self.between,
             "conflict": self.conflict and self.conflict._asdict(),
@@ -359,6 +364,7 @@ class Ledger:
         self.sums, self.limits = fill
         self.cuts.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
+        self.largest = float(facts.get("largest", 0.0))  # files of schema 2 did not have it at first
         self.idle, self.patience = map(int, facts["idle"])
         self.between = [int(count) for count in facts["between"]]
         told = facts["conflict"]

@@ -33,6 +33,9 @@ FINE = 1e-11
 EMPTY = 1e-9
 """Times the domain's scale: so much more than it says a row should allow, lest rounding leave nothing where all rows meet in one point."""
 
+ROUGH = 1e-6
+"""The same where they all but touch at an angle: two opposite rows a billionth apart in direction meet in a place that rounding moves."""
+
 LONG = 500
 """How many faces of a domain may be asked for."""
 
@@ -113,7 +116,7 @@ class Round(NamedTuple):
             if y is None:
                 return None, none
             if s == 0.0 and norm(y) >= 1.0:
-                return (answer(y), pull[: len(A)]) if norm(y) <= 1.0 + EMPTY else (None, none)
+                return (answer(y), pull[: len(A)]) if norm(y) <= 1.0 + ROUGH else (None, none)
             if np.array_equal(before, pull > 1e-12 * pull.max(initial=0.0)) and abs(norm(y) - 1.0) <= FINE:
                 return answer(y), pull[: len(A)]
             if long - max(short, 0.0) <= 1e-15:
@@ -169,7 +172,38 @@ def _least(parts: list[tuple[np.ndarray, Any, Any]]) -> tuple[np.ndarray | None,
     for given in ({}, {"sing_tol": 1e-16}, {"primal_tol": 1e-10}):  # rows that are nearly opposed look singular
         y, pull = quadratic(np.eye(d), np.zeros(d), parts, **given)
         if y is not None:
-            break
+            return y, pull
+    return _least_by_squares(parts)
+
+
+def _least_by_squares(parts: list[tuple[np.ndarray, Any, Any]]) -> tuple[np.ndarray | None, np.ndarray]:
+    """The same as a problem of least squares (Lawson and Hanson's), which rows that are all but opposite do not upset.
+
+    With rows A y <= b, the residual of  min over u >= 0 of |A'u|^2 + (b'u + 1)^2  is a positive multiple of (y, -1), and 0 where there
+    is no y.
+    """
+    from scipy.optimize import nnls
+
+    given = [
+        (rows, np.full(len(rows), -FAR) if low is None else low, np.full(len(rows), FAR) if high is None else high)
+        for rows, low, high in parts
+    ]
+    rows = np.vstack([part[0] for part in given])
+    low, high = (np.concatenate([part[i] for part in given]) for i in (1, 2))
+    above, below = np.flatnonzero(high < FAR), np.flatnonzero(low > -FAR)
+    A, b, pull = np.vstack([rows[above], -rows[below]]), np.append(high[above], -low[below]), np.zeros(len(rows))
+    system, aim = np.vstack([-A.T, -b]), np.append(np.zeros(rows.shape[1]), 1.0)
+    try:
+        u = nnls(system, aim, maxiter=100 * len(b))[0]
+    except RuntimeError:  # it has not come to an end
+        return None, pull
+    rest = system @ u - aim
+    if not rest[-1] < 0.0:
+        return None, pull
+    y = -rest[:-1] / rest[-1]
+    if not float((A @ y - b).max(initial=0.0)) <= ROUGH:
+        return None, pull
+    np.add.at(pull, np.append(above, below), np.append(u[: len(above)], -u[len(above) :]) / -rest[-1])
     return y, pull
 
 

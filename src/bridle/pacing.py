@@ -76,6 +76,8 @@ class Gate:
 
     def __init__(self, budget: Any, unit: Any = 0.01) -> None:
         self._unit = validate.positive("unit", unit)
+        if self._unit < 1e-300:  # a whole number of which is no float
+            raise InputError(f"unit must be at least 1e-300, not {validate.show(unit)}")
         self._many, self._of = Fraction(repr(self._unit)).as_integer_ratio()  # as it is written: 0.01 is a hundredth
         self._budget, self._spent = self._whole(budget), 0
 
@@ -110,6 +112,10 @@ class Gate:
             raise InputError(f"amount must be at most {self.left:.15g}, which is what is left of the budget, not {validate.show(amount)}")
         self._spent += units
         return self._money(units)
+
+    def rounded(self, amount: Any) -> float:
+        """What a payment of so much counts as."""
+        return self._money(self._count("amount", amount))
 
     def set_budget(self, budget: Any) -> None:
         """Change what may be spent in all; what has been spent stays. With less than that, nothing more is let through."""
@@ -223,10 +229,10 @@ class Pacer:
 
     @property
     def bound(self) -> float | None:
-        """`pacing_bound`; None for an uneven plan or a budget that was changed, where none is known."""
-        if self._edited or len(self._plan) > 1 or not self.gate.budget:
+        """`pacing_bound`; None for an uneven plan, a budget that was changed, or more rounds than it is for, where none is known."""
+        if self._edited or len(self._plan) > 1 or not self.gate.budget or self._played > self._rounds:
             return None
-        return pacing_bound(self.gate.budget, self._rounds, self._value, self._spend)
+        return pacing_bound(self.gate.budget, self._rounds, self._value, self._counted)
 
     def bid(self, value: Any) -> float:
         """What to bid, where the winner pays at most his bid, for something worth `value`; never more than what is left."""
@@ -280,9 +286,9 @@ class Pacer:
             pacer = cls(0.0, facts["rounds"], facts["value"], facts["spend"], facts["plan"], facts["goal"], facts["gate"]["unit"])
             pacer.gate = Gate._from(facts["gate"], where)
             pacer._played = validate.whole("played", facts["played"], 0)
-            for name in ("price", "planned", "base", "rest", "step"):
+            for name in ("price", "planned", "base", "rest", "step", "highest"):
                 setattr(pacer, f"_{name}", validate.nonnegative(name, facts[name]))
-            pacer._highest, pacer._edited = float(facts["highest"]), bool(facts["edited"])
+            pacer._edited = bool(facts["edited"])
         return pacer
 
     def _begin(self) -> None:
@@ -294,8 +300,13 @@ class Pacer:
         rate = self._base / ahead if ahead else 0.0
         # With nothing left the price does not matter any more, and stays.
         self._highest = self._value / rate if rate > 0.0 else MOST
-        self._step = self._highest / (self._spend * sqrt(ahead)) if rate > 0.0 else 0.0
+        self._step = self._highest / (self._counted * sqrt(ahead)) if rate > 0.0 else 0.0
         self._price = min(self._price, self._highest)
+
+    @property
+    def _counted(self) -> float:
+        """The most that one round can cost, rounded up to units as every payment is."""
+        return self.gate.rounded(self._spend)
 
     def _within(self, name: str, given: Any, most: float) -> float:
         """A number between 0 and the most that this pacer was told."""

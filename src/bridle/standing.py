@@ -56,6 +56,12 @@ class Run(NamedTuple):
         return None if self.ledger is None or self.noisy else self.ledger.conflict
 
     @property
+    def broken(self) -> str:
+        """What the policy itself says of an assumption that did not hold, where that ends its bounds; empty where nothing did."""
+        said = [self.record.alarm(copy.state) for copy in self.desk.copies] if hasattr(self.record, "alarm") else []
+        return next((message for message in said if "no bound holds" in message), "")
+
+    @property
     def played(self) -> list[Copy]:
         """The copies of the policy that have been fed."""
         return [copy for copy in self.desk.copies if copy.updates]
@@ -73,16 +79,24 @@ class Run(NamedTuple):
 
     def own_regret(self) -> float | None:
         """The policy's own proof with what was observed, over all copies; None where it has none, or feedback came out of order."""
-        if self.desk.astray or not hasattr(self.record, "certified_regret"):
+        if self.desk.astray or not hasattr(self.record, "certified_regret") or self.broken:
             return None
         return _total([self.record.certified_regret(copy.state) for copy in self.played])
+
+    def gain(self, ledger: Ledger) -> float:
+        """The most that any action loses against what was played in the rounds that the policy was fed with.
+
+        The ledger also has the costs of rounds that wait for their constraints, each of which may hide as much as its gradient times D.
+        """
+        ahead = [each.cost.df for each in self.desk.waiting.values() if each.cost is not None] if self.desk.late == "copies" else []
+        return ledger.gain() + ledger.place.diameter * sum(float(np.linalg.norm(df)) for df in ahead)
 
     def squared_bound(self, ledger: Ledger) -> float | None:
         """The most that squared violation can be by the policy's proof, over all copies."""
         if self.desk.astray or not hasattr(self.record, "certified_squares"):
             return None
         # What one copy's rounds gain may be more than what all of them gain together.
-        gain = ledger.gain() if len(self.played) == 1 else ledger.sums.lengths * ledger.place.diameter
+        gain = self.gain(ledger) if len(self.played) == 1 else ledger.sums.lengths * ledger.place.diameter
         if not isfinite(gain):
             return None
         return _total([self.record.certified_squares(copy.state, ledger.sums.squares, gain) for copy in self.played])
@@ -93,8 +107,9 @@ class Run(NamedTuple):
         if self.ledger is None or not (costs or limits):
             return Charge()
         declared, D, sums = self.told.get("lipschitz"), self.ledger.place.diameter, self.ledger.sums
-        cost, limit = max(sums.cost, declared or 0.0), max(sums.constraint, declared or 0.0)
-        return Charge(costs * cost * D, limits * limit * D, declared is not None)
+        of_costs = None if getattr(self.record, "only_limits", False) else declared
+        cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
+        return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
 
     def bound(self, constraints: int) -> Bound:
         """The theorem: the sum over the copies of the policy's bound after as many rounds as each has had, and the charge."""
@@ -104,6 +119,8 @@ class Run(NamedTuple):
         facts = {"diameter": self.domain.diameter(), "feasible": self.domain.center(), "constraints": constraints}
         facts |= {name: self.told[name] for name in ("modulus", "slater", "bound", "smoothness") if name in self.told}
         facts["time_varying"] = self.policy.entry.time_varying  # what the policy is for is taken for granted
+        if "bound" in facts and not self.noisy:  # the values seen are the constraints' own
+            facts["bound"] = max(facts["bound"], self.ledger.largest)
         facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
         parts = [self.policy.bound({**facts, **found(copy.state)}, float(copy.updates)) for copy in self.played]
         regret, ccv, soft = (_total([getattr(part, name) for part in parts]) for name in ("regret", "ccv", "soft"))
@@ -124,6 +141,8 @@ class Run(NamedTuple):
             return "not every round was certified, so the longest gradient is not known"
         if self.conflict is not None:
             return "no action satisfies every constraint"
+        if self.broken:
+            return self.broken
         if not desk.astray:
             return ""
         if "delay" not in self.told:
@@ -142,15 +161,15 @@ def look(run: Run, alarms: Alarms, t: int) -> None:
     # Before old halfspaces make way for new ones, and often enough for the rest.
     if ledger is not None and t % GLANCE == 0 and not run.apart:
         ledger.glance()
-    if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % GLANCE == 0)) and not run.apart:
-        conflict = ledger.look(t, now)
+    if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % GLANCE == 0)):
+        conflict = run.conflict if run.apart else ledger.look(t, now)  # one round may prove it by itself, also where the action moves
         if conflict is not None:
             _infeasible(alarms, conflict)
     if t % LOOK:
         return
     if hasattr(run.record, "alarm"):
         message = next((said for copy in run.desk.copies if (said := run.record.alarm(copy.state))), "")
-        told = ledger is not None and ledger.conflict is not None and message.startswith("no action")  # by the proof above
+        told = run.conflict is not None and message.startswith("no action")  # by the proof above
         if message and not told:
             alarms.warn(AssumptionWarning, message, now)
     if ledger is not None:
@@ -164,13 +183,17 @@ def _figures(run: Run, ledger: Ledger, alarms: Alarms, t: int) -> None:
     if declared is not None and seen > declared * (1.0 + 1e-9):
         message = f"a gradient of length {seen:.6g} was seen by round {t}, and the policy was told lipschitz = {declared:g}"
         alarms.warn(LipschitzWarning, f"{message}: its bounds are void", t, declared=float(declared), observed=seen)
+    largest = run.told.get("bound")
+    if largest is not None and not run.noisy and ledger.largest > largest * (1.0 + 1e-9):
+        message = f"a constraint value of size {ledger.largest:.6g} was seen by round {t}, and the policy was told bound = {largest:g}"
+        alarms.warn(AssumptionWarning, message, t, declared=float(largest), observed=ledger.largest)
     delay = run.told.get("delay")
     if desk.astray and delay is not None and desk.outstanding > delay:
         message = (
             f"{desk.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
         )
         alarms.warn(DelayWarning, message, t, declared=float(delay), observed=float(desk.outstanding))
-    own, gain = None if ledger.since or ledger.conflict is not None else run.own_regret(), ledger.gain()
+    own, gain = None if ledger.since or ledger.conflict is not None else run.own_regret(), run.gain(ledger)
     if own is not None and isfinite(gain) and own < -gain - 1e-6 * (abs(own) + abs(gain)):
         message = (
             f"by the policy's own proof regret is at most {own:.6g} by round {t}, while no action can have lost more than {gain:.6g}: "

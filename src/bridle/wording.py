@@ -40,8 +40,10 @@ def _regret(found: Certificate) -> list[str]:
         if best < 0
         else f"no feasible action would have saved more than {best:.6g}"
     )
+    alone = best == found.regret
+    assumed = "it assumes only" if alone else "by the policy's own proof it assumes that what the policy was told is true,"
     return [
-        f"Regret: {gain} over these rounds. This is proved by what was observed; it assumes only that costs and constraints are convex "
+        f"Regret: {gain} over these rounds. This is proved by what was observed; {assumed} that costs and constraints are convex "
         "and that values and gradients are right."
     ]
 

@@ -58,6 +58,10 @@ TOUCH = 1e-9
 """A halfspace is kept if x lies outside by more than this part of the diameter: on the boundary, rounding alone would decide."""
 
 
+STEEPEST = 1e80
+"""No V taken from a first gradient is larger: the squares of what it weighs must stay finite, also where that gradient was all but 0."""
+
+
 NOTHING = -1e300
 """The rank of no constraint at all."""
 
@@ -235,7 +239,7 @@ class Anytime(NamedTuple):
         exponent = Q if self.ahead is None else state.Q + self.ahead
         units = self.potential.units(exponent)
         slope, shrink = self.potential.slope(exponent, units), exp(2.0 * UNIT * (state.units - units))
-        V = where(state.V > 0.0, state.V, ratio(10.0, self.reach * length))
+        V = where(state.V > 0.0, state.V, minimum(ratio(10.0, self.reach * length), STEEPEST))
         return Weights(Q, V, units, V * exp(-UNIT * units), slope * weight, shrink)
 
     def follow(self, state: AnytimeState, weights: Weights, v: Array) -> AnytimeState:
@@ -476,7 +480,11 @@ def anytime_bound(policy: Any, constants: Constants, t: float) -> Bound:
     regret = flat(R + (r * G / constants["slater"] * G * D * t if careful else 0.0))
     trivial = G * D * t
     # 1/V: V was given, or found, or is 10 / (D |first gradient|); 0 where no cost ever had a slope.
-    inverse = record.reach * hold * G / 10.0 if V is None else np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), np.inf)
+    inverse = (
+        np.maximum(record.reach * hold * G / 10.0, 1.0 / STEEPEST)
+        if V is None
+        else np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), np.inf)
+    )
     regret = np.minimum(regret + flat(c * theta) * flat(inverse), trivial)
     if V is None:
         return Bound(flat(regret), why="the violation bound depends on V, which the policy takes from the first gradient")

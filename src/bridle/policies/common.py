@@ -68,7 +68,7 @@ def excess(constants: Constants) -> float | str:
     return "neither a feasible action, nor a window, nor the least static violation is known"
 
 
-FOUND = ("V", "first")
+FOUND = ("V", "first", "unseen")
 """What a policy may find out during a game and its bound be about: fields of its state."""
 
 

@@ -29,6 +29,7 @@ x_t to the halfspace H_t = {z : g(x_t) + rho + <grad g(x_t), z - x_t> <= 0}, whi
 (4) From another x_1: while far > Delta, either e_t is what makes far_{t+1} <= Delta, or e_t <= least, and then as in (2)
     far_t^2 - far_{t+1}^2 >= a^2 far_t (far_t - Delta). So s_t = (far_t - Delta)^+ falls by (a^2/2) s_t or more in every round, and the CCV,
     at most G (s_1 + s_2 + ...), is at most 2 G s_1 / a^2.
+    In a round that tells nothing of the constraint the policy stays where it is, at a cost of at most D |grad f_t| more regret.
 (5) Let u be feasible and w = (1 - rho/slater) u + (rho/slater) v, which lies in X_rho and every H_t. With m_t the length of the move onto
     H_t,  <grad f_t, x_t - w> <= (|x_t - w|^2 - |x_{t+1} - w|^2 - m_t^2) / (2 eta_t) + eta_t |grad f_t|^2 / 2,  and <grad f_t, w - u> <=
     (rho/slater) D |grad f_t|. Sum: with the same eta in every round (which e_t <= least allows),
@@ -61,7 +62,7 @@ class PolyakState(NamedTuple):
     """The decision; `far`, which d_t is not above, and what it was in round 1; what (5) sums up; the round that broke a promise, or 0.
 
     `inverse` is the last 1/eta, `pull` the sum of all that it grew by, `spent` that of eta |grad f|^2 / 2 - m^2 / (2 eta), `slopes` that of
-    |grad f|.
+    |grad f|, and `unseen` the part of it in rounds that told nothing of the constraint.
     """
 
     x: Array
@@ -71,6 +72,7 @@ class PolyakState(NamedTuple):
     pull: Array
     spent: Array
     slopes: Array
+    unseen: Array
     broken: Array
     rounds: Array
 
@@ -104,7 +106,7 @@ class Polyak(NamedTuple):
     def init(self, x1: Array) -> PolyakState:
         zero = scalar(x1)
         far = self.diameter + zero
-        return PolyakState(x1, far, far, zero, zero, zero, zero, zero, zero)
+        return PolyakState(x1, far, far, zero, zero, zero, zero, zero, zero, zero)
 
     def decide(self, state: PolyakState) -> Array:
         return state.x
@@ -115,16 +117,19 @@ class Polyak(NamedTuple):
         normal, over = ratio(1.0, length) * dg, g + self.level
         p = ratio(pos(over), length)
         nearest = self.diameter * pos(over) / maximum(g + self.slater, self.slater - self.level)  # (1)
-        far = minimum(state.far, nearest)
+        # Without a slope and at 0 it is no value of the constraint, whatever that is: the round told nothing of it, and no step is safe.
+        seen = 1.0 - 1.0 * ((length == 0.0) & (g == 0.0))
+        far = where(seen > 0.0, minimum(state.far, nearest), state.far)
         # (2) solved for e: as long as e <= p, else as long as far + e <= near.
         safe = where(far + p <= near, near - far, ratio(near * near - far * far + p * p, 2.0 * (far + p)))
         inverse = maximum(1.0 / self.step, size / maximum(safe, self.least))
-        y = state.x - feedback.df / inverse
+        y = state.x - seen * feedback.df / inverse
         move = pos(ratio(over, length) + dot(normal, y - state.x))
-        e = size / inverse
+        e = seen * size / inverse
         after = minimum(sqrt(pos((far + e) * (far + e) - pos(p - e) * pos(p - e))), self.diameter)
         slack = SLACK * self.lipschitz * self.diameter
-        wrong = (over > self.lipschitz * state.far + slack) | (pos(over) > length * nearest + slack)
+        wrong = (seen > 0.0) & ((over > self.lipschitz * state.far + slack) | (pos(over) > length * nearest + slack))
+        inverse = where(seen > 0.0, inverse, state.inverse)
         rounds = state.rounds + 1.0
         return PolyakState(
             self.domain.project(y - move * normal),
@@ -134,6 +139,7 @@ class Polyak(NamedTuple):
             state.pull + pos(inverse - state.inverse),
             state.spent + 0.5 * (size * e - move * move * inverse),
             state.slopes + size,
+            state.unseen + (1.0 - seen) * size,
             where(state.broken > 0.0, state.broken, wrong * rounds),
             rounds,
         )
@@ -141,7 +147,7 @@ class Polyak(NamedTuple):
     def certified_regret(self, state: PolyakState) -> float:
         """(5) with the steps and gradients as they were; where steps grow shorter, each time by as much more as 1/eta grew."""
         moved = 0.5 * self.diameter * self.diameter * state.pull + state.spent
-        return float(moved + self.level / self.slater * self.diameter * state.slopes)
+        return float(moved + self.level / self.slater * self.diameter * state.slopes + self.diameter * state.unseen)
 
     def alarm(self, state: PolyakState) -> str:
         """What the state says about the assumptions, in words; empty when nothing is wrong."""
@@ -211,7 +217,7 @@ def polyak_bound(policy: Any, constants: Constants, t: float) -> Bound:
         return Bound(ccv=ccv, why="the step is longer than the proof of the regret bound allows, so that some steps may be shortened")
     eta = record.step
     regret = D * D / (2.0 * eta) + eta * G * G * t / 2.0 + record.level / record.slater * G * D * t
-    return Bound(flat(np.minimum(regret, G * D * t)), ccv=ccv)
+    return Bound(flat(np.minimum(regret + D * np.asarray(constants.get("unseen", 0.0)), G * D * t)), ccv=ccv)
 
 
 ENTRIES = (

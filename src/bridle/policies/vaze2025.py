@@ -10,8 +10,9 @@ S_t then, and on the sets {g_t <= 0}.)
 S_t is kept as at most `cuts` halfspaces. One is left out where the domain or a single other one implies it; when there is no more room, all
 that the others imply go, each of which is proved by a program: S_t stays what it is. If that makes no room, those that have not held a
 decision for longest go, and the count is in the state (`lost`): the bounds below do not need them, but what they forbade may come back. A
-halfspace that leaves nothing of S_t is left out and counted: then no action satisfies every constraint. A gradient step longer than
-1000 D is cut to that: the projection of points farther away is lost in rounding.
+halfspace that leaves nothing of S_t is left out and counted: then no action satisfies every constraint, or some are so nearly opposite
+that rounding decides (those may be exceeded by up to 1e-6 of the domain's scale). A gradient step longer than 1000 D is cut to that: the
+projection of points farther away is lost in rounding.
 
 Most rounds cost one product with all the halfspaces. Where some are violated, a quadratic program (DAQP, ``pip install 'bridle[qp]'``) over
 few of them finds the projection; it runs on the Python engine only.
@@ -189,7 +190,7 @@ class Nested(NamedTuple):
     def alarm(self, state: NestedState) -> str:
         """What the state says about the assumptions, in words; empty when nothing is wrong."""
         if state.left_out > 0.0:
-            return f"{state.left_out:g} constraints were left out: no action satisfies them together with those before, and no bound holds"
+            return f"{state.left_out:g} constraints were left out: no action was found that meets them and those before, and no bound holds"
         if state.lost > 0.0:
             room = f"for lack of room (cuts = {len(self.slots)})"
             return f"{state.lost:g} halfspaces were given up {room}: old constraints may be violated again"
