@@ -254,7 +254,9 @@ def nearest(place: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, hint: Itera
         if found is None:
             return None, []
         x, over = found, A @ (found - place.middle) - b
-        over[some] = 0.0  # what those in use are still exceeded by is rounding
+        if over[some].max() > ROUGH * place.scale:  # more than rounding: the solver has failed without knowing
+            return None, []
+        over[some] = 0.0
         more = _worst(over, fine)
         if not more:
             return x, [i for i, one in zip(some, pull, strict=True) if one > 0.0]
