@@ -83,7 +83,9 @@ extern "C" void launch(int blocks, int block, int lanes, long long bytes, void**
         }
         for (int left = block; left > 0;) {
             left = 0;
-            for (int i = 0; i < block; ++i) if (!finished[i]) { threadIdx.x = i; swapcontext(&scheduler, &fibres[i]); left += !finished[i]; }
+            for (int i = 0; i < block; ++i) {
+                if (!finished[i]) { threadIdx.x = i; swapcontext(&scheduler, &fibres[i]); left += !finished[i]; }
+            }
         }
     }
 }
