@@ -1,14 +1,16 @@
 """One GPU: the kernel that the cuda engine writes, the library's whole call, and the JAX engine's compiled loop on the same device.
 
 ``python benchmarks/gpu.py [--rows rows.npz] [--out gpu.json]`` checks that the engines agree, measures, prints the tables and writes
-figures with the machine and the date; ``--page`` puts the tables of the JSON file into docs/gpu.md. Rows are arrays `features` and
-`fraud` of the credit-card set (`bridle data`); without them rows of the same shape are drawn.
+figures with the machine and the date; ``--page`` puts the tables of the JSON file into docs/gpu.md; ``--lanes`` prints what each number of
+lanes to a run would take, for the choice in `bridle.engines.plans`. Rows are arrays `features` and `fraud` of the credit-card set
+(`bridle data`); without them rows of the same shape are drawn.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import time
 import warnings
@@ -24,6 +26,8 @@ import bridle
 from bridle import records
 from bridle.fraud import training
 from bridle.game import record_of
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX and CuPy share the card
 
 HERE = Path(__file__).parent
 RUNS = (1, 16, 256, 2_048, 16_384, 65_536)
@@ -165,8 +169,35 @@ def measure(rows: training.Rows) -> dict[str, Any]:
     return found
 
 
-def markdown(found: dict[str, Any]) -> str:
+def sweep_lanes(rows: training.Rows) -> None:
+    """What each number of lanes to a run takes."""
+    from bridle.engines import cuda
+
+    warnings.simplefilter("ignore")
+    print(checks(rows), flush=True)
+    chosen = cuda.lanes_for
+    games = [(f"d = {d}", runs, *algorithm1(d, runs, 4_096), None) for d in (30, 300) for runs in RUNS]
+    games += [("fraud", runs, *fraud(training.Rows(rows.features[:20_480], rows.fraud[:20_480]), runs)) for runs in HAND]
+    for name, runs, policy, problem, start in games:
+        default = chosen(runs, problem.domain.dim, 132)
+        for lanes in (1, 2, 4, 8, 16, 32):
+            if problem.domain.dim / lanes > 64.0:
+                continue
+            cuda.lanes_for = lambda *_, lanes=lanes: lanes
+            kernel, _ = timed_game(policy, problem, 2, **({} if start is None else {"x1": start}))
+            each = 1e6 * kernel / problem.horizon
+            mark = " (chosen)" if lanes == default else ""
+            print(
+                f"{name}, {runs:,} runs, {lanes} lanes{mark}: kernel {each:.3f} us a round, {1e6 * runs / each:.3g} run-rounds a second",
+                flush=True,
+            )
+    cuda.lanes_for = chosen
+
+
+def markdown(found: dict[str, Any] | None) -> str:
     """The tables of docs/gpu.md."""
+    if found is None:
+        return "Not measured yet: `python benchmarks/gpu.py` on a machine with a GPU, then `python benchmarks/gpu.py --page`."
     lines = [f"Measured on one {found['machine']}, {found['date']}, in 64-bit floats.", ""]
     lines += ["| d | runs | kernel, us a round | whole call | run-rounds a second, kernel | call | JAX loop, us a round | kernel ahead |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
@@ -197,9 +228,12 @@ if __name__ == "__main__":
     parser.add_argument("--rows")
     parser.add_argument("--out", type=Path, default=HERE / "gpu.json")
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--lanes", action="store_true")
     asked = parser.parse_args()
     if asked.page:
         page(json.loads(asked.out.read_text()))
+    elif asked.lanes:
+        sweep_lanes(transactions(asked.rows))
     else:
         made = measure(transactions(asked.rows))
         print(markdown(made))

@@ -30,7 +30,6 @@ SHIM = r"""
 #define __forceinline__ inline
 #define __launch_bounds__(n)
 #define __restrict__
-using std::isfinite;
 static inline int min(int a, int b) { return a < b ? a : b; }
 struct Place { int x; };
 static Place threadIdx, blockIdx;
