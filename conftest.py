@@ -1,9 +1,13 @@
 """Documentation examples run as tests, each in a folder of its own; no test leaves a file in the repository or a name in the registry."""
 
+import importlib.util
+
 import pytest
 from _pytest.doctest import DoctestItem
 
 from bridle import policies
+
+collect_ignore = [] if importlib.util.find_spec("cupy") else ["src/bridle/engines/cuda.py"]  # cannot be imported without
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,6 @@ SHIM = r"""
 #define __forceinline__ inline
 #define __launch_bounds__(n)
 #define __restrict__
-using std::isfinite;
 static inline int min(int a, int b) { return a < b ? a : b; }
 struct Place { int x; };
 static Place threadIdx, blockIdx;
@@ -84,10 +83,7 @@ extern "C" void launch(int blocks, int block, int lanes, long long bytes, void**
         for (int left = block; left > 0;) {
             left = 0;
             for (int i = 0; i < block; ++i) {
-                if (finished[i]) continue;
-                threadIdx.x = i;
-                swapcontext(&scheduler, &fibres[i]);
-                left += !finished[i];
+                if (!finished[i]) { threadIdx.x = i; swapcontext(&scheduler, &fibres[i]); left += !finished[i]; }
             }
         }
     }

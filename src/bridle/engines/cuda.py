@@ -101,8 +101,9 @@ def _kernel(found: Plan, lanes: int, here: int, marked: bool, room: int) -> tupl
     if key not in _KERNELS:
         states = len(records.leaves(found.states))
         program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked)
-        while 8 * program.words > room and here > 32 // lanes:
-            here //= 2
+        while 8 * program.words > room and (lanes < 32 or here > 1):
+            # Fewer runs in a block, if need be with more lanes to each, since a warp is the smallest block.
+            lanes, here = (lanes, here // 2) if here > 32 // lanes else (2 * lanes, 16 // lanes)
             program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked)
         if 8 * program.words > room:
             raise InputError(

@@ -27,6 +27,12 @@ import numpy as np
 from bridle.engines.lowering import Value, Writer
 
 MACHINE = """// What the machine offers: an exchange between lanes, and copies that go on in the background.
+#ifndef INFINITY
+#define INFINITY __longlong_as_double(0x7ff0000000000000LL)
+#endif
+#ifndef NAN
+#define NAN __longlong_as_double(0x7ff8000000000000LL)
+#endif
 __device__ __forceinline__ double _swap(unsigned mask, double v, int m) { return __shfl_xor_sync(mask, v, m); }
 __device__ __forceinline__ long long _swap(unsigned mask, long long v, int m) { return __shfl_xor_sync(mask, v, m); }
 __device__ __forceinline__ bool _swap(unsigned mask, bool v, int m) { return __shfl_xor_sync(mask, (int)v, m) != 0; }
@@ -52,6 +58,7 @@ template <class T> __device__ __forceinline__ T _sign(T x) { return x > 0 ? (T)1
 template <class T> __device__ __forceinline__ T _abs(T x) { return x < 0 ? -x : x; }
 template <> __device__ __forceinline__ double _abs(double x) { return fabs(x); }
 template <class T> __device__ __forceinline__ bool _less(T a, T b) { return a < b || (b != b && a == a); }
+__device__ __forceinline__ bool _finite(double x) { return x - x == 0.0; }
 template <class T> __device__ __forceinline__ T _square(T x) { return x * x; }
 template <int N, class T> __device__ __forceinline__ T _power(T x) {
     T made = x;
@@ -132,7 +139,7 @@ class _Warps(Writer):
     engine = "cuda"
     quotient = "/"
     called: ClassVar[dict[str, str]] = {
-        "max": "_max", "min": "_min", "abs": "_abs", "sign": "_sign", "is_finite": "isfinite", "logistic": "_logistic",
+        "max": "_max", "min": "_min", "abs": "_abs", "sign": "_sign", "is_finite": "_finite", "logistic": "_logistic",
         "bitcast_convert_type": "__double_as_longlong", "pow": "pow", "square": "_square",
     } | {name: name for name in ("sqrt", "exp", "log", "log1p", "expm1", "tanh", "floor", "ceil", "atan2", "sin", "cos")}  # fmt: skip
 
@@ -254,6 +261,13 @@ class _Warps(Writer):
         numbers = ", ".join(self.number(each, kind) for each in array.reshape(-1).tolist())
         self.tables.append(f"static __device__ const {_TYPE[kind]} {name}[] = {{{numbers}}};")
         return Value(shape, kind, lambda at: f"{name}[{flat(shape, at)}]", True, True)
+
+    def formula(self, name: str, params: dict[str, Any], given: list[Value], kind: str) -> Callable[[list[str]], str] | None:
+        if name == "div" and kind == "f" and given[1].single and (divisor := _known(given[1])):
+            # A division takes some ten times as long as a product, and a round is a chain of them.
+            inverse = self.number(1.0 / divisor, "f")
+            return lambda parts: f"({parts[0]} * {inverse if divisor > 0.0 else f'({inverse})'})"
+        return super().formula(name, params, given, kind)
 
     def special(self, name: str, params: dict[str, Any], given: list[Value], kind: str) -> Callable[[list[str]], str] | None:
         if name == "rem":
@@ -654,7 +668,21 @@ def _effort(outer: int, terms: int, lanes: int, share: int) -> int:
 
 
 def _gathered(partial: int, operation: str) -> list[str]:
-    return [f"p[0] = {operation}::of(p[0], p[{j}]);" for j in range(1, partial)]
+    """Partial results as one, in few steps that wait for each other."""
+    made, step = [], 1
+    while step < partial:
+        made += [f"p[{j}] = {operation}::of(p[{j}], p[{j + step}]);" for j in range(0, partial - step, 2 * step)]
+        step *= 2
+    return made
+
+
+def _known(value: Value) -> float | None:
+    """The number that a literal stands for, where it is one that can be divided by."""
+    try:
+        number = float(value.read(["0"] * len(value.shape)).strip("()"))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and 1e-300 < abs(number) < 1e300 else None
 
 
 def _nested(text: str) -> list[tuple[str, str, str]]:
