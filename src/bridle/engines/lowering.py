@@ -499,7 +499,11 @@ class Writer:
 
     def do_scan(self, equation: Any, given: list[Value], shape: Any, kind: str, fixed: bool) -> list[Value]:
         params = equation.params
-        m, n, length = params["num_consts"], params["num_carry"], params["length"]
+        # What is carried has the same shape inside and outside, what is run along has one axis more outside. (The names of the counts in
+        # the equation differ between versions of JAX.)
+        inner, length = getattr(params["jaxpr"], "jaxpr", params["jaxpr"]), params["length"]
+        n = sum(a.aval.shape == b.aval.shape for a, b in zip(equation.outvars, inner.outvars, strict=True))
+        m = sum(a.aval.shape == b.aval.shape for a, b in zip(equation.invars, inner.invars, strict=True)) - n
         outer = [self.settle(value) for value in given[:m]]
         carried = [self.carrier(value) for value in given[m : m + n]]
         along = [self.settle(value) for value in given[m + n :]]
