@@ -28,9 +28,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import records
+from bridle import ops, records
 from bridle.core import Bound, Feedback
 from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cut, Cuts, Place, examine, lower, minimal, place, settle
+from bridle.ops import Array, dot, first, maximum
 from bridle.sets import EPS
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
@@ -87,16 +88,31 @@ def nothing(dim: int) -> tuple[Sums, Limits]:
     return Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def add(sums: Sums, where: Place, feedback: Feedback, slope: float, size: float) -> Sums:
+def add(sums: Sums, where: Place, feedback: Feedback, slope: Array, size: Array) -> Sums:
     """The sums after one more observed round, whose constraints have slopes up to `slope` and values up to `size`."""
     rounds, c, a, lengths, squares, cost, constraint, scale = sums
     df = feedback.df
-    square = float(df.dot(df))
-    length = sqrt(square)
+    square = dot(df, df)
+    length = ops.sqrt(square)
     return Sums(
-        rounds + 1.0, c + float(df.dot(feedback.x)), a + df, lengths + length, squares + square, max(cost, length),
-        max(constraint, slope), max(scale, size, slope * where.reach),
+        rounds + 1.0, c + dot(df, feedback.x), a + df, lengths + length, squares + square, maximum(cost, length),
+        maximum(constraint, slope), maximum(maximum(scale, size), slope * where.reach),
     )  # fmt: skip
+
+
+def meet(sums: Sums, where: Place, feedback: Feedback, idle: Array, witness: Array | None) -> tuple[Sums, Array, Array, Array]:
+    """The sums after one more round with one constraint; whether it matters, its slope, and what of its value is only rounding.
+
+    It is out of the way if it is neither violated nor, unless such rounds are passed over (`idle`), nearly so, and the witness meets it.
+    """
+    row, value = feedback.dg[0], first(feedback.g)
+    slope = ops.sqrt(dot(row, row))
+    sums = add(sums, where, feedback, slope, abs(value))
+    reach, floor = slope * where.diameter, FLOOR * where.tolerance * sums.scale
+    matters = (value > floor) | ((idle < 0) & (value > -TOUCHING * reach))
+    if witness is not None and matters is not True:
+        matters = matters | (value + dot(row, witness - feedback.x) > NEAR * reach)
+    return sums, matters, slope, floor
 
 
 def violate(limits: Limits, where: Place, cut: Cut | None) -> Limits:
@@ -192,16 +208,15 @@ class Ledger:
         if len(feedback.g) > 1:
             self._take_several(feedback, t)
             return
-        where, row, value = self.place, feedback.dg[0], feedback.g.item()
-        slope = sqrt(float(row.dot(row)))
-        self.sums = sums = add(self.sums, where, feedback, slope, abs(value))
-        reach, floor = slope * where.diameter, FLOOR * where.tolerance * sums.scale
-        near = value > floor or (self.idle < 0 and value > -TOUCHING * reach)
-        if not near and (self.witness is None or value + float(row.dot(self.witness - feedback.x)) <= NEAR * reach):
-            return  # it is out of the way, also of the action that has met all so far
-        cuts = []
+        self.sums, matters, slope, floor = meet(self.sums, self.place, feedback, self.idle, self.witness)
+        if matters:
+            self.keep(feedback, t, slope, floor)
+
+    def keep(self, feedback: Feedback, t: int, slope: float, floor: float) -> None:
+        """Take in the one constraint of a round that matters, after its sums."""
+        value, cuts = feedback.g.item(), []
         if slope > 0.0:
-            normal, far = row / slope, (value - floor) / slope
+            normal, far = feedback.dg[0] / slope, (value - floor) / slope
             cuts = [Cut(normal, float(normal.dot(feedback.x)) - far, t, 0, far)]
         self._sort_in(feedback, t, value - floor, cuts)
 

@@ -133,6 +133,16 @@ class Run(NamedTuple):
         return late if desk.outstanding > allowed else ""
 
 
+def due(run: Run, alarms: Alarms, t: int) -> bool:
+    """Whether `look` has anything to do after t observed rounds: it costs more than a round, and most rounds give it nothing."""
+    if t % LOOK == 0:
+        return True
+    if t % GLANCE == 0 and (ledger := run.ledger) is not None and (ledger.cuts.fresh or ledger.conflict is not None):
+        return True
+    horizon = run.told.get("horizon")
+    return horizon is not None and t > horizon and alarms.fresh(HorizonWarning)
+
+
 def look(run: Run, alarms: Alarms, t: int) -> None:
     """Warn, once each, of what a user should know after t observed rounds; never stop."""
     ledger, horizon, now = run.ledger, run.told.get("horizon"), run.desk.begun

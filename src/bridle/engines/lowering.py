@@ -76,6 +76,8 @@ def _within(i, most):
 '''
 """What the loops call; part of every source, so that its hash covers it."""
 
+_DECORATOR = "@njit(nogil=True, error_model='numpy', fastmath={'reassoc', 'contract'})"
+
 Read = Callable[[Sequence[str]], str]
 
 
@@ -122,6 +124,16 @@ def lower(traced: Any, constants: int, states: int, draws: int) -> str:
     return _Writer().function(traced, constants, states, draws)
 
 
+def lower_step(traced: Any, constants: int, states: int, largest: float) -> str:
+    """The source of ``run(memory)``: one round on one flat array, so that calling it costs next to nothing.
+
+    `memory` holds the trace's arguments one after the other (constants, states, and what is given of this round), then room for the new
+    states, which are all that the trace gives. The answer is 0 where they have taken the old ones' place, 1 where a number given is larger
+    than `largest` or none at all, 2 where a new number is not finite and the one before it was: then nothing has changed.
+    """
+    return _Writer().step(traced, constants, states, largest)
+
+
 class _Writer:
     """The source as it grows: statements before the rounds and in them, and the buffers to make."""
 
@@ -156,8 +168,42 @@ class _Writer:
         unchanged = [a is b for a, b in zip(jaxpr.outvars, given[own:], strict=False)][:states]
         self.finish([self.value(var, known) for var in jaxpr.outvars], held, unchanged)
         leaving = [f"    outputs[{n}][{'...' if shape else '()'}] = {name}" for n, (name, shape) in enumerate(held)]
-        parts = ["@njit(nogil=True, error_model='numpy', fastmath={'reassoc', 'contract'})", "def run(rounds, inputs, outputs):"]
+        parts = [_DECORATOR, "def run(rounds, inputs, outputs):"]
         return PREAMBLE + "\n".join([*parts, *entry, *self.before, "    for t in range(rounds):", *self.body, *leaving]) + "\n"
+
+    def step(self, traced: Any, constants: int, states: int, largest: float) -> str:
+        jaxpr, given = traced.jaxpr, traced.jaxpr.invars
+        self.count(jaxpr)
+        known = {var: self.fixed_array(np.asarray(array)) for var, array in zip(jaxpr.constvars, traced.consts, strict=True)}
+        begins = np.cumsum([0, *(math.prod(var.aval.shape) for var in given)]).tolist()
+        entry, away = [], begins[-1] - begins[constants]  # from a state to the room for its new value
+        for n, var in enumerate(given):
+            shape, name = tuple(var.aval.shape), f"a{n}"
+            entry.append(f"    {name} = {_part(begins[n], shape)}")
+            known[var] = self.named(name, shape, _kind(var), n < constants)
+        self.equations(jaxpr, known)
+        changed = []
+        for n, var in enumerate(jaxpr.outvars, constants):
+            if var is given[n]:
+                continue
+            value, shape = self.value(var, known), tuple(given[n].aval.shape)
+            if shape:
+                room = self.name("n")
+                entry.append(f"    {room} = {_part(begins[n] + away, shape)}")
+                self.loop(shape, lambda at, room=room, value=value: f"{room}[{', '.join(at)}] = {value.read(at)}")  # type: ignore[misc]
+            else:
+                self.say(f"{_part(begins[n] + away, shape)} = {value.read(())}")
+            changed.append((begins[n], begins[n + 1]))
+        parts = [_DECORATOR, "def run(memory):"]
+        parts += [f"    for i in range({begins[constants + states]}, {begins[-1]}):"]
+        parts += [f"        if not abs(memory[i]) <= {largest!r}:", "            return 1"]
+        ending = []
+        for begin, end in _joined(changed):
+            ending += [f"    for i in range({begin}, {end}):", f"        new = memory[i + {away}]"]
+            ending += ["        if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):", "            return 2"]
+        for begin, end in _joined(changed):
+            ending += [f"    for i in range({begin}, {end}):", f"        memory[i] = memory[i + {away}]"]
+        return PREAMBLE + "\n".join([*parts, *entry, *self.before, "    for t in range(1):", *self.body, *ending, "    return 0"]) + "\n"
 
     def finish(self, made: list[Value], held: list[tuple[str, Any]], unchanged: list[bool]) -> None:
         """The end of a round: what is kept is written down, then every state takes its new value, none before all are known."""
@@ -750,6 +796,25 @@ def _conversion(before: str, after: str) -> Callable[[list[str]], str]:
     if before == "b":
         return lambda parts: f"{'_real' if after == 'f' else '_whole'}({parts[0]})"
     return lambda parts: f"{'float' if after == 'f' else 'int'}({parts[0]})"
+
+
+def _part(begin: int, shape: tuple[int, ...]) -> str:
+    """A part of the memory as an array of this shape."""
+    if not shape:
+        return f"memory[{begin}]"
+    flat = f"memory[{begin}:{begin + math.prod(shape)}]"
+    return flat if len(shape) == 1 else f"{flat}.reshape(({', '.join(map(str, shape))}))"
+
+
+def _joined(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Parts that follow each other as one."""
+    whole: list[tuple[int, int]] = []
+    for begin, end in parts:
+        if whole and whole[-1][1] == begin:
+            whole[-1] = (whole[-1][0], end)
+        else:
+            whole.append((begin, end))
+    return whole
 
 
 def _kind(var: Any) -> str:

@@ -20,13 +20,14 @@ import numba
 import numpy as np
 
 from bridle import records
+from bridle.core import InputError
 from bridle.data.cache import folder
 from bridle.engines.jax import ROLLED
-from bridle.engines.lowering import lower
+from bridle.engines.lowering import lower, lower_step
 from bridle.files import replacing
 from bridle.game import Block, check_compiled, turn
 
-__all__ = ["advance"]
+__all__ = ["advance", "step"]
 
 _COMPILED: dict[Any, Any] = {}
 
@@ -78,23 +79,42 @@ def _compile(constants: Any, states: Any, draws: Any, collect: str) -> tuple[Any
         state, foe, feedback = turn(policy, adversary, state, foe, draw)
         return (state, foe), (feedback.f, feedback.g, {"x": feedback.x, "round": feedback.round}.get(collect))
 
-    def abstract(leaf: Any, dealt: bool = False) -> Any:
-        return jax.ShapeDtypeStruct(np.shape(leaf)[1:] if dealt else np.shape(leaf), float)  # type: ignore[no-untyped-call]
-
-    parts = (
-        records.transform(abstract, constants),
-        records.transform(abstract, states),
-        records.transform(lambda leaf: abstract(leaf, True), draws),
-    )
-    rolled = ROLLED.set(True)
-    try:
-        with jax.enable_x64(True):
-            trace, out = jax.make_jaxpr(one, return_shape=True)(*parts)
-    finally:
-        ROLLED.reset(rolled)
+    trace, out = _trace(one, constants, states, records.transform(lambda leaf: np.empty(np.shape(leaf)[1:]), draws))
     counts = [len(records.leaves(part)) for part in (constants, states, draws)]
     run = _load(lower(trace, *counts))
     return run, [leaf.shape for leaf in records.leaves(out[1]).values()], out[1]
+
+
+def _trace(one: Any, *parts: Any) -> tuple[Any, Any]:
+    """What a function of records does to numbers of these shapes, and the shapes of what it gives."""
+    abstract = [records.transform(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), float), part) for part in parts]  # type: ignore[no-untyped-call]
+    rolled = ROLLED.set(True)
+    try:
+        with jax.enable_x64(True):
+            return jax.make_jaxpr(one, return_shape=True)(*abstract)
+    finally:
+        ROLLED.reset(rolled)
+
+
+def step(one: Any, constants: Any, states: Any, given: Any, largest: float) -> Any:
+    """``states = one(constants, states, given)`` compiled as a function of one flat array, laid out as `lowering.lower_step` says.
+
+    It is the round of a session: one number array crosses into the compiled code, and whatever is wrong comes back as a number.
+    """
+    check_compiled(constants, states, given)
+    shapes = tuple((name, np.shape(leaf)) for part in (constants, states, given) for name, leaf in records.leaves(part).items())
+    kinds = tuple(type(node) for part in (constants, states, given) for node in records.nodes(part))
+    key = (one, shapes, kinds, largest)
+    if key not in _COMPILED:
+        try:
+            trace, out = _trace(one, constants, states, given)
+        except TypeError as trouble:  # JAX's own complaints about what it cannot trace are TypeErrors
+            raise InputError(f"the policy cannot be compiled ({str(trouble).splitlines()[0]}); use engine 'python'") from None
+        before, after = (tuple(np.shape(leaf) for leaf in records.leaves(part).values()) for part in (states, out))
+        if before != after:
+            raise InputError(f"the policy cannot be compiled (its state changes shape, from {before} to {after}); use engine 'python'")
+        _COMPILED[key] = _load(lower_step(trace, len(records.leaves(constants)), len(records.leaves(states)), largest))
+    return _COMPILED[key]
 
 
 def _load(source: str) -> Any:
