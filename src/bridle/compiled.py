@@ -64,6 +64,7 @@ class Held(NamedTuple):
 
     state: Any
     x: Array
+    played: Array  # the decision before
     tally: Tally
     sums: Sums | None
     idle: Array | None
@@ -90,7 +91,7 @@ def one(fixed: Fixed, held: Held, given: Given) -> Held:
         idle = idle - 1.0
         sums, matters, slope, floor = meet(sums, fixed.place, feedback, idle, fixed.witness)
         notes = Notes(matters * 1.0, slope, floor)
-    return Held(state, fixed.record.decide(state), held.tally.add(given.f, given.g), sums, idle, notes)
+    return Held(state, fixed.record.decide(state), held.x, held.tally.add(given.f, given.g), sums, idle, notes)
 
 
 def engine() -> Any:
@@ -111,7 +112,7 @@ class Compiled:
         self.own = ledger if k == 1 else None  # the sums of rounds with several constraints are the ledger's own work
         own = self.own is not None
         place = self.own.place._replace(domain=None, box=None) if self.own is not None else None
-        fixed = Fixed(desk.record, place, np.zeros(d) if own else None)
+        fixed = Fixed(desk.record, place, np.full(d, np.nan) if own else None)
         self.held = self._held(copy, tally)
         given = Given(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
         self.run = engine().step(one, fixed, self.held, given, LARGEST)
@@ -120,7 +121,7 @@ class Compiled:
         self.memory = np.zeros(sum(sizes) + sizes[1])
         self._write(0, fixed)
         view = self._views(fixed, self.held, given)
-        self.x, self.cost, self.hard = view["x"], view["tally.cost"], view["tally.hard"]
+        self.x, self.played, self.cost, self.hard = view["x"], view["played"], view["tally.cost"], view["tally.hard"]
         self.f, self.df, self.g, self.dg = (view[name] for name in Given._fields)
         if self.own is not None:
             self.witness, self.idle, self.scale = view["witness"], view["idle"], view["sums.scale"]
@@ -134,7 +135,7 @@ class Compiled:
     def _held(self, copy: Copy, tally: Tally) -> Held:
         own = self.own
         certified = (None, None, None) if own is None else (own.sums, float(own.idle), Notes(0.0, 0.0, 0.0))
-        return Held(copy.state, copy.x, tally.padded(self.k), *certified)
+        return Held(copy.state, copy.x, copy.x, tally.padded(self.k), *certified)
 
     def _write(self, begin: int, part: Any) -> None:
         for leaf in records.leaves(part).values():
@@ -164,9 +165,19 @@ class Compiled:
             self.copy, self.tally, self.sums = copy, tally, self.held.sums
         if own is not None:
             self.idle[()] = own.idle
-            if own.witness is not self.seen or self.seen is None:
-                self.seen = own.witness
-                self.witness[:] = np.nan if self.seen is None else self.seen  # nothing is ever beyond NaN
+        return True
+
+    def step(self) -> bool:
+        """Play the round that was put down; whether that went well. Where it did not, nothing has changed."""
+        own = self.own
+        if own is not None and own.witness is not self.seen:
+            self.seen = own.witness
+            self.witness[:] = np.nan if self.seen is None else self.seen  # nothing is ever beyond NaN
+        if self.run(self.memory):
+            return False
+        self.ahead += 1
+        if self.ledger is not None:
+            self.certify(self.ledger)
         return True
 
     def put(self, f: Any, df: Any, g: Any, dg: Any) -> bool:
@@ -189,19 +200,18 @@ class Compiled:
         self.f[()], self.g[:], self.df[:] = f, g, df
         return True
 
-    def feedback(self, x: np.ndarray) -> Feedback:
-        """What was given of the round whose decision was x, as a record of its own."""
-        return Feedback(x, float(self.f), self.df.copy(), self.g.copy(), self.dg.copy())
+    def feedback(self) -> Feedback:
+        """What was given of the round just played, as a record of its own."""
+        return Feedback(self.played.copy(), float(self.f), self.df.copy(), self.g.copy(), self.dg.copy())
 
-    def certify(self, x: np.ndarray) -> None:
-        """Let the ledger have what it wants of the round just played, whose decision was x."""
-        own, ledger, number = self.own, self.ledger, self.desk.begun + self.ahead
-        if own is not None and self.matters:
-            own.sums, own.idle = own.sums._replace(scale=float(self.scale)), int(self.idle)
-            own.keep(self.feedback(x), number, float(self.slope), float(self.floor))
-            self.idle[()] = own.idle
-        elif own is None and ledger is not None:
-            ledger.take(self.feedback(x), number)
+    def certify(self, ledger: Ledger) -> None:
+        """Let the ledger have what it wants of the round just played."""
+        if self.own is None:
+            ledger.take(self.feedback(), self.desk.begun + self.ahead)
+        elif self.matters:
+            ledger.sums, ledger.idle = ledger.sums._replace(scale=float(self.scale)), int(self.idle)
+            ledger.keep(self.feedback(), self.desk.begun + self.ahead, float(self.slope), float(self.floor))
+            self.idle[()] = ledger.idle
 
     def settle(self) -> Tally:
         """The records as the memory has them; the desk and the ledger get theirs."""

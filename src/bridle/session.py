@@ -17,7 +17,7 @@ from bridle.compiled import engine as compiler
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.game import check_compiled, domain_of, record_of
 from bridle.halfspaces import TOLERANCE
-from bridle.standing import LOOK, Run, due, look
+from bridle.standing import LOOK, Run, glance, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
 
 ENGINES = ("python", "numba")
@@ -318,7 +318,7 @@ class Session:
         desk.lost = [desk.lost[0] + missing[0], desk.lost[1] + missing[1]]
         if not all(missing):
             self._rounds += 1
-            look(self._run, self._alarms, self._rounds)
+            self._look()
 
     # --- what the run proves ---------------------------------------------------------------------------------------------------------
 
@@ -461,12 +461,9 @@ class Session:
             feedback = intake.feedback(fast.x, self._k, f, df, g, dg, None)
             if not fast.put(feedback.f, feedback.df, feedback.g, feedback.dg):
                 return False
-        x = fast.x.copy() if self.history is not None or self._kept.ledger is not None else fast.x
-        if fast.run(fast.memory):
+        if not fast.step():
             return False  # Python finds out what is wrong, or copes
-        fast.ahead += 1
-        fast.certify(x)
-        self._finish(None if self.history is None else fast.feedback(x), None)
+        self._finish(None if self.history is None else fast.feedback(), None)
         return True
 
     def _advance(self, copy: Copy, feedback: Feedback) -> tuple[Any, np.ndarray]:
@@ -493,14 +490,17 @@ class Session:
     def _finish(self, feedback: Feedback | None, number: int | None) -> None:
         """A round is complete: count it, look around, and tell."""
         self._rounds += 1
-        if due(self._kept, self._alarms, self._rounds):
-            look(self._run, self._alarms, self._rounds)
+        self._look()
         if self.history is not None and feedback is not None:
             entry = {
                 "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
                 "violation": np.maximum(feedback.g, 0.0), "cost": self.cost, "ccv": self.ccv,
             }  # fmt: skip
             self.history(entry if number is None else {**entry, "ticket": number})
+
+    def _look(self) -> None:
+        if glance(self._kept, self._alarms, self._rounds):
+            look(self._run, self._alarms, self._rounds)
 
     def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
         for what, function, value, grad in asked:
