@@ -17,11 +17,9 @@ from bridle.certificates import Ledger, Sums, meet
 from bridle.core import Feedback
 from bridle.game import load_engine
 from bridle.halfspaces import Place
-from bridle.intake import LARGEST
+from bridle.intake import LARGEST, floats
 from bridle.ops import Array, pos
 from bridle.tickets import Copy, Desk
-
-FLOAT = np.dtype(float)
 
 
 class Tally(NamedTuple):
@@ -126,7 +124,7 @@ class Compiled:
         if self.own is not None:
             self.witness, self.idle, self.scale = view["witness"], view["idle"], view["sums.scale"]
             self.matters, self.slope, self.floor = (view[f"notes.{name}"] for name in Notes._fields)
-        self.row, self.vector, self.matrix = self.dg[0], (d,), (k, d)
+        self.row, self.d = self.dg[0], d
         self.copy: Copy | None = None
         self.tally, self.sums = tally, self.held.sums
         self.seen: np.ndarray | None = None
@@ -182,21 +180,12 @@ class Compiled:
 
     def put(self, f: Any, df: Any, g: Any, dg: Any) -> bool:
         """Write down what is given, where it comes as floats and arrays of floats; whether it did. The call looks at the numbers."""
-        if type(df) is not np.ndarray or type(dg) is not np.ndarray or df.dtype is not FLOAT or dg.dtype is not FLOAT:
+        if floats(self.d, f, df, g, dg) != self.k:
             return False
-        if df.shape != self.vector or not isinstance(f, float):
-            return False
-        if isinstance(g, float):
-            if self.k > 1:
-                return False
-        elif type(g) is not np.ndarray or g.dtype is not FLOAT or g.shape != (self.k,):
-            return False
-        if dg.shape == self.matrix:
+        if dg.ndim == 2:
             self.dg[:] = dg
-        elif self.k == 1 and dg.shape == self.vector:
-            self.row[:] = dg
         else:
-            return False
+            self.row[:] = dg
         self.f[()], self.g[:], self.df[:] = f, g, df
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial as bind
+from math import isfinite
 from os import PathLike
 from typing import Any
 
@@ -83,7 +84,9 @@ class Session:
         self._record, self._domain, self._start = record, domain, start
         limit = validate.whole("pending", pending)
         desk = Desk(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0))
-        if desk.ready.x.shape != start.shape or not _sound(desk.ready.x, desk.ready.state):
+        with np.errstate(over="ignore", invalid="ignore"):
+            sound = desk.ready.x.shape == start.shape and _sound(desk.ready.x, desk.ready.state)
+        if not sound:
             raise InputError(
                 f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
             )
@@ -194,22 +197,23 @@ class Session:
         plain = ticket is None and modulus is None and context is None and not partial
         if plain and self.engine != "python" and self._play(f, df, g, dg):
             return
-        number, waiting = (None, None) if ticket is None else self._desk.find(ticket)
-        copy = self._desk.ready
+        desk = self._desk
+        number, waiting = (None, None) if ticket is None else desk.find(ticket)
+        copy = desk.ready
         feedback = intake.feedback(copy.x if waiting is None else waiting.x, self._k, f, df, g, dg, modulus)
         name = None if context is None else _context(context)
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
         if number is None or waiting is None:
             state, x = self._advance(copy, feedback)
-            self._desk.begun += 1
-            self._desk.feed(self._desk.begun, self._desk.front, state, x, feedback)
-            self._count(feedback, self._desk.begun)
+            desk.begun += 1
+            desk.feed(desk.begun, desk.front, state, x, feedback)
+            self._count(feedback, desk.begun)
             self._finish(feedback, None)
         else:
             self._late(number, waiting, feedback, (df is not None, g is not None), partial)
         if name is not None and (doubt := self._contexts.meet(name, feedback, df is not None, g is not None)) is not None:
-            doubt.raise_at(self._alarms, self._desk.begun if number is None else number)
+            doubt.raise_at(self._alarms, desk.begun if number is None else number)
 
     def step(self, cost: Any, constraints: Iterable[Any] = ()) -> np.ndarray:
         """One whole round from functions: decide, evaluate, observe; gives the decision that was played.
@@ -472,7 +476,8 @@ class Session:
             with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
                 state = self._record.update(copy.state, feedback)
                 x = np.asarray(self._record.decide(state), dtype=float)
-            if x.shape != copy.x.shape or not _sound(x, state):
+                sound = x.shape == copy.x.shape and _sound(x, state)
+            if not sound:
                 raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
         except OverflowError as wrong:
             raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
@@ -480,12 +485,12 @@ class Session:
 
     def _count(self, feedback: Feedback, number: int) -> None:
         """Add a record to the totals and the certificates."""
-        tally, g = self._totals, feedback.g
+        tally, g, ledger = self._totals, feedback.g, self._kept.ledger
         if len(tally.hard) != len(g):
             tally, g = tally.padded(len(g)), np.pad(g, (0, max(0, len(tally.hard) - len(g))))
         self._tally = tally.add(feedback.f, g)
-        if self._ledger is not None:
-            self._ledger.take(feedback, number)
+        if ledger is not None:
+            ledger.take(feedback, number)
 
     def _finish(self, feedback: Feedback | None, number: int | None) -> None:
         """A round is complete: count it, look around, and tell."""
@@ -513,15 +518,25 @@ class Session:
 
 
 def _sound(x: np.ndarray, state: Any) -> bool:
-    """Whether a decision is finite and its state holds no NaN."""
-    return bool(np.isfinite(x).all()) and not _tainted(state)
+    """Whether a decision is finite and its state holds no NaN; sums of squares say so, and may overflow."""
+    return (isfinite(x.dot(x)) or bool(np.isfinite(x).all())) and not _tainted(state, x)
 
 
-def _tainted(part: Any) -> bool:
-    """Whether there is a NaN in a record."""
+def _tainted(part: Any, sound: np.ndarray) -> bool:
+    """Whether there is a NaN in a record; `sound` has none."""
+    if isinstance(part, float):
+        return part != part
     if isinstance(part, tuple):
-        return any(_tainted(inner) for inner in part)
-    return bool(part != part if isinstance(part, float) else part is not None and np.isnan(part).any())
+        for inner in part:  # noqa: SIM110 (a generator costs as much as all the rest)
+            if _tainted(inner, sound):
+                return True
+        return False
+    if part is None or part is sound:
+        return False
+    if type(part) is np.ndarray and part.ndim == 1 and part.dtype.kind == "f":
+        square = part.dot(part)
+        return bool(square != square)
+    return bool(np.isnan(part).any())
 
 
 def _ascending(levels: Any) -> list[float]:
