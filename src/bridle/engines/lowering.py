@@ -651,6 +651,8 @@ class _Writer:
             raise InputError(
                 "the numba engine does not know the operation 'sort' of several keys or other than the last axis; use engine 'jax'"
             )
+        if shape[-1] == 1:
+            return list(given)
         parts, order = [self.stored(value._replace(fixed=False)) for value in given], self.name("b")
         depth, at = self.depth, []
         for i, n in enumerate(shape[:-1]):

@@ -112,8 +112,12 @@ def step(one: Any, constants: Any, states: Any, given: Any, largest: float) -> A
             raise InputError(f"the policy cannot be compiled ({str(trouble).splitlines()[0]}); use engine 'python'") from None
         before, after = (tuple(np.shape(leaf) for leaf in records.leaves(part).values()) for part in (states, out))
         if before != after:
-            raise InputError(f"the policy cannot be compiled (its state changes shape, from {before} to {after}); use engine 'python'")
-        _COMPILED[key] = _load(lower_step(trace, len(records.leaves(constants)), len(records.leaves(states)), largest))
+            raise InputError("the policy cannot be compiled (an update changes the shape of its state); use engine 'python'")
+        try:
+            source = lower_step(trace, len(records.leaves(constants)), len(records.leaves(states)), largest)
+        except InputError as unknown:
+            raise InputError(str(unknown).replace("engine 'jax'", "engine 'python'")) from None
+        _COMPILED[key] = _load(source)
     return _COMPILED[key]
 
 
