@@ -100,8 +100,8 @@ def add(sums: Sums, where: Place, feedback: Feedback, slope: Array, size: Array)
     )  # fmt: skip
 
 
-def meet(sums: Sums, where: Place, feedback: Feedback, idle: Array, witness: Array | None) -> tuple[Sums, Array, Array, Array]:
-    """The sums after one more round with one constraint; whether it matters, its slope, and what of its value is only rounding.
+def meet(sums: Sums, where: Place, feedback: Feedback, idle: Array, witness: Array | None) -> tuple[Sums, Array, Array]:
+    """The sums after one more round with one constraint; whether it matters, and its slope.
 
     It is out of the way if it is neither violated nor, unless such rounds are passed over (`idle`), nearly so, and the witness meets it.
     """
@@ -112,7 +112,22 @@ def meet(sums: Sums, where: Place, feedback: Feedback, idle: Array, witness: Arr
     matters = (value > floor) | ((idle < 0) & (value > -TOUCHING * reach))
     if witness is not None and matters is not True:
         matters = matters | (value + dot(row, witness - feedback.x) > NEAR * reach)
-    return sums, matters, slope, floor
+    return sums, matters, slope
+
+
+class Edge(NamedTuple):
+    """The halfspace of a round's one constraint, <normal, u> <= level, and how far the decision is outside; zeros where it has no slope."""
+
+    normal: Array
+    level: Array
+    far: Array
+
+
+def edge(sums: Sums, where: Place, feedback: Feedback, slope: Array) -> Edge:
+    """The halfspace of a round with one constraint of this slope, after its sums; what is only rounding is taken from its value."""
+    normal = ops.ratio(feedback.dg[0], slope)
+    far = ops.ratio(first(feedback.g) - FLOOR * where.tolerance * sums.scale, slope)
+    return Edge(normal, dot(normal, feedback.x) - far, far)
 
 
 def violate(limits: Limits, where: Place, cut: Cut | None) -> Limits:
@@ -208,17 +223,14 @@ class Ledger:
         if len(feedback.g) > 1:
             self._take_several(feedback, t)
             return
-        self.sums, matters, slope, floor = meet(self.sums, self.place, feedback, self.idle, self.witness)
+        self.sums, matters, slope = meet(self.sums, self.place, feedback, self.idle, self.witness)
         if matters:
-            self.keep(feedback, t, slope, floor)
+            self.keep(feedback, t, slope, self.sums.scale, edge(self.sums, self.place, feedback, slope))
 
-    def keep(self, feedback: Feedback, t: int, slope: float, floor: float) -> None:
-        """Take in the one constraint of a round that matters, after its sums."""
-        value, cuts = feedback.g.item(), []
-        if slope > 0.0:
-            normal, far = feedback.dg[0] / slope, (value - floor) / slope
-            cuts = [Cut(normal, float(normal.dot(feedback.x)) - far, t, 0, far)]
-        self._sort_in(feedback, t, value - floor, cuts)
+    def keep(self, feedback: Feedback, t: int, slope: float, scale: float, found: Edge) -> None:
+        """Take in the one constraint of a round that matters, after its sums, whose `scale` is this."""
+        cuts = [Cut(found.normal, found.level, t, 0, found.far)] if slope > 0.0 else []
+        self._sort_in(feedback, t, feedback.g.item() - FLOOR * self.place.tolerance * scale, cuts, scale)
 
     def _take_several(self, feedback: Feedback, t: int) -> None:
         """The same with several constraints: of a round that matters, those that are farthest away or rule the witness out."""
@@ -235,11 +247,11 @@ class Ledger:
         normals = {i: dg[i] / slopes[i] for i in chosen}
         cuts = [Cut(normals[i], float(normals[i].dot(feedback.x)) - float(far[i]), t, i, float(far[i])) for i in chosen]
         if cuts or value > 0.0:
-            self._sort_in(feedback, t, value, sorted(cuts, key=lambda cut: -cut.far))
+            self._sort_in(feedback, t, value, sorted(cuts, key=lambda cut: -cut.far), sums.scale)
         if self.conflict is None and bool((~sloped & (g > floor)).any()):
             self.conflict = _beyond(where, sums.scale, feedback, t)
 
-    def _sort_in(self, feedback: Feedback, t: int, value: float, cuts: list[Cut]) -> None:
+    def _sort_in(self, feedback: Feedback, t: int, value: float, cuts: list[Cut], scale: float) -> None:
         """Keep the halfspaces of a round with this violation beyond rounding, the farthest first."""
         known, where = self.cuts.added, self.place
         for cut in cuts:
@@ -249,11 +261,11 @@ class Ledger:
             self.patience = 1 if self.cuts.added > known else min(2 * self.patience, PATIENCE)
             self.idle = self.patience
             return
-        self.between[bisect_left(self.levels, float(feedback.g.max()))] += 1
+        self.between[bisect_left(self.levels, feedback.g.item() if len(feedback.g) == 1 else float(feedback.g.max()))] += 1
         farthest = cuts[0] if cuts and cuts[0].far > 0.0 and isfinite(cuts[0].level) else None
         self.limits = violate(self.limits, where, farthest)
         if self.conflict is None and (farthest is None or farthest.far > where.diameter):
-            self.conflict = _beyond(where, self.sums.scale, feedback, t)
+            self.conflict = _beyond(where, scale, feedback, t)
 
     def glance(self) -> None:
         """See whether an action that meets all halfspaces is near at hand."""

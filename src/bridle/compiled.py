@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records
-from bridle.certificates import Ledger, Sums, meet
+from bridle.certificates import Edge, Ledger, Sums, edge, meet
 from bridle.core import Feedback
 from bridle.game import load_engine
 from bridle.halfspaces import Place
@@ -50,11 +50,11 @@ class Fixed(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """Of a round with one constraint: 1 where it matters, its slope, and what of its value is only rounding."""
+    """Of a round with one constraint: 1 where it matters, its slope, and its halfspace."""
 
     matters: Array
     slope: Array
-    floor: Array
+    edge: Edge
 
 
 class Held(NamedTuple):
@@ -87,8 +87,8 @@ def one(fixed: Fixed, held: Held, given: Given) -> Held:
         assert fixed.place is not None
         assert idle is not None
         idle = idle - 1.0
-        sums, matters, slope, floor = meet(sums, fixed.place, feedback, idle, fixed.witness)
-        notes = Notes(matters * 1.0, slope, floor)
+        sums, matters, slope = meet(sums, fixed.place, feedback, idle, fixed.witness)
+        notes = Notes(matters * 1.0, slope, edge(sums, fixed.place, feedback, slope))
     return Held(state, fixed.record.decide(state), held.x, held.tally.add(given.f, given.g), sums, idle, notes)
 
 
@@ -118,13 +118,16 @@ class Compiled:
         self.begin = sizes[0]
         self.memory = np.zeros(sum(sizes) + sizes[1])
         self._write(0, fixed)
+        self.numbers: Any = self.memory.data  # single numbers come and go faster this way
+        self.at_f, self.at_g = sizes[0] + sizes[1], sizes[0] + sizes[1] + 1 + d  # as they follow each other in Given
         view = self._views(fixed, self.held, given)
         self.x, self.played, self.cost, self.hard = view["x"], view["played"], view["tally.cost"], view["tally.hard"]
         self.f, self.df, self.g, self.dg = (view[name] for name in Given._fields)
         if self.own is not None:
             self.witness, self.idle, self.scale = view["witness"], view["idle"], view["sums.scale"]
-            self.matters, self.slope, self.floor = (view[f"notes.{name}"] for name in Notes._fields)
-        self.row, self.d = self.dg[0], d
+            self.matters, self.slope = view["notes.matters"], view["notes.slope"]
+            self.edge = tuple(view[f"notes.edge.{name}"] for name in Edge._fields)
+        self.row, self.one, self.nothing = self.dg[0], (d,), np.zeros(d)
         self.copy: Copy | None = None
         self.tally, self.sums = tally, self.held.sums
         self.seen: np.ndarray | None = None
@@ -132,7 +135,7 @@ class Compiled:
 
     def _held(self, copy: Copy, tally: Tally) -> Held:
         own = self.own
-        certified = (None, None, None) if own is None else (own.sums, float(own.idle), Notes(0.0, 0.0, 0.0))
+        certified = (None, None, None) if own is None else (own.sums, float(own.idle), Notes(0.0, 0.0, Edge(copy.x, 0.0, 0.0)))
         return Held(copy.state, copy.x, copy.x, tally.padded(self.k), *certified)
 
     def _write(self, begin: int, part: Any) -> None:
@@ -179,27 +182,40 @@ class Compiled:
         return True
 
     def put(self, f: Any, df: Any, g: Any, dg: Any) -> bool:
-        """Write down what is given, where it comes as floats and arrays of floats; whether it did. The call looks at the numbers."""
-        if floats(self.d, f, df, g, dg) != self.k:
+        """Write down what is given, where it comes as floats and arrays of floats, or not at all; whether it did.
+
+        The numbers themselves are looked at by the compiled code.
+        """
+        if df is None and isinstance(f, float) and f == 0.0:
+            df = self.nothing
+        if g is None and dg is None and self.k == 1:
+            g, dg = 0.0, self.nothing
+        if floats(self.one, f, df, g, dg) != self.k:
             return False
         if dg.ndim == 2:
             self.dg[:] = dg
         else:
             self.row[:] = dg
-        self.f[()], self.g[:], self.df[:] = f, g, df
+        self.df[:], self.numbers[self.at_f] = df, f
+        if isinstance(g, float):
+            self.numbers[self.at_g] = g
+        else:
+            self.g[:] = g
         return True
 
     def feedback(self) -> Feedback:
-        """What was given of the round just played, as a record of its own."""
-        return Feedback(self.played.copy(), float(self.f), self.df.copy(), self.g.copy(), self.dg.copy())
+        """What was given of the round just played; its arrays are the memory's own, good until the next round."""
+        return Feedback(self.played, self.numbers[self.at_f], self.df, self.g, self.dg)
 
     def certify(self, ledger: Ledger) -> None:
         """Let the ledger have what it wants of the round just played."""
         if self.own is None:
             ledger.take(self.feedback(), self.desk.begun + self.ahead)
         elif self.matters:
-            ledger.sums, ledger.idle = ledger.sums._replace(scale=float(self.scale)), int(self.idle)
-            ledger.keep(self.feedback(), self.desk.begun + self.ahead, float(self.slope), float(self.floor))
+            ledger.idle = int(self.idle)
+            normal, level, far = self.edge
+            found = Edge(normal, float(level), float(far))
+            ledger.keep(self.feedback(), self.desk.begun + self.ahead, float(self.slope), float(self.scale), found)
             self.idle[()] = ledger.idle
 
     def settle(self) -> Tally:

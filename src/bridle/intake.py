@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from bridle import validate
 from bridle.core import Feedback, InputError
@@ -17,27 +18,27 @@ LARGEST = 1e70
 FLOAT = np.dtype(float)
 
 
-def floats(d: int, f: Any, df: Any, g: Any, dg: Any) -> int:
+def floats(one: tuple[int, ...], f: Any, df: Any, g: Any, dg: Any) -> int:
     """The number of constraints where all is given in the usual form, floats and arrays of floats of the right shapes; else 0.
 
-    Whether the numbers themselves will do is not looked at.
+    `one` is the shape of a decision. Whether the numbers themselves will do is not looked at.
     """
-    if type(df) is not np.ndarray or type(dg) is not np.ndarray or df.dtype is not FLOAT or dg.dtype is not FLOAT:
+    if type(df) is not ndarray or type(dg) is not ndarray or df.dtype is not FLOAT or dg.dtype is not FLOAT:
         return 0
-    if df.shape != (d,) or not isinstance(f, float):
+    if df.shape != one or not isinstance(f, float):
         return 0
     if isinstance(g, float):
-        return 1 if dg.shape == (d,) or dg.shape == (1, d) else 0
-    if type(g) is not np.ndarray or g.dtype is not FLOAT or g.ndim != 1:
+        return 1 if dg.shape == one or dg.shape == (1, *one) else 0
+    if type(g) is not ndarray or g.dtype is not FLOAT or g.ndim != 1:
         return 0
     k = len(g)
-    return k if dg.shape == (k, d) or (k == 1 and dg.shape == (d,)) else 0
+    return k if dg.shape == (k, *one) or (k == 1 and dg.shape == one) else 0
 
 
 def feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, modulus: Any) -> Feedback:
     """The feedback at x of a record in any of the accepted forms; `k` is the number of constraints where it is fixed."""
     d = len(x)
-    if modulus is None and (number := floats(d, f, df, g, dg)) and (k is None or k == number):
+    if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k is None or k == number):
         df, g, rows = df.copy(), np.array(g, ndmin=1), dg.reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = f * f + df.dot(df) + g.dot(g) + rows.dot(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial as bind
-from math import isfinite
+from math import inf, isfinite
 from os import PathLike
 from typing import Any
 
@@ -18,7 +18,7 @@ from bridle.compiled import engine as compiler
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.game import check_compiled, domain_of, record_of
 from bridle.halfspaces import TOLERANCE
-from bridle.standing import LOOK, Run, glance, look
+from bridle.standing import GLANCE, LOOK, Run, glance, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
 
 ENGINES = ("python", "numba")
@@ -98,6 +98,8 @@ class Session:
         ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         self._kept = Run(policy, record, domain, desk, ledger)  # for `_run`: compiled rounds leave it behind
         self._alarms, self._contexts = Alarms(), Contexts()
+        horizon = self._kept.told.get("horizon")
+        self._horizon = inf if horizon is None else float(horizon)
         self.engine = engine
         self._compiled: Compiled | None = None
         if engine == "numba":
@@ -467,7 +469,12 @@ class Session:
                 return False
         if not fast.step():
             return False  # Python finds out what is wrong, or copes
-        self._finish(None if self.history is None else fast.feedback(), None)
+        if self.history is not None:
+            self._finish(fast.feedback(), None)
+            return True
+        self._rounds = t = self._rounds + 1
+        if t % GLANCE == 0 or t > self._horizon:
+            self._look()
         return True
 
     def _advance(self, copy: Copy, feedback: Feedback) -> tuple[Any, np.ndarray]:
@@ -492,11 +499,12 @@ class Session:
         if ledger is not None:
             ledger.take(feedback, number)
 
-    def _finish(self, feedback: Feedback | None, number: int | None) -> None:
+    def _finish(self, feedback: Feedback, number: int | None) -> None:
         """A round is complete: count it, look around, and tell."""
         self._rounds += 1
-        self._look()
-        if self.history is not None and feedback is not None:
+        if self._rounds % GLANCE == 0 or self._rounds > self._horizon:
+            self._look()
+        if self.history is not None:
             entry = {
                 "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
                 "violation": np.maximum(feedback.g, 0.0), "cost": self.cost, "ccv": self.ccv,
