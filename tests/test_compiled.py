@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import pickle
 import re
 import subprocess
 import sys
@@ -308,6 +310,33 @@ def test_rounds_with_another_number_of_constraints_are_played_in_python(steps):
         session.observe(0.1, np.ones(3), np.full(k, 0.5), np.ones((k, 3)))
     assert session.violations.tolist() == [2.0, 0.5]
     assert steps == [True]  # there is no room for the second constraint's total
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_loaded_session_with_totals_of_more_constraints_goes_on_in_python(tmp_path, steps):
+    session = bridle.Session(make())
+    session.observe(0.1, np.ones(3), np.full(3, 0.5), np.ones((3, 3)))
+    session.save(tmp_path / "a.npz")
+    session = bridle.Session.load(tmp_path / "a.npz", engine="numba")
+    for k in (2, 1, 3):
+        session.observe(0.1, np.ones(3), np.full(k, 0.5), np.ones((k, 3)))
+    assert session.violations.tolist() == [2.0, 1.5, 1.0]
+    assert steps == []
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))])
+def test_a_copy_goes_its_own_way(again):
+    session = bridle.Session(make(), engine="numba")
+    stream(session, 10)
+    other = again(session)
+    identical(snapshot(session), snapshot(other))
+    stream(other, 5, seed=1)
+    stream(session, 5, start=10)
+    whole = bridle.Session(make(), engine="numba")
+    stream(whole, 15)
+    identical(snapshot(session), snapshot(whole))
+    assert (session.decide() != other.decide()).any()
 
 
 # --- what cannot be compiled ------------------------------------------------------------------------------------------------------------

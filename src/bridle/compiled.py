@@ -111,7 +111,9 @@ class Compiled:
         own = self.own is not None
         place = self.own.place._replace(domain=None, box=None) if self.own is not None else None
         fixed = Fixed(desk.record, place, np.full(d, np.nan) if own else None)
-        self.held = self._held(copy, tally)
+        # The totals may be of more constraints than there is room for: then nothing will be played here (`fits`).
+        room = Tally(0.0, np.zeros(k), None if tally.signed is None else np.zeros(k))
+        self.held = self._held(copy, room)
         given = Given(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
         self.run = engine().step(one, fixed, self.held, given, LARGEST)
         sizes = [sum(np.size(leaf) for leaf in records.leaves(part).values()) for part in (fixed, self.held, given)]

@@ -241,9 +241,9 @@ class Session:
             values.append(value.reshape(-1))
             rows.append(grad.reshape(-1, len(x)))
         if not values:
-            self.observe(f=f, df=df)
+            self.observe(f=f.item(), df=df)
         else:
-            self.observe(f=f, df=df, g=np.concatenate(values), dg=np.concatenate(rows))
+            self.observe(f=f.item(), df=df, g=np.concatenate(values), dg=np.concatenate(rows))
         if self._ledger is not None and self._domain is not None and self._rounds % LOOK == 0:
             self._ask_again(asked, x)
         return x
@@ -429,6 +429,11 @@ class Session:
             if session.engine != "python" and facts.get("compiled") is not None:
                 session._compiled = session._compile(int(facts["compiled"]))
         return session
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
+        _ = self._run
+        return {**vars(self), "_compiled": None}
 
     # --- inside ----------------------------------------------------------------------------------------------------------------------
 
