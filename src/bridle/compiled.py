@@ -222,16 +222,17 @@ class Compiled:
 
     def settle(self) -> Tally:
         """The records as the memory has them; the desk and the ledger get theirs."""
-        begin = self.begin
+        block, at = self.memory[self.begin : self.at_f].copy(), 0  # the arrays of the records are parts of it
+        numbers = block.data
 
         def home(leaf: Any) -> Any:
-            nonlocal begin
-            if isinstance(leaf, float):
-                begin += 1
-                return float(self.memory[begin - 1])
-            shape, start = np.shape(leaf), begin
-            begin += int(np.size(leaf))
-            return self.memory[start:begin].reshape(shape).copy() if shape else float(self.memory[start])
+            nonlocal at
+            begin = at
+            if isinstance(leaf, np.ndarray) and leaf.ndim:
+                at += leaf.size
+                return block[begin:at] if leaf.ndim == 1 else block[begin:at].reshape(leaf.shape)
+            at += 1
+            return numbers[begin]
 
         self.held = held = records.transform(home, self.held)
         desk, own, old = self.desk, self.own, self.desk.copies[0]
