@@ -46,11 +46,11 @@ def agree(policy, problem, rounds: int, tolerance: float = 1e-12, **settings) ->
         assert np.abs(a - b).max() <= tolerance * max(np.abs(a).max(), problem.domain.diameter()), name
 
 
-def arena(name: str, place: str, constraints: int, rounds: int):
+def arena(name: str, place: str, constraints: int, rounds: int, dim: int = 5):
     """A game that the policy can play, or None where it does not apply or calls a solver."""
     curved = {"modulus": 0.5} if policies.entry(name).strongly_convex else {}
     try:
-        domain = make_domain(place, 5, 1.0, np.random.default_rng(7))
+        domain = make_domain(place, dim, 1.0, np.random.default_rng(7))
         problem = bridle.problem("halfspaces", horizon=rounds, domain=domain, constraints=constraints, **curved)
         policy = bridle.policy_for(name, problem)
         check_compiled(record_of(policy))
@@ -72,6 +72,15 @@ def test_every_policy_is_written_out_right(place):
                 agree(*game, 20, 1e-9 if place == "spectrahedron" else 1e-12)
                 played += 1
     assert played >= 15
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("place", ["ball", "box", "simplex", "l1", "halfspace"])
+def test_every_policy_is_written_out_right_on_a_line(place):
+    games = [game for name in policies.names() if (game := arena(name, place, 1, 20, dim=1)) is not None]
+    assert len(games) >= (10 if place == "simplex" else 15)  # a simplex of one coordinate is a point
+    for game in games:
+        agree(*game, 20)
 
 
 @pytest.mark.usefixtures("plain")

@@ -28,9 +28,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import records
+from bridle import ops, records
 from bridle.core import Bound, Feedback
 from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cut, Cuts, Place, examine, lower, minimal, place, settle
+from bridle.ops import Array, dot, first, maximum
 from bridle.sets import EPS
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
@@ -87,16 +88,46 @@ def nothing(dim: int) -> tuple[Sums, Limits]:
     return Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def add(sums: Sums, where: Place, feedback: Feedback, slope: float, size: float) -> Sums:
+def add(sums: Sums, where: Place, feedback: Feedback, slope: Array, size: Array) -> Sums:
     """The sums after one more observed round, whose constraints have slopes up to `slope` and values up to `size`."""
     rounds, c, a, lengths, squares, cost, constraint, scale = sums
     df = feedback.df
-    square = float(df.dot(df))
-    length = sqrt(square)
+    square = dot(df, df)
+    length = ops.sqrt(square)
     return Sums(
-        rounds + 1.0, c + float(df.dot(feedback.x)), a + df, lengths + length, squares + square, max(cost, length),
-        max(constraint, slope), max(scale, size, slope * where.reach),
+        rounds + 1.0, c + dot(df, feedback.x), a + df, lengths + length, squares + square, maximum(cost, length),
+        maximum(constraint, slope), maximum(maximum(scale, size), slope * where.reach),
     )  # fmt: skip
+
+
+def meet(sums: Sums, where: Place, feedback: Feedback, idle: Array, witness: Array | None) -> tuple[Sums, Array, Array]:
+    """The sums after one more round with one constraint; whether it matters, and its slope.
+
+    It is out of the way if it is neither violated nor, unless such rounds are passed over (`idle`), nearly so, and the witness meets it.
+    """
+    row, value = feedback.dg[0], first(feedback.g)
+    slope = ops.sqrt(dot(row, row))
+    sums = add(sums, where, feedback, slope, abs(value))
+    reach, floor = slope * where.diameter, FLOOR * where.tolerance * sums.scale
+    matters = (value > floor) | ((idle < 0) & (value > -TOUCHING * reach))
+    if witness is not None and matters is not True:
+        matters = matters | (value + dot(row, witness - feedback.x) > NEAR * reach)
+    return sums, matters, slope
+
+
+class Edge(NamedTuple):
+    """The halfspace of a round's one constraint, <normal, u> <= level, and how far the decision is outside; zeros where it has no slope."""
+
+    normal: Array
+    level: Array
+    far: Array
+
+
+def edge(sums: Sums, where: Place, feedback: Feedback, slope: Array) -> Edge:
+    """The halfspace of a round with one constraint of this slope, after its sums; what is only rounding is taken from its value."""
+    normal = ops.ratio(feedback.dg[0], slope)
+    far = ops.ratio(first(feedback.g) - FLOOR * where.tolerance * sums.scale, slope)
+    return Edge(normal, dot(normal, feedback.x) - far, far)
 
 
 def violate(limits: Limits, where: Place, cut: Cut | None) -> Limits:
@@ -193,19 +224,15 @@ class Ledger:
         if len(feedback.g) > 1:
             self._take_several(feedback, t)
             return
-        where, row, value = self.place, feedback.dg[0], feedback.g.item()
-        slope = sqrt(float(row.dot(row)))
-        self.sums = sums = add(self.sums, where, feedback, slope, abs(value))
-        self.largest = max(self.largest, abs(value))
-        reach, floor = slope * where.diameter, FLOOR * where.tolerance * sums.scale
-        near = value > floor or (self.idle < 0 and value > -TOUCHING * reach)
-        if not near and (self.witness is None or value + float(row.dot(self.witness - feedback.x)) <= NEAR * reach):
-            return  # it is out of the way, also of the action that has met all so far
-        cuts = []
-        if slope > 0.0:
-            normal, far = row / slope, (value - floor) / slope
-            cuts = [Cut(normal, float(normal.dot(feedback.x)) - far, t, 0, far)]
-        self._sort_in(feedback, t, value - floor, cuts)
+        self.largest = max(self.largest, abs(feedback.g.item()))
+        self.sums, matters, slope = meet(self.sums, self.place, feedback, self.idle, self.witness)
+        if matters:
+            self.keep(feedback, t, slope, self.sums.scale, edge(self.sums, self.place, feedback, slope))
+
+    def keep(self, feedback: Feedback, t: int, slope: float, scale: float, found: Edge) -> None:
+        """Take in the one constraint of a round that matters, after its sums, whose `scale` is this."""
+        cuts = [Cut(found.normal, found.level, t, 0, found.far)] if slope > 0.0 else []
+        self._sort_in(feedback, t, feedback.g.item() - FLOOR * self.place.tolerance * scale, cuts, scale)
 
     def _take_several(self, feedback: Feedback, t: int) -> None:
         """The same with several constraints: of a round that matters, those that are farthest away or rule the witness out."""
@@ -224,11 +251,11 @@ class Ledger:
         normals = {i: dg[i] / slopes[i] for i in chosen}
         cuts = [Cut(normals[i], float(normals[i].dot(feedback.x)) - float(far[i]), t, i, float(far[i])) for i in chosen]
         if cuts or value > 0.0:
-            self._sort_in(feedback, t, value, sorted(cuts, key=lambda cut: -cut.far))
+            self._sort_in(feedback, t, value, sorted(cuts, key=lambda cut: -cut.far), sums.scale)
         if self.conflict is None and bool((~sloped & (g > floor)).any()):
             self.conflict = _beyond(where, sums.scale, feedback, t)
 
-    def _sort_in(self, feedback: Feedback, t: int, value: float, cuts: list[Cut]) -> None:
+    def _sort_in(self, feedback: Feedback, t: int, value: float, cuts: list[Cut], scale: float) -> None:
         """Keep the halfspaces of a round with this violation beyond rounding, the farthest first."""
         known, where = self.cuts.added, self.place
         for cut in cuts:
@@ -238,11 +265,11 @@ class Ledger:
             self.patience = 1 if self.cuts.added > known else min(2 * self.patience, PATIENCE)
             self.idle = self.patience
             return
-        self.between[bisect_left(self.levels, float(feedback.g.max()))] += 1
+        self.between[bisect_left(self.levels, feedback.g.item() if len(feedback.g) == 1 else float(feedback.g.max()))] += 1
         farthest = cuts[0] if cuts and cuts[0].far > 0.0 and isfinite(cuts[0].level) else None
         self.limits = violate(self.limits, where, farthest)
         if self.conflict is None and (farthest is None or farthest.far > where.diameter):
-            self.conflict = _beyond(where, self.sums.scale, feedback, t)
+            self.conflict = _beyond(where, scale, feedback, t)
 
     def glance(self) -> None:
         """See whether an action that meets all halfspaces is near at hand."""

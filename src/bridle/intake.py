@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from bridle import validate
 from bridle.core import Feedback, InputError
@@ -14,8 +15,40 @@ LARGEST = 1e70
 """Numbers of a larger size are refused: they come from a broken source, and the squared products of two of them would not be finite."""
 
 
+FLOAT = np.dtype(float)
+
+
+def floats(one: tuple[int, ...], f: Any, df: Any, g: Any, dg: Any) -> int:
+    """The number of constraints where all is given in the usual form, floats and arrays of floats of the right shapes; else 0.
+
+    `one` is the shape of a decision. Whether the numbers themselves will do is not looked at.
+    """
+    if type(df) is not ndarray or type(dg) is not ndarray or df.dtype is not FLOAT or dg.dtype is not FLOAT:
+        return 0
+    if df.shape != one or not isinstance(f, float):
+        return 0
+    if isinstance(g, float):
+        return 1 if dg.shape == one or dg.shape == (1, *one) else 0
+    if type(g) is not ndarray or g.dtype is not FLOAT or g.ndim != 1:
+        return 0
+    k = len(g)
+    return k if dg.shape == (k, *one) or (k == 1 and dg.shape == one) else 0
+
+
 def feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, modulus: Any) -> Feedback:
     """The feedback at x of a record in any of the accepted forms; `k` is the number of constraints where it is fixed."""
+    d = len(x)
+    if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k is None or k == number):
+        df, g, rows = df.copy(), np.array(g, ndmin=1), dg.reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = f * f + df.dot(df) + g.dot(g) + rows.dot(rows)
+        if squares <= LARGEST * LARGEST:  # then every number is finite, and none too large
+            return Feedback(x, float(f), df, g, dg.copy().reshape(number, d))
+    return _feedback(x, k, f, df, g, dg, modulus)
+
+
+def _feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, modulus: Any) -> Feedback:
+    """The same, one thing after the other, so that the first that is wrong can be named."""
     d = len(x)
     if (g is None) != (dg is None):
         raise InputError("g must be given with dg" if g is None else "dg must be given with g")

@@ -60,6 +60,8 @@ def maximum(a: Array, b: Array) -> Array:
     """The larger of the two, elementwise."""
     if isinstance(a, float) and isinstance(b, float):
         return a if a >= b else b
+    if isinstance(a, np.ndarray) and isinstance(b, (float, np.ndarray)):
+        return np.maximum(a, b)
     return namespace(a, b).maximum(a, b)
 
 
@@ -67,6 +69,8 @@ def minimum(a: Array, b: Array) -> Array:
     """The smaller of the two, elementwise."""
     if isinstance(a, float) and isinstance(b, float):
         return a if a <= b else b
+    if isinstance(a, np.ndarray) and isinstance(b, (float, np.ndarray)):
+        return np.minimum(a, b)
     return namespace(a, b).minimum(a, b)
 
 

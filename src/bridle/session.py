@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial as bind
+from math import inf, isfinite
 from os import PathLike
 from typing import Any
 
@@ -12,11 +13,16 @@ import numpy as np
 from bridle import intake, records, savefile, validate, wording
 from bridle.alarms import Alarms, Contexts, spot_check
 from bridle.certificates import LEVELS, Certificate, Ledger
+from bridle.compiled import Compiled, Tally
+from bridle.compiled import engine as compiler
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
-from bridle.game import domain_of, record_of
+from bridle.game import check_compiled, domain_of, record_of
 from bridle.halfspaces import TOLERANCE
-from bridle.standing import LOOK, Run, look
+from bridle.standing import GLANCE, LOOK, Run, glance, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
+
+ENGINES = ("python", "numba")
+"""What can play a session's rounds, one at a time."""
 
 
 class Session:
@@ -27,6 +33,10 @@ class Session:
     `tolerance` is how exact constraint values and gradients are (1e-6 for single precision). `late` says how rounds begun by `ask` are
     played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives). At most `pending`
     rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged.
+
+    ``engine="numba"`` compiles the round from the policy's own source: several times faster, the same decisions up to rounding. The first
+    round takes seconds where nothing was compiled before. Rounds that wait for feedback, or whose number of constraints is not that of
+    the first, are played in Python all the same.
 
     >>> import bridle
     >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
@@ -50,6 +60,7 @@ class Session:
         late: str = "copies",
         pending: int = 1000,
         timeout: int | None = None,
+        engine: str = "python",
     ) -> None:
         record = record_of(policy)
         for method in ("init", "decide", "update"):
@@ -61,6 +72,8 @@ class Session:
             raise InputError(f"history must be callable, not {validate.show(history)}")
         if late not in FORMS:
             raise validate.unknown("late", late, FORMS)
+        if engine not in ENGINES:
+            raise validate.unknown("engine", engine, ENGINES)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:
             raise InputError("x1 must be given: the policy does not say what its domain is")
@@ -70,21 +83,28 @@ class Session:
         self.policy, self.history = policy, history
         self._record, self._domain, self._start = record, domain, start
         limit = validate.whole("pending", pending)
-        self._desk = Desk(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0))
-        if self._desk.ready.x.shape != start.shape or not _sound(self._desk.ready.x, self._desk.ready.state):
+        desk = Desk(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            sound = desk.ready.x.shape == start.shape and _sound(desk.ready.x, desk.ready.state)
+        if not sound:
             raise InputError(
                 f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
             )
         each = getattr(record, "each", None)
         told = getattr(policy, "parameters", {}).get("constraints")
         self._k: int | None = len(each) if each is not None else None if told is None else int(told)
-        self._rounds, self._cost = 0, 0.0
-        self._hard = np.zeros(self._k or 1)
-        self._signed: np.ndarray | None = np.zeros(self._k or 1)
+        self._rounds, self._tally = 0, Tally(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
         precision = validate.positive("tolerance", tolerance)
-        self._ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
-        self._run = Run(policy, record, domain, self._desk, self._ledger)
+        ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
+        self._kept = Run(policy, record, domain, desk, ledger)  # for `_run`: compiled rounds leave it behind
         self._alarms, self._contexts = Alarms(), Contexts()
+        horizon = self._kept.told.get("horizon")
+        self._horizon = inf if horizon is None else float(horizon)
+        self.engine = engine
+        self._compiled: Compiled | None = None
+        if engine == "numba":
+            check_compiled(record)
+            compiler()  # if it is missing, now is the time to say so
 
     # --- the round -------------------------------------------------------------------------------------------------------------------
 
@@ -96,12 +116,18 @@ class Session:
     @property
     def cost(self) -> float:
         """The total cost so far."""
-        return self._cost
+        fast = self._compiled
+        return float(fast.cost if fast is not None and fast.ahead else self._tally.cost)
 
     @property
     def ccv(self) -> float:
         """The cumulative constraint violation so far: of the constraint that has been violated most."""
         return float(self._hard.max())
+
+    @property
+    def _hard(self) -> np.ndarray:
+        fast = self._compiled
+        return np.asarray(fast.hard if fast is not None and fast.ahead else self._tally.hard)
 
     @property
     def violations(self) -> np.ndarray:
@@ -111,9 +137,10 @@ class Session:
     @property
     def balances(self) -> np.ndarray:
         """The sum of every constraint's values, signs and all: 0 or below where the limit was held on average."""
-        if self._signed is None:
+        signed = self._totals.signed
+        if signed is None:
             raise InputError("the file that this session was loaded from is older than balances are: they are not known")
-        return self._signed.copy()
+        return np.array(signed)
 
     @property
     def price(self) -> np.ndarray:
@@ -144,7 +171,8 @@ class Session:
 
     def decide(self) -> np.ndarray:
         """The decision of this round; the same until `observe` is called."""
-        return np.array(self._desk.ready.x, dtype=float)
+        fast = self._compiled
+        return np.array(self._desk.ready.x, dtype=float) if fast is None or not fast.ahead else fast.x.copy()
 
     def observe(
         self,
@@ -168,22 +196,26 @@ class Session:
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
         and values and gradients that cannot be of one convex function raise an alarm.
         """
-        number, waiting = (None, None) if ticket is None else self._desk.find(ticket)
-        copy = self._desk.ready
+        plain = ticket is None and modulus is None and context is None and not partial
+        if plain and self.engine != "python" and self._play(f, df, g, dg):
+            return
+        desk = self._desk
+        number, waiting = (None, None) if ticket is None else desk.find(ticket)
+        copy = desk.ready
         feedback = intake.feedback(copy.x if waiting is None else waiting.x, self._k, f, df, g, dg, modulus)
         name = None if context is None else _context(context)
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
         if number is None or waiting is None:
             state, x = self._advance(copy, feedback)
-            self._desk.begun += 1
-            self._desk.feed(self._desk.begun, self._desk.front, state, x, feedback)
-            self._count(feedback, self._desk.begun)
+            desk.begun += 1
+            desk.feed(desk.begun, desk.front, state, x, feedback)
+            self._count(feedback, desk.begun)
             self._finish(feedback, None)
         else:
             self._late(number, waiting, feedback, (df is not None, g is not None), partial)
         if name is not None and (doubt := self._contexts.meet(name, feedback, df is not None, g is not None)) is not None:
-            doubt.raise_at(self._alarms, self._desk.begun if number is None else number)
+            doubt.raise_at(self._alarms, desk.begun if number is None else number)
 
     def step(self, cost: Any, constraints: Iterable[Any] = ()) -> np.ndarray:
         """One whole round from functions: decide, evaluate, observe; gives the decision that was played.
@@ -209,9 +241,9 @@ class Session:
             values.append(value.reshape(-1))
             rows.append(grad.reshape(-1, len(x)))
         if not values:
-            self.observe(f=f, df=df)
+            self.observe(f=f.item(), df=df)
         else:
-            self.observe(f=f, df=df, g=np.concatenate(values), dg=np.concatenate(rows))
+            self.observe(f=f.item(), df=df, g=np.concatenate(values), dg=np.concatenate(rows))
         if self._ledger is not None and self._domain is not None and self._rounds % LOOK == 0:
             self._ask_again(asked, x)
         return x
@@ -292,7 +324,7 @@ class Session:
         desk.lost = [desk.lost[0] + missing[0], desk.lost[1] + missing[1]]
         if not all(missing):
             self._rounds += 1
-            look(self._run, self._alarms, self._rounds)
+            self._look()
 
     # --- what the run proves ---------------------------------------------------------------------------------------------------------
 
@@ -309,9 +341,10 @@ class Session:
         if self._ledger is None:
             raise InputError("certify was False: this session keeps no certificates")
         proved, price = self._run.proved(self._ledger), self._price()
-        balance = None if price is None or self._signed is None else self._signed.copy()
+        signed = self._tally.signed
+        balance = None if price is None or signed is None else np.array(signed)
         return Certificate(
-            rounds=self._rounds, cost=self._cost, ccv=self.ccv, pending=self.pending, dropped=self.dropped, bound=self.bound(),
+            rounds=self._rounds, cost=self.cost, ccv=self.ccv, pending=self.pending, dropped=self.dropped, bound=self.bound(),
             alarms=tuple(self._alarms.given.items()), price=price, balance=balance, **proved,
         )  # fmt: skip
 
@@ -330,15 +363,14 @@ class Session:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything needed to go on to one `.npz` file, atomically."""
-        totals = {"rounds": float(self._rounds), "cost": self._cost, "hard": self._hard}
-        totals |= {} if self._signed is None else {"signed": self._signed}
+        totals = {"rounds": float(self._rounds), **records.leaves(self._totals)}
         first, *others = self._desk.copies
         states = [records.leaves(copy.state) for copy in others]
         arrays = {f"copies.{key}": np.stack([np.asarray(state[key], dtype=float) for state in states]) for key in (states or [{}])[0]}
         arrays |= {f"desk.{key}": value for key, value in self._desk.arrays().items()}
         facts = {
             "late": self._desk.late, "pending": self._desk.pending, "timeout": self._desk.timeout, "alarms": self._alarms.given,
-            "contexts": list(self._contexts.last),
+            "contexts": list(self._contexts.last), "engine": self.engine, "compiled": self._compiled and self._compiled.k,
         }  # fmt: skip
         for i, seen in enumerate(self._contexts.last.values()):
             values = {"x": seen.x, "f": seen.f, "df": seen.df, "g": seen.g, "dg": seen.dg}
@@ -350,8 +382,17 @@ class Session:
         savefile.write(path, self.policy, self._start, first.state, totals, arrays, facts)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], policy: Any = None, history: Callable[[dict[str, Any]], Any] | None = None) -> Session:
-        """The session that was saved, bit for bit; `policy` is needed where the one that was saved is not registered."""
+    def load(
+        cls,
+        path: str | PathLike[str],
+        policy: Any = None,
+        history: Callable[[dict[str, Any]], Any] | None = None,
+        engine: str | None = None,
+    ) -> Session:
+        """The session that was saved, bit for bit; `policy` is needed where the one that was saved is not registered.
+
+        `engine` is the one it was saved with, unless another is named.
+        """
         saved = savefile.read(path)
         policy = saved.make_policy() if policy is None else policy
         facts = saved.facts
@@ -361,13 +402,14 @@ class Session:
             session = cls(
                 policy, saved.start, history=history, certify=ledger is not None, **kept,
                 late=facts.get("late", "copies"), pending=facts.get("pending", 1000), timeout=facts.get("timeout"),
+                engine=facts.get("engine", "python") if engine is None else engine,
             )  # fmt: skip
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
         template = session._desk.ready.state
         state = saved.fill(template)
-        session._rounds, session._cost, session._hard = saved.totals
-        session._signed = saved.arrays.get("totals.signed")
+        session._rounds, cost, hard = saved.totals
+        session._tally = Tally(cost, hard, saved.arrays.get("totals.signed"))
         desk = saved.part("desk.")
         if saved.old:
             session._desk.copies = [Copy(state, np.asarray(session._record.decide(state), dtype=float), session._rounds, 0)]
@@ -384,9 +426,61 @@ class Session:
                 session._contexts.last[str(name)] = Feedback(part["x"], float(part["f"]), part["df"], part["g"], part["dg"])
             if session._ledger is not None:
                 session._ledger.restore(saved.part("ledger."), facts["ledger"])
+            if session.engine != "python" and facts.get("compiled") is not None:
+                session._compiled = session._compile(int(facts["compiled"]))
         return session
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
+        _ = self._run
+        return {**vars(self), "_compiled": None}
+
     # --- inside ----------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _run(self) -> Run:
+        """The records of this session as they stand: compiled rounds leave theirs in the memory until somebody asks."""
+        if self._compiled is not None and self._compiled.ahead:
+            self._tally = self._compiled.settle()
+        return self._kept
+
+    @property
+    def _desk(self) -> Desk:
+        return self._run.desk
+
+    @property
+    def _ledger(self) -> Ledger | None:
+        return self._run.ledger
+
+    @property
+    def _totals(self) -> Tally:
+        _ = self._run
+        return self._tally
+
+    def _compile(self, k: int) -> Compiled:
+        return Compiled(self._kept.desk, self._kept.ledger, self._tally, k)
+
+    def _play(self, f: Any, df: Any, g: Any, dg: Any) -> bool:
+        """Play a round of decide and observe in compiled code; False where that is left to Python, and nothing has happened."""
+        fast = self._compiled
+        if fast is None:
+            feedback = intake.feedback(self._desk.ready.x, self._k, f, df, g, dg, None)
+            self._compiled = fast = self._compile(len(feedback.g))
+        if not fast.ahead and not fast.fits(self._tally):
+            return False
+        if not fast.put(f, df, g, dg):
+            feedback = intake.feedback(fast.x, self._k, f, df, g, dg, None)
+            if not fast.put(feedback.f, feedback.df, feedback.g, feedback.dg):
+                return False
+        if not fast.step():
+            return False  # Python finds out what is wrong, or copes
+        if self.history is not None:
+            self._finish(fast.feedback(), None)
+            return True
+        self._rounds = t = self._rounds + 1
+        if t % GLANCE == 0 or t > self._horizon:
+            self._look()
+        return True
 
     def _advance(self, copy: Copy, feedback: Feedback) -> tuple[Any, np.ndarray]:
         """The state and the decision after this feedback; nothing is changed."""
@@ -394,7 +488,8 @@ class Session:
             with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
                 state = self._record.update(copy.state, feedback)
                 x = np.asarray(self._record.decide(state), dtype=float)
-            if x.shape != copy.x.shape or not _sound(x, state):
+                sound = x.shape == copy.x.shape and _sound(x, state)
+            if not sound:
                 raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
         except OverflowError as wrong:
             raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
@@ -402,22 +497,28 @@ class Session:
 
     def _count(self, feedback: Feedback, number: int) -> None:
         """Add a record to the totals and the certificates."""
-        self._hard = _added(self._hard, np.maximum(feedback.g, 0.0))
-        self._signed = None if self._signed is None else _added(self._signed, feedback.g)
-        self._cost += feedback.f
-        if self._ledger is not None:
-            self._ledger.take(feedback, number)
+        tally, g, ledger = self._totals, feedback.g, self._kept.ledger
+        if len(tally.hard) != len(g):
+            tally, g = tally.padded(len(g)), np.pad(g, (0, max(0, len(tally.hard) - len(g))))
+        self._tally = tally.add(feedback.f, g)
+        if ledger is not None:
+            ledger.take(feedback, number)
 
     def _finish(self, feedback: Feedback, number: int | None) -> None:
         """A round is complete: count it, look around, and tell."""
         self._rounds += 1
-        look(self._run, self._alarms, self._rounds)
+        if self._rounds % GLANCE == 0 or self._rounds > self._horizon:
+            self._look()
         if self.history is not None:
             entry = {
                 "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
-                "violation": np.maximum(feedback.g, 0.0), "cost": self._cost, "ccv": self.ccv,
+                "violation": np.maximum(feedback.g, 0.0), "cost": self.cost, "ccv": self.ccv,
             }  # fmt: skip
             self.history(entry if number is None else {**entry, "ticket": number})
+
+    def _look(self) -> None:
+        if glance(self._kept, self._alarms, self._rounds):
+            look(self._run, self._alarms, self._rounds)
 
     def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
         for what, function, value, grad in asked:
@@ -429,24 +530,26 @@ class Session:
                 doubt.raise_at(self._alarms, self._rounds)
 
 
-def _added(total: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The sum, where the shorter of the two has zeros at its end."""
-    if len(total) != len(values):
-        k = max(len(total), len(values))
-        total, values = np.pad(total, (0, k - len(total))), np.pad(values, (0, k - len(values)))
-    return np.asarray(total + values)
-
-
 def _sound(x: np.ndarray, state: Any) -> bool:
-    """Whether a decision is finite and its state holds no NaN."""
-    return bool(np.isfinite(x).all()) and not _tainted(state)
+    """Whether a decision is finite and its state holds no NaN; sums of squares say so, and may overflow."""
+    return (isfinite(x.dot(x)) or bool(np.isfinite(x).all())) and not _tainted(state, x)
 
 
-def _tainted(part: Any) -> bool:
-    """Whether there is a NaN in a record."""
+def _tainted(part: Any, sound: np.ndarray) -> bool:
+    """Whether there is a NaN in a record; `sound` has none."""
+    if isinstance(part, float):
+        return part != part
     if isinstance(part, tuple):
-        return any(_tainted(inner) for inner in part)
-    return bool(part != part if isinstance(part, float) else part is not None and np.isnan(part).any())
+        for inner in part:  # noqa: SIM110 (a generator costs as much as all the rest)
+            if _tainted(inner, sound):
+                return True
+        return False
+    if part is None or part is sound:
+        return False
+    if type(part) is np.ndarray and part.ndim == 1 and part.dtype.kind == "f":
+        square = part.dot(part)
+        return bool(square != square)
+    return bool(np.isnan(part).any())
 
 
 def _ascending(levels: Any) -> list[float]:

@@ -41,14 +41,14 @@ class Run(NamedTuple):
     @property
     def apart(self) -> str:
         """Why the constraints seen need not agree with each other, in words; empty where they must."""
-        if np.any(np.asarray(self.told.get("drift", 0.0)) > 0.0):
+        if _above_zero(self.told.get("drift")):
             return "the feasible action may move (drift), and no single one is compared with"
         return "constraint values are noisy, so that no single one proves anything" if self.noisy else ""
 
     @property
     def noisy(self) -> bool:
         """Whether the policy was told that constraint values have errors."""
-        return bool(np.any(np.asarray(self.told.get("noise", 0.0)) > 0.0))
+        return _above_zero(self.told.get("noise"))
 
     @property
     def conflict(self) -> Conflict | None:
@@ -152,14 +152,27 @@ class Run(NamedTuple):
         return late if desk.outstanding > allowed else ""
 
 
+def glance(run: Run, alarms: Alarms, t: int) -> bool:
+    """What is seen in passing after t observed rounds, from the halfspaces alone; whether it is time to `look` at the whole run."""
+    ledger, horizon = run.ledger, run.told.get("horizon")
+    if t % GLANCE == 0:
+        if t % LOOK == 0:
+            return True
+        if ledger is not None and (ledger.cuts.fresh or ledger.conflict is not None) and not run.apart:
+            # Before old halfspaces make way for new ones, and often enough for the rest.
+            ledger.glance()
+            if t % CHECK == 0 or ledger.cuts.fresh > RECENT // 2:
+                return True
+    return horizon is not None and t > horizon and alarms.fresh(HorizonWarning)
+
+
 def look(run: Run, alarms: Alarms, t: int) -> None:
     """Warn, once each, of what a user should know after t observed rounds; never stop."""
     ledger, horizon, now = run.ledger, run.told.get("horizon"), run.desk.begun
     if horizon is not None and t > horizon and alarms.fresh(HorizonWarning) and max(copy.updates for copy in run.desk.copies) > horizon:
         message = f"round {t} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more"
         alarms.warn(HorizonWarning, message, t, horizon=horizon)
-    # Before old halfspaces make way for new ones, and often enough for the rest.
-    if ledger is not None and t % GLANCE == 0 and not run.apart:
+    if ledger is not None and t % LOOK == 0 and not run.apart:
         ledger.glance()
     if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % GLANCE == 0)):
         conflict = run.conflict if run.apart else ledger.look(t, now)  # one round may prove it by itself, also where the action moves
@@ -209,6 +222,10 @@ def _infeasible(alarms: Alarms, conflict: Conflict) -> None:
     which = together if len(conflict.rounds) != 1 else f"the constraint of round {conflict.rounds[0]}"
     message = f"no action of the domain satisfies {which}: nothing is feasible (or values are noisy), and no bound holds"
     alarms.warn(InfeasibleWarning, message, conflict.found, rounds=conflict.rounds, margin=conflict.margin)
+
+
+def _above_zero(setting: Any) -> bool:
+    return setting is not None and bool(np.any(np.asarray(setting) > 0.0))
 
 
 def _total(parts: list[Any]) -> float | None:

@@ -71,6 +71,7 @@ def _within(i, most):
 """What the loops call; part of every source, so that its hash covers it."""
 
 
+_DECORATOR = "@njit(nogil=True, error_model='numpy', fastmath={'reassoc', 'contract'})"
 _START = {"add": "0.0", "mul": "1.0", "max": "-np.inf", "min": "np.inf", "and": "True", "or": "False"}
 _STEP = {"add": "{} + {}", "mul": "{} * {}", "max": "_max({}, {})", "min": "_min({}, {})", "and": "{} & {}", "or": "{} | {}"}
 _TYPE = {"f": "np.float64", "i": "np.int64", "b": "np.bool_"}
@@ -84,6 +85,16 @@ def lower(traced: Any, constants: int, states: int, draws: int) -> str:
     a leading time axis. Scalars are arrays of no axes.
     """
     return _Loops().function(traced, constants, states, draws)
+
+
+def lower_step(traced: Any, constants: int, states: int, largest: float) -> str:
+    """The source of ``run(memory)``: one round on one flat array, so that calling it costs next to nothing.
+
+    `memory` holds the trace's arguments one after the other (constants, states, and what is given of this round), then room for the new
+    states, which are all that the trace gives. The answer is 0 where they have taken the old ones' place, 1 where a number given is larger
+    than `largest` or none at all, 2 where a new number is not finite and the one before it was: then nothing has changed.
+    """
+    return _Loops().step(traced, constants, states, largest)
 
 
 class _Loops(Writer):
@@ -128,8 +139,42 @@ class _Loops(Writer):
         unchanged = [a is b for a, b in zip(jaxpr.outvars, given[own:], strict=False)][:states]
         self.finish([self.value(var, known) for var in jaxpr.outvars], held, unchanged, self.keep)
         leaving = [f"    outputs[{n}][{'...' if state.shape else '()'}] = a{own + n}" for n, state in enumerate(held)]
-        parts = ["@njit(nogil=True, error_model='numpy', fastmath={'reassoc', 'contract'})", "def run(rounds, inputs, outputs):"]
+        parts = [_DECORATOR, "def run(rounds, inputs, outputs):"]
         return PREAMBLE + "\n".join([*parts, *entry, *self.before, "    for t in range(rounds):", *self.body, *leaving]) + "\n"
+
+    def step(self, traced: Any, constants: int, states: int, largest: float) -> str:
+        jaxpr, given = traced.jaxpr, traced.jaxpr.invars
+        self.count(jaxpr)
+        known = {var: self.fixed_array(np.asarray(array)) for var, array in zip(jaxpr.constvars, traced.consts, strict=True)}
+        begins = np.cumsum([0, *(math.prod(var.aval.shape) for var in given)]).tolist()
+        entry, away = [], begins[-1] - begins[constants]  # from a state to the room for its new value
+        for n, var in enumerate(given):
+            shape, name = tuple(var.aval.shape), f"a{n}"
+            entry.append(f"    {name} = {_part(begins[n], shape)}")
+            known[var] = self.named(name, shape, kind_of(var), n < constants)
+        self.equations(jaxpr, known)
+        changed = []
+        for n, var in enumerate(jaxpr.outvars, constants):
+            if var is given[n]:
+                continue
+            value, shape = self.value(var, known), tuple(given[n].aval.shape)
+            if shape:
+                room = self.name("n")
+                entry.append(f"    {room} = {_part(begins[n] + away, shape)}")
+                self.loop(shape, lambda at, room=room, value=value: f"{room}[{', '.join(at)}] = {value.read(at)}")  # type: ignore[misc]
+            else:
+                self.say(f"{_part(begins[n] + away, shape)} = {value.read(())}")
+            changed.append((begins[n], begins[n + 1]))
+        parts = [_DECORATOR, "def run(memory):"]
+        parts += [f"    for i in range({begins[constants + states]}, {begins[-1]}):"]
+        parts += [f"        if not abs(memory[i]) <= {largest!r}:", "            return 1"]
+        ending = []
+        for begin, end in _joined(changed):
+            ending += [f"    for i in range({begin}, {end}):", f"        new = memory[i + {away}]"]
+            ending += ["        if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):", "            return 2"]
+        for begin, end in _joined(changed):
+            ending += [f"    for i in range({begin}, {end}):", f"        memory[i] = memory[i + {away}]"]
+        return PREAMBLE + "\n".join([*parts, *entry, *self.before, "    for t in range(1):", *self.body, *ending, "    return 0"]) + "\n"
 
     def keep(self, n: int, value: Value) -> None:
         self.loop(value.shape, lambda at: f"outputs[{n}][{', '.join(['t', *at])}] = {value.read(at)}")
@@ -304,6 +349,8 @@ class _Loops(Writer):
         axis = equation.params["dimension"]
         if equation.params["num_keys"] != 1 or axis != len(shape) - 1:
             raise self.refused("'sort' of several keys or other than the last axis")
+        if shape[-1] == 1:
+            return list(given)
         parts, order = [self.stored(value._replace(fixed=False)) for value in given], self.name("b")
         depth, at = self.depth, []
         for i, n in enumerate(shape[:-1]):
@@ -353,3 +400,22 @@ class _Early:
     def __exit__(self, *_: Any) -> None:
         if self.early:
             self.writer.lines, self.writer.depth = self.writer.body, 2
+
+
+def _part(begin: int, shape: tuple[int, ...]) -> str:
+    """A part of the memory as an array of this shape."""
+    if not shape:
+        return f"memory[{begin}]"
+    flat = f"memory[{begin}:{begin + math.prod(shape)}]"
+    return flat if len(shape) == 1 else f"{flat}.reshape(({', '.join(map(str, shape))}))"
+
+
+def _joined(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Parts that follow each other as one."""
+    whole: list[tuple[int, int]] = []
+    for begin, end in parts:
+        if whole and whole[-1][1] == begin:
+            whole[-1] = (whole[-1][0], end)
+        else:
+            whole.append((begin, end))
+    return whole

@@ -19,13 +19,14 @@ import numba
 import numpy as np
 
 from bridle import records
+from bridle.core import InputError
 from bridle.data.cache import folder
-from bridle.engines.loops import lower
-from bridle.engines.tracing import shapes, trace
+from bridle.engines.loops import lower, lower_step
+from bridle.engines.tracing import shapes, trace, trace_of
 from bridle.files import replacing
 from bridle.game import Block, check_compiled
 
-__all__ = ["advance"]
+__all__ = ["advance", "step"]
 
 _COMPILED: dict[Any, Any] = {}
 
@@ -76,6 +77,31 @@ def _compile(constants: Any, states: Any, draws: Any, collect: str) -> tuple[Any
     counts = [len(records.leaves(part)) for part in (constants, states, draws)]
     run = _load(lower(traced, *counts))
     return run, [leaf.shape for leaf in records.leaves(out[1]).values()], out[1]
+
+
+def step(one: Any, constants: Any, states: Any, given: Any, largest: float) -> Any:
+    """``states = one(constants, states, given)`` compiled as a function of one flat array, laid out as `loops.lower_step` says.
+
+    It is the round of a session: one number array crosses into the compiled code, and whatever is wrong comes back as a number.
+    """
+    check_compiled(constants, states, given)
+    sizes = tuple((name, np.shape(leaf)) for part in (constants, states, given) for name, leaf in records.leaves(part).items())
+    kinds = tuple(type(node) for part in (constants, states, given) for node in records.nodes(part))
+    key = (one, sizes, kinds, largest)
+    if key not in _COMPILED:
+        try:
+            traced, out = trace_of(one, *(shapes(part) for part in (constants, states, given)))
+        except TypeError as trouble:  # JAX's own complaints about what it cannot trace are TypeErrors
+            raise InputError(f"the policy cannot be compiled ({str(trouble).splitlines()[0]}); use engine 'python'") from None
+        before, after = (tuple(np.shape(leaf) for leaf in records.leaves(part).values()) for part in (states, out))
+        if before != after:
+            raise InputError("the policy cannot be compiled (an update changes the shape of its state); use engine 'python'")
+        try:
+            source = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest)
+        except InputError as unknown:
+            raise InputError(str(unknown).replace("engine 'jax'", "engine 'python'")) from None
+        _COMPILED[key] = _load(source)
+    return _COMPILED[key]
 
 
 def _load(source: str) -> Any:

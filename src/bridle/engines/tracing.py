@@ -26,11 +26,15 @@ def trace(constants: Any, states: Any, draw: Any, collect: str) -> tuple[Any, An
             return (state, foe), state.sums
         return (state, foe), (feedback.f, feedback.g, {"x": feedback.x, "round": feedback.round}.get(collect))
 
+    return trace_of(one, constants, states, draw)
+
+
+def trace_of(one: Any, *parts: Any) -> tuple[Any, Any]:
+    """A function of records, traced on records whose leaves are shapes: its equations, and the record of the shapes that come out."""
     rolled = ROLLED.set(True)
     try:
         with jax.enable_x64(True):
-            parts = (records.transform(_abstract, part) for part in (constants, states, draw))
-            return jax.make_jaxpr(one, return_shape=True)(*parts)
+            return jax.make_jaxpr(one, return_shape=True)(*(records.transform(_abstract, part) for part in parts))
     finally:
         ROLLED.reset(rolled)
 
