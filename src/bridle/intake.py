@@ -38,6 +38,11 @@ def floats(one: tuple[int, ...], f: Any, df: Any, g: Any, dg: Any) -> int:
 def feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, modulus: Any) -> Feedback:
     """The feedback at x of a record in any of the accepted forms; `k` is the number of constraints where it is fixed."""
     d = len(x)
+    if modulus is None and isinstance(f, float):  # what is left out is zero, as below
+        if df is None and f == 0.0:
+            df = np.zeros(d)
+        if g is None and dg is None:
+            g, dg = np.zeros(k or 1), np.zeros((k or 1, d))
     if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k is None or k == number):
         df, g, rows = df.copy(), np.array(g, ndmin=1), dg.reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):
