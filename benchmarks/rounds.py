@@ -46,9 +46,9 @@ def _blocks(problem):
     return deal_blocks(problem.adversary, problem.seed, problem.horizon, D)
 
 
-def session(problem, policy, certify=True) -> np.ndarray:
-    """Decide and observe, with every check on the input, with or without certificates."""
-    driven = bridle.Session(policy, certify=certify)
+def session(problem, policy, **settings) -> np.ndarray:
+    """Decide and observe, with every check on the input; `settings` are the session's own, such as certify=False."""
+    driven = bridle.Session(policy, **settings)
     for block in _blocks(problem):
         for c, a, b in zip(block.cost.a, block.constraints[0].a, block.constraints[0].b, strict=True):
             x = driven.decide()
