@@ -127,8 +127,13 @@ def test_the_page_of_results_shows_what_was_measured():
 
 def test_a_goal_that_is_missed_is_said_to_be():
     benchmark = benchmark_named("results")
-    sides = {"NumPy loop by hand": 10.0, "numba loop by hand": 0.1, "numba loop by hand, sums reordered": 0.05, "Session": 19.0}
-    slow = {**sides, "Session": 21.0, "play, engine numba": 0.31, "play, engine jax, 256 runs": 0.051}
+    sides = {
+        "NumPy loop by hand": 10.0,
+        "numba loop by hand": 0.1,
+        "numba loop by hand, sums reordered": 0.05,
+        "Session, certify=False": 19.0,
+    }
+    slow = {**sides, "Session, certify=False": 21.0, "play, engine numba": 0.31, "play, engine jax, 256 runs": 0.051}
     fast = {**sides, "play, engine numba": 0.29, "play, engine jax, 256 runs": 0.049}
     for times, met in ((fast, True), (slow, False)):
         part = {"runs": 256, "rows": [{"name": name, "us": us} for name, us in times.items()]}

@@ -17,7 +17,7 @@ import rounds as by_hand
 from bridle import records
 from bridle.game import load_engine
 from parts import rivals
-from parts.stream import recorded, shortened
+from parts.stream import arrays, constants, recorded, shortened
 from parts.timing import Side, apart, gathered, interleaved
 
 DIM, RUNS, CLOSE = 30, 256, 1e-10
@@ -53,18 +53,6 @@ def fused(fast: bool) -> Callable[..., np.ndarray]:
         return x
 
     return loop
-
-
-def constants(policy: Any) -> tuple[float, float, float, float]:
-    """lambda, beta, V and the diameter of the policy's steps."""
-    record = policy.record
-    return record.potential.lam, record.beta, record.V, record.learner.diameter
-
-
-def arrays(problem: bridle.Problem, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The costs' slopes, the halfspaces' normals and levels of the first n rounds."""
-    table = problem.adversary.table
-    return table.cost.a[:n], table.constraints[0].a[:n], table.constraints[0].b[:n]
 
 
 def paths(problem: bridle.Problem, policy: Any, short: int, long: int) -> dict[str, tuple[Callable[[int], np.ndarray], int, str]]:
@@ -108,13 +96,13 @@ def measure(quick: bool) -> dict[str, Any]:
     problem = recorded(long, DIM)
     policy = bridle.policy_for("sinha2024", problem, preset="practice")
     known = paths(problem, policy, short, long)
-    same, skipped = gathered({name: lambda make=make: make(problem, policy, arrays) for name, make in rivals.SAME.items()})
+    same, skipped = gathered({name: lambda make=make: make(problem, policy) for name, make in rivals.SAME.items()})
     known |= {name: (run, slow, rivals.NOTES[name]) for name, run in same.items()}
     marks = [n for n in (1, 10, 100, 1_000, 20_000, 200_000) if n <= long]
     far = max(apart({name: run(n) for name, (run, most, _) in known.items() if n <= most}, CLOSE) for n in marks)
     sides = [Side(name, lambda run=run, n=n: run(n), n, note) for name, (run, n, note) in known.items()]
     sides += sweeps(problem, policy, many)
-    others, more = gathered({name: lambda make=make: make(problem, arrays, slow) for name, make in rivals.OTHERS.items()})
+    others, more = gathered({name: lambda make=make: make(problem, slow) for name, make in rivals.OTHERS.items()})
     sides += [Side(name, run, slow, "its own algorithm, not the same decisions") for name, run in others.items()]
     return {
         "dim": DIM, "runs": RUNS, "repeats": repeats, "rounds": {"python": short, "compiled": long, "rivals": slow, "runs": many},

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import bridle
+from parts.stream import constants
 from parts.timing import Side, apart, gathered, interleaved
 
 FEATURES, RADIUS, LIMIT, CLOSE = 30, 5.0, 0.1, 1e-10
@@ -30,8 +31,7 @@ def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def by_hand(X: np.ndarray, y: np.ndarray, policy: Any) -> np.ndarray:
     """Algorithm 1 on these rows as one would write it."""
-    record = policy.record
-    lam, beta, V, diameter = record.potential.lam, record.beta, record.V, record.learner.diameter
+    lam, beta, V, diameter = constants(policy)
     x, Q, S = np.zeros(FEATURES + 1), 0.0, 0.0
     for a, positive in zip(X, y, strict=True):
         sign = 1.0 if positive else -1.0
@@ -112,6 +112,7 @@ def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[]
     }
     if "engine" in inspect.signature(bridle.Session).parameters:
         sides["Session, engine numba"] = lambda: in_session(wide[:many], y[:many], policy, engine="numba")
+        sides["Session, engine numba, certify=False"] = lambda: in_session(wide[:many], y[:many], policy, engine="numba", certify=False)
     sides["engine numba, all rows of a longer table"] = compiled(len(X))
     sides["Session, no limit, ogd"] = lambda: unlimited(wide[:many], y[:many], gradient)
     return sides, {"engine numba, all rows of a longer table": len(X)}

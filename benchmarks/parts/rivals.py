@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from parts.stream import arrays, constants
+
 STEP = 0.01
 
 
-def by_torch(problem: Any, policy: Any, arrays: Callable[..., Any]) -> Callable[[int], np.ndarray]:
+def by_torch(problem: Any, policy: Any) -> Callable[[int], np.ndarray]:
     """Algorithm 1 with PyTorch's autograd."""
     import torch
 
     torch.set_num_threads(1)
-    record = policy.record
-    lam, beta, V, diameter = record.potential.lam, record.beta, record.V, record.learner.diameter
+    lam, beta, V, diameter = constants(policy)
 
     def run(n: int) -> np.ndarray:
         rows, Q, S = [torch.from_numpy(part) for part in arrays(problem, n)], 0.0, 0.0
@@ -40,14 +41,13 @@ def by_torch(problem: Any, policy: Any, arrays: Callable[..., Any]) -> Callable[
     return run
 
 
-def by_optax(problem: Any, policy: Any, arrays: Callable[..., Any]) -> Callable[[int], np.ndarray]:
+def by_optax(problem: Any, policy: Any) -> Callable[[int], np.ndarray]:
     """Algorithm 1 in the manner of optax: a gradient transformation, and one jitted call a round."""
     import jax
     import optax
     from jax import numpy as jnp
 
-    record = policy.record
-    lam, beta, V, diameter = record.potential.lam, record.beta, record.V, record.learner.diameter
+    lam, beta, V, diameter = constants(policy)
 
     def update(grads, S, params=None):
         S = S + grads @ grads
@@ -73,7 +73,7 @@ def by_optax(problem: Any, policy: Any, arrays: Callable[..., Any]) -> Callable[
     return run
 
 
-def by_cooper(problem: Any, arrays: Callable[..., Any], n: int) -> Callable[[], np.ndarray]:
+def by_cooper(problem: Any, n: int) -> Callable[[], np.ndarray]:
     """Cooper's Lagrangian, primal and dual gradient steps by `roll`, and the projection."""
     import cooper
     import torch
@@ -104,7 +104,7 @@ def by_cooper(problem: Any, arrays: Callable[..., Any], n: int) -> Callable[[], 
     return run
 
 
-def by_humancompatible(problem: Any, arrays: Callable[..., Any], n: int) -> Callable[[], np.ndarray]:
+def by_humancompatible(problem: Any, n: int) -> Callable[[], np.ndarray]:
     """humancompatible-train's augmented Lagrangian, with SGD, and the projection."""
     import torch
     from humancompatible.train.dual_optim import ALM

@@ -54,3 +54,15 @@ def shortened(problem: bridle.Problem, rounds: int) -> bridle.Problem:
 def repeated(problem: bridle.Problem, rounds: int) -> bridle.Problem:
     """The same stream over and over again for so many rounds."""
     return replace(shortened(problem, rounds), adversary=Around(problem.adversary.table, rounds))
+
+
+def constants(policy: Any) -> tuple[float, float, float, float]:
+    """lambda, beta, V and the diameter of the policy's steps."""
+    record = policy.record
+    return record.potential.lam, record.beta, record.V, record.learner.diameter
+
+
+def arrays(problem: bridle.Problem, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The costs' slopes, the halfspaces' normals and levels of the first n rounds."""
+    table = problem.adversary.table
+    return table.cost.a[:n], table.constraints[0].a[:n], table.constraints[0].b[:n]
