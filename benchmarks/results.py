@@ -166,7 +166,7 @@ def curve(rows: list[dict[str, Any]], size: str, slope: str) -> list[str]:
                 row["engine"],
                 *(f"{known[at]:.3g}" if at in known else "-" for at in sizes),
                 f"{row['exponent']:.2f}",
-                f"{1e3 * row['slope_us']:.3g} {slope}",
+                f"{row['slope_us']:.3g} us a {slope}",
             ]
         )
     return table([f"us a round, {size} =", *(f"{at:,}" for at in sizes), "exponent", "slope"], lines)
@@ -243,7 +243,7 @@ def markdown(found: dict[str, Any]) -> str:
         page += [
             "## Growth", "",
             "The exponent is that of the time of a whole game for T, of a round for d and k, fitted to the largest sizes.", "",
-            *curve(part["T"], "T", "ns a round"), *curve(part["d"], "d", "ns a coordinate"), *curve(part["k"], "k", "ns a constraint"),
+            *curve(part["T"], "T", "round"), *curve(part["d"], "d", "coordinate"), *curve(part["k"], "k", "constraint"),
             "Memory: by how much the process grows at its largest while it plays T rounds.", "",
             *table(
                 ["engine", "T", "MiB before", "MiB more"],
