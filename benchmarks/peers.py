@@ -45,7 +45,7 @@ LIBRARIES = (
 )  # fmt: skip
 
 
-def machine(before: float) -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     """What was measured on, and when."""
     try:
         told = Path("/proc/cpuinfo").read_text().splitlines()
@@ -60,7 +60,7 @@ def machine(before: float) -> dict[str, Any]:
             versions[name] = "not installed"
     return {
         "cpu": cpu, "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}", "python": platform.python_version(),
-        "versions": versions, "date": date.today().isoformat(), "load": [before, os.getloadavg()[0]],
+        "versions": versions, "date": date.today().isoformat(),
     }  # fmt: skip
 
 
@@ -77,10 +77,11 @@ def measured(name: str, quick: bool) -> tuple[dict[str, Any] | None, str]:
     print(f"{name} ...", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "part.json"
+        before = os.getloadavg()[0]
         command = [sys.executable, str(Path(__file__).resolve()), "--part", name, "--out", str(out), *(["--quick"] if quick else [])]
         done = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True)
         if done.returncode == 0:
-            return json.loads(out.read_text()), ""
+            return {**json.loads(out.read_text()), "load": [before, os.getloadavg()[0]]}, ""
         print(done.stderr, file=sys.stderr)
         return None, done.stderr.strip().splitlines()[-1]
 
@@ -113,14 +114,13 @@ def main() -> int:
     found |= neighbours()
     failed: dict[str, str] = {}
     if not given.render:
-        before = os.getloadavg()[0]
         for name in given.only:
             part, trouble = measured(name, given.quick)
             if part is None:
                 failed[name] = trouble
             else:
                 found[name] = part
-        found |= {"machine": machine(before), "failed": failed}
+        found |= {"machine": machine(), "failed": failed}
     page = markdown(found)
     if given.quick:
         print(page)

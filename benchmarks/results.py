@@ -189,12 +189,13 @@ def markdown(found: dict[str, Any]) -> str:
     """The whole page."""
     machine = found["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
-    load = " and ".join(f"{value:.1f}" for value in machine["load"])
+    loads = [value for part in found.values() if isinstance(part, dict) for value in part.get("load", [])]
+    load = f"{min(loads):.1f} to {max(loads):.1f}" if loads else "not known"
     page = [
         "# How fast it is, beside what one would use instead",
         "",
         f"Written by `make bench` on {machine['date']}: {machine['cpu']}, {machine['cores']} cores, {machine['system']}, "
-        f"Python {machine['python']}; load average {load} before and after. {versions}.",
+        f"Python {machine['python']}; load average {load} before and after the parts. {versions}.",
         "",
         "Times are medians of interleaved repeats, in microseconds per run and round. A ratio is taken within each repeat; the tables have",
         "its median, smallest and largest. One core unless said.",
@@ -242,7 +243,7 @@ def markdown(found: dict[str, Any]) -> str:
         part = found["growth"]
         page += [
             "## Growth", "",
-            "The exponent is that of the time of a whole game for T, of a round for d and k, fitted to the largest sizes.", "",
+            "The exponent is that of the time of a whole game for T (three largest), of a round for d (last decade) and k (two largest).", "",
             *curve(part["T"], "T", "round"), *curve(part["d"], "d", "coordinate"), *curve(part["k"], "k", "constraint"),
             "Memory: by how much the process grows at its largest while it plays T rounds.", "",
             *table(

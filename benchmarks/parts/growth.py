@@ -50,20 +50,20 @@ def in_horizon(quick: bool) -> list[dict[str, Any]]:
 
 
 def in_dimension(quick: bool) -> list[dict[str, Any]]:
-    """Microseconds a round against d; the exponent over the largest dimensions, where they and not the calls are the cost."""
-    dims = [3, 30, 300] if quick else [3, 10, 30, 100, 300, 1_000, 3_000]
+    """Microseconds a round against d; the exponent over the last decade, where the dimension and not the calls are the cost."""
+    dims = [3, 30, 300] if quick else [3, 10, 30, 100, 300, 1_000, 3_000, 10_000]
     found: dict[str, list[float]] = {engine: [] for engine in ENGINES}
     for d in dims:
-        table = recorded(1_500, d)
+        table = recorded(1_500 if d <= 3_000 else 500, d)
         for engine in ENGINES:
             rounds = 1_500 if engine == "python" else max(3_000, min(20_000, 6_000_000 // d))
             problem = repeated(table, rounds)
             seconds(problem, engine, rounds, 1)
-            found[engine].append(1e6 * seconds(problem, engine, rounds, 3) / rounds)
+            found[engine].append(1e6 * seconds(problem, engine, rounds, 7) / rounds)
     return [
         {
             "engine": engine, "sizes": dims, "us": us,
-            "exponent": exponent(dims, us, since=dims[-2]), "slope_us": line(dims[-3:], us[-3:]),
+            "exponent": exponent(dims, us, since=dims[-1] / 10), "slope_us": line(dims[-3:], us[-3:]),
         }
         for engine, us in found.items()
     ]  # fmt: skip
@@ -98,7 +98,11 @@ def peak(engine: str, rounds: int) -> None:
 
 
 def largest() -> float:
-    """The most memory that this process has had, in MiB, as Linux tells it (getrusage would count what the parent had before it forked)."""
+    """The most memory that this process has had, in MiB; on Linux getrusage would count what the parent had before it forked."""
+    if not sys.platform.startswith("linux"):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
     kib = next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(kib) / 1024
 
