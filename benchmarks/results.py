@@ -243,7 +243,7 @@ def markdown(found: dict[str, Any]) -> str:
         part = found["growth"]
         page += [
             "## Growth", "",
-            "The exponent is that of the time of a whole game for T (three largest), of a round for d (last decade) and k (two largest).", "",
+            "The exponent is that of a whole game for T (three largest sizes), of a round for d (last decade) and k (two largest).", "",
             *curve(part["T"], "T", "round"), *curve(part["d"], "d", "coordinate"), *curve(part["k"], "k", "constraint"),
             "Memory: by how much the process grows at its largest while it plays T rounds.", "",
             *table(
