@@ -12,7 +12,7 @@ help:
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
 	@echo "make lint   formatting, lint, types, import contract"
-	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams"
+	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -32,6 +32,13 @@ $(VENV)/.browser: pyproject.toml | $(BIN)/python
 $(VENV)/.lint: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test,lint]'
 	@touch $@ $(VENV)/.test $(VENV)/.demo
+
+# Peers to compare with, each on its own and beside what the tests pin: one that does not install is skipped, and results.md says so.
+PEERS := "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'], sep='\n')"
+$(VENV)/.bench: $(VENV)/.test
+	@$(BIN)/python -c $(PEERS) | while read peer; do \
+	  $(PIP) --editable '.[test]' "$$peer" || echo "$$peer does not install here: skipped" >&2; done
+	@touch $@
 
 demo: $(VENV)/.demo
 	$(BIN)/bridle compare halfspaces minimax late-constraint violation-seeking --horizons 500,1000,2000,4000 --seeds 5 --out demo
@@ -53,7 +60,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
@@ -63,6 +70,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/fraud.py
 	$(BIN)/python benchmarks/fraud_stream.py
 	$(BIN)/python benchmarks/streams.py
+	$(BIN)/python benchmarks/peers.py
 
 clean:
 	rm -rf $(VENV) demo benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -86,9 +86,9 @@ def _fused(costs, rows, levels, lam, beta, V, diameter, x, sums):
     sums[0], sums[1] = Q, S
 
 
-def session(problem, policy, certify=True, engine="python") -> np.ndarray:
-    """Decide and observe, with every check on the input, with or without certificates."""
-    driven = bridle.Session(policy, certify=certify, engine=engine)
+def session(problem, policy, **settings) -> np.ndarray:
+    """Decide and observe, with every check on the input; `settings` are the session's own, such as certify=False."""
+    driven = bridle.Session(policy, **settings)
     for block in _blocks(problem):
         for c, a, b in zip(block.cost.a, block.constraints[0].a, block.constraints[0].b, strict=True):
             x = driven.decide()

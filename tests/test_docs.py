@@ -128,3 +128,32 @@ def test_the_tables_of_the_gpu_hold_every_row():
     table = benchmark_named("gpu").markdown({"machine": "card", "date": "2026-01-02", "algorithm1": [row], "fraud": [fraud]})
     assert "| 30 | 65,536 | 10.00 | 20.00 | 6.6e+09 | 3.3e+09 | 500.0 | 50 times |" in table
     assert "| 30 | 284,807 | 0.100 s | 0.200 s | 0.12 s | 20.0 s |" in table
+
+
+def test_the_page_of_results_shows_what_was_measured():
+    benchmark, place = benchmark_named("results"), ROOT / "benchmarks"
+    found = json.loads((place / "results.json").read_text())
+    assert benchmark.markdown(found) == (place / "results.md").read_text(), "run benchmarks/peers.py --render"
+    assert not found["failed"]
+    latest = json.loads((place / "fraud.json").read_text())
+    assert found["fraud"] == {name: latest[name] for name in found["fraud"]}, "run benchmarks/peers.py --render"
+
+
+def test_a_goal_that_is_missed_is_said_to_be():
+    benchmark = benchmark_named("results")
+    sides = {
+        "NumPy loop by hand": 10.0,
+        "numba loop by hand": 0.1,
+        "numba loop by hand, sums reordered": 0.05,
+        "Session, certify=False": 19.0,
+    }
+    slow = {**sides, "Session, certify=False": 21.0, "play, engine numba": 0.31, "play, engine jax, 256 runs": 0.051}
+    fast = {**sides, "play, engine numba": 0.29, "play, engine jax, 256 runs": 0.049}
+    for times, met in ((fast, True), (slow, False)):
+        part = {"runs": 256, "rows": [{"name": name, "us": us} for name, us in times.items()]}
+        found = {goal.what: goal.met for goal in benchmark.goals({"algorithm1": part})}
+        assert [found[name] for name in found if not name.startswith("GPU")] == [met] * 3
+        assert {found[name] for name in found if name.startswith("GPU")} == {None}
+    rows = [{"dim": 30, "runs": runs, "rounds": 16_384, "call": 0.1} for runs in (256, 65_536)]
+    device = {"machine": "a GPU", "algorithm1": rows, "fraud": [{"runs": 30, "call": 0.2}, {"runs": 2_112, "call": 0.6}]}
+    assert [goal.met for goal in benchmark.goals({"gpu": device})] == [True, True, False]

@@ -1,0 +1,30 @@
+"""What it takes to start: `import bridle` beyond `import numpy`, and `bridle --help`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+
+def best(arguments: list[str], times: int) -> tuple[float, float]:
+    """Seconds of the fastest of some fresh processes: by the clock, and of the processor."""
+    clock, used = float("inf"), float("inf")
+    for _ in range(times):
+        begun, before = time.perf_counter(), os.times()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        clock, after = min(clock, time.perf_counter() - begun), os.times()
+        used = min(used, after.children_user + after.children_system - before.children_user - before.children_system)
+    return clock, used
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    """Seconds, the best of ten processes each."""
+    times = 3 if quick else 10
+    found: dict[str, Any] = {"repeats": times}
+    for name, arguments in (("numpy", ["-c", "import numpy"]), ("bridle", ["-c", "import bridle"]), ("help", ["-m", "bridle", "--help"])):
+        found[f"{name}_s"], found[f"{name}_processor_s"] = best(arguments, times)
+    found |= {f"more{kind}_s": found[f"bridle{kind}_s"] - found[f"numpy{kind}_s"] for kind in ("", "_processor")}
+    return found

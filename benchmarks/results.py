@@ -1,0 +1,278 @@
+"""The page results.md, written from results.json alone: the goals and whether they are met, then every table."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+BY_HAND, FAST, BARE = "numba loop by hand", "numba loop by hand, sums reordered", "NumPy loop by hand"
+SESSIONS = {
+    "with certificates": ("Session", "Session, engine numba"),
+    "certify=False": ("Session, certify=False", "Session, engine numba, certify=False"),
+}
+RIVER = "river LogisticRegression, learn_one"
+LINEAR = 1.15
+"""An exponent above this is not linear growth; one below it may be, where calls still cost more than arithmetic."""
+
+
+class Goal(NamedTuple):
+    """What was aimed at, what was measured, and whether that is enough (None: not measured here)."""
+
+    what: str
+    goal: str
+    measured: str
+    met: bool | None
+
+
+def us(part: dict[str, Any], name: str) -> float:
+    """Microseconds per run and round of one side."""
+    return float(next(row["us"] for row in part["rows"] if row["name"] == name))
+
+
+def sessions(part: dict[str, Any]) -> dict[str, str]:
+    """With certificates and without them, the fastest kind of session that was timed."""
+    there = {row["name"] for row in part["rows"]}
+    known = {how: [name for name in names if name in there] for how, names in SESSIONS.items()}
+    return {how: min(names, key=lambda name: us(part, name)) for how, names in known.items() if names}
+
+
+def goals(found: dict[str, Any]) -> list[Goal]:
+    """The table of goals, of the parts that were measured."""
+    listed: list[Goal] = []
+    if "algorithm1" in found:
+        one = found["algorithm1"]
+        engine, runs = us(one, "play, engine numba"), f"play, engine jax, {one['runs']} runs"
+        ratio, many = engine / us(one, BY_HAND), us(one, runs) / us(one, BY_HAND)
+        measured = f"{ratio:.2f} times ({engine / us(one, FAST):.1f} times the loop whose sums may be reordered)"
+        listed.append(
+            Goal("numba engine, Algorithm 1, whole horizon", "at most 3 times a loop fused by hand; better 2", measured, ratio <= 3.0)
+        )
+        more = ""
+        if "sweeps" in found:
+            more = f"; with all cores {us(found['sweeps'], runs) / us(found['sweeps'], BY_HAND):.2f} times"
+        listed.append(
+            Goal(
+                f"JAX engine, {one['runs']} runs, per run and round",
+                "at most half of the fused single run",
+                f"{many:.2f} times{more}",
+                many <= 0.5,
+            )
+        )
+        limit = "at most 2 times a bare NumPy loop, every check included; better 1.5"
+        for how, best in sessions(one).items():
+            ratio = us(one, best) / us(one, BARE)
+            listed.append(Goal(f"`Session` round, {how}", limit, f"{ratio:.2f} times ({best})", ratio <= 2.0))
+    if "logistic" in found and any(row["name"] == RIVER for row in found["logistic"]["rows"]):
+        part = found["logistic"]
+        for how, best in sessions(part).items():
+            ratio = us(part, best) / us(part, RIVER)
+            what = f"`Session` round, logistic task, {how}"
+            listed.append(Goal(what, "faster than river's `learn_one`", f"{ratio:.2f} times as long ({best}, with a limit)", ratio < 1.0))
+    if found.get("fraud"):
+        ratio = found["fraud"]["ratio"]
+        spread = f"({found['fraud']['ratio_low']:,.0f} to {found['fraud']['ratio_high']:,.0f})"
+        listed.append(Goal(
+            f"fraud network, {found['fraud']['lambdas']} lambdas x {found['fraud']['rounds']:,} rounds, two cores",
+            "at least 500 times the PyTorch loop, one row at a time", f"{ratio:,.0f} times {spread}", ratio >= 500.0,
+        ))  # fmt: skip
+    if found.get("solvers", {}).get("rows"):
+        part = found["solvers"]
+        each = {
+            engine: us(part, "guo2022, cvxpy, parameters") / us(part, f"sinha2024, engine {engine}")
+            for engine in ("numba", "jax", "python")
+        }
+        anew = us(part, "guo2022, cvxpy, built anew") / us(part, "sinha2024, engine python")
+        text = f"{each['numba']:,.0f} times (engine numba), {each['jax']:,.0f} (jax), {each['python']:,.0f} (python)"
+        text += f"; where cvxpy builds the program anew, {anew:,.0f} (python)"
+        listed.append(
+            Goal("sinha2024 against guo2022 through cvxpy (parameters)", "at least 500 times faster", text, each["numba"] >= 500.0)
+        )
+    listed += on_gpu(found.get("gpu"))
+    if "starting" in found:
+        part = found["starting"]
+        listed.append(
+            Goal(
+                "`import bridle` beyond `import numpy`",
+                "at most 0.2 s",
+                f"{part['more_s']:.2f} s ({part['more_processor_s']:.2f} s of the processor)",
+                part["more_s"] <= 0.2,
+            )
+        )
+        listed.append(
+            Goal(
+                "`bridle --help`",
+                "under 0.6 s",
+                f"{part['help_s']:.2f} s ({part['help_processor_s']:.2f} s of the processor)",
+                part["help_s"] < 0.6,
+            )
+        )
+    if "growth" in found:
+        curves = [curve for size in ("T", "d", "k") for curve in found["growth"][size]]
+        text = "; ".join(
+            f"{size}: " + ", ".join(f"{c['engine']} {c['exponent']:.2f}" for c in found["growth"][size]) for size in ("T", "d", "k")
+        )
+        listed.append(
+            Goal("cost against T, d and k", "linear at most: exponents near 1 or below", text, all(c["exponent"] <= LINEAR for c in curves))
+        )
+    return listed
+
+
+def on_gpu(found: dict[str, Any] | None) -> list[Goal]:
+    """The goals of one GPU, from the library's own call, as gpu.json has it."""
+    fast, short = "at least 3.5e9 run-rounds a second", "less than 10 us a round"
+    if not found:
+        apart = "not measured here: needs a GPU"
+        return [
+            Goal("GPU, Algorithm 1, d = 30, 65,536 runs", fast, apart, None),
+            Goal("GPU, Algorithm 1, d = 30, 256 runs", short, apart, None),
+            Goal("GPU, the fraud network, 30 and 2,112 runs", "at most 0.24 s and 0.56 s", apart, None),
+        ]
+    games = {row["runs"]: row for row in found["algorithm1"] if row["dim"] == 30}
+    frauds = {row["runs"]: row["call"] for row in found["fraud"]}
+    rate, pace = 65_536 * games[65_536]["rounds"] / games[65_536]["call"], 1e6 * games[256]["call"] / games[256]["rounds"]
+    return [
+        Goal("GPU, Algorithm 1, d = 30, 65,536 runs", fast, f"{rate:.2g} ({found['machine']})", rate >= 3.5e9),
+        Goal("GPU, Algorithm 1, d = 30, 256 runs", short, f"{pace:.2f} us", pace < 10.0),
+        Goal(
+            "GPU, the fraud network, 30 and 2,112 runs", "at most 0.24 s and 0.56 s", f"{frauds[30]:.2f} s and {frauds[2_112]:.2f} s",
+            frauds[30] <= 0.24 and frauds[2_112] <= 0.56,
+        ),
+    ]  # fmt: skip
+
+
+def table(head: list[str], lines: list[list[str]]) -> list[str]:
+    """A table; all columns but the first and the last are numbers."""
+    marks = ["---" if i in (0, len(head) - 1) else "---:" for i in range(len(head))]
+    return ["| " + " | ".join(head) + " |", "|" + "|".join(marks) + "|", *("| " + " | ".join(line) + " |" for line in lines), ""]
+
+
+def sides(part: dict[str, Any], base: str) -> list[str]:
+    """The sides of a part, and what was skipped."""
+    lines = [
+        [row["name"], f"{row['us']:.3g}", f"{row['ratio']:.3g}", f"{row['ratio_low']:.3g} to {row['ratio_high']:.3g}", row["note"]]
+        for row in part["rows"]
+    ]
+    notes = [f"Skipped: {note}." for note in part.get("skipped", [])]
+    return [*table(["side", "us", f"ratio to {base}", "smallest to largest", "note"], lines), *([*notes, ""] if notes else [])]
+
+
+def curve(rows: list[dict[str, Any]], size: str, slope: str) -> list[str]:
+    """Microseconds a round against a size; an engine that was not played at a size has a dash there."""
+    sizes = sorted({at for row in rows for at in row["sizes"]})
+    lines = []
+    for row in rows:
+        known = dict(zip(row["sizes"], row["us"], strict=True))
+        lines.append(
+            [
+                row["engine"],
+                *(f"{known[at]:.3g}" if at in known else "-" for at in sizes),
+                f"{row['exponent']:.2f}",
+                f"{row['slope_us']:.3g} us a {slope}",
+            ]
+        )
+    return table([f"us a round, {size} =", *(f"{at:,}" for at in sizes), "exponent", "slope"], lines)
+
+
+def pieces(title: str, part: dict[str, Any], top: list[dict[str, Any]]) -> list[str]:
+    """Where a round's time goes."""
+    lines = [[name, f"{spent:.2f}", f"{100 * spent / part['us']:.0f} %"] for name, spent in part["parts"].items()]
+    ranked = ", ".join(f"`{row['function']}` {100 * row['share']:.0f} %" for row in top)
+    return [
+        f"{title}, {part['us']:.1f} us:",
+        "",
+        *table(["piece", "us", "share"], lines),
+        f"Most time of their own, by the profiler: {ranked}.",
+        "",
+    ]
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """The whole page."""
+    machine = found["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    loads = [value for part in found.values() if isinstance(part, dict) for value in part.get("load", [])]
+    load = f"{min(loads):.1f} to {max(loads):.1f}" if loads else "not known"
+    page = [
+        "# How fast it is, beside what one would use instead",
+        "",
+        f"Written by `make bench` on {machine['date']}: {machine['cpu']}, {machine['cores']} cores, {machine['system']}, "
+        f"Python {machine['python']}; load average {load} before and after the parts. {versions}.",
+        "",
+        "Times are medians of interleaved repeats, in microseconds per run and round. A ratio is taken within each repeat; the tables have",
+        "its median, smallest and largest. One core unless said.",
+        "",
+        "## Goals",
+        "",
+        *table(
+            ["what", "measured", "goal", "met"],
+            [[g.what, g.measured, g.goal, {True: "yes", False: "**no**", None: "-"}[g.met]] for g in goals(found)],
+        ),
+    ]
+    if "algorithm1" in found:
+        part = found["algorithm1"]
+        page += [
+            "## Algorithm 1", "",
+            f"d = {part['dim']}, L2 ball, preset practice, linear costs and one halfspace a round, recorded before the clock starts. Every "
+            f"side that runs Algorithm 1 has the same decisions after {', '.join(f'{n:,}' for n in part['compared_at'])} rounds, as far "
+            f"as it goes: {part['apart']:.0e} apart at most. Rounds timed: {part['rounds']['python']:,} in Python, "
+            f"{part['rounds']['compiled']:,} compiled, {part['rounds']['rivals']:,} of the other libraries, {part['rounds']['runs']:,} of "
+            f"many runs; {part['repeats']} repeats.", "",
+            *sides(part, "NumPy"),
+        ]  # fmt: skip
+    if "sweeps" in found:
+        page += ["### Many runs on all cores", "", *sides(found["sweeps"], "NumPy")]
+    if "logistic" in found:
+        part = found["logistic"]
+        page += [
+            "## Logistic regression, one row at a time", "",
+            f"{part['features']} features. Our sides run Algorithm 1 with a limit on the loss of positive rows, unless they say otherwise; "
+            f"{part['compared']} of them end with the same weights, {part['apart']:.0e} apart at most. The peers run their own gradient "
+            "descent without a limit.", "",
+            *sides(part, "NumPy"),
+        ]  # fmt: skip
+    if "solvers" in found:
+        part = found["solvers"]
+        page += ["## A policy without a program against one through cvxpy", "", *sides(part, "cvxpy")]
+    if found.get("fraud"):
+        part = found["fraud"]
+        page += [
+            "## The fraud network", "",
+            f"From `benchmarks/fraud.py` ({part['machine']}): the sweep {part['sweep_us']:.2f} us per run and round, the PyTorch loop "
+            f"{part['torch_us']:.0f} us a row.", "",
+        ]  # fmt: skip
+    if "growth" in found:
+        part = found["growth"]
+        page += [
+            "## Growth", "",
+            "The exponent is that of a whole game for T (three largest sizes), of a round for d (last decade) and k (two largest).", "",
+            *curve(part["T"], "T", "round"), *curve(part["d"], "d", "coordinate"), *curve(part["k"], "k", "constraint"),
+            "Memory: by how much the process grows at its largest while it plays T rounds.", "",
+            *table(
+                ["engine", "T", "MiB before", "MiB more"],
+                [
+                    [row["engine"], f"{T:,}", f"{before:.0f}", f"{grown:.1f}"]
+                    for row in part["memory"]
+                    for T, before, grown in zip(row["sizes"], row["before_mib"], row["grown_mib"], strict=True)
+                ],
+            ),
+        ]  # fmt: skip
+    if "inside" in found:
+        part = found["inside"]
+        page += ["## Where a round's time goes", ""]
+        page += pieces("A round of `play`, engine python", part["play"], part["play_top"])
+        page += pieces("A round of a `Session`", part["session"], part["session_top"])
+    if "starting" in found:
+        part = found["starting"]
+        lines = [
+            [what, f"{part[f'{key}_s']:.3f}", f"{part[f'{key}_processor_s']:.3f}"]
+            for what, key in (("`import numpy`", "numpy"), ("`import bridle`", "bridle"), ("`bridle --help`", "help"))
+        ]
+        page += [
+            "## Starting",
+            "",
+            f"Seconds of a fresh process, the best of {part['repeats']}.",
+            "",
+            *table(["what", "by the clock", "of the processor"], lines),
+        ]
+    for name, why in found.get("failed", {}).items():
+        page += [f"The part `{name}` failed: {why}", ""]
+    return "\n".join(page)
