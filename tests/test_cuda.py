@@ -220,10 +220,10 @@ def test_runs_that_cannot_be_told_apart_are_refused():
         plans.plan(wrong, foe, wrong.init(np.zeros((7, 5))), records.spread(foe.init(), 7), draws, "", 7)
 
 
-def test_lanes_are_few_where_runs_are_many_and_arrays_fit():
-    assert [plans.lanes_for(runs, 30, 132) for runs in (1, 256, 2_112)] == [32, 32, 32]
-    assert plans.lanes_for(65_536, 30, 132) == 1
-    assert plans.lanes_for(65_536, 300, 132) == 16
+def test_lanes_are_as_many_as_arrays_need_and_fewer_where_runs_are_many():
+    assert [plans.lanes_for(runs, 30, 132) for runs in (1, 256, 2_048, 16_384, 65_536)] == [2, 2, 2, 1, 1]
+    assert [plans.lanes_for(runs, 300, 132) for runs in (1, 65_536)] == [16, 16]
+    assert [plans.lanes_for(1, widest, 132) for widest in (1, 20, 21, 640, 10_000)] == [1, 1, 2, 32, 32]
     assert plans.runs_of_block(30, 32, 132) == 1
     assert plans.runs_of_block(65_536, 1, 132) == 128
 

@@ -125,8 +125,9 @@ def test_the_documentation_shows_what_was_measured_on_a_gpu():
 def test_the_tables_of_the_gpu_hold_every_row():
     row = {"dim": 30, "runs": 65_536, "rounds": 1_000, "kernel": 0.01, "call": 0.02, "jax": 0.5}
     fraud = {"runs": 30, "rounds": 284_807, "kernel": 0.1, "call": 0.2, "jax": 20.0}
-    table = benchmark_named("gpu").markdown({"machine": "card", "date": "2026-01-02", "algorithm1": [row], "fraud": [fraud]})
-    assert "| 30 | 65,536 | 10.00 | 20.00 | 6.6e+09 | 3.3e+09 | 500.0 | 50 times |" in table
+    found = {"machine": "card", "date": "2026-01-02", "rows": "some rows", "algorithm1": [row], "fraud": [fraud]}
+    table = benchmark_named("gpu").markdown(found)
+    assert "| 30 | 65,536 | 1,000 | 10.00 | 20.00 | 6.6e+09 | 3.3e+09 | 500.0 | 50 times |" in table
     assert "| 30 | 284,807 | 0.100 s | 0.200 s | 0.12 s | 20.0 s |" in table
 
 

@@ -17,8 +17,11 @@ from bridle import records
 from bridle.core import InputError
 from bridle.engines.tracing import shapes, trace
 
-BUSY = 512
-"""So many lanes keep a multiprocessor busy."""
+SHARE = 20
+"""Where runs are few, a lane takes up to so many elements of the widest array: fewer lanes exchange less, more wait less."""
+
+BUSY = 128
+"""From so many lanes to a multiprocessor on, what counts is how much all of them do, not how long one of them waits."""
 
 HELD = 32
 """So many elements of an array can a lane hold in registers."""
@@ -110,14 +113,14 @@ def key_of(*parts: Any) -> Any:
 
 
 def lanes_for(runs: int, widest: int, cores: int) -> int:
-    """How many lanes play a run: all of a warp where runs are few, fewer as soon as runs alone keep the chip busy.
+    """How many lanes play a run whose widest array is so wide; as measured on an H200 (`benchmarks/gpu.py --lanes`).
 
     Every lane repeats the scalar work of a round, so fewer lanes do less in all; but each must hold its share of the widest array.
 
-    >>> lanes_for(30, 311, 132), lanes_for(65_536, 30, 132)
-    (32, 1)
+    >>> lanes_for(30, 311, 132), lanes_for(256, 30, 132), lanes_for(65_536, 30, 132)
+    (16, 2, 1)
     """
-    lanes = 32
+    lanes = next(n for n in (1, 2, 4, 8, 16, 32) if n == 32 or -(-widest // n) <= SHARE)
     while lanes > 1 and runs * lanes > cores * BUSY and -(-widest // (lanes // 2)) <= HELD:
         lanes //= 2
     return lanes
