@@ -30,6 +30,9 @@ ENGINES = {"python": "", "jax": "jax", "numba": "numba", "cuda": "cuda"}
 ALONE = ("numba",)
 """The engines that are fastest with one run at a time, and play several in threads."""
 
+FEW = 2**20
+"""How many numbers of a stream are dealt at a time, about, for engines that are handed several blocks."""
+
 KEEP = ("totals", "rounds", "decisions")
 
 SUMMING = {"cuda": 2**28}
@@ -233,13 +236,14 @@ def play(
     curve: list[Totals] = []
     kept: list[Block] = []
     collect = "x" if keep == "decisions" else "sums" if keep == "totals" and engine in SUMMING else ""
-    if engine != "python" and rounds <= block_length(source.domain.dim):
+    if engine != "python" and rounds <= _at_once(engine, source.domain.dim) * block_length(source.domain.dim):
         next(iter(_advance(game, engine, collect)))  # compile outside the clock: there is no second block to time
     clock = [(0, time.perf_counter())]
     for done, after, block in _advance(game, engine, collect):
         _check_finite(block, done)
         running = block.sums or accumulate(totals if curve else _empty(shape, block.g.shape[-1]), block.f, block.g)
-        hit = np.isin(running.rounds, marks)
+        passed = marks[(marks > clock[-1][0]) & (marks <= done)]
+        hit = np.searchsorted(running.rounds, passed)  # where they are: all of them are there
         curve.append(records.transform(lambda leaf, hit=hit: leaf[hit], running))
         totals, state = records.transform(lambda leaf: leaf[-1], running), after
         if keep != "totals":
@@ -453,7 +457,7 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
         if len(players) > 1:
             # One adversary for all runs: its own arrays get the run axis, as the draws do below.
             adversary = records.widen(records.stack([records.transform(np.asarray, a) for a in players]), 1)
-    many, marks, k = 1, curve_rounds(game.rounds), 0
+    many, marks, k = _at_once(engine, source.domain.dim), curve_rounds(game.rounds), 0
     if engine in SUMMING:
         k = len(_first_round(source, game.x1 if game.x1.ndim == 1 else game.x1[0]).reveal(source.domain.center()).g)
         many = _blocks_at_once(game, SUMMING[engine], collect, k)
@@ -479,6 +483,11 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
         else:
             yield done + size, state, block
         done += size
+
+
+def _at_once(engine: str, dim: int) -> int:
+    """How many blocks an engine is handed at a time: where a round takes less than a microsecond, what is done for every block tells."""
+    return max(1, FEW // (dim * block_length(dim))) if engine in ALONE else 1
 
 
 def _blocks_at_once(game: Trace, room: int, collect: str, k: int) -> int:
@@ -512,8 +521,9 @@ def _side_by_side(game: Trace, run_block: Any, alone: list[Any], collect: str) -
     x1 = np.broadcast_to(game.x1, (runs, game.x1.shape[-1]))
     players = [player(adversary) for adversary in adversaries]
     at = [(alone[i].init(x1[i].copy()), players[i % len(players)].init()) for i in range(runs)]
-    dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim) for a, seed in zip(adversaries, game.seeds, strict=True)]
-    done, length = 0, block_length(source.domain.dim)
+    many = max(1, _at_once("numba", source.domain.dim) // runs)
+    dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim, many) for a, seed in zip(adversaries, game.seeds, strict=True)]
+    done, length = 0, many * block_length(source.domain.dim)
     with ThreadPoolExecutor(min(runs, cores())) as pool:
         for draws in zip(*dealers, strict=True):
             size = min(length, game.rounds - done)
