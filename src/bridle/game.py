@@ -30,7 +30,7 @@ ENGINES = {"python": "", "jax": "jax", "numba": "numba", "cuda": "cuda"}
 ALONE = ("numba",)
 """The engines that are fastest with one run at a time, and play several in threads."""
 
-FEW = 2**20
+FEW = 2**21
 """How many numbers of a stream are dealt at a time, about, for engines that are handed several blocks."""
 
 KEEP = ("totals", "rounds", "decisions")
@@ -521,7 +521,7 @@ def _side_by_side(game: Trace, run_block: Any, alone: list[Any], collect: str) -
     x1 = np.broadcast_to(game.x1, (runs, game.x1.shape[-1]))
     players = [player(adversary) for adversary in adversaries]
     at = [(alone[i].init(x1[i].copy()), players[i % len(players)].init()) for i in range(runs)]
-    many = max(1, _at_once("numba", source.domain.dim) // runs)
+    many = max(1, min(_at_once("numba", source.domain.dim), FEW // (4 * runs * block_length(source.domain.dim))))
     dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim, many) for a, seed in zip(adversaries, game.seeds, strict=True)]
     done, length = 0, many * block_length(source.domain.dim)
     with ThreadPoolExecutor(min(runs, cores())) as pool:
