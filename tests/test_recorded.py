@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import bridle
 from bridle import records
 from bridle.adversaries import Recorded, block_length, deal_blocks, player
+from bridle.adversaries.recorded import Dealt
 from bridle.core import Round
 from bridle.functions import AffineFunction, AffineRows, LogisticLoss, QuadraticForm, RoundQuadratic
 from bridle.game import _advance, load_engine
@@ -178,3 +180,36 @@ def test_a_game_can_be_advanced_again_from_its_start():
     trace = bridle.play(policy(), problem(60), horizon=60)
     ((_, _, block),) = _advance(trace, "python", "round")
     same(block.round[0], table(60))
+
+
+def test_a_replay_of_too_few_rounds_is_refused_and_not_read_past_its_end():
+    class Short(NamedTuple):
+        table: Any
+
+        @property
+        def oblivious(self):
+            return True
+
+        @property
+        def rounds(self):
+            return 3000
+
+        @property
+        def player(self):
+            return Dealt()
+
+        def replay(self, start, stop):
+            return records.cut(self.table, 0, 10)
+
+        def init(self):
+            return ()
+
+        def answer(self, state, x, draw):
+            return state, draw
+
+    rng = np.random.default_rng(0)
+    table = Round(AffineFunction(rng.standard_normal((10, 2)), np.zeros(10)), (AffineFunction(rng.standard_normal((10, 2)), np.zeros(10)),))
+    problem = bridle.Problem(bridle.Ball(2), Short(table), {"constraints": 1})
+    for engine in ("python", "jax", "numba"):
+        with pytest.raises(bridle.InputError, match=r"replay\(0, \d+\) must give \d+ rounds; cost\.a has 10"):
+            bridle.play(bridle.policy("anytime", problem.domain), problem, horizon=3000, engine=engine)

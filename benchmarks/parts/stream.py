@@ -35,7 +35,7 @@ class Around(NamedTuple):
 
     def replay(self, start: int, stop: int) -> Any:
         rows = np.arange(start, stop) % len(self.table.cost.a)
-        if rows[0] <= rows[-1]:
+        if rows[-1] - rows[0] == len(rows) - 1:
             return records.cut(self.table, int(rows[0]), int(rows[-1]) + 1)
         return records.transform(lambda leaf: leaf[rows], self.table)
 

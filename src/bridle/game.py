@@ -236,7 +236,7 @@ def play(
     curve: list[Totals] = []
     kept: list[Block] = []
     collect = "x" if keep == "decisions" else "sums" if keep == "totals" and engine in SUMMING else ""
-    if engine != "python" and rounds <= _at_once(engine, source.domain.dim) * block_length(source.domain.dim):
+    if engine != "python" and rounds <= _at_once(engine, source) * block_length(source.domain.dim):
         next(iter(_advance(game, engine, collect)))  # compile outside the clock: there is no second block to time
     clock = [(0, time.perf_counter())]
     for done, after, block in _advance(game, engine, collect):
@@ -457,7 +457,7 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
         if len(players) > 1:
             # One adversary for all runs: its own arrays get the run axis, as the draws do below.
             adversary = records.widen(records.stack([records.transform(np.asarray, a) for a in players]), 1)
-    many, marks, k = _at_once(engine, source.domain.dim), curve_rounds(game.rounds), 0
+    many, marks, k = _at_once(engine, source), curve_rounds(game.rounds), 0
     if engine in SUMMING:
         k = len(_first_round(source, game.x1 if game.x1.ndim == 1 else game.x1[0]).reveal(source.domain.center()).g)
         many = _blocks_at_once(game, SUMMING[engine], collect, k)
@@ -485,9 +485,10 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
         done += size
 
 
-def _at_once(engine: str, dim: int) -> int:
+def _at_once(engine: str, source: Problem) -> int:
     """How many blocks an engine is handed at a time: where a round takes less than a microsecond, what is done for every block tells."""
-    return max(1, FEW // (dim * block_length(dim))) if engine in ALONE else 1
+    dim, functions = source.domain.dim, 1 + int(source.constants.get("constraints", 1))
+    return max(1, FEW // (dim * functions * block_length(dim))) if engine in ALONE else 1
 
 
 def _blocks_at_once(game: Trace, room: int, collect: str, k: int) -> int:
@@ -521,7 +522,7 @@ def _side_by_side(game: Trace, run_block: Any, alone: list[Any], collect: str) -
     x1 = np.broadcast_to(game.x1, (runs, game.x1.shape[-1]))
     players = [player(adversary) for adversary in adversaries]
     at = [(alone[i].init(x1[i].copy()), players[i % len(players)].init()) for i in range(runs)]
-    many = max(1, min(_at_once("numba", source.domain.dim), FEW // (4 * runs * block_length(source.domain.dim))))
+    many = max(1, min(_at_once("numba", source), FEW // (4 * runs * block_length(source.domain.dim))))
     dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim, many) for a, seed in zip(adversaries, game.seeds, strict=True)]
     done, length = 0, many * block_length(source.domain.dim)
     with ThreadPoolExecutor(min(runs, cores())) as pool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bridle import records
+from bridle.core import InputError
 
 
 def block_length(dim: int) -> int:
@@ -26,7 +27,11 @@ def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1)
     for start in range(0, rounds, many * length):
         size = min(many * length, rounds - start)
         if hasattr(adversary, "replay"):
-            yield adversary.replay(start, start + size)
+            replayed = adversary.replay(start, start + size)
+            for name, leaf in records.leaves(replayed).items():
+                if len(leaf) != size:  # compiled loops do not look where an array ends
+                    raise InputError(f"replay({start}, {start + size}) must give {size} rounds; {name} has {len(leaf)}")
+            yield replayed
         elif hasattr(adversary, "deal"):
             dealt = [adversary.deal(rng, length) for _ in range(0, size, length)]
             yield records.cut(dealt[0] if len(dealt) == 1 else records.join(dealt), 0, size)
