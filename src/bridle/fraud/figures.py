@@ -170,7 +170,7 @@ def areas(facts: dict[str, Any]) -> Any:
     panel.set_title("Both areas over the whole stream" + (f" ({left} below 0.5 not shown)" if left else ""), loc="left")
     panel.set_xlabel("area under the ROC curve")
     panel.set_ylabel("average precision")
-    panel.legend(loc="lower left", frameon=False, fontsize=8)
+    panel.legend(loc="best", frameon=False, fontsize=8)
     return sheet
 
 
