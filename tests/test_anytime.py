@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bridle
 from arena import ratios, stage
-from bridle import report
+from bridle import ops, report
 from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.policies.anytime import Lazy
@@ -370,3 +370,20 @@ def test_a_small_told_diameter_is_no_proof_that_nothing_is_feasible():
         policy = bridle.policy("anytime", domain, diameter=1.0, V=1.0)
         state = policy.update(policy.init(domain.center()), Feedback(np.zeros(2), 0.0, np.ones(2), np.array([far]), np.array([[1.0, 0.0]])))
         assert bool(policy.record.alarm(state)) is alarmed
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 20, 64, 65, 200])
+def test_a_sweep_projects_on_one_halfspace_after_the_other(rows):
+    """Whichever way it takes: few violated, many, more rows than are handled at once, rows of length 0."""
+    rng = np.random.default_rng(rows)
+    for spread in (0.01, 0.5, 2.0):
+        A = rng.standard_normal((rows, 4))
+        A /= np.linalg.norm(A, axis=1, keepdims=True)
+        A[::7] = 0.0
+        b, y = spread * rng.standard_normal(rows) + (A == 0.0).all(axis=1), rng.standard_normal(4)
+        expected = y.copy()
+        for row, level in zip(A, b, strict=True):
+            expected = expected - max(0.0, row @ expected - level) * row
+        before = y.copy()
+        np.testing.assert_allclose(ops.sweep(A, b, y), expected, rtol=1e-12, atol=1e-13)
+        np.testing.assert_array_equal(y, before)

@@ -197,15 +197,21 @@ def sweep(A: Array, b: Array, y: Array) -> Array:
     array([1., 2., 1.])
     """
     if isinstance(A, np.ndarray) and isinstance(y, np.ndarray) and y.ndim == 1:
-        start = 0
-        while start < len(A):
-            over = A[start:].dot(y) - b[start:]
-            j = int((over > 0.0).argmax())
-            if not over[j] > 0.0:
-                break
-            y = y - float(over[j]) * A[start + j]
-            start += j + 1
-        return y
+        over = A.dot(y) - b
+        outside = int(np.count_nonzero(over > 0.0))
+        if outside == 0:
+            return y
+        if outside > 2 and len(A) <= _FEW:
+            return y - _moves(A, over).dot(A)
+        start = int((over > 0.0).argmax())
+        while True:
+            y = y - float(over[start]) * A[start]
+            rest = A[start + 1 :]
+            over[start + 1 :] = rest.dot(y) - b[start + 1 :]
+            later = over[start + 1 :] > 0.0
+            if not later.any():
+                return y
+            start += 1 + int(later.argmax())
 
     def one(i: Any, y: Array) -> Array:
         row, level = A[..., i, :], b[..., i] if b.ndim == 1 else b[..., i, None]
@@ -217,6 +223,21 @@ def sweep(A: Array, b: Array, y: Array) -> Array:
     for i in range(A.shape[-2]):
         y = one(i, y)
     return y
+
+
+_FEW = 64
+"""Up to so many halfspaces, what a projection on one does to the others is read off all their products at once."""
+
+
+def _moves(A: np.ndarray, over: np.ndarray) -> np.ndarray:
+    """By how much a point is moved along each row, one after the other, that lies so far outside of them."""
+    products, left, moves = A.dot(A.T).tolist(), over.tolist(), np.zeros(len(A))
+    for i in range(len(left)):
+        if (far := left[i]) > 0.0:
+            moves[i], row = far, products[i]
+            for j in range(i + 1, len(left)):
+                left[j] -= far * row[j]
+    return moves
 
 
 def put(rows: Array, place: Array, row: Array, flag: Array) -> Array:
