@@ -56,12 +56,12 @@ def fused(problem, policy) -> np.ndarray:
     x, sums = np.zeros(D), np.zeros(2)
     for block in _blocks(problem):
         limit = block.constraints[0]
-        _fused(block.cost.a, limit.a, limit.b, record.potential.lam, record.beta, record.V, record.learner.diameter, x, sums)
+        _fused(block.cost.a, limit.a, limit.b, x, record.potential.lam, record.beta, record.V, record.learner.diameter, sums)
     return x
 
 
-@numba.njit(fastmath={"reassoc", "contract"}, error_model="numpy")
-def _fused(costs, rows, levels, lam, beta, V, diameter, x, sums):
+def fused_loop(costs, rows, levels, x, lam, beta, V, diameter, sums):
+    """Rounds of Algorithm 1 for a compiler, on x and the sums Q and S, which go on from where they are."""
     d, p, (Q, S) = len(x), np.empty(len(x)), sums
     for t in range(len(costs)):
         g = levels[t]
@@ -71,19 +71,22 @@ def _fused(costs, rows, levels, lam, beta, V, diameter, x, sums):
         if g > 0.0:
             Q += beta * g
             weight = lam * np.exp(lam * Q) * beta
-        square = 0.0
         for i in range(d):
             p[i] = V * beta * costs[t, i] + weight * rows[t, i]
-            square += p[i] * p[i]
-        S += square
+            S += p[i] * p[i]
         step, n = diameter / np.sqrt(2.0 * S), 0.0
         for i in range(d):
             x[i] -= step * p[i]
             n += x[i] * x[i]
         if n > 1.0:
+            shrink = 1.0 / np.sqrt(n)
             for i in range(d):
-                x[i] /= np.sqrt(n)
+                x[i] *= shrink
     sums[0], sums[1] = Q, S
+    return x
+
+
+_fused = numba.njit(fastmath={"reassoc", "contract"}, error_model="numpy")(fused_loop)
 
 
 def session(problem, policy, **settings) -> np.ndarray:

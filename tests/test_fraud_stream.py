@@ -178,3 +178,9 @@ def test_the_page_has_the_table_of_the_results():
     spec.loader.exec_module(benchmark)
     text = (RESULT.parent.parent / "docs" / "fraud.md").read_text()
     assert benchmark.BEGIN + benchmark.markdown(json.loads(RESULT.read_text())) + benchmark.END in text, "run benchmarks/fraud_stream.py"
+
+
+def test_seeds_that_change_nothing_are_said_to(run, small, tmp_path):
+    asked = ("fraud", "--protocol", "stream", "--out", str(tmp_path), "--engine", "python", "--no-baselines")
+    assert "--seeds changes nothing here" in run(*asked, "--seeds", "2")[1]
+    assert "--seeds" not in run(*asked)[1]

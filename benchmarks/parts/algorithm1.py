@@ -27,31 +27,7 @@ def fused(fast: bool) -> Callable[..., np.ndarray]:
     """The whole horizon as one loop for numba, written by hand; `fast` lets the compiler reorder sums."""
     from numba import njit
 
-    @njit(fastmath=fast, error_model="numpy")
-    def loop(c, a, b, x, lam, beta, V, diameter):
-        Q, S, d = 0.0, 0.0, len(x)
-        p = np.empty(d)
-        for t in range(len(c)):
-            g = b[t]
-            for i in range(d):
-                g += a[t, i] * x[i]
-            weight = 0.0
-            if g > 0.0:
-                Q += beta * g
-                weight = lam * np.exp(lam * Q) * beta
-            for i in range(d):
-                p[i] = V * beta * c[t, i] + weight * a[t, i]
-                S += p[i] * p[i]
-            step, n = diameter / np.sqrt(2.0 * S), 0.0
-            for i in range(d):
-                x[i] -= step * p[i]
-                n += x[i] * x[i]
-            if n > 1.0:
-                shrink = 1.0 / np.sqrt(n)
-                for i in range(d):
-                    x[i] *= shrink
-        return x
-
+    loop: Callable[..., np.ndarray] = njit(fastmath=fast, error_model="numpy")(by_hand.fused_loop)
     return loop
 
 
@@ -71,7 +47,7 @@ def paths(problem: bridle.Problem, policy: Any, short: int, long: int) -> dict[s
 
     def hand(fast: bool) -> Callable[[int], np.ndarray]:
         loop = fused(fast)
-        return lambda n: loop(*arrays(problem, n), np.zeros(DIM), *constants(policy))
+        return lambda n: loop(*arrays(problem, n), np.zeros(DIM), *constants(policy), np.zeros(2))
 
     found: dict[str, tuple[Callable[[int], np.ndarray], int, str]] = {
         "NumPy loop by hand": (lambda n: by_hand.plain_numpy(shortened(problem, n), policy), short, "no checks, no totals"),

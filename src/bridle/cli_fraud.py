@@ -24,7 +24,7 @@ def fraud(
     lambdas: Annotated[
         str | None, typer.Option(metavar="L1,L2", help="The lambdas, or LEAST:MOST:COUNT for a geometric grid. [default: 0.002:1:30]")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(metavar="N", help="How many seeds: 0 to N - 1. [default: 3]")] = None,
+    seeds: Annotated[int | None, typer.Option(metavar="N", help="paper: how many seeds, 0 to N - 1. [default: 3]")] = None,
     engine: Annotated[str | None, typer.Option(help="python, jax or numba. [default: numba, else jax, where it is installed]")] = None,
     data: Annotated[
         str | None, typer.Option("--data", metavar="PATH", help="creditcard.csv itself; without it the cache, filled where need be.")

@@ -237,7 +237,7 @@ def play(
     kept: list[Block] = []
     collect = "x" if keep == "decisions" else "sums" if keep == "totals" and engine in SUMMING else ""
     if engine != "python" and rounds <= _at_once(engine, source) * block_length(source.domain.dim):
-        next(iter(_advance(game, engine, collect)))  # compile outside the clock: there is no second block to time
+        next(iter(_advance(replace(game, rounds=1), engine, collect)))  # compile outside the clock: there is no second block to time
     clock = [(0, time.perf_counter())]
     for done, after, block in _advance(game, engine, collect):
         _check_finite(block, done)
@@ -445,10 +445,10 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
     """Play a game from its start, block by block: the rounds done, the policy's state, and the block."""
     run_block = load_engine(engine)
     if game.runs is not None and engine in ALONE and (alone := _apart(game.policy, game.runs)):
-        yield from _side_by_side(game, run_block, alone, collect)
+        yield from _side_by_side(game, engine, alone, collect)
         return
     record, source, runs = record_of(game.policy), game.problem, game.runs
-    adversaries = [source.with_seed(seed).adversary if seed != source.seed else source.adversary for seed in game.seeds]
+    adversaries = _opponents(game)
     x1 = game.x1 if runs is None else np.broadcast_to(game.x1, (runs, game.x1.shape[-1])).copy()
     players = [player(a) for a in adversaries]
     state, foe, adversary = record.init(x1), players[0].init(), players[0]
@@ -464,9 +464,8 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
     if collect == "sums":
         record = Summing(record, np.zeros(k))
         state = record.init(x1)
-    dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim, many) for a, seed in zip(adversaries, game.seeds, strict=True)]
     done, length = 0, many * block_length(source.domain.dim)
-    for draws in zip(*dealers, strict=True):
+    for draws in _dealt(game, adversaries, many):
         size = min(length, game.rounds - done)
         dealt = draws[0] if len(draws) == 1 else records.widen(records.stack(draws, axis=1), 2)
         wanted = np.union1d(marks[(marks > done) & (marks <= done + size)] - done, size) if collect == "sums" else None
@@ -483,6 +482,18 @@ def _advance(game: Trace, engine: str, collect: str) -> Iterator[tuple[int, Any,
         else:
             yield done + size, state, block
         done += size
+
+
+def _opponents(game: Trace) -> list[Any]:
+    """The adversary of every seed."""
+    source = game.problem
+    return [source.with_seed(seed).adversary if seed != source.seed else source.adversary for seed in game.seeds]
+
+
+def _dealt(game: Trace, adversaries: list[Any], many: int) -> Iterator[tuple[Any, ...]]:
+    """What each of them is dealt, so many blocks at a time."""
+    dim = game.problem.domain.dim
+    return zip(*(deal_blocks(a, seed, game.rounds, dim, many) for a, seed in zip(adversaries, game.seeds, strict=True)), strict=True)
 
 
 def _at_once(engine: str, source: Problem) -> int:
@@ -515,22 +526,20 @@ def _apart(policy: Any, runs: int) -> list[Any]:
     return []
 
 
-def _side_by_side(game: Trace, run_block: Any, alone: list[Any], collect: str) -> Iterator[tuple[int, Any, Block]]:
+def _side_by_side(game: Trace, engine: str, alone: list[Any], collect: str) -> Iterator[tuple[int, Any, Block]]:
     """Several runs, each a game of its own, in as many threads as there are cores: for engines that let go of Python's lock."""
-    source, runs = game.problem, len(alone)
-    adversaries = [source.with_seed(seed).adversary if seed != source.seed else source.adversary for seed in game.seeds]
+    run_block, source, runs, adversaries = load_engine(engine), game.problem, len(alone), _opponents(game)
     x1 = np.broadcast_to(game.x1, (runs, game.x1.shape[-1]))
     players = [player(adversary) for adversary in adversaries]
     at = [(alone[i].init(x1[i].copy()), players[i % len(players)].init()) for i in range(runs)]
-    many = max(1, min(_at_once("numba", source), FEW // (4 * runs * block_length(source.domain.dim))))
-    dealers = [deal_blocks(a, seed, game.rounds, source.domain.dim, many) for a, seed in zip(adversaries, game.seeds, strict=True)]
+    many = max(1, min(_at_once(engine, source), FEW // (4 * runs * block_length(source.domain.dim))))
     done, length = 0, many * block_length(source.domain.dim)
     with ThreadPoolExecutor(min(runs, cores())) as pool:
-        for draws in zip(*dealers, strict=True):
+        for draws in _dealt(game, adversaries, many):
             size = min(length, game.rounds - done)
 
             def one(i: int, at: Any = at, draws: Any = draws, size: int = size) -> tuple[Any, Any, Block]:
-                return run_block(alone[i], players[i % len(players)], *at[i], draws[i % len(draws)], size, collect)  # type: ignore[no-any-return]
+                return run_block(alone[i], players[i % len(players)], *at[i], draws[i % len(draws)], size, collect)
 
             # The first run compiles; the others then find what it made.
             made = [one(0), *pool.map(one, range(1, runs))]

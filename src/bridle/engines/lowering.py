@@ -9,6 +9,7 @@ the loop that reads them, and what does not depend on the round is done before t
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -46,7 +47,7 @@ _INFIX = {
 }  # fmt: skip
 
 
-class Writer:
+class Writer(ABC):
     """The source as it grows; a back end says how its language spells statements, loops and sums."""
 
     engine: str
@@ -66,77 +67,77 @@ class Writer:
 
     # What a back end defines
 
+    @abstractmethod
     def number(self, value: Any, kind: str) -> str:
         """A number as the language writes it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def special(self, name: str, params: dict[str, Any], given: list[Value], kind: str) -> Callable[[list[str]], str] | None:
         """An elementwise operation that is neither infix nor called."""
-        raise NotImplementedError
 
+    @abstractmethod
     def converted(self, code: str, before: str, after: str) -> str:
         """An element of one kind as one of another."""
-        raise NotImplementedError
 
+    @abstractmethod
     def say(self, line: str) -> None:
         """A statement."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begin(self, what: str, *details: Any) -> None:
         """The head of a block: "when" or "elsewhen" a test holds, "otherwise", "forever", or "repeat" with a name so often."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self) -> None:
         """The end of a block."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leave_unless(self, test: str) -> None:
         """Leave the loop "forever" where the test does not hold."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loop(self, shape: Sequence[int], statement: Callable[[list[str]], str]) -> None:
         """One statement for every index, in any order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_order(self, shape: Sequence[int], statement: Callable[[list[str]], str]) -> None:
         """One statement for every index, one after the other, where two may write to one place."""
-        raise NotImplementedError
 
+    @abstractmethod
     def store(self, target: Value, at: Sequence[str], code: str) -> str:
         """The statement that writes an element."""
-        raise NotImplementedError
 
+    @abstractmethod
     def buffer(self, shape: Sequence[int], kind: str) -> str:
         """The name of a new array."""
-        raise NotImplementedError
 
+    @abstractmethod
     def variable(self, name: str, kind: str, code: str) -> None:
         """A new scalar."""
-        raise NotImplementedError
 
+    @abstractmethod
     def early(self, fixed: bool) -> Any:
         """Where statements go: before the rounds where they are the same in each, and no loop of the trace is being written."""
-        raise NotImplementedError
 
+    @abstractmethod
     def named(self, name: str, shape: tuple[int, ...], kind: str, fixed: bool) -> Value:
         """The elements of a buffer or an argument."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fixed_array(self, array: np.ndarray) -> Value:
         """An array of numbers that the trace holds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fold(self, step: str, value: Value, axes: Sequence[int], shape: Any, kind: str) -> Value:
         """A reduction over some axes by "add", "mul", "max", "min", "and" or "or"."""
-        raise NotImplementedError
 
+    @abstractmethod
     def extreme(self, value: Value, axis: int, shape: Any, sign: str) -> Value:
         """Where along the axis the largest (">") or smallest ("<") element is; the first of equals."""
-        raise NotImplementedError
 
+    @abstractmethod
     def running(self, made: Value, axis: int, reverse: bool, step: str) -> None:
         """Running sums or maxima of a buffer along an axis, in place."""
-        raise NotImplementedError
 
     # Values
 
@@ -531,9 +532,9 @@ class Writer:
         for old, new in zip(carried, fresh, strict=True):
             self.loop(old.shape, lambda at, old=old, new=new: self.store(old, at, new.read(at)))  # type: ignore[misc]
 
+    @abstractmethod
     def only_if(self, test: str, statement: str) -> str:
         """A statement that is done where the test holds."""
-        raise NotImplementedError
 
 
 def kind_of(var: Any) -> str:

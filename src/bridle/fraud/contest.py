@@ -52,13 +52,13 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
     if engine not in ENGINES:
         raise validate.unknown("engine", engine, ENGINES)
     load_engine(engine)
-    seed = validate.whole("seeds", 1 if options.seeds is None else options.seeds) - 1
+    seeds = validate.whole("seeds", 1 if options.seeds is None else options.seeds)
     out = folder(options.out)
     rows = stream.load(options.data)
     setting, tried = stream.SETTING, None
     if options.choose:
         setting, tried = _choose(rows, engine, progress)
-    lines, missing = _play(rows, contestants(setting, engine, options.baselines), out, seed, engine, progress)
+    lines, missing = _play(rows, contestants(setting, engine, options.baselines), out, engine, progress)
     chosen = next(line for line in lines if line["name"] == "anytime, chosen setting")
     facts = {
         "protocol": "stream",
@@ -74,7 +74,8 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
     }
     if tried is not None:
         facts["tried"] = tried
-    return Outcome(_table(lines), [*_notes(facts), *_write(facts, out)], facts)
+    idle = ["--seeds changes nothing here: the stream has one order, and what is drawn is drawn from seed 0"] if seeds > 1 else []
+    return Outcome(_table(lines), [*_notes(facts), *idle, *_write(facts, out)], facts)
 
 
 def _choose(rows: stream.Rows, engine: str, progress: Progress | None) -> tuple[stream.Setting, list[dict[str, Any]]]:
@@ -129,7 +130,7 @@ def _trained(rows: stream.Rows, who: stream.Contestant, engine: str, told: Calla
 
 
 def _play(
-    rows: stream.Rows, everyone: dict[str, tuple[str, Scorer]], out: Path, seed: int, engine: str, progress: Progress | None
+    rows: stream.Rows, everyone: dict[str, tuple[str, Scorer]], out: Path, engine: str, progress: Progress | None
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What came of every contestant, and who could not take part."""
     data = hashlib.sha256(rows.raw.tobytes() + rows.fraud.tobytes()).hexdigest()
