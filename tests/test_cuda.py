@@ -23,7 +23,9 @@ from bridle.adversaries.recorded import Recorded
 from bridle.core import Unavailable
 from bridle.engines import plans, warps
 from bridle.fraud import training
-from bridle.game import Summing, load_engine, record_of
+from bridle.game import record_of
+from bridle.totals import Summing
+from bridle.turns import load_engine
 from operations import OPERATIONS
 from support import make_domain
 from test_numba import PLACES, arena
@@ -116,7 +118,7 @@ def test_blocks_that_are_played_together_are_the_same_stream(gpu, monkeypatch):
     gpu(4)
     policy, problem = game("sinha2024", "ball", 1, {"lam": [1e-3, 1e-2]}, 2_500)
     whole = bridle.play(policy, problem, engine="cuda", horizon=2_500)
-    monkeypatch.setattr("bridle.game.SUMMING", {"cuda": 1})  # one block at a time
+    monkeypatch.setattr("bridle.matches.MOST", {"cuda": 1})  # one block at a time
     apart = bridle.play(policy, problem, engine="cuda", horizon=2_500)
     assert whole.totals.rounds == 2_500
     for a, b in zip(whole.curve, apart.curve, strict=True):

@@ -13,8 +13,9 @@ import bridle
 from bridle import policies
 from bridle.engines import numba as engine
 from bridle.engines.loops import lower
-from bridle.game import check_compiled, record_of
+from bridle.game import record_of
 from bridle.problems import problem_names
+from bridle.turns import check_compiled
 from operations import OPERATIONS
 from support import make_domain
 
@@ -127,9 +128,9 @@ def loops(body, *operands):
     with jax.enable_x64(True):
         trace = jax.make_jaxpr(body)(*operands)
         expected = [np.asarray(part) for part in jax.tree.leaves(body(*operands))]
-    run = interpreted(lower(trace, constants=len(operands), states=0, draws=0))
+    run = interpreted(lower(trace, constants=len(operands), states=0))
     made = tuple(np.empty((1, *part.shape), dtype=part.dtype) for part in expected)
-    run(1, tuple(np.asarray(each) for each in operands), made)
+    run(1, 1, np.zeros(0, int), tuple(np.asarray(each) for each in operands), made)
     for got, want in zip(made, expected, strict=True):
         np.testing.assert_allclose(got[0], want, rtol=1e-13, atol=1e-13)
 

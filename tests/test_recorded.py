@@ -16,7 +16,7 @@ from bridle.adversaries import Recorded, block_length, deal_blocks, player
 from bridle.adversaries.recorded import Dealt
 from bridle.core import Round
 from bridle.functions import AffineFunction, AffineRows, LogisticLoss, QuadraticForm, RoundQuadratic
-from bridle.game import _advance, load_engine
+from bridle.turns import load_engine
 
 D = 3
 BLOCK = block_length(D)
@@ -178,7 +178,7 @@ def test_what_is_no_table_is_one_clear_error(rounds, first, message):
 
 def test_a_game_can_be_advanced_again_from_its_start():
     trace = bridle.play(policy(), problem(60), horizon=60)
-    ((_, _, block),) = _advance(trace, "python", "round")
+    ((_, _, block),) = trace.match().advance("round", trace.memory)
     same(block.round[0], table(60))
 
 

@@ -15,11 +15,11 @@ import numpy as np
 from bridle import records
 from bridle.certificates import Edge, Ledger, Sums, edge, meet
 from bridle.core import Feedback
-from bridle.game import load_engine
 from bridle.halfspaces import Place
 from bridle.intake import LARGEST, floats
 from bridle.ops import Array, pos
 from bridle.tickets import Copy, Desk
+from bridle.turns import load_engine
 
 
 class Tally(NamedTuple):

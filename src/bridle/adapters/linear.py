@@ -17,9 +17,9 @@ from bridle.adversaries import block_length
 from bridle.adversaries.recorded import Dealt
 from bridle.core import InputError, Round
 from bridle.functions import AffineFunction, LogisticLoss
-from bridle.game import ENGINES, load_engine
 from bridle.intake import LARGEST
 from bridle.scaling import RunningScale, Scale, scaled_along
+from bridle.turns import ENGINES, load_engine
 
 
 class LinearModel:

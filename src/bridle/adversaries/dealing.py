@@ -34,7 +34,10 @@ def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1)
             yield replayed
         elif hasattr(adversary, "deal"):
             dealt = [adversary.deal(rng, length) for _ in range(0, size, length)]
-            yield records.cut(dealt[0] if len(dealt) == 1 else records.join(dealt), 0, size)
+            whole = dealt[0] if len(dealt) == 1 else records.join(dealt)
+            del dealt  # what is dealt may be large: nothing is held here while it is played
+            yield records.cut(whole, 0, size)
+            del whole
         else:
             yield None
 

@@ -17,7 +17,7 @@ from bridle import records
 from bridle.core import InputError
 from bridle.engines import warps
 from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
-from bridle.game import Block, check_compiled
+from bridle.turns import Block, check_compiled
 
 __all__ = ["advance"]
 

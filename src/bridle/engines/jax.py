@@ -2,10 +2,13 @@
 
 Records are pytrees to JAX as they are, and their numbers are arguments of the compiled function, so other parameter values do not compile
 again. Everything runs in 64-bit floats under JAX's context manager; the global setting is left alone.
+
+Several runs are one run mapped over a first axis (`jax.vmap`). On a processor every core has its share of them, a hundred or so at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from types import SimpleNamespace
@@ -18,7 +21,8 @@ import numpy as np
 from bridle import ops, records
 from bridle.adversaries import block_length
 from bridle.core import InputError
-from bridle.game import Block, check_compiled, turn
+from bridle.engines import abreast
+from bridle.turns import Block, check_compiled, turn
 
 
 def _loop(count: int, body: Any, state: Any, done: Any) -> Any:
@@ -43,35 +47,118 @@ def _each(count: int, body: Any, state: Any) -> Any:
 ops.register(jax.Array, SimpleNamespace(**{name: getattr(jnp, name) for name in dir(jnp)}, bridle_loop=_loop, bridle_each=_each))
 
 
-@partial(jax.jit, static_argnames=("length", "collect"))
-def _run(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: Any, length: int, collect: str) -> Any:
-    """Up to `length` rounds; how many is an argument like any other, so a shorter last block is not compiled anew."""
+def one_round(collect: str) -> Callable[[Any, Any, Any], Any]:
+    """`turn` as a function of constants (policy, adversary), states (of both) and a draw: the new states, and what is kept of the round.
 
-    def one(state: Any, foe: Any, i: Any) -> Any:
-        draw = records.transform(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, 0, keepdims=False), draws)
+    That is its cost, its constraint values, and with `collect` "x" the decision or "round" the round; with "sums" it is the totals of a
+    policy that sums alone.
+    """
+
+    def one(constants: Any, states: Any, draw: Any) -> Any:
+        (policy, adversary), (state, foe) = constants, states
         state, foe, feedback = turn(policy, adversary, state, foe, draw)
-        return state, foe, (feedback.f, feedback.g, {"x": feedback.x, "round": feedback.round}.get(collect))
+        if collect == "sums":
+            return (state, foe), state.sums
+        return (state, foe), (feedback.f, feedback.g, {"x": feedback.x, "round": feedback.round}.get(collect))
 
-    def body(i: Any, carry: Any) -> Any:
-        state, foe, seen = one(carry[0], carry[1], i)
-        return state, foe, records.transform(lambda all_, now: jax.lax.dynamic_update_index_in_dim(all_, now, i, 0), carry[2], seen)
+    return one
 
-    seen = jax.eval_shape(one, state, foe, 0)[2]
-    room = records.transform(lambda leaf: jnp.zeros((length, *leaf.shape)), seen)
-    return jax.lax.fori_loop(0, rounds, body, (state, foe, room))
+
+@partial(jax.jit, static_argnames=("rows", "collect", "own"))
+def _run(constants: Any, states: Any, draws: Any, stops: Any, count: Any, rows: int, collect: str, own: Any = None) -> Any:
+    """Play on to each of the first `count` of these stops, and keep what is to be kept of the round before it in one of so many rows.
+
+    How many stops there are is an argument like any other, so that a shorter last block is not compiled anew. `own` says which leaves have
+    a first axis of several runs; None where there is a single one.
+    """
+    one = one_round(collect)
+    if own is not None:
+        one = jax.vmap(one, in_axes=records.transform(lambda mine: 0 if mine else None, own))
+
+    def here(states: Any, i: Any) -> Any:
+        draw = records.transform(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, 0, keepdims=False), draws)
+        return one(constants, states, draw)
+
+    def body(n: Any, carry: Any) -> Any:
+        states, done = carry[0], n
+        if stops is not None:  # else there is one at every round
+            done = stops[n] - 1
+            states = jax.lax.fori_loop(jnp.where(n > 0, stops[n - 1], 0), done, lambda i, states: here(states, i)[0], states)
+        states, seen = here(states, done)
+        return states, records.transform(lambda all_, now: jax.lax.dynamic_update_index_in_dim(all_, now, n, 0), carry[1], seen)
+
+    seen = jax.eval_shape(here, states, 0)[1]
+    room = records.transform(lambda leaf: jnp.zeros((rows, *leaf.shape)), seen)
+    return jax.lax.fori_loop(0, count, body, (states, room))
 
 
 def advance(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str) -> tuple[Any, Any, Block]:
     """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty."""
     check_compiled(policy, adversary, draws)
     length = max(rounds, block_length(policy.decide(state).shape[-1]))
+    (state, foe), seen = _played((policy, adversary), (state, foe), draws, rounds, length, collect)
+    return state, foe, _block(seen, collect)
+
+
+def advance_many(
+    policy: Any,
+    alone: Any,
+    players: list[Any],
+    state: Any,
+    foe: Any,
+    draws: tuple[Any, ...],
+    rounds: int,
+    collect: str,
+    wanted: Any = None,
+) -> tuple[Any, Any, Block]:
+    """The same for several runs: `alone` is the first one's policy, `players` and `draws` are of all runs, or one for each of them.
+
+    With "sums" the policy sums alone (`totals.Summing`), and its totals after each of the rounds `wanted` come back in place of every
+    round's cost and constraint values.
+    """
+    check_compiled(policy, *players[:1], *draws[:1])
+    x = np.asarray(policy.decide(state))
+    length, where = max(rounds, block_length(x.shape[-1])), abreast.seats(policy, alone, players, state, draws)
+    # A GPU takes all runs at once; a core's share should be worth its while.
+    ends = abreast.shares(len(x), *SHARE) if jax.default_backend() == "cpu" else [0, len(x)]
+
+    def work(begin: int, end: int) -> Any:
+        given = abreast.group(where, policy, players, (state, foe), draws, begin, end)
+        constants, states, dealt = (abreast.record(like, arrays) for like, arrays in zip(where.single, given, strict=True))
+        return _played(constants, states, dealt, rounds, length, collect, where.own, wanted)
+
+    made = abreast.in_threads(work, ends)
+    (state, foe), seen = (abreast.whole(made[0][n], [records.leaves(part[n]).values() for part in made], n) for n in (0, 1))
+    return state, foe, _block(seen, collect)
+
+
+SHARE = (128, 8)
+"""How many runs are played at a time, at most and at least: more do not fit into the cache, fewer are not worth a thread of their own."""
+
+
+def _played(
+    constants: Any, states: Any, draws: Any, rounds: int, length: int, collect: str, own: Any = None, wanted: Any = None
+) -> tuple[Any, Any]:
+    """The states, and what is kept of so many rounds or of those that are wanted, back in NumPy."""
+    count = rounds if wanted is None else len(wanted)
+    rows = length if wanted is None else -(-count // ROWS) * ROWS
     with jax.enable_x64(True):
-        given = records.transform(lambda leaf: jnp.asarray(leaf, dtype=float), (policy, adversary, state, foe))
+        given = records.transform(lambda leaf: jnp.asarray(leaf, dtype=float), (constants, states))
         padded = records.transform(lambda leaf: jnp.asarray(_pad(leaf, length), dtype=float), draws)
-        state, foe, (f, g, kept) = _run(*given, padded, rounds, length=length, collect=collect)
-    state, foe, f, g, kept = records.transform(_home, (state, foe, f, g, kept))
-    f, g, kept = records.cut((f, g, kept), 0, rounds)
-    return state, foe, Block(f, g, kept if collect == "x" else None, [kept] if collect == "round" else None)
+        stops = None if wanted is None else jnp.asarray(np.append(wanted, np.full(rows - count, rounds)))
+        states, seen = records.transform(_home, _run(*given, padded, stops, count, rows=rows, collect=collect, own=own))
+    return states, records.cut(seen, 0, count)
+
+
+ROWS = 128
+"""Rows for the rounds that are wanted come in such numbers, so that not every block is compiled anew."""
+
+
+def _block(seen: Any, collect: str) -> Block:
+    if collect == "sums":
+        return Block(None, None, sums=seen)
+    f, g, kept = seen
+    return Block(f, g, kept if collect == "x" else None, [kept] if collect == "round" else None)
 
 
 def _pad(leaf: np.ndarray, length: int) -> np.ndarray:

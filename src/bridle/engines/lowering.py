@@ -20,6 +20,9 @@ from bridle.core import InputError
 
 Read = Callable[[Sequence[str]], str]
 
+LANES = 999_983
+"""How long the axis of several runs is in a trace of them: no other axis is, so that it can be told from all others."""
+
 
 class Value(NamedTuple):
     """An array or a scalar: how an element is written, given the names of its indices.
@@ -274,6 +277,25 @@ class Writer(ABC):
 
     def do_reshape(self, equation: Any, given: list[Value], shape: Any, kind: str, fixed: bool) -> list[Value]:
         value = given[0]
+        if LANES in shape or LANES in value.shape:
+            return [self.reshaped_runs(value, shape, kind, fixed)]
+        return [self.reshaped(value, shape, kind, fixed)]
+
+    def reshaped_runs(self, value: Value, shape: Any, kind: str, fixed: bool) -> Value:
+        """An array of several runs in another shape, where the axis of the runs stays apart from the others."""
+        if shape.count(LANES) != 1 or value.shape.count(LANES) != 1:
+            raise self.refused("'reshape' across runs")
+        new, old = shape.index(LANES), value.shape.index(LANES)
+        if math.prod(shape[:new]) != math.prod(value.shape[:old]):
+            raise self.refused("'reshape' across runs")
+
+        def of_run(run: str) -> Value:
+            alone = value._replace(shape=_without(value.shape, old), read=lambda at: value.read([*at[:old], run, *at[old:]]))
+            return self.reshaped(alone, _without(shape, new), kind, fixed)
+
+        return Value(shape, kind, lambda at: of_run(at[new]).read(_without(at, new)), value.cheap, fixed)
+
+    def reshaped(self, value: Value, shape: Any, kind: str, fixed: bool) -> Value:
         wide, old = [i for i, n in enumerate(shape) if n > 1], [i for i, n in enumerate(value.shape) if n > 1]
 
         def read(at: Sequence[str]) -> str:
@@ -288,7 +310,7 @@ class Writer(ABC):
                 found[i] = f"({line})" if len(old) == 1 else f"(({line}) {self.quotient} {beyond} % {value.shape[i]})"
             return value.read(found)
 
-        return [Value(shape, kind, read, value.cheap, fixed)]
+        return Value(shape, kind, read, value.cheap, fixed)
 
     def do_squeeze(self, equation: Any, given: list[Value], shape: Any, kind: str, fixed: bool) -> list[Value]:
         return self.do_reshape(equation, given, shape, kind, fixed)
@@ -480,10 +502,24 @@ class Writer(ABC):
         carried = [self.carrier(value) for value in given[m + n :]]
         self.begin("forever")
         going = self.inline({"jaxpr": params["cond_jaxpr"]}, [*outer[:m], *carried])[0]
-        self.leave_unless(going.read(["0"] * len(going.shape)))
-        self.advance(carried, self.inline({"jaxpr": params["body_jaxpr"]}, [*outer[m:], *carried]))
+        if going.single:
+            self.leave_unless(going.read(["0"] * len(going.shape)))
+            self.advance(carried, self.inline({"jaxpr": params["body_jaxpr"]}, [*outer[m:], *carried]))
+        else:  # each of several runs goes on until it is done
+            going = self.stored(going._replace(fixed=False))
+            self.leave_unless(self.fold("or", going, range(len(going.shape)), (), "b").read(()))
+            made = self.inline({"jaxpr": params["body_jaxpr"]}, [*outer[m:], *carried])
+            self.advance(carried, [self.where(going, new, old) for new, old in zip(made, carried, strict=True)])
         self.end()
         return carried
+
+    def where(self, flag: Value, new: Value, old: Value) -> Value:
+        """The new value in the runs that are flagged, along the first axes, and the old one in the others."""
+
+        def read(at: Sequence[str]) -> str:
+            return f"_pick({flag.read(at[: len(flag.shape)])}, {new.read(at)}, {old.read(at)})"
+
+        return Value(new.shape, new.kind, read, False, False)
 
     def do_cond(self, equation: Any, given: list[Value], shape: Any, kind: str, fixed: bool) -> list[Value]:
         outer = [self.settle(value) for value in given]
@@ -535,6 +571,10 @@ class Writer(ABC):
     @abstractmethod
     def only_if(self, test: str, statement: str) -> str:
         """A statement that is done where the test holds."""
+
+
+def _without(parts: Sequence[Any], i: int) -> tuple[Any, ...]:
+    return (*parts[:i], *parts[i + 1 :])
 
 
 def kind_of(var: Any) -> str:

@@ -1,9 +1,11 @@
 """The numba engine: the same turn, traced once by JAX and written out as plain loops that numba compiles.
 
-It is the fastest way to play one game. There is no second copy of any algorithm: `loops` turns the trace of `turn`, whatever the policy
-and the adversary, into the source of one function. That source is the key of what is compiled and kept on disk, so that a changed
-algorithm can never meet old machine code. The compiled loop does not hold Python's lock, so that `play` has several runs side by side in
-threads, each a game of its own.
+It is the fastest way to play one game, and many on a processor. There is no second copy of any algorithm: `loops` turns the trace of
+`turn`, whatever the policy and the adversary, into the source of one function. That source is the key of what is compiled and kept on disk,
+so that a changed algorithm can never meet old machine code.
+
+Several runs are traced side by side and share every instruction, up to 64 in one loop; the compiled code does not hold Python's lock, so
+that there is such a loop on every core. A few runs are played each by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -21,27 +23,112 @@ import numpy as np
 from bridle import records
 from bridle.core import InputError
 from bridle.data.cache import folder
+from bridle.engines import abreast
+from bridle.engines.jax import one_round
 from bridle.engines.loops import lower, lower_step
-from bridle.engines.tracing import shapes, trace, trace_of
+from bridle.engines.tracing import shapes, trace, trace_of, trace_runs
 from bridle.files import replacing
-from bridle.game import Block, check_compiled
+from bridle.turns import Block, check_compiled
 
-__all__ = ["advance", "step"]
+__all__ = ["advance", "advance_many", "step"]
+
+WIDTHS = (16, 32, 64)
+"""So many runs have room in one loop. More would not make it faster, and would leave the cache."""
+
+FEW = 8
+"""Runs go side by side in such numbers, as a processor's instructions take them; fewer are faster each in a loop of its own."""
+
+CACHE = 2**14
+"""How many numbers of a run's widest array, times runs, still leave room in the cache for the others."""
 
 _COMPILED: dict[Any, Any] = {}
 
 
-def advance(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str) -> tuple[Any, Any, Block]:
-    """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty."""
+class Program(NamedTuple):
+    """A compiled loop, the shapes of what it keeps of a round of one run, and the record they belong to."""
+
+    run: Any
+    kept: list[tuple[int, ...]]
+    layout: Any
+
+
+def advance(
+    policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str, wanted: Any = None
+) -> tuple[Any, Any, Block]:
+    """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty.
+
+    With "sums" the policy sums alone (`totals.Summing`), and its totals after each of the rounds `wanted` come back in place of every
+    round's cost and constraint values.
+    """
     check_compiled(policy, adversary, draws)
     constants, states, dealt = (_arrays(part) for part in ((policy, adversary), (state, foe), draws))
-    run, kept, layout = _program((policy, adversary), (state, foe), draws, collect)
-    after = tuple(np.empty(array.shape) for array in states)
-    seen = tuple(np.empty((rounds, *shape)) for shape in kept)
-    run(rounds, (*constants, *states, *dealt), (*after, *seen))
+    program = _program((policy, adversary), (state, foe), shapes(draws, 1), collect)
+    after, seen = _run(program, (constants, states, dealt), rounds, wanted, ())
     new_state, new_foe = _filled((state, foe), after)
-    f, g, more = _filled(layout, seen)
-    return new_state, new_foe, Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
+    return new_state, new_foe, _block(_filled(program.layout, seen), collect)
+
+
+def advance_many(
+    policy: Any,
+    alone: Any,
+    players: list[Any],
+    state: Any,
+    foe: Any,
+    draws: tuple[Any, ...],
+    rounds: int,
+    collect: str,
+    wanted: Any = None,
+) -> tuple[Any, Any, Block]:
+    """The same for several runs: `alone` is the first one's policy, `players` and `draws` are of all runs, or one for each of them."""
+    check_compiled(policy, *players[:1], *draws[:1])
+    where = abreast.seats(policy, alone, players, state, draws)
+    runs = len(np.asarray(policy.decide(state)))
+    widest = max(np.size(leaf) for leaf in records.leaves(where.single[1]).values())
+    ends = abreast.shares(runs, max((width for width in WIDTHS if width * widest <= CACHE), default=WIDTHS[0]), FEW)
+    apart, most = runs < FEW * (len(ends) - 1), -(-runs // (len(ends) - 1))
+    wide = next(width for width in WIDTHS if width >= most)
+    program = _program(*where.single[:2], shapes(where.single[2], 1), collect, None if apart else where.own, wide)
+
+    def work(begin: int, end: int) -> Any:
+        given = abreast.group(where, policy, players, (state, foe), draws, begin, end, last=True)
+        if apart:
+            alike = zip(*(_run(program, _lane(where, given, i), rounds, wanted, ()) for i in range(end - begin)), strict=True)
+            return [[np.stack(arrays, axis=-1) for arrays in zip(*part, strict=True)] for part in alike]
+        extra = -(end - begin) % FEW
+        made = _run(program, abreast.padded(where, given, extra), rounds, wanted, (end - begin + extra,))
+        return [[array[..., : end - begin] for array in part] for part in made]
+
+    after, seen = zip(*abreast.in_threads(work, ends), strict=True)
+    new_state, new_foe = abreast.whole(where.single[1], after, 0, last=True)
+    return new_state, new_foe, _block(abreast.whole(program.layout, seen, 1, last=True), collect)
+
+
+def _lane(where: abreast.Seats, given: abreast.Group, i: int) -> list[list[np.ndarray]]:
+    """The arrays of one run of a group."""
+    return [
+        [np.array(array[..., i]) if mine else array for array, mine in zip(part, records.leaves(own).values(), strict=True)]
+        for part, own in zip(given, where.own, strict=True)
+    ]
+
+
+def _run(program: Program, given: Any, rounds: int, wanted: Any, lanes: tuple[int, ...]) -> tuple[Any, Any]:
+    """The states and what was kept after so many rounds, with the runs as the last axis where there are several."""
+    constants, states, draws = given
+    after = tuple(np.empty(array.shape) for array in states)
+    rows = rounds if wanted is None else len(wanted)
+    seen = tuple(np.empty((rows, *shape, *lanes)) for shape in program.kept)
+    marks = np.full(0 if wanted is None else rounds, -1)
+    if wanted is not None:
+        marks[wanted - 1] = np.arange(rows)
+    program.run(rounds, lanes[0] if lanes else 1, marks, (*constants, *states, *draws), (*after, *seen))
+    return after, seen
+
+
+def _block(seen: Any, collect: str) -> Block:
+    if collect == "sums":
+        return Block(None, None, sums=seen)
+    f, g, more = seen
+    return Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
 
 
 def _arrays(part: Any) -> tuple[np.ndarray, ...]:
@@ -62,21 +149,19 @@ def _filled(like: Any, arrays: Any) -> Any:
     return records.transform(home, like)
 
 
-def _program(constants: Any, states: Any, draws: Any, collect: str) -> tuple[Any, list[tuple[int, ...]], Any]:
-    """The compiled loop for records of these kinds and shapes, the shapes of what it keeps of a round, and the record they belong to."""
-    shapes = tuple((name, np.shape(leaf)) for part in (constants, states, draws) for name, leaf in records.leaves(part).items())
-    kinds = tuple(type(node) for part in (constants, states, draws) for node in records.nodes(part))
-    key = (shapes, kinds, collect)
+def _program(constants: Any, states: Any, draw: Any, collect: str, own: Any = None, wide: int = 1) -> Program:
+    """The compiled loop for records of these kinds and shapes; `own` says which leaves each of several runs has of its own."""
+    single = (shapes(constants), shapes(states), draw)
+    sizes = tuple((name, leaf.axes) for part in single for name, leaf in records.leaves(part).items())
+    kinds = tuple(type(node) for part in single for node in records.nodes(part))
+    key = (sizes, kinds, collect, wide, None if own is None else tuple(flag for part in own for flag in records.leaves(part).values()))
     if key not in _COMPILED:
-        _COMPILED[key] = _compile(constants, states, draws, collect)
+        traced, (_, kept) = trace(*single, collect)
+        if own is not None:
+            traced = trace_runs(one_round(collect), single, own)
+        run = _load(lower(traced, len(records.leaves(constants)), len(records.leaves(states)), collect == "sums", wide))
+        _COMPILED[key] = Program(run, [tuple(leaf.shape) for leaf in records.leaves(kept).values()], kept)
     return _COMPILED[key]  # type: ignore[no-any-return]
-
-
-def _compile(constants: Any, states: Any, draws: Any, collect: str) -> tuple[Any, list[tuple[int, ...]], Any]:
-    traced, out = trace(shapes(constants), shapes(states), shapes(draws, 1), collect)
-    counts = [len(records.leaves(part)) for part in (constants, states, draws)]
-    run = _load(lower(traced, *counts))
-    return run, [leaf.shape for leaf in records.leaves(out[1]).values()], out[1]
 
 
 def step(one: Any, constants: Any, states: Any, given: Any, largest: float) -> Any:

@@ -8,25 +8,13 @@ import jax
 import numpy as np
 
 from bridle import records
-from bridle.engines.jax import ROLLED
-from bridle.game import turn
+from bridle.engines.jax import ROLLED, one_round
+from bridle.engines.lowering import LANES
 
 
 def trace(constants: Any, states: Any, draw: Any, collect: str) -> tuple[Any, Any]:
-    """`turn` on records whose leaves are shapes: the traced equations, and the records (states, kept) of the shapes that come out.
-
-    What is kept of a round is its cost, its constraint values, and with `collect` "x" the decision or "round" the round; with "sums"
-    it is the totals of a policy that sums alone.
-    """
-
-    def one(constants: Any, states: Any, draw: Any) -> Any:
-        (policy, adversary), (state, foe) = constants, states
-        state, foe, feedback = turn(policy, adversary, state, foe, draw)
-        if collect == "sums":
-            return (state, foe), state.sums
-        return (state, foe), (feedback.f, feedback.g, {"x": feedback.x, "round": feedback.round}.get(collect))
-
-    return trace_of(one, constants, states, draw)
+    """`turn` on records whose leaves are shapes: the traced equations, and the records (states, kept) of the shapes that come out."""
+    return trace_of(one_round(collect), constants, states, draw)
 
 
 def trace_of(one: Any, *parts: Any) -> tuple[Any, Any]:
@@ -37,6 +25,21 @@ def trace_of(one: Any, *parts: Any) -> tuple[Any, Any]:
             return jax.make_jaxpr(one, return_shape=True)(*(records.transform(_abstract, part) for part in parts))
     finally:
         ROLLED.reset(rolled)
+
+
+def trace_runs(one: Any, parts: tuple[Any, ...], own: tuple[Any, ...]) -> Any:
+    """The same for several runs, side by side along an axis of length `LANES`; `own` says which leaves each run has of its own."""
+    flat = [leaf for part in parts for leaf in records.leaves(part).values()]
+    flags = [flag for part in own for flag in records.leaves(part).values()]
+
+    def alone(*leaves: Any) -> list[Any]:
+        left = iter(leaves)
+        made = one(*(records.transform(lambda _: next(left), part) for part in parts))
+        return list(records.leaves(made).values())
+
+    together = jax.vmap(alone, in_axes=tuple(0 if flag else None for flag in flags), axis_size=LANES)
+    widened = tuple(Shape(LANES, *shape.axes) if flag else shape for shape, flag in zip(flat, flags, strict=True))
+    return trace_of(lambda given: together(*given), widened)[0]
 
 
 class Shape:

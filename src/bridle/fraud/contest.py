@@ -23,7 +23,7 @@ from bridle.fraud import Options, Outcome, Progress, page, stream
 from bridle.fraud.figures import write_stream
 from bridle.fraud.measures import alerts_curve, judge
 from bridle.fraud.paper import folder
-from bridle.game import ENGINES, load_engine
+from bridle.turns import ENGINES, load_engine
 
 Scorer = Callable[[stream.Rows, Callable[[int, int], None]], tuple[np.ndarray, dict[str, Any]]]
 

@@ -20,8 +20,8 @@ from bridle.core import InputError, Interrupted
 from bridle.data import load
 from bridle.executors import require
 from bridle.fraud import Options, Outcome, Progress, figures, page, training
-from bridle.game import ENGINES, load_engine
 from bridle.page import span
+from bridle.turns import ENGINES, load_engine
 
 SEEDS = 3
 POINT = ("lambda", "seed", "fpr", "tpr", "ccv", "cost", "norm", "ccv_exponent")

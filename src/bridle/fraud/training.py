@@ -7,10 +7,8 @@ point; the curve through them is integrated by trapezoids. See docs/fraud.md for
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +18,7 @@ from bridle.adversaries.recorded import RecordedRounds
 from bridle.analysis import power_law
 from bridle.core import InputError
 from bridle.data import Data
-from bridle.game import ALONE, Trace, cores, play
+from bridle.game import Trace, play
 from bridle.networks import NetworkRound, weights
 from bridle.policies import policy as make_policy
 from bridle.problems import Problem
@@ -28,9 +26,6 @@ from bridle.problems import Problem
 HIDDEN = 10
 AREA = 0.92
 """The area under the curve that the paper reports."""
-
-SMALLEST_BATCH = 8
-"""Fewer lambdas than this are not worth a thread of their own: a round of few runs costs nearly as much as one of several."""
 
 
 class Rows(NamedTuple):
@@ -120,37 +115,11 @@ Seed = dict[str, Any]
 def play_seed(
     given: Rows, variant: str, lambdas: list[float], seed: int, engine: str, told: Callable[[int, int], None] | None = None
 ) -> Seed:
-    """One pass over the rows with every lambda at once, in as many threads as there are cores where the engine compiles for them.
-
-    `told` hears how many of how many rounds are done. An interruption ends the threads at their next block.
-    """
+    """One pass over the rows with every lambda at once; `told` hears how many of how many rounds are done."""
     problem, start = arrange(given, variant, seed)
-    threads = 1 if engine in ("python", "cuda", *ALONE) else max(1, min(cores(), len(lambdas) // SMALLEST_BATCH))
-    parts = [list(part) for part in np.array_split(np.array(lambdas), threads)]
-    done, stop = [0] * len(parts), threading.Event()
-
-    def watch(part: int) -> Callable[[int, int], None]:
-        def tell(at: int, total: int) -> None:
-            done[part] = at
-            if stop.is_set():
-                raise KeyboardInterrupt
-            if told is not None:
-                told(sum(done) // len(parts), total)
-
-        return tell
-
-    def one(part: int) -> list[Seed]:
-        policy = policy_of(problem, variant, parts[part])
-        trace = play(policy, problem, engine=engine, x1=start, keep="rounds", progress=watch(part))
-        return points_of(trace, parts[part], problem.adversary.table.label, seed)
-
     begun = time.perf_counter()
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            found = [point for part in pool.map(one, range(len(parts))) for point in part]
-        except BaseException:
-            stop.set()
-            raise
+    trace = play(policy_of(problem, variant, lambdas), problem, engine=engine, x1=start, keep="rounds", progress=told)
+    found = points_of(trace, lambdas, problem.adversary.table.label, seed)
     seconds = time.perf_counter() - begun
     curve = curve_rounds(problem.horizon or 0).tolist()
     fpr, tpr = [point["fpr"] for point in found], [point["tpr"] for point in found]
