@@ -1,4 +1,4 @@
-"""How the cost of a round grows with the horizon, the dimension and the number of constraints, on every engine; and memory with T.
+"""How the cost of a round grows with the horizon, the dimension and the number of constraints, on every engine; memory with T and runs.
 
 Times are the game's own clock, without drawing the stream (recorded arrays, over and over) and without compiling; the best of some repeats.
 """
@@ -20,6 +20,7 @@ from parts.stream import recorded, repeated
 
 DIM, TABLE, ENGINES = 30, 4_096, ("python", "jax", "numba")
 PEAK = "import sys; sys.path.insert(0, {place!r}); from parts.growth import peak; peak({engine!r}, {rounds})"
+LIMITED = "import sys; sys.path.insert(0, {place!r}); from parts.growth import limited; limited({engine!r}, {runs}, {limit!r})"
 
 
 def seconds(problem: Any, engine: str, rounds: int, repeats: int) -> float:
@@ -97,6 +98,28 @@ def peak(engine: str, rounds: int) -> None:
     print(json.dumps({"before": before, "grown": largest() - before}))
 
 
+def limited(engine: str, runs: int, limit: str) -> None:
+    """Prints by how many MiB the process has grown at its largest while it played so many seeds with so much memory, after it had some."""
+    warnings.simplefilter("ignore", bridle.BridleWarning)
+    problem = bridle.problem("halfspaces", horizon=2_000, dim=DIM)
+    policy = bridle.policy_for("sinha2024", problem, preset="practice")
+    bridle.play(policy, problem, engine=engine, seed=list(range(64)), horizon=10)
+    before = largest()
+    trace = bridle.play(policy, problem, engine=engine, seed=list(range(runs)), memory=limit)
+    print(json.dumps({"before": before, "grown": largest() - before, "groups": trace.groups}))
+
+
+def within_limits(quick: bool) -> list[dict[str, Any]]:
+    """Peak memory of many seeds under limits, each game in a process of its own."""
+    found = []
+    for engine in ("jax", "numba"):
+        for runs, limit in ((256, "64MiB"), (256, "256MiB"), *([] if quick else [(2_048, "64MiB"), (2_048, "256MiB")])):
+            command = LIMITED.format(place=str(Path(__file__).parent.parent), engine=engine, runs=runs, limit=limit)
+            one = json.loads(subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout)
+            found.append({"engine": engine, "runs": runs, "limit": limit, "grown_mib": one["grown"], "groups": one["groups"]})
+    return found
+
+
 def largest() -> float:
     """The most memory that this process has had, in MiB; on Linux getrusage would count what the parent had before it forked."""
     if not sys.platform.startswith("linux"):
@@ -128,4 +151,5 @@ def measure(quick: bool) -> dict[str, Any]:
     warnings.simplefilter("ignore", bridle.BridleWarning)
     return {
         "dim": DIM, "T": in_horizon(quick), "d": in_dimension(quick), "k": in_constraints(quick), "memory": memory(quick),
+        "limited": within_limits(quick),
     }  # fmt: skip

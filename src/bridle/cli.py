@@ -55,6 +55,7 @@ def play(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the policy or the problem; may be repeated.")
     ] = None,
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="About how much memory the game may take, such as 500MB.")] = None,
     json_file: Json = None,
 ) -> None:
     """Play one game: regret, CCV, the bounds and whether they hold, microseconds a round.
@@ -66,7 +67,7 @@ def play(
 
     told = dict(validate.named_value("--set", text) for text in settings or [])
     made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, told)
-    facts = _with_progress(lambda progress: report.summary(run(chosen, made, engine=engine, progress=progress)))
+    facts = _with_progress(lambda progress: report.summary(run(chosen, made, engine=engine, memory=memory, progress=progress)))
     _show(report.game_table(facts), report.game_notes(facts), facts, json_file)
 
 

@@ -45,10 +45,10 @@ class Group(NamedTuple):
 
 
 def group(
-    where: Seats, policy: Any, players: list[Any], states: Any, draws: tuple[Any, ...], begin: int, end: int, last: bool = False
+    where: Seats, policy: Any, players: list[Any], states: Any, draws: tuple[Any, ...], who: Sequence[int], last: bool = False
 ) -> Group:
-    """The arrays of the runs from `begin` to `end`, with the runs along the first axis (of draws: after time) or the last."""
-    runs, axis = end - begin, -1 if last else 0
+    """The arrays of these runs, with the runs along the first axis (of draws: after time) or along the last."""
+    runs, axis = len(who), -1 if last else 0
 
     def leaves(part: Any) -> list[Any]:
         return list(records.leaves(part).values())
@@ -57,16 +57,16 @@ def group(
         if not own:
             return _plain(leaf)
         shape = np.shape(one)
-        mine = np.broadcast_to(leaf, (runs, *shape)) if np.shape(leaf) == shape else leaf[begin:end]
+        mine = np.broadcast_to(leaf, (runs, *shape)) if np.shape(leaf) == shape else leaf[list(who)]
         if mine.size != runs * int(np.prod(shape)):
             raise InputError(f"a leaf of shape {np.shape(leaf)} is not one of shape {shape} for every run; use engine 'python'")
         return np.ascontiguousarray(np.moveaxis(np.reshape(mine, (runs, *shape)), 0, axis), dtype=float)
 
     (lone, _), begun, _ = where.single
     constants = [part(*each) for each in zip(leaves(policy), leaves(lone), leaves(where.own[0][0]), strict=True)]
-    constants += _beside([leaves(each) for each in (players if len(players) == 1 else players[begin:end])], axis)
+    constants += _beside([leaves(each) for each in (players if len(players) == 1 else [players[i] for i in who])], axis)
     held = [part(*each) for each in zip(leaves(states), leaves(begun), leaves(where.own[1]), strict=True)]
-    dealt = _beside([leaves(each) for each in (draws if len(draws) == 1 else draws[begin:end])], -1 if last else 1)
+    dealt = _beside([leaves(each) for each in (draws if len(draws) == 1 else [draws[i] for i in who])], -1 if last else 1)
     return Group(constants, held, dealt)
 
 
@@ -79,18 +79,6 @@ def _beside(several: list[list[Any]], axis: int) -> list[np.ndarray]:
     if len(several) == 1:
         return [_plain(leaf) for leaf in several[0]]
     return [np.stack([np.asarray(leaf, dtype=float) for leaf in leaves], axis=axis) for leaves in zip(*several, strict=True)]
-
-
-def padded(where: Seats, given: Group, extra: int) -> Group:
-    """A group whose runs are along the last axis, with so many more, each like the last one."""
-    if extra == 0:
-        return given
-
-    def wider(part: list[np.ndarray], own: Any) -> list[np.ndarray]:
-        flags = records.leaves(own).values()
-        return [np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, extra)], "edge") if mine else a for a, mine in zip(part, flags, strict=True)]
-
-    return Group(*(wider(part, own) for part, own in zip(given, where.own, strict=True)))
 
 
 def record(like: Any, arrays: list[np.ndarray]) -> Any:

@@ -123,7 +123,7 @@ def advance_many(
     ends = abreast.shares(len(x), *SHARE) if jax.default_backend() == "cpu" else [0, len(x)]
 
     def work(begin: int, end: int) -> Any:
-        given = abreast.group(where, policy, players, (state, foe), draws, begin, end)
+        given = abreast.group(where, policy, players, (state, foe), draws, range(begin, end))
         constants, states, dealt = (abreast.record(like, arrays) for like, arrays in zip(where.single, given, strict=True))
         return _played(constants, states, dealt, rounds, length, collect, where.own, wanted)
 

@@ -131,6 +131,7 @@ class _Loops(Writer):
 
     engine = "numba"
     quotient = "//"
+    light = 1
     called: ClassVar[dict[str, str]] = {
         "max": "_max", "min": "_min", "sqrt": "math.sqrt", "exp": "math.exp", "log": "math.log", "log1p": "math.log1p",
         "expm1": "math.expm1", "tanh": "math.tanh", "abs": "abs", "floor": "np.floor", "ceil": "np.ceil", "sign": "np.sign",

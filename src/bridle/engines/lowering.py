@@ -27,7 +27,7 @@ LANES = 999_983
 class Value(NamedTuple):
     """An array or a scalar: how an element is written, given the names of its indices.
 
-    `cheap` where that is no more than a look-up; `fixed` where it is the same in every round.
+    `cheap` where that is little more than a look-up; `fixed` where it is the same in every round; `weight` is how many operations it takes.
     """
 
     shape: tuple[int, ...]
@@ -35,6 +35,7 @@ class Value(NamedTuple):
     read: Read
     cheap: bool
     fixed: bool
+    weight: int = 0
 
     @property
     def single(self) -> bool:
@@ -44,6 +45,7 @@ class Value(NamedTuple):
 _SAME = {"copy", "copy_p", "stop_gradient", "optimization_barrier", "reduce_precision", "sharding_constraint"}
 _NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat", "core_call"}
 _FOLD = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "max", "reduce_min": "min", "reduce_and": "and", "reduce_or": "or"}
+_LIGHT = {"add", "sub", "mul", "neg"}
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
     "shift_right_arithmetic": ">>", "and": "&", "or": "|", "xor": "^",
@@ -58,6 +60,8 @@ class Writer(ABC):
     """The functions of one element or two, by the name of the traced operation."""
     quotient: str
     """Division of whole numbers, rounded down."""
+    light: ClassVar[int] = 0
+    """So many additions or products are done again rather than kept in a buffer."""
 
     def __init__(self) -> None:
         self.names = 0
@@ -218,7 +222,10 @@ class Writer(ABC):
         if name in _SAME:
             return list(given)
         if (code := self.formula(name, params, given, kind)) is not None:
-            return [self.elementwise(code, given, shape, kind, fixed)]
+            made = self.elementwise(code, given, shape, kind, fixed)
+            weight = 1 + sum(value.weight for value in given)
+            again = name in _LIGHT and weight <= self.light and all(value.cheap for value in given)
+            return [made if made.single else made._replace(weight=weight, cheap=again)]
         if name in _FOLD:
             return [self.fold(_FOLD[name], given[0], params["axes"], shape, kind) if params["axes"] else given[0]]
         method = getattr(self, f"do_{name.replace('-', '_')}", None)

@@ -90,12 +90,12 @@ def advance_many(
     program = _program(*where.single[:2], shapes(where.single[2], 1), collect, None if apart else where.own, wide)
 
     def work(begin: int, end: int) -> Any:
-        given = abreast.group(where, policy, players, (state, foe), draws, begin, end, last=True)
+        more = 0 if apart else -(end - begin) % FEW  # what is left of an instruction plays the last run once more
+        given = abreast.group(where, policy, players, (state, foe), draws, [*range(begin, end), *[end - 1] * more], last=True)
         if apart:
             alike = zip(*(_run(program, _lane(where, given, i), rounds, wanted, ()) for i in range(end - begin)), strict=True)
             return [[np.stack(arrays, axis=-1) for arrays in zip(*part, strict=True)] for part in alike]
-        extra = -(end - begin) % FEW
-        made = _run(program, abreast.padded(where, given, extra), rounds, wanted, (end - begin + extra,))
+        made = _run(program, given, rounds, wanted, (end - begin + more,))
         return [[array[..., : end - begin] for array in part] for part in made]
 
     after, seen = zip(*abreast.in_threads(work, ends), strict=True)
