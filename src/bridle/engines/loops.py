@@ -165,9 +165,11 @@ class _Loops(Writer):
                 if LANES in shape:
                     self.rows(name, shape)
                     entry.append(f"    {name}[{_runs(shape)}] = inputs[{n}]")
+                elif math.prod(shape) == 1:  # a variable, whatever its axes
+                    entry.append(f"    {name} = inputs[{n}][{', '.join('0' * len(shape)) or '()'}]")
                 else:
-                    entry.append(f"    {name} = inputs[{n}]" + (("" if n < own else ".copy()") if shape else "[()]"))
-                known[var] = self.named(name, shape, kind_of(var), n < own)
+                    entry.append(f"    {name} = inputs[{n}]" + ("" if n < own else ".copy()"))
+                known[var] = self.named(name, shape if math.prod(shape) > 1 else (), kind_of(var), n < own)._replace(shape=shape)
                 if n >= own:
                     held.append(known[var])
             else:
