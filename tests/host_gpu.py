@@ -60,6 +60,24 @@ template <class T> static T _swap(unsigned, T v, int m) {
     return other;
 }
 static long long __double_as_longlong(double x) { long long made; std::memcpy(&made, &x, 8); return made; }
+template <int LANES> static double _from(unsigned mask, double v, int lane) {
+    double other;
+    std::memcpy(&exchanged[threadIdx.x], &v, sizeof v);
+    meet(group(), lanes_);
+    std::memcpy(&other, &exchanged[threadIdx.x / LANES * LANES + lane % LANES], sizeof v);
+    meet(group(), lanes_);
+    return other;
+}
+static int _high(double x) { return (int)(__double_as_longlong(x) >> 32); }
+static int _low(double x) { return (int)__double_as_longlong(x); }
+static double _word(int high, int low) {
+    const long long made = ((long long)high << 32) | (unsigned)low;
+    double x; std::memcpy(&x, &made, 8);
+    return x;
+}
+static double _inverse_guess(double x) { return _word(_high(1.0 / x), 0); }  // the machine gives some 20 bits
+static double _root_guess(double x) { return _word(_high(1.0 / std::sqrt(x)), 0); }
+static float _rough_root(float x) { return std::sqrt(x); }
 static void _fetch(double* to, const double* from) { *to = *from; }
 static void _fetched() {}
 """

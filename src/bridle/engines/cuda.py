@@ -48,16 +48,21 @@ def advance(
     kept = [cupy.empty((rows, count, *shape.axes)) for shape in records.leaves(found.kept).values()]
     marks = []
     if wanted is not None:
-        at = np.full(rounds, -1, dtype=np.int32)
-        at[wanted - 1] = np.arange(rows)
-        marks = [cupy.asarray(at)]
-    _launch(found, rounds, count, marks, [*constants, *states, *dealt, *kept])
+        marks = [cupy.asarray(np.append(wanted - 1, -1).astype(np.int32))]
+    plain = [None if own else _plain(leaf) for leaf, own in zip(records.leaves((policy, adversary)).values(), found.constants, strict=True)]
+    _launch(found, rounds, count, marks, [*constants, *states, *dealt, *kept], plain)
     new_state, new_foe = _records(found.states, states, runs, 0)
     seen = _records(found.kept, kept, runs, 1)
     if collect == "sums":
         return new_state, new_foe, Block(None, None, sums=seen)
     f, g, more = seen
     return new_state, new_foe, Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
+
+
+def _plain(leaf: Any) -> float | None:
+    """The number that a constant is in all its elements, where arithmetic with it comes to nothing: 0 or 1."""
+    array = np.asarray(leaf, dtype=float)
+    return next((number for number in (0.0, 1.0) if array.size and (array == number).all()), None)
 
 
 def _laid_out(leaf: Any, axes: tuple[int, ...], runs: int) -> np.ndarray:
@@ -82,13 +87,13 @@ def _records(like: Any, arrays: list[Any], runs: int | None, lead: int) -> Any:
     return records.transform(home, like)
 
 
-def _launch(found: Plan, rounds: int, runs: int, marks: list[Any], arrays: list[Any]) -> None:
+def _launch(found: Plan, rounds: int, runs: int, marks: list[Any], arrays: list[Any], plain: list[float | None]) -> None:
     device = cupy.cuda.Device()
     cores = device.attributes["MultiProcessorCount"]
     widest = max((int(np.prod(leaf.axes)) for leaf in records.leaves(found.states).values()), default=1)
     lanes = lanes_for(runs, widest, cores)
     here = runs_of_block(runs, lanes, cores)
-    program, kernel = _kernel(found, lanes, here, bool(marks), device.attributes["MaxSharedMemoryPerBlockOptin"])
+    program, kernel = _kernel(found, lanes, here, bool(marks), plain, device.attributes["MaxSharedMemoryPerBlockOptin"])
     blocks = -(-runs // program.runs)
     kernel((blocks,), (program.threads,), (np.int32(rounds), np.int32(runs), *marks, *arrays), shared_mem=8 * program.words)
 
@@ -96,15 +101,15 @@ def _launch(found: Plan, rounds: int, runs: int, marks: list[Any], arrays: list[
 _KERNELS: dict[Any, tuple[Any, Any]] = {}
 
 
-def _kernel(found: Plan, lanes: int, here: int, marked: bool, room: int) -> tuple[Any, Any]:
-    key = (id(found), lanes, here, marked)  # plans are never dropped
+def _kernel(found: Plan, lanes: int, here: int, marked: bool, plain: list[float | None], room: int) -> tuple[Any, Any]:
+    key = (id(found), lanes, here, marked, tuple(plain))  # plans are never dropped
     if key not in _KERNELS:
         states = len(records.leaves(found.states))
-        program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked)
+        program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
         while 8 * program.words > room and (lanes < 32 or here > 1):
             # Fewer runs in a block, if need be with more lanes to each, since a warp is the smallest block.
             lanes, here = (lanes, here // 2) if here > 32 // lanes else (2 * lanes, 16 // lanes)
-            program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked)
+            program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
         if 8 * program.words > room:
             raise InputError(
                 f"the cuda engine needs {8 * program.words} bytes of shared memory for a block of this game, the device has {room}; "
