@@ -75,9 +75,11 @@ static double _word(int high, int low) {
     double x; std::memcpy(&x, &made, 8);
     return x;
 }
-static double _inverse_guess(double x) { return _word(_high(1.0 / x), 0); }  // the machine gives some 20 bits
-static double _root_guess(double x) { return _word(_high(1.0 / std::sqrt(x)), 0); }
-static float _rough_root(float x) { return std::sqrt(x); }
+// The machine gives some 20 bits, and takes what is below the smallest normal number for zero.
+static double _flushed(double x) { return std::fabs(x) < 2.2250738585072014e-308 ? std::copysign(0.0, x) : x; }
+static double _inverse_guess(double x) { return _flushed(_word(_high(1.0 / _flushed(x)), 0)); }
+static double _root_guess(double x) { return _word(_high(1.0 / std::sqrt(_flushed(x))), 0); }
+static double _either(bool flag, double a, double b) { return flag ? a : b; }
 static void _fetch(double* to, const double* from) { *to = *from; }
 static void _fetched() {}
 """

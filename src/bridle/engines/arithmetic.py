@@ -15,7 +15,11 @@ __device__ __forceinline__ bool _swap(unsigned mask, bool v, int m) { return __s
 template <int LANES> __device__ __forceinline__ double _from(unsigned mask, double v, int lane) { return __shfl_sync(mask, v, lane, LANES); }
 __device__ __forceinline__ double _inverse_guess(double x) { double y; asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x)); return y; }
 __device__ __forceinline__ double _root_guess(double x) { double y; asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x)); return y; }
-__device__ __forceinline__ float _rough_root(float x) { float y; asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ double _either(bool flag, double a, double b) {  // both are there: a choice that is never made a branch
+    double made;
+    asm("{ .reg .pred p; setp.ne.s32 p, %3, 0; selp.f64 %0, %1, %2, p; }" : "=d"(made) : "d"(a), "d"(b), "r"((int)flag));
+    return made;
+}
 __device__ __forceinline__ int _high(double x) { return __double2hiint(x); }
 __device__ __forceinline__ int _low(double x) { return __double2loint(x); }
 __device__ __forceinline__ double _word(int high, int low) { return __hiloint2double(high, low); }
@@ -34,8 +38,8 @@ __device__ __forceinline__ void _fetched() {
 """
 
 PREAMBLE = """
-template <class T, class U> __device__ __forceinline__ T _max(T a, U b) { return (a >= b || a != a) ? a : (T)b; }
-template <class T, class U> __device__ __forceinline__ T _min(T a, U b) { return (a <= b || a != a) ? a : (T)b; }
+template <class T, class U> __device__ __forceinline__ T _max(T a, U b) { return (a < b || b != b) ? (T)b : a; }
+template <class T, class U> __device__ __forceinline__ T _min(T a, U b) { return (a > b || b != b) ? (T)b : a; }
 template <class T> __device__ __forceinline__ T _pick(bool flag, T a, T b) { return flag ? a : b; }
 template <class T> __device__ __forceinline__ T _sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
 template <class T> __device__ __forceinline__ T _abs(T x) { return x < 0 ? -x : x; }
@@ -51,17 +55,21 @@ template <int N, class T> __device__ __forceinline__ T _power(T x) {
 }
 __device__ __forceinline__ double _real(bool flag) { return flag ? 1.0 : 0.0; }
 // Division, roots, exponentials and logarithms to a unit in the last place or two, without a branch: the compiler lets such chains overlap.
-// What is below the smallest normal number counts as zero where it is divided by.
+// Numbers below the smallest normal one count as zero in them, and those within a factor of 4 of the largest may count as infinite.
+// Whether an operand is out of the ordinary is found beside the chain, not at its end.
 __device__ __forceinline__ double _over(double a, double b) {
     const double guess = _inverse_guess(b), e = fma(-b, guess, 1.0), inverse = fma(guess, fma(e, e, e), guess);
     const double q = a * inverse, made = fma(fma(-b, q, a), inverse, q);
-    return (_high(made) & 0x7ff00000) != 0x7ff00000 ? made : a * guess;
+    const int above = (_high(a) & 0x7ff00000) >> 20, below = (_high(b) & 0x7ff00000) >> 20;
+    const bool plain = (unsigned)(below - 1) < 2044u && above < 2047 && above - below < 1024;
+    return _either(plain, made, a * guess);
 }
 __device__ __forceinline__ double _root(double x) {
     const double guess = _root_guess(x), g = x * guess, h = 0.5 * guess, e = fma(-g, h, 0.5);
     const double better = fma(g, e, g), made = fma(fma(-better, better, x), fma(h, e, h), better);
-    const double odd = (double)_rough_root((float)(x * 1.0715086071862673e+301)) * 3.054936363499605e-151;  // 2^1000, 2^-500
-    return (unsigned)(_high(x) - 0x00100000) < 0x7fe00000u ? made : odd;
+    const int high = _high(x);
+    const double odd = (high & 0x7ff00000) == 0 ? 0.0 : high < 0 ? NAN : x;
+    return _either((unsigned)(high - 0x00100000) < 0x7fe00000u, made, odd);
 }
 __device__ __forceinline__ double _exp(double x) {
     const double shifted = fma(x, 1.4426950408889634, 6755399441055744.0), k = shifted - 6755399441055744.0;
@@ -70,16 +78,15 @@ __device__ __forceinline__ double _exp(double x) {
     const double a = fma(r, 0.16666666666666669, 0.5000000000000001), b = fma(r, 0.008333333333330062, 0.04166666666662413);
     const double c = fma(r, 0.00019841269863053618, 0.0013888888917213717), d = fma(r, 2.7557268459997064e-06, 2.4801521295954376e-05);
     const double e = fma(r, 2.510038549551032e-08, 2.7620088445409746e-07);
-    const double sum = fma(r4, fma(r4, e, fma(r2, d, c)), fma(r2, b, a)), made = 1.0 + fma(r2, sum, r);
-    const int n = _low(shifted), half = n >> 1;  // in two steps, since 2^n alone may be too large or too small
-    const double scaled = _word(_high(made) + half * 0x100000, _low(made)) * _word((n - half + 1023) * 0x100000, 0);
-    return x > 709.782712893384 ? INFINITY : x < -745.1332191019412 ? 0.0 : scaled;
+    const double sum = fma(r4, fma(r4, e, fma(r2, d, c)), fma(r2, b, a)), less = fma(r2, sum, r), power = _word((_low(shifted) + 1023) << 20, 0);
+    const bool plain = (_high(x) & 0x7fffffff) < 0x40862b00;  // |x| < 709.375
+    return _either(plain, fma(less, power, power), x > 0.0 ? INFINITY : x < 0.0 ? 0.0 : x);
 }
 __device__ __forceinline__ double _log1p(double x) {
     const double u = 1.0 + x, back = u - 1.0, lost = (1.0 - (u - back)) + (x - back);  // 1 + x = u + lost
     const int shift = (_high(u) - 0x3fe6a09e) >> 20;  // u = 2^shift m, m around 1
     const double m = _word(_high(u) - shift * 0x100000, _low(u)), f = m - 1.0, b = 1.0 + m, k = (double)shift;
-    const double rest = shift > 1000 ? 0.0 : lost * _word((1023 - shift) * 0x100000, 0);
+    const double rest = lost * _word((1023 - (shift > 1000 ? 1000 : shift)) << 20, 0);
     const double guess = _inverse_guess(b), e = fma(-b, guess, 1.0), inverse = fma(guess, fma(e, e, e), guess);
     const double q = f * inverse, s = fma(fma(-b, q, f) + rest, inverse, q);  // log m = 2 artanh s
     const double z = s * s, z2 = z * z;
@@ -87,7 +94,9 @@ __device__ __forceinline__ double _log1p(double x) {
     const double g = fma(z, 0.15331611722055008, 0.1818289243253687);
     const double sum = fma(z2, fma(z2, fma(z2, 0.14617807153417325, g), d), c);
     const double made = fma(k, 0.6931471803691238, fma(2.0, s, fma(s * z, sum, k * 1.9082149292705877e-10)));
-    return x > -1.0 ? (x < INFINITY ? made : x) : x == -1.0 ? -INFINITY : NAN;
+    const int high = _high(u);
+    const double odd = (high & 0x7ff00000) == 0 ? -INFINITY : high < 0 ? NAN : u;
+    return _either((unsigned)(high - 0x00100000) < 0x7fe00000u, made, odd);
 }
 __device__ __forceinline__ double _logistic(double x) {
     const double e = _exp(-fabs(x));

@@ -37,6 +37,9 @@ _UNROLL = 40
 _STAGE = 12_288
 """How many bytes of draws a block holds at a time, twice; a round that needs more is read from global memory as it goes."""
 
+_VARIABLE = re.compile(r"\bv[0-9]+\b")
+_LONG = re.compile(r"\b(_exp|_log1p|log|pow|expm1|tanh|_logistic)\(")
+_LONG_STEPS = {"exp", "exp2", "log", "log1p", "expm1", "pow", "tanh", "logistic"}
 _ACCESS = re.compile("\x01([rw])([a-z]+[0-9]+)[|]([^\x01\x02|]*)[|]([^\x01\x02|]*)\x02")
 
 
@@ -77,6 +80,20 @@ class _Unit:
     edge: bool = False
 
 
+@dataclass
+class _Choice:
+    """A loop in two versions, one for each outcome of a test, and the statements that only one of them needs."""
+
+    test: str
+    sides: tuple[list[str], list[str]]
+    edge: bool = False
+
+    @property
+    def text(self) -> str:
+        one, two = ("\n".join(side) for side in self.sides)
+        return f"if ({self.test}) {{\n{one}\n}} else {{\n{two}\n}}"
+
+
 class _Array(NamedTuple):
     """An array of the kernel: "buffer", "state" or "constant"."""
 
@@ -108,11 +125,18 @@ class _Warps(Writer):
         self.window = ""
         self.piece: Piece | None = None
         self.columns: set[int] = set()
+        self.choices: dict[Any, tuple[str, Value, Value]] = {}
+        self.scalars: dict[str, tuple[str, str]] = {}
+        self.drawn: set[str] = set()
+        self.deep: set[Any] = set()
+        self.keeps: list[str] = []
         self.multiples: dict[Any, _Multiple] = {}
         self.arrays: dict[str, _Array] = {}
         self.tables: list[str] = []
-        self.before: list[_Unit] = []
-        self.body: list[_Unit] = []
+        self.before: list[_Unit | _Choice] = []
+        self.top: list[_Unit | _Choice] = []
+        self.body: list[_Unit | _Choice] = []
+        self.states: set[Any] = set()
         self.lines, self.depth = self.body, 0
         self.diverges = False
 
@@ -193,6 +217,10 @@ class _Warps(Writer):
         return name
 
     def variable(self, name: str, kind: str, code: str) -> None:
+        if self.lines is self.body and self.depth == 0:
+            self.scalars[name] = kind, code
+            if kind == "f" and "\x01" not in code and (parts := re.findall(r"\b[a-z]+[0-9]+\b", code)):
+                self.drawn |= {name} if all(part in self.drawn for part in parts) else set()
         self.say(f"{_TYPE[kind]} {name} = {code}")
 
     def early(self, fixed: bool) -> Any:
@@ -224,14 +252,25 @@ class _Warps(Writer):
         made = super().do_slice(equation, given, shape, kind, fixed)[0]
         if len(shape) != 1 or given[0].read not in self.plain:
             return [made]
+        start = equation.params["start_indices"][0]
+        if self.grid and given[0].read in self.states and given[0].shape == (self.grid.whole,) and self.grid.size <= start:
+            # What a round begins with is read before it writes anything, so that nobody waits for it.
+            outside, self.lines = self.lines, self.top
+            made = self.stored(made._replace(read=self.within(made.read, equation.params)))
+            self.lines = outside
+            return [made]
+        return [made._replace(read=self.within(made.read, equation.params))]
+
+    def within(self, inner: Any, params: dict[str, Any]) -> Any:
+        """Reads that note which part of a vector they are of."""
 
         def read(at: Sequence[str]) -> str:
-            outside, self.window = self.window, f"{equation.params['start_indices'][0]}:{equation.params['limit_indices'][0]}"
-            code = made.read(at)
+            outside, self.window = self.window, f"{params['start_indices'][0]}:{params['limit_indices'][0]}"
+            code: str = inner(at)
             self.window = outside
             return code
 
-        return [made._replace(read=read)]
+        return read
 
     def do_reshape(self, equation: Any, given: list[Value], shape: Any, kind: str, fixed: bool) -> list[Value]:
         """Between the rows and columns of the grid and the vector they lie in, the element stays the same."""
@@ -281,8 +320,55 @@ class _Warps(Writer):
     # Multiples of an array by a number
 
     def equation(self, equation: Any, given: list[Value]) -> list[Value]:
-        made = self.multiplied(equation, given) if kind_of(equation.outvars[0]) == "f" else None
-        return super().equation(equation, given) if made is None else [made]
+        kind = kind_of(equation.outvars[0])
+        made = (self.gated(equation, given) or self.multiplied(equation, given)) if kind == "f" else None
+        if made is not None:
+            return [made]
+        many = super().equation(equation, given)
+        if equation.primitive.name == "select_n" and given[0].single and not many[0].single and len(given) == 3 and kind == "f":
+            self.choices[many[0].read] = (given[0].read(["0"] * len(given[0].shape)), given[2], given[1])
+        return many
+
+    def stored(self, value: Value) -> Value:
+        """A choice between arrays by one flag is made once, not for every element: what only one of them needs is done for that one."""
+        if value.read not in self.choices or value.fixed:
+            return super().stored(value)
+        test, *sides = self.choices[value.read]
+        made = self.named(self.buffer(value.shape, value.kind), value.shape, value.kind, False)
+        loops = [self.each(value.shape, lambda at, side=side: [f"{self.store(made, at, side.read(_fitted(side, at)))};"]) for side in sides]  # type: ignore[misc]
+        self.lines.append(_Choice(test, (loops[0], loops[1])))
+        return made
+
+    def gated(self, equation: Any, given: list[Value]) -> Value | None:
+        """A number of the round's draw times what comes of long functions, on its way into others: nothing where the draw is 0.
+
+        Nobody waits then for what it is multiplied by, which may be worked out meanwhile if others need it.
+        """
+        if equation.primitive.name != "mul" or equation.outvars[0] not in self.deep or self.depth or self.lines is not self.body:
+            return None
+        names = [value.read(["0"] * len(value.shape)) if value.single else "" for value in given]
+        for gate, other in (names, names[::-1]):
+            if gate in self.drawn and (long := self.long_parts(other)):
+                made, outer = self.name("v"), {gate, other}
+                lines = []
+                for name in long:
+                    kind, code = self.scalars[name]
+                    outer |= set(_VARIABLE.findall(code))
+                    lines.append(f"{_TYPE[kind]} {name} = {code};")
+                last = max((i for i, unit in enumerate(self.body) if _declared(unit.text) in outer - set(long)), default=-1)
+                lines = [f"double {made}; if ({gate} == 0.0) {made} = 0.0; else {{", *lines, f"{made} = {gate} * {other}; }}"]
+                self.body.insert(last + 1, _Unit("\n".join(lines)))
+                return Value(tuple(equation.outvars[0].aval.shape), "f", lambda at: made, True, False)
+        return None
+
+    def long_parts(self, name: str) -> list[str]:
+        """The variables behind this one, and it, that come of exponentials or logarithms, in order; none where there are none."""
+        if name not in self.scalars:
+            return []
+        found: list[str] = []
+        for other in _VARIABLE.findall(self.scalars[name][1]):
+            found += [each for each in self.long_parts(other) if each not in found]
+        return [*found, name] if found or _LONG.search(self.scalars[name][1]) else []
 
     def multiplied(self, equation: Any, given: list[Value]) -> Value | None:
         """What a round does to multiples of one array it does to their factors, as long as it can: sums of them, and sums of their squares
@@ -418,8 +504,8 @@ class _Warps(Writer):
 
         def add(at: list[str]) -> list[str]:
             term = value.read(at)
-            here = f"{grid.inside} ? ({term}) : {start}" if grid.columns % grid.share else term
-            return [f"p[s % {partial}] = {operation}::of(p[s % {partial}], {here});"]
+            here = f"({grid.inside} ? ({term}) : {start})" if grid.columns % grid.share else term
+            return [f"p[s % {partial}] = s < {partial} ? {here} : {operation}::of(p[s % {partial}], {here});"]
 
         def gather(at: list[str]) -> list[str]:
             parts = [f"_from<{self.lanes}>(mask, {part}, {at[0]} * {grid.share} + {n})" for n in range(grid.share)]
@@ -432,8 +518,6 @@ class _Warps(Writer):
             self.unit(
                 f"double {part}; {{",
                 f"double p[{partial}];",
-                "#pragma unroll",
-                f"for (int j = 0; j < {partial}; ++j) p[j] = {start};",
                 *self.each(value.shape, add),
                 *_gathered(partial, operation),
                 f"{part} = p[0]; }}",
@@ -446,17 +530,29 @@ class _Warps(Writer):
         total, type_, operation = self.name("v"), _TYPE[kind], _OPERATION[step]
         inner = [value.shape[axis] for axis in axes]
         width = spread(math.prod(inner), self.lanes)
-        steps = -(-math.prod(inner) // width)
+        steps = slots(math.prod(inner), self.lanes, self.grid) if width == self.lanes else 1
         partial = min(4, steps) if steps <= _UNROLL else 1
 
         def add(at: list[str]) -> list[str]:
             index = dict(zip(axes, at, strict=True))
             term = value.read([index.get(axis, "0") for axis in range(len(value.shape))])
-            here = f"({self.piece.counts}) ? ({type_})({term}) : {start}" if self.piece and self.piece.counts else f"({type_})({term})"
-            return [f"p[s % {partial}] = {operation}::of(p[s % {partial}], {here});"]
+            piece = self.piece
+            assert piece is not None
+            here = f"(({piece.counts}) ? ({type_})({term}) : {start})" if piece.counts else f"({type_})({term})"
+            if piece.first:
+                return [f"{rest} = s > {piece.first} ? {operation}::of({rest}, {here}) : {here};"]
+            if partial > 1 or steps == 1:
+                return [f"p[s % {partial}] = s < {partial} ? {here} : {operation}::of(p[s % {partial}], {here});"]
+            return [f"p[0] = {operation}::of(p[0], {here});"]
 
-        def drop(piece: Piece) -> list[str]:
-            return [f"p[{j}] = {piece.first_held} ? p[{j}] : {start};" for j in range(partial) if piece.first_held]
+        def end(piece: Piece) -> list[str]:
+            """The parts of a piece as one; what lanes hold that others hold too is dropped."""
+            if piece.first:
+                return [f"p[0] = {operation}::of(p[0], {rest});"]
+            dropped = [f"p[0] = {piece.first_held} ? p[0] : {start};"] if piece.first_held else []
+            return [*_gathered(partial, operation), *dropped]
+
+        rest = f"{total}r"
 
         with self.early(value.fixed):
             if math.prod(inner) == 1:
@@ -464,11 +560,8 @@ class _Warps(Writer):
             else:
                 self.unit(
                     f"{type_} {total}; {{",
-                    f"{type_} p[{partial}];",
-                    "#pragma unroll",
-                    f"for (int j = 0; j < {partial}; ++j) p[j] = {start};",
-                    *self.each(inner, add, after=drop),
-                    *_gathered(partial, operation),
+                    f"{type_} p[{partial}], {rest};" if partial > 1 or steps == 1 else f"{type_} p[1] = {{{start}}}, {rest};",
+                    *self.each(inner, add, after=end),
                     f"{total} = _across<{operation}, {width}>(mask, p[0]);" if width > 1 else f"{total} = p[0];",
                     "}",
                 )
@@ -554,7 +647,10 @@ class _Warps(Writer):
                     inside = f"({at[axis]} - {start})" if self.lanes == 1 else f"_kept({at[axis]} - {start}, {part.shape[axis] - 1})"
                     inside = inside if part.shape[axis] > 1 else "0"
                     here = part.read([inside if i == axis and start else each for i, each in enumerate(at)])
-                    code = f"({at[axis]} < {end} ? {here} : {code})" if code else here
+                    test = f"{at[axis]} < {end}"
+                    # Where both are there to be read, reading both is faster than a branch.
+                    both = kind == "f" and self.lanes > 1 and start > 0
+                    code = (f"_either({test}, {here}, {code})" if both else f"({test} ? {here} : {code})") if code else here
                 end = start
             return code
 
@@ -567,6 +663,7 @@ class _Warps(Writer):
     ) -> Program:
         jaxpr = traced.jaxpr
         self.count(jaxpr)
+        self.deep = _deep(jaxpr)
         known = {var: self.fixed_array(np.asarray(array)) for var, array in zip(jaxpr.constvars, traced.consts, strict=True)}
         given, first, last = jaxpr.invars, len(constants), len(constants) + states
         held: list[Value] = []
@@ -593,9 +690,11 @@ class _Warps(Writer):
                 leaving += self.each([size], lambda at, name=name, origin=origin: [f"if (real) ({origin})[e] = {self.mine(name)};"]) if n >= first else []  # type: ignore[misc]
             known[var] = self.named(name, shape, "f", n < first)
             held += [known[var]] if n >= first else []
+            self.states |= {known[var].read} if n >= first else set()
         for n, var in enumerate(given[last:]):
             parameters.append(f"const double* __restrict__ d{n}")
             known[var] = staged.value(n, tuple(var.aval.shape))
+            self.drawn |= {f"u{n}"} if math.prod(var.aval.shape) == 1 else set()
         self.equations(jaxpr, known)
         unchanged = [a is b for a, b in zip(jaxpr.outvars, given[first:], strict=False)][:states]
         self.finish([self.value(var, known) for var in jaxpr.outvars], held, unchanged, self.keep)
@@ -611,12 +710,23 @@ class _Warps(Writer):
         """What is kept of a round goes to its row, if it has one."""
         size, name = math.prod(value.shape), f"k@{n}"
         if size == 1:
-            self.unit(f"if (keeping && lane == 0) {name}[place] = {value.read(['0'] * len(value.shape))};")
+            self.keeps.append(f"if (real && lane == 0) {name}[place] = {value.read(['0'] * len(value.shape))};")
         else:
-            self.unit(*self.each(value.shape, lambda at: [f"if (keeping) {name}[place * {size} + e] = {value.read(at)};"]))
+            self.keeps += self.each(value.shape, lambda at: [f"if (real) {name}[place * {size} + e] = {value.read(at)};"])
+
+    def finish(self, made: list[Value], held: list[Value], unchanged: list[bool], keep: Callable[[int, Value], None]) -> None:
+        def kept(n: int, value: Value) -> None:
+            keep(n, value)
+            if n == len(made) - 1:
+                head = "if (t == due) { const long long place = (long long)kept * runs + run;"
+                whole = "{ const long long place = (long long)t * runs + run;"
+                self.unit(*([head, *self.keeps, "due = rows[++kept];", "}"] if self.marked else [whole, *self.keeps, "}"]))
+
+        super().finish(made, held, unchanged, kept)
 
     def assembled(self, parameters: list[str], entry: list[str], staged: _Staging, leaving: list[str], states: int) -> Program:
-        text = "\n".join(unit.text for unit in [*self.before, *self.body])
+        body = _sunk([*self.top, *self.body])
+        text = "\n".join(unit.text for unit in [*self.before, *body])
         homes = self.settled(text)
         offset, opening = 0, []
         for name, array in self.arrays.items():
@@ -641,11 +751,6 @@ class _Warps(Writer):
             if self.lanes == 32 or not self.diverges
             else f"{2**self.lanes - 1}u << (threadIdx.x % 32 / {self.lanes} * {self.lanes})"
         )
-        if self.marked:
-            due, row = ["int kept = 0, due = rows[0];"], "const bool keeping = real && t == due;"
-            next_ = ["if (t == due) due = rows[++kept];"]
-        else:
-            due, row, next_ = [], "const int kept = t; const bool keeping = real;", []
         lines = [
             *self.tables,
             f'extern "C" __global__ void __launch_bounds__({self.lanes * self.runs}) play({", ".join(parameters)}) {{',
@@ -659,11 +764,9 @@ class _Warps(Writer):
             *opening,
             *(["__syncwarp(mask);"] if apart else []),
             *self.synchronised(self.before, homes),
-            *due,
+            *(["int kept = 0, due = rows[0];"] if self.marked else []),
             *staged.opening(),
-            f"{row} const long long place = (long long)kept * runs + run;",
-            *self.synchronised(staged.ahead(self.body), homes),
-            *next_,
+            *self.synchronised(staged.ahead(body), homes),
             *staged.closing(),
             *leaving,
             "}",
@@ -693,7 +796,7 @@ class _Warps(Writer):
                 found[name] = _Home(name, False)
         return found
 
-    def synchronised(self, units: list[_Unit], homes: dict[str, _Home]) -> list[str]:
+    def synchronised(self, units: list[_Unit | _Choice], homes: dict[str, _Home]) -> list[str]:
         """The statements, with the lanes brought together between accesses of different lanes to one array."""
         made: list[str] = []
         open_: set[tuple[str, str, bool]] = set()
@@ -761,7 +864,7 @@ class _Staging:
 
         return Value(shape, "f", read, True, False)
 
-    def ahead(self, units: list[_Unit]) -> list[_Unit]:
+    def ahead(self, units: list[_Unit | _Choice]) -> list[_Unit | _Choice]:
         """The statements of a round, with what the next one draws read as soon as this one is done with it."""
         if not self.rounds:
             return units
@@ -892,6 +995,47 @@ def _known(value: Value) -> float | None:
         return float(value.read(["0"] * len(value.shape)).strip("()"))
     except ValueError:
         return None
+
+
+def _fitted(value: Value, at: Sequence[str]) -> list[str]:
+    """The indices of an operand, which may have a single element along some axis."""
+    return [i if n > 1 else "0" for i, n in zip(at, value.shape, strict=False)]
+
+
+def _deep(jaxpr: Any) -> set[Any]:
+    """The variables that go into an exponential or a logarithm, however many steps later."""
+    found: set[Any] = set()
+    for equation in reversed(jaxpr.eqns):
+        if equation.primitive.name in _LONG_STEPS or any(var in found for var in equation.outvars):
+            found.update(var for var in equation.invars if not hasattr(var, "val"))
+    return found
+
+
+def _declared(text: str) -> str:
+    """The variable that a statement declares."""
+    match = re.match(r"(?:double|bool|long long) (v[0-9]+)\b", text)
+    return match[1] if match else ""
+
+
+def _sunk(units: list[_Unit | _Choice]) -> list[_Unit | _Choice]:
+    """Statements that only one side of a choice needs, moved there."""
+    for choice in [unit for unit in units if isinstance(unit, _Choice)]:
+        depth, start = 0, 0
+        at = next(i for i, unit in enumerate(units) if unit is choice)
+        for i, unit in enumerate(units[:at]):
+            depth += (unit.text.endswith("{") - unit.text.startswith("}")) if unit.edge else 0
+            start = start if depth == 0 and not unit.edge else i + 1
+        for unit in reversed(units[start:at]):
+            name = _declared(unit.text)
+            if not name or "\n" in unit.text or "\x01" in unit.text or isinstance(unit, _Choice) or unit.text.count(";") != 1:
+                continue
+            word = re.compile(rf"\b{name}\b")
+            sides = [any(word.search(line) for line in side) for side in choice.sides]
+            elsewhere = word.search(choice.test) or any(word.search(other.text) for other in units if other not in (unit, choice))
+            if not elsewhere and sides.count(True) == 1:
+                choice.sides[sides.index(True)].insert(0, unit.text)
+                units = [other for other in units if other is not unit]
+    return units
 
 
 def _nested(text: str) -> list[tuple[str, str, str, str]]:
