@@ -79,6 +79,8 @@ static double _word(int high, int low) {
 static double _flushed(double x) { return std::fabs(x) < 2.2250738585072014e-308 ? std::copysign(0.0, x) : x; }
 static double _inverse_guess(double x) { return _flushed(_word(_high(1.0 / _flushed(x)), 0)); }
 static double _root_guess(double x) { return _word(_high(1.0 / std::sqrt(_flushed(x))), 0); }
+static double _apart(double x) { return x; }
+static bool _agreed(unsigned, bool flag) { return flag; }
 static double _either(bool flag, double a, double b) { return flag ? a : b; }
 static void _fetch(double* to, const double* from) { *to = *from; }
 static void _fetched() {}

@@ -20,6 +20,8 @@ __device__ __forceinline__ double _either(bool flag, double a, double b) {  // b
     asm("{ .reg .pred p; setp.ne.s32 p, %3, 0; selp.f64 %0, %1, %2, p; }" : "=d"(made) : "d"(a), "d"(b), "r"((int)flag));
     return made;
 }
+__device__ __forceinline__ bool _agreed(unsigned mask, bool flag) { return __any_sync(mask, flag); }  // all lanes have the same flag
+__device__ __forceinline__ double _apart(double x) { asm("" : "+d"(x)); return x; }  // the compiler cannot tell that it is the same
 __device__ __forceinline__ int _high(double x) { return __double2hiint(x); }
 __device__ __forceinline__ int _low(double x) { return __double2loint(x); }
 __device__ __forceinline__ double _word(int high, int low) { return __hiloint2double(high, low); }
@@ -70,6 +72,13 @@ __device__ __forceinline__ double _root(double x) {
     const int high = _high(x);
     const double odd = (high & 0x7ff00000) == 0 ? 0.0 : high < 0 ? NAN : x;
     return _either((unsigned)(high - 0x00100000) < 0x7fe00000u, made, odd);
+}
+__device__ __forceinline__ bool _vanishes(double x) { return (_high(x) & 0x7ff00000) == 0; }  // whether the root of x is 0
+__device__ __forceinline__ double _over_root(double a, double x) {
+    const double guess = _root_guess(x), e = fma(-x * guess, guess, 1.0), made = fma(guess * e, fma(0.375, e, 0.5), guess);
+    const int high = _high(x);
+    const double odd = (high & 0x7ff00000) == 0 ? INFINITY : high < 0 || x != x ? NAN : 0.0;
+    return a * _either((unsigned)(high - 0x00100000) < 0x7fe00000u, made, odd);
 }
 __device__ __forceinline__ double _exp(double x) {
     const double shifted = fma(x, 1.4426950408889634, 6755399441055744.0), k = shifted - 6755399441055744.0;

@@ -48,7 +48,7 @@ def advance(
     kept = [cupy.empty((rows, count, *shape.axes)) for shape in records.leaves(found.kept).values()]
     marks = []
     if wanted is not None:
-        marks = [cupy.asarray(np.append(wanted - 1, -1).astype(np.int32))]
+        marks = [cupy.asarray(np.append(wanted - 1, 2**31 - 2).astype(np.int32))]
     plain = [None if own else _plain(leaf) for leaf, own in zip(records.leaves((policy, adversary)).values(), found.constants, strict=True)]
     _launch(found, rounds, count, marks, [*constants, *states, *dealt, *kept], plain)
     new_state, new_foe = _records(found.states, states, runs, 0)

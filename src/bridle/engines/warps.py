@@ -37,6 +37,7 @@ _UNROLL = 40
 _STAGE = 12_288
 """How many bytes of draws a block holds at a time, twice; a round that needs more is read from global memory as it goes."""
 
+_NAME = re.compile(r"\b[a-z]+[0-9]+\b")
 _VARIABLE = re.compile(r"\bv[0-9]+\b")
 _LONG = re.compile(r"\b(_exp|_log1p|log|pow|expm1|tanh|_logistic)\(")
 _LONG_STEPS = {"exp", "exp2", "log", "log1p", "expm1", "pow", "tanh", "logistic"}
@@ -66,7 +67,7 @@ def write(
 
     `constants` and `draws` say of each whether every run has its own; states are always a run's own. `lanes`, a power of 2 up to 32, play
     one run, and a block plays `runs` of them. The kernel is called with the rounds, the number of runs, where `marked` the rounds to keep
-    (counted from 0, then -1), and then pointers: constants, states (which it changes), draws with a leading time axis, and what is
+    (counted from 0, then one that never comes), and then pointers: constants, states (which it changes), draws with a leading time axis, and what is
     kept of a round, with axes for time and runs in front. `plain` has the number that all elements of a constant are, where it is known.
     """
     return _Warps(lanes, runs, marked, grid_of(traced, lanes)).kernel(traced, constants, states, draws, plain)
@@ -127,9 +128,13 @@ class _Warps(Writer):
         self.columns: set[int] = set()
         self.choices: dict[Any, tuple[str, Value, Value]] = {}
         self.scalars: dict[str, tuple[str, str]] = {}
+        self.fixed_scalars: dict[str, str] = {}
+        self.successors: dict[str, str] = {}
         self.drawn: set[str] = set()
         self.deep: set[Any] = set()
+        self.settings: set[str] = set()
         self.keeps: list[str] = []
+        self.halts = False
         self.multiples: dict[Any, _Multiple] = {}
         self.arrays: dict[str, _Array] = {}
         self.tables: list[str] = []
@@ -217,9 +222,11 @@ class _Warps(Writer):
         return name
 
     def variable(self, name: str, kind: str, code: str) -> None:
+        if self.lines is self.before:
+            self.fixed_scalars[name] = code
         if self.lines is self.body and self.depth == 0:
             self.scalars[name] = kind, code
-            if kind == "f" and "\x01" not in code and (parts := re.findall(r"\b[a-z]+[0-9]+\b", code)):
+            if kind == "f" and "\x01" not in code and (parts := _NAME.findall(code)):
                 self.drawn |= {name} if all(part in self.drawn for part in parts) else set()
         self.say(f"{_TYPE[kind]} {name} = {code}")
 
@@ -314,8 +321,27 @@ class _Warps(Writer):
                 inverse = self.number(1.0 / divisor, "f")
                 return lambda parts: f"({parts[0]} * {inverse if divisor > 0.0 else f'({inverse})'})"
             if name == "div":
-                return lambda parts: f"_over({parts[0]}, {parts[1]})"
+                return lambda parts: self.quotient_of(*parts)
+        if name == "eq" and given[0].kind == "f" and given[0].single and given[1].single:
+            return lambda parts: self.flag_of(*parts) or f"({parts[0]} == {parts[1]})"
         return super().formula(name, params, given, kind)
+
+    def quotient_of(self, a: str, b: str) -> str:
+        """a / b, where b may be a root, or 1 in place of a root that is none: a root and a division take twice as long as both at once."""
+        code = self.scalars.get(b, ("", ""))[1]
+        if match := re.fullmatch(r"_root\((v[0-9]+)\)", code):
+            return f"_over_root({a}, {match[1]})"
+        if match := re.fullmatch(r"_pick\((v[0-9]+), (v[0-9]+), (v[0-9]+)\)", code):
+            flag, one, root = match.groups()
+            inside = re.fullmatch(r"_root\((v[0-9]+)\)", self.scalars.get(root, ("", ""))[1])
+            if inside and self.fixed_scalars.get(one) == "1.0":
+                return f"_over_root({a}, _pick({flag}, 1.0, {inside[1]}))"
+        return f"_over({a}, {b})"
+
+    def flag_of(self, a: str, b: str) -> str | None:
+        """Whether a root is 0, told from what it is the root of."""
+        match = re.fullmatch(r"_root\((v[0-9]+)\)", self.scalars.get(a, ("", ""))[1])
+        return f"_vanishes({match[1]})" if match and b == "0.0" else None
 
     # Multiples of an array by a number
 
@@ -336,8 +362,12 @@ class _Warps(Writer):
         test, *sides = self.choices[value.read]
         made = self.named(self.buffer(value.shape, value.kind), value.shape, value.kind, False)
         loops = [self.each(value.shape, lambda at, side=side: [f"{self.store(made, at, side.read(_fitted(side, at)))};"]) for side in sides]  # type: ignore[misc]
-        self.lines.append(_Choice(test, (loops[0], loops[1])))
+        self.lines.append(_Choice(self.agreed(test), (loops[0], loops[1])))
         return made
+
+    def agreed(self, test: str) -> str:
+        """A test that comes out the same in all lanes, such that the machine knows it where a run has all lanes of a warp."""
+        return f"_agreed(mask, {test})" if self.lanes == 32 else test
 
     def gated(self, equation: Any, given: list[Value]) -> Value | None:
         """A number of the round's draw times what comes of long functions, on its way into others: nothing where the draw is 0.
@@ -353,7 +383,11 @@ class _Warps(Writer):
                 lines = []
                 for name in long:
                     kind, code = self.scalars[name]
-                    outer |= set(_VARIABLE.findall(code))
+                    inputs = set(_VARIABLE.findall(code)) - set(long)
+                    outer |= inputs
+                    for each in inputs:
+                        if self.scalars.get(each, ("",))[0] == "f":
+                            code = re.sub(rf"\b{each}\b", f"_apart({each})", code)
                     lines.append(f"{_TYPE[kind]} {name} = {code};")
                 last = max((i for i, unit in enumerate(self.body) if _declared(unit.text) in outer - set(long)), default=-1)
                 lines = [f"double {made}; if ({gate} == 0.0) {made} = 0.0; else {{", *lines, f"{made} = {gate} * {other}; }}"]
@@ -500,7 +534,7 @@ class _Warps(Writer):
         """Of the grid's rows, each of which some lanes hold: their own parts, then those of a row brought to the lane that it is for."""
         grid, operation, part = self.grid, _OPERATION[step], self.name("v")
         assert grid is not None
-        partial = min(2, grid.steps)
+        partial = min(4, grid.steps)
 
         def add(at: list[str]) -> list[str]:
             term = value.read(at)
@@ -697,7 +731,18 @@ class _Warps(Writer):
             self.drawn |= {f"u{n}"} if math.prod(var.aval.shape) == 1 else set()
         self.equations(jaxpr, known)
         unchanged = [a is b for a, b in zip(jaxpr.outvars, given[first:], strict=False)][:states]
-        self.finish([self.value(var, known) for var in jaxpr.outvars], held, unchanged, self.keep)
+        made = [self.value(var, known) for var in jaxpr.outvars]
+        for n, (new, old) in enumerate(zip(made, held, strict=False), first):
+            if old.single and _VARIABLE.fullmatch(code := new.read(["0"] * len(new.shape))):
+                self.successors[f"a{n}"] = code
+        self.settings = {f"a{n}" for n in range(first)} | set(self.fixed_scalars)
+        # Where all that is kept is part of the new state, it is read off that between two rounds: a round need not ask whether it is kept.
+        after = [next((old for var, old in zip(jaxpr.outvars, held, strict=False) if var is out), None) for out in jaxpr.outvars[states:]]
+        self.halts = self.marked and bool(after) and None not in after
+        self.finish(made, held, unchanged, self.keep)
+        for n, value in enumerate(after if self.halts else [], states):
+            assert value is not None
+            self.keep(n, value)
         parameters += [f"double* __restrict__ k{n}" for n in range(len(jaxpr.outvars) - states)]
         return self.assembled(parameters, entry, staged, [*leaving], states)
 
@@ -716,6 +761,8 @@ class _Warps(Writer):
 
     def finish(self, made: list[Value], held: list[Value], unchanged: list[bool], keep: Callable[[int, Value], None]) -> None:
         def kept(n: int, value: Value) -> None:
+            if self.halts:
+                return  # see `kernel`
             keep(n, value)
             if n == len(made) - 1:
                 head = "if (t == due) { const long long place = (long long)kept * runs + run;"
@@ -725,7 +772,8 @@ class _Warps(Writer):
         super().finish(made, held, unchanged, kept)
 
     def assembled(self, parameters: list[str], entry: list[str], staged: _Staging, leaving: list[str], states: int) -> Program:
-        body = _sunk([*self.top, *self.body])
+        lasting, units = self.remembered(self.body)
+        body = _sunk([*self.top, *units])
         text = "\n".join(unit.text for unit in [*self.before, *body])
         homes = self.settled(text)
         offset, opening = 0, []
@@ -764,6 +812,7 @@ class _Warps(Writer):
             *opening,
             *(["__syncwarp(mask);"] if apart else []),
             *self.synchronised(self.before, homes),
+            *lasting,
             *(["int kept = 0, due = rows[0];"] if self.marked else []),
             *staged.opening(),
             *self.synchronised(staged.ahead(body), homes),
@@ -774,6 +823,48 @@ class _Warps(Writer):
         source = _resolved("\n".join(lines), homes)
         source = re.sub("k@([0-9]+)", lambda found: f"k{int(found[1]) - states}", source)
         return Program(MACHINE + PREAMBLE + _indented(source), self.lanes * self.runs, self.runs, staged.words + self.runs * offset)
+
+    def remembered(self, units: list[_Unit | _Choice]) -> tuple[list[str], list[_Unit | _Choice]]:
+        """What long functions make of numbers of the state alone, the old or the new ones, is worked out again only when these change.
+
+        What is declared before the rounds, and the statements of a round.
+        """
+        numbers = {*self.successors, *self.successors.values()}
+        closed: dict[str, set[str]] = {}  # what depends on these alone, and on which
+        for name, (_, code) in self.scalars.items():
+            parts = _NAME.findall(code)
+            if name not in numbers and "\x01" not in code and all(part in numbers | self.settings or part in closed for part in parts):
+                closed[name] = {part for part in parts if part in numbers}.union(*(closed[part] for part in parts if part in closed))
+        lasting: list[str] = []
+        groups: list[set[str]] = []  # of what shares a number
+        for name in closed:
+            if _LONG.search(self.scalars[name][1]) and (keys := closed[name]):
+                apart = [group for group in groups if not group & keys]
+                groups = [*apart, keys.union(*(group for group in groups if group & keys))]
+        for keys in groups:
+            memo: set[str] = set()
+            for name in reversed(list(closed)):
+                used = any(re.search(rf"\b{name}\b", self.scalars[other][1]) for other in memo)
+                memo |= {name} if used or (closed[name] & keys and _LONG.search(self.scalars[name][1])) else set()
+            declared, units = self.remember(units, memo, sorted(keys))
+            lasting += declared
+        return lasting, units
+
+    def remember(self, units: list[_Unit | _Choice], memo: set[str], keys: list[str]) -> tuple[list[str], list[_Unit | _Choice]]:
+        """The statements that declare `memo` in a branch that is taken where a key is not what it was."""
+        moved = [unit for unit in units if _declared(unit.text) in memo]
+        units = [unit for unit in units if unit not in moved]
+        # The numbers that it depends on come as early as they can, so that the branch does not part what could overlap.
+        for key in keys:
+            units = _early(units, key)
+        after = max((i for i, unit in enumerate(units) if _declared(unit.text) in keys), default=-1) + 1
+        rest = "\n".join(unit.text for unit in units)
+        kept = {name for name in memo if re.search(rf"\b{name}\b", rest)}
+        lines = [unit.text[unit.text.index(f"{name} =") :] if (name := _declared(unit.text)) in kept else unit.text for unit in moved]
+        test = self.agreed(" || ".join(f"{key} != {key}k" for key in keys))
+        block = _Unit("\n".join([f"if ({test}) {{", *lines, *(f"{key}k = {key};" for key in keys), "}"]))
+        declared = [f"{_TYPE[self.scalars[name][0]]} {name};" for name in sorted(kept)] + [f"double {key}k = NAN;" for key in keys]
+        return declared, [*units[:after], block, *units[after:]]
 
     def settled(self, text: str) -> dict[str, _Home]:
         """Where every array is: in its holders' registers where nobody else reads it; there and, as far as others read it, in shared memory;
@@ -896,7 +987,7 @@ class _Staging:
 
     def opening(self) -> list[str]:
         if not self.rounds:
-            return ["for (int t = 0; t < rounds; ++t) {", *self.rows(False)]
+            return ["const int end = rounds;", *self.loop("0"), *self.rows(False)]
         here = self.rounds * self.row
         return [
             "auto fetch = [&](int from, double* to) {",
@@ -912,7 +1003,7 @@ class _Staging:
             f"const int begin = chunk * {self.rounds}, end = min(begin + {self.rounds}, rounds);",
             *(f"double {name};" for name in self.registers()),
             *(line for n, (_, size, _) in enumerate(self.leaves) if size == 1 or n in self.writer.columns for line in self.read(n, "0")),
-            "for (int t = begin; t < end; ++t) {",
+            *self.loop("begin"),
             "const int ahead = min(t + 1, end - 1) - begin;",
             *self.rows(True),
         ]
@@ -956,8 +1047,16 @@ class _Staging:
             start += width
         return made
 
+    def loop(self, begin: str) -> list[str]:
+        if not self.writer.halts:
+            return [f"for (int t = {begin}; t < end; ++t) {{"]
+        return [f"for (int t = {begin}; t < end;) {{", "const int stop = min(end, due + 1);", "for (; t < stop; ++t) {"]
+
     def closing(self) -> list[str]:
-        return ["}", "}"] if self.rounds else ["}"]
+        if not self.writer.halts:
+            return ["}", "}"] if self.rounds else ["}"]
+        place = "const long long place = (long long)kept * runs + run;"
+        return ["}", f"if (t > due) {{ {place}", *self.writer.keeps, "due = rows[++kept];", "}", "}", *(["}"] if self.rounds else [])]
 
 
 class _Early:
@@ -1015,6 +1114,20 @@ def _declared(text: str) -> str:
     """The variable that a statement declares."""
     match = re.match(r"(?:double|bool|long long) (v[0-9]+)\b", text)
     return match[1] if match else ""
+
+
+def _early(units: list[_Unit | _Choice], name: str) -> list[_Unit | _Choice]:
+    """The statements, with the one that declares a number, and what goes into it, as early as can be."""
+    at = next((i for i, unit in enumerate(units) if _declared(unit.text) == name), None)
+    if at is None or "\n" in units[at].text or "\x01" in units[at].text:
+        return units
+    unit = units[at]
+    inputs = set(re.findall(r"\bv[0-9]+\b", unit.text)) - {name}
+    for each in inputs:
+        units = _early(units, each)
+    rest = [other for other in units if other is not unit]
+    after = max((i for i, other in enumerate(rest) if _declared(other.text) in inputs), default=-1) + 1
+    return [*rest[:after], unit, *rest[after:]]
 
 
 def _sunk(units: list[_Unit | _Choice]) -> list[_Unit | _Choice]:
