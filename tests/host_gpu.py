@@ -153,15 +153,31 @@ class SimpleKernel:
         self.call(grid, block, arguments, shared_mem)
 
 
+class Array(np.ndarray):
+    def set(self, array, stream) -> None:
+        self[...] = array
+
+
+class Stream:
+    def __init__(self, non_blocking: bool = False) -> None:
+        pass
+
+    def record(self) -> None:
+        pass
+
+    def wait_event(self, event) -> None:
+        pass
+
+
 def cupy(folder: Path, cores: int = 2) -> SimpleNamespace:
     """A stand-in for the package, that keeps what it compiles in `folder`."""
     module = type("Module", (RawModule,), {"folder": folder})
     attributes = {"MultiProcessorCount": cores, "MaxSharedMemoryPerBlockOptin": 200 * 1024}
-    device = SimpleNamespace(Device=lambda: SimpleNamespace(attributes=attributes))
+    device = SimpleNamespace(Device=lambda: SimpleNamespace(attributes=attributes), Stream=Stream, get_current_stream=Stream)
     return SimpleNamespace(
         asarray=lambda array, dtype=None: np.array(array, dtype=dtype, order="C"),
-        asnumpy=np.asarray,
-        empty=lambda shape: np.full(shape, np.nan),
+        asnumpy=np.array,
+        empty=lambda shape: np.full(shape, np.nan).view(Array),
         RawModule=module,
         cuda=device,
     )

@@ -8,6 +8,7 @@ that a changed algorithm never meets old machine code. A run's state stays on th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import cupy
@@ -22,6 +23,9 @@ from bridle.game import Block, check_compiled
 __all__ = ["advance"]
 
 _PLANS: dict[Any, Plan] = {}
+
+FIRST = 1_024
+"""So many rounds are played while the draws of the next ones are on their way."""
 
 
 def advance(
@@ -41,22 +45,45 @@ def advance(
     found = _PLANS[key]
     count = runs or 1
     constants = [cupy.asarray(leaf, dtype=float) for part in (policy, adversary) for leaf in records.leaves(part).values()]
-    dealt = [cupy.asarray(np.ascontiguousarray(leaf, dtype=float)) for leaf in records.leaves(draws).values()]
+    dealt = [np.ascontiguousarray(leaf, dtype=float) for leaf in records.leaves(draws).values()]
     begin = zip(records.leaves((state, foe)).values(), records.leaves(found.states).values(), strict=True)
     states = [cupy.asarray(_laid_out(leaf, shape.axes, count)) for leaf, shape in begin]
     rows = rounds if wanted is None else len(wanted)
     kept = [cupy.empty((rows, count, *shape.axes)) for shape in records.leaves(found.kept).values()]
-    marks = []
-    if wanted is not None:
-        marks = [cupy.asarray(np.append(wanted - 1, 2**31 - 2).astype(np.int32))]
     plain = [None if own else _plain(leaf) for leaf, own in zip(records.leaves((policy, adversary)).values(), found.constants, strict=True)]
-    _launch(found, rounds, count, marks, [*constants, *states, *dealt, *kept], plain)
+    here = [cupy.empty(leaf.shape) for leaf in dealt]
+    copying = cupy.cuda.Stream(non_blocking=True)
+    for first, last in _pieces(rounds):
+        # Draws are brought over beside the kernel that plays those before them.
+        for target, leaf in zip(here, dealt, strict=True):
+            target[first:last].set(leaf[first:last], stream=copying)
+        cupy.cuda.get_current_stream().wait_event(copying.record())
+        if wanted is None:
+            marks, row = [], first
+        else:
+            row, after = np.searchsorted(wanted, (first, last), side="right")
+            marks = [cupy.asarray(np.append(wanted[row:after] - 1 - first, 2**31 - 2).astype(np.int32))]
+        arrays = [*constants, *states, *(leaf[first:last] for leaf in here), *(part[row:] for part in kept)]
+        _launch(found, last - first, count, marks, arrays, plain)
     new_state, new_foe = _records(found.states, states, runs, 0)
     seen = _records(found.kept, kept, runs, 1)
     if collect == "sums":
         return new_state, new_foe, Block(None, None, sums=seen)
     f, g, more = seen
     return new_state, new_foe, Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
+
+
+def _pieces(rounds: int) -> Iterator[tuple[int, int]]:
+    """The rounds in pieces, each of them many times as long as those before it: the first alone is waited for.
+
+    >>> list(_pieces(100_000))
+    [(0, 1024), (1024, 9216), (9216, 100000)]
+    """
+    first, length = 0, FIRST
+    while first < rounds:
+        last = rounds if first + 2 * length > rounds else first + length
+        yield first, last
+        first, length = last, 8 * length
 
 
 def _plain(leaf: Any) -> float | None:

@@ -40,6 +40,7 @@ _STAGE = 12_288
 _NAME = re.compile(r"\b[a-z]+[0-9]+\b")
 _VARIABLE = re.compile(r"\bv[0-9]+\b")
 _LONG = re.compile(r"\b(_exp|_log1p|log|pow|expm1|tanh|_logistic)\(")
+_EXCHANGE = re.compile(r"\b(_across|_from|_swap)<?")
 _LONG_STEPS = {"exp", "exp2", "log", "log1p", "expm1", "pow", "tanh", "logistic"}
 _ACCESS = re.compile("\x01([rw])([a-z]+[0-9]+)[|]([^\x01\x02|]*)[|]([^\x01\x02|]*)\x02")
 
@@ -82,6 +83,22 @@ class _Unit:
 
 
 @dataclass
+class _Gate:
+    """A number that is 0 unless the draw `gate` is not, and then what `lines` say; `long` are variables that others may want later."""
+
+    head: str
+    gate: str
+    made: str
+    long: list[str]
+    lines: list[str]
+    edge: bool = False
+
+    @property
+    def text(self) -> str:
+        return "\n".join([self.head, *self.lines])
+
+
+@dataclass
 class _Choice:
     """A loop in two versions, one for each outcome of a test, and the statements that only one of them needs."""
 
@@ -93,6 +110,9 @@ class _Choice:
     def text(self) -> str:
         one, two = ("\n".join(side) for side in self.sides)
         return f"if ({self.test}) {{\n{one}\n}} else {{\n{two}\n}}"
+
+
+_Statement = _Unit | _Gate | _Choice
 
 
 class _Array(NamedTuple):
@@ -129,6 +149,7 @@ class _Warps(Writer):
         self.choices: dict[Any, tuple[str, Value, Value]] = {}
         self.scalars: dict[str, tuple[str, str]] = {}
         self.fixed_scalars: dict[str, str] = {}
+        self.gates: list[_Gate] = []
         self.successors: dict[str, str] = {}
         self.drawn: set[str] = set()
         self.deep: set[Any] = set()
@@ -138,9 +159,9 @@ class _Warps(Writer):
         self.multiples: dict[Any, _Multiple] = {}
         self.arrays: dict[str, _Array] = {}
         self.tables: list[str] = []
-        self.before: list[_Unit | _Choice] = []
-        self.top: list[_Unit | _Choice] = []
-        self.body: list[_Unit | _Choice] = []
+        self.before: list[_Statement] = []
+        self.top: list[_Statement] = []
+        self.body: list[_Statement] = []
         self.states: set[Any] = set()
         self.lines, self.depth = self.body, 0
         self.diverges = False
@@ -390,8 +411,9 @@ class _Warps(Writer):
                             code = re.sub(rf"\b{each}\b", f"_apart({each})", code)
                     lines.append(f"{_TYPE[kind]} {name} = {code};")
                 last = max((i for i, unit in enumerate(self.body) if _declared(unit.text) in outer - set(long)), default=-1)
-                lines = [f"double {made}; if ({gate} == 0.0) {made} = 0.0; else {{", *lines, f"{made} = {gate} * {other}; }}"]
-                self.body.insert(last + 1, _Unit("\n".join(lines)))
+                lines = [f"if ({gate} != 0.0) {{", *lines, f"{made} = {gate} * {other};", "}"]
+                self.gates.append(_Gate(f"double {made} = 0.0;", gate, made, long, lines))
+                self.body.insert(last + 1, self.gates[-1])
                 return Value(tuple(equation.outvars[0].aval.shape), "f", lambda at: made, True, False)
         return None
 
@@ -596,7 +618,7 @@ class _Warps(Writer):
                     f"{type_} {total}; {{",
                     f"{type_} p[{partial}], {rest};" if partial > 1 or steps == 1 else f"{type_} p[1] = {{{start}}}, {rest};",
                     *self.each(inner, add, after=end),
-                    f"{total} = _across<{operation}, {width}>(mask, p[0]);" if width > 1 else f"{total} = p[0];",
+                    f"{total} = _across<{operation}, {width}{', true' if self.lanes == 32 else ''}>(mask, p[0]);" if width > 1 else f"{total} = p[0];",
                     "}",
                 )
         return Value(shape, kind, lambda at: total, True, value.fixed)
@@ -773,7 +795,7 @@ class _Warps(Writer):
 
     def assembled(self, parameters: list[str], entry: list[str], staged: _Staging, leaving: list[str], states: int) -> Program:
         lasting, units = self.remembered(self.body)
-        body = _sunk([*self.top, *units])
+        body = _sunk(_ordered([*self.top, *units]))
         text = "\n".join(unit.text for unit in [*self.before, *body])
         homes = self.settled(text)
         offset, opening = 0, []
@@ -824,7 +846,7 @@ class _Warps(Writer):
         source = re.sub("k@([0-9]+)", lambda found: f"k{int(found[1]) - states}", source)
         return Program(MACHINE + PREAMBLE + _indented(source), self.lanes * self.runs, self.runs, staged.words + self.runs * offset)
 
-    def remembered(self, units: list[_Unit | _Choice]) -> tuple[list[str], list[_Unit | _Choice]]:
+    def remembered(self, units: list[_Statement]) -> tuple[list[str], list[_Statement]]:
         """What long functions make of numbers of the state alone, the old or the new ones, is worked out again only when these change.
 
         What is declared before the rounds, and the statements of a round.
@@ -850,7 +872,7 @@ class _Warps(Writer):
             lasting += declared
         return lasting, units
 
-    def remember(self, units: list[_Unit | _Choice], memo: set[str], keys: list[str]) -> tuple[list[str], list[_Unit | _Choice]]:
+    def remember(self, units: list[_Statement], memo: set[str], keys: list[str]) -> tuple[list[str], list[_Statement]]:
         """The statements that declare `memo` in a branch that is taken where a key is not what it was."""
         moved = [unit for unit in units if _declared(unit.text) in memo]
         units = [unit for unit in units if unit not in moved]
@@ -861,10 +883,21 @@ class _Warps(Writer):
         rest = "\n".join(unit.text for unit in units)
         kept = {name for name in memo if re.search(rf"\b{name}\b", rest)}
         lines = [unit.text[unit.text.index(f"{name} =") :] if (name := _declared(unit.text)) in kept else unit.text for unit in moved]
-        test = self.agreed(" || ".join(f"{key} != {key}k" for key in keys))
-        block = _Unit("\n".join([f"if ({test}) {{", *lines, *(f"{key}k = {key};" for key in keys), "}"]))
+        stale = " || ".join(f"{key} != {key}k" for key in keys)
+        lines += [f"{key}k = {key};" for key in keys]
         declared = [f"{_TYPE[self.scalars[name][0]]} {name};" for name in sorted(kept)] + [f"double {key}k = NAN;" for key in keys]
-        return declared, [*units[:after], block, *units[after:]]
+        gates = [unit for unit in units if isinstance(unit, _Gate) and any(unit.made in _behind(units, key) for key in keys)]
+        if len(gates) != 1:
+            block = _Unit("\n".join([f"if ({self.agreed(stale)}) {{", *lines, "}"]))
+            return declared, [*units[:after], block, *units[after:]]
+        # Whether the gate is closed, and the numbers then are what they were, is known when the round begins: one branch is for both.
+        gate = gates[0]
+        chain = [unit.text for unit in units[:after] if any(_declared(unit.text) in _behind(units, key) for key in keys) and gate.made in _behind(units, _declared(unit.text)) and unit is not gate]
+        flag = f"{gate.made}k"
+        test = self.agreed(f"{gate.gate} != 0.0 || {stale}")
+        first = _Unit("\n".join([f"bool {flag}; {{", f"const double {gate.made} = 0.0;", *chain, f"{flag} = {test};", "}"]))
+        gate.lines = [f"if ({flag}) {{", *gate.lines, *chain, *lines, "}"]
+        return declared, [first, *units]
 
     def settled(self, text: str) -> dict[str, _Home]:
         """Where every array is: in its holders' registers where nobody else reads it; there and, as far as others read it, in shared memory;
@@ -887,7 +920,7 @@ class _Warps(Writer):
                 found[name] = _Home(name, False)
         return found
 
-    def synchronised(self, units: list[_Unit | _Choice], homes: dict[str, _Home]) -> list[str]:
+    def synchronised(self, units: list[_Statement], homes: dict[str, _Home]) -> list[str]:
         """The statements, with the lanes brought together between accesses of different lanes to one array."""
         made: list[str] = []
         open_: set[tuple[str, str, bool]] = set()
@@ -955,7 +988,7 @@ class _Staging:
 
         return Value(shape, "f", read, True, False)
 
-    def ahead(self, units: list[_Unit | _Choice]) -> list[_Unit | _Choice]:
+    def ahead(self, units: list[_Statement]) -> list[_Statement]:
         """The statements of a round, with what the next one draws read as soon as this one is done with it."""
         if not self.rounds:
             return units
@@ -1116,7 +1149,7 @@ def _declared(text: str) -> str:
     return match[1] if match else ""
 
 
-def _early(units: list[_Unit | _Choice], name: str) -> list[_Unit | _Choice]:
+def _early(units: list[_Statement], name: str) -> list[_Statement]:
     """The statements, with the one that declares a number, and what goes into it, as early as can be."""
     at = next((i for i, unit in enumerate(units) if _declared(unit.text) == name), None)
     if at is None or "\n" in units[at].text or "\x01" in units[at].text:
@@ -1130,7 +1163,57 @@ def _early(units: list[_Unit | _Choice], name: str) -> list[_Unit | _Choice]:
     return [*rest[:after], unit, *rest[after:]]
 
 
-def _sunk(units: list[_Unit | _Choice]) -> list[_Unit | _Choice]:
+def _behind(units: list[_Statement], name: str) -> set[str]:
+    """The number, and those that go into it by single statements."""
+    found, new = set(), {name}
+    while new:
+        found |= new
+        texts = [unit.text for unit in units if _declared(unit.text) in new and "\n" not in unit.text]
+        new = {part for text in texts for part in _VARIABLE.findall(text)} - found
+    return found
+
+
+def _ordered(units: list[_Statement]) -> list[_Statement]:
+    """The statements, with all that does not wait for a gate before it, and what exchanges nothing before exchanges that it does not need:
+    there it fills the time that others wait."""
+    for late in [unit for unit in units if isinstance(unit, _Gate)]:
+        units = _overtaken(units, late, {*late.long, *_written(late.text)}, lambda unit: not isinstance(unit, _Gate))
+    for late in [unit for unit in units if _EXCHANGE.search(unit.text)]:
+        units = _overtaken(units, late, _written(late.text), lambda unit: not isinstance(unit, _Gate) and not _EXCHANGE.search(unit.text))
+    return units
+
+
+def _overtaken(
+    units: list[_Statement], late: _Statement, waits: set[str], free: Callable[[_Statement], bool]
+) -> list[_Statement]:
+    """The statements, with those before `late` that may be and that need nothing of it nor of others that do, up to the next loop or test."""
+    at = next(i for i, unit in enumerate(units) if unit is late)
+    before, after = units[:at], [late]
+    used = _named(late.text)
+    for i, unit in enumerate(units[at + 1 :], at + 1):
+        if unit.edge:
+            after += units[i:]
+            break
+        names, written = _named(unit.text), _written(unit.text)
+        if free(unit) and not names & waits and not written & used:
+            before.append(unit)
+        else:
+            after.append(unit)
+            waits, used = waits | written, used | names
+    return [*before, *after]
+
+
+def _named(text: str) -> set[str]:
+    """The variables and arrays that a statement mentions."""
+    return {name for pair in re.findall(r"\x01[rw]([a-z]+[0-9]+)|\b([a-z]+[0-9]+)\b", text) for name in pair if name}
+
+
+def _written(text: str) -> set[str]:
+    """The variables and arrays that a statement declares or changes."""
+    return {name for pair in re.findall(r"\x01w([a-z]+[0-9]+)|\b([a-z]+[0-9]+)(?:\[[a-z0-9]+\])? = ", text) for name in pair if name}
+
+
+def _sunk(units: list[_Statement]) -> list[_Statement]:
     """Statements that only one side of a choice needs, moved there."""
     for choice in [unit for unit in units if isinstance(unit, _Choice)]:
         depth, start = 0, 0
