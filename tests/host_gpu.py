@@ -80,7 +80,7 @@ static double _flushed(double x) { return std::fabs(x) < 2.2250738585072014e-308
 static double _inverse_guess(double x) { return _flushed(_word(_high(1.0 / _flushed(x)), 0)); }
 static double _root_guess(double x) { return _word(_high(1.0 / std::sqrt(_flushed(x))), 0); }
 static double _apart(double x) { return x; }
-static bool _agreed(unsigned, bool flag) { return flag; }
+static bool _any(bool flag) { return flag; }
 static double _either(bool flag, double a, double b) { return flag ? a : b; }
 static void _fetch(double* to, const double* from) { *to = *from; }
 static void _fetched() {}
@@ -113,6 +113,14 @@ extern "C" void launch(int blocks, int block, int lanes, long long bytes, void**
 """
 
 
+def compiled(text: str, name: Path) -> ctypes.CDLL:
+    """The library that this machine's compiler makes of C++."""
+    name.with_suffix(".cpp").write_text(text)
+    command = [COMPILER, "-O0", "-w", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", f"{name}.cpp", "-o", f"{name}.so"]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(f"{name}.so")
+
+
 class RawModule:
     """What CuPy makes of a source, on this machine's own processor."""
 
@@ -125,11 +133,7 @@ class RawModule:
         kernel = code.removeprefix(warps.MACHINE).replace("extern __shared__ double memory[];", "double* const memory = shared_memory;")
         text = SHIM + kernel + LAUNCH.replace("CALL", f"play({', '.join(values)})")
         self.lanes = int(re.search(r"lane = threadIdx.x % (\d+)", code)[1])
-        name = self.folder / hashlib.sha256(text.encode()).hexdigest()[:16]
-        name.with_suffix(".cpp").write_text(text)
-        command = [COMPILER, "-O0", "-w", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", f"{name}.cpp", "-o", f"{name}.so"]
-        subprocess.run(command, check=True)
-        self.library = ctypes.CDLL(f"{name}.so")
+        self.library = compiled(text, self.folder / hashlib.sha256(text.encode()).hexdigest()[:16])
 
     def get_function(self, name: str):
         assert name == "play"

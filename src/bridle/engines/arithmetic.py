@@ -12,7 +12,9 @@ MACHINE = """// What the machine offers: an exchange between lanes, and copies t
 __device__ __forceinline__ double _swap(unsigned mask, double v, int m) { return __shfl_xor_sync(mask, v, m); }
 __device__ __forceinline__ long long _swap(unsigned mask, long long v, int m) { return __shfl_xor_sync(mask, v, m); }
 __device__ __forceinline__ bool _swap(unsigned mask, bool v, int m) { return __shfl_xor_sync(mask, (int)v, m) != 0; }
-template <int LANES> __device__ __forceinline__ double _from(unsigned mask, double v, int lane) { return __shfl_sync(mask, v, lane, LANES); }
+template <int LANES> __device__ __forceinline__ double _from(unsigned mask, double v, int lane) {
+    return __shfl_sync(mask, v, lane, LANES);
+}
 __device__ __forceinline__ double _inverse_guess(double x) { double y; asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x)); return y; }
 __device__ __forceinline__ double _root_guess(double x) { double y; asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x)); return y; }
 __device__ __forceinline__ double _either(bool flag, double a, double b) {  // both are there: a choice that is never made a branch
@@ -20,7 +22,7 @@ __device__ __forceinline__ double _either(bool flag, double a, double b) {  // b
     asm("{ .reg .pred p; setp.ne.s32 p, %3, 0; selp.f64 %0, %1, %2, p; }" : "=d"(made) : "d"(a), "d"(b), "r"((int)flag));
     return made;
 }
-__device__ __forceinline__ bool _agreed(unsigned mask, bool flag) { return __any_sync(mask, flag); }  // all lanes have the same flag
+__device__ __forceinline__ bool _any(bool flag) { return __any_sync(0xffffffffu, flag); }  // in any lane of a warp
 __device__ __forceinline__ double _apart(double x) { asm("" : "+d"(x)); return x; }  // the compiler cannot tell that it is the same
 __device__ __forceinline__ int _high(double x) { return __double2hiint(x); }
 __device__ __forceinline__ int _low(double x) { return __double2loint(x); }
@@ -87,7 +89,8 @@ __device__ __forceinline__ double _exp(double x) {
     const double a = fma(r, 0.16666666666666669, 0.5000000000000001), b = fma(r, 0.008333333333330062, 0.04166666666662413);
     const double c = fma(r, 0.00019841269863053618, 0.0013888888917213717), d = fma(r, 2.7557268459997064e-06, 2.4801521295954376e-05);
     const double e = fma(r, 2.510038549551032e-08, 2.7620088445409746e-07);
-    const double sum = fma(r4, fma(r4, e, fma(r2, d, c)), fma(r2, b, a)), less = fma(r2, sum, r), power = _word((_low(shifted) + 1023) << 20, 0);
+    const double sum = fma(r4, fma(r4, e, fma(r2, d, c)), fma(r2, b, a)), less = fma(r2, sum, r);
+    const double power = _word((_low(shifted) + 1023) << 20, 0);
     const bool plain = (_high(x) & 0x7fffffff) < 0x40862b00;  // |x| < 709.375
     return _either(plain, fma(less, power, power), x > 0.0 ? INFINITY : x < 0.0 ? 0.0 : x);
 }

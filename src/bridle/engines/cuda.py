@@ -17,6 +17,7 @@ import numpy as np
 from bridle import records
 from bridle.core import InputError
 from bridle.engines import warps
+from bridle.engines.layouts import grid_of
 from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
 from bridle.game import Block, check_compiled
 
@@ -118,7 +119,7 @@ def _launch(found: Plan, rounds: int, runs: int, marks: list[Any], arrays: list[
     device = cupy.cuda.Device()
     cores = device.attributes["MultiProcessorCount"]
     widest = max((int(np.prod(leaf.axes)) for leaf in records.leaves(found.states).values()), default=1)
-    lanes = lanes_for(runs, widest, cores)
+    lanes = lanes_for(runs, widest, cores, grid_of(found.traced, 32) is not None)
     here = runs_of_block(runs, lanes, cores)
     program, kernel = _kernel(found, lanes, here, bool(marks), plain, device.attributes["MaxSharedMemoryPerBlockOptin"])
     blocks = -(-runs // program.runs)

@@ -69,7 +69,7 @@ class Piece(NamedTuple):
             return False
         if self.mark != "@":
             assert grid is not None
-            return names == ["e"] and sizes[0] in (grid.size, grid.whole) or names == ["row", "col"] and sizes == [grid.rows, grid.columns]
+            return names == (["e"] if len(sizes) == 1 else ["row", "col"]) and is_gridded(sizes, grid)
         size = math.prod(sizes)
         if (grid is not None and is_gridded(sizes, grid)) or names != self.indices or sizes[1:] != self.sizes[1:]:
             return False
@@ -77,6 +77,7 @@ class Piece(NamedTuple):
 
 
 def is_gridded(sizes: Sequence[int], grid: Grid) -> bool:
+    """Whether an array of these sizes is held by the rows of the grid."""
     return list(sizes) in ([grid.whole], [grid.size], [grid.rows, grid.columns])
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,6 +26,8 @@ import numpy as np
 from bridle.engines.arithmetic import MACHINE, PREAMBLE
 from bridle.engines.layouts import Grid, Piece, flat, grid_of, pieces, slots, spread, unravel
 from bridle.engines.lowering import Value, Writer, kind_of
+from bridle.engines.staging import Staging
+from bridle.engines.statements import NAME, VARIABLE, Choice, Gate, Statement, Unit, behind, declared, hoisted, sunk
 
 _OPERATION = {"add": "_Add", "mul": "_Mul", "max": "_Max", "min": "_Min", "and": "_And", "or": "_Or"}
 _START = {"add": "0.0", "mul": "1.0", "max": "-INFINITY", "min": "INFINITY", "and": "true", "or": "false"}
@@ -34,13 +35,7 @@ _TYPE = {"f": "double", "i": "long long", "b": "bool"}
 _UNROLL = 40
 """Loops of at most so many steps are written out by the compiler, so that arrays stay in registers."""
 
-_STAGE = 12_288
-"""How many bytes of draws a block holds at a time, twice; a round that needs more is read from global memory as it goes."""
-
-_NAME = re.compile(r"\b[a-z]+[0-9]+\b")
-_VARIABLE = re.compile(r"\bv[0-9]+\b")
 _LONG = re.compile(r"\b(_exp|_log1p|log|pow|expm1|tanh|_logistic)\(")
-_EXCHANGE = re.compile(r"\b(_across|_from|_swap)<?")
 _LONG_STEPS = {"exp", "exp2", "log", "log1p", "expm1", "pow", "tanh", "logistic"}
 _ACCESS = re.compile("\x01([rw])([a-z]+[0-9]+)[|]([^\x01\x02|]*)[|]([^\x01\x02|]*)\x02")
 
@@ -68,51 +63,11 @@ def write(
 
     `constants` and `draws` say of each whether every run has its own; states are always a run's own. `lanes`, a power of 2 up to 32, play
     one run, and a block plays `runs` of them. The kernel is called with the rounds, the number of runs, where `marked` the rounds to keep
-    (counted from 0, then one that never comes), and then pointers: constants, states (which it changes), draws with a leading time axis, and what is
-    kept of a round, with axes for time and runs in front. `plain` has the number that all elements of a constant are, where it is known.
+    (counted from 0, then one that never comes), and then pointers: constants, states (which it changes), draws with a leading time axis,
+    and what is kept of a round, with axes for time and runs in front. `plain` has the number that all elements of a constant are, where it
+    is known.
     """
     return _Warps(lanes, runs, marked, grid_of(traced, lanes)).kernel(traced, constants, states, draws, plain)
-
-
-@dataclass
-class _Unit:
-    """Statements that belong together; `edge` where control flows in or out."""
-
-    text: str
-    edge: bool = False
-
-
-@dataclass
-class _Gate:
-    """A number that is 0 unless the draw `gate` is not, and then what `lines` say; `long` are variables that others may want later."""
-
-    head: str
-    gate: str
-    made: str
-    long: list[str]
-    lines: list[str]
-    edge: bool = False
-
-    @property
-    def text(self) -> str:
-        return "\n".join([self.head, *self.lines])
-
-
-@dataclass
-class _Choice:
-    """A loop in two versions, one for each outcome of a test, and the statements that only one of them needs."""
-
-    test: str
-    sides: tuple[list[str], list[str]]
-    edge: bool = False
-
-    @property
-    def text(self) -> str:
-        one, two = ("\n".join(side) for side in self.sides)
-        return f"if ({self.test}) {{\n{one}\n}} else {{\n{two}\n}}"
-
-
-_Statement = _Unit | _Gate | _Choice
 
 
 class _Array(NamedTuple):
@@ -136,7 +91,8 @@ class _Warps(Writer):
     quotient = "/"
     called: ClassVar[dict[str, str]] = {
         "max": "_max", "min": "_min", "abs": "_abs", "sign": "_sign", "is_finite": "_finite", "logistic": "_logistic",
-        "bitcast_convert_type": "__double_as_longlong", "pow": "pow", "square": "_square", "sqrt": "_root", "exp": "_exp", "log1p": "_log1p",
+        "bitcast_convert_type": "__double_as_longlong", "pow": "pow", "square": "_square", "sqrt": "_root", "exp": "_exp",
+        "log1p": "_log1p",
     } | {name: name for name in ("log", "expm1", "tanh", "floor", "ceil", "atan2", "sin", "cos")}  # fmt: skip
 
     def __init__(self, lanes: int, runs: int, marked: bool, grid: Grid | None) -> None:
@@ -149,7 +105,7 @@ class _Warps(Writer):
         self.choices: dict[Any, tuple[str, Value, Value]] = {}
         self.scalars: dict[str, tuple[str, str]] = {}
         self.fixed_scalars: dict[str, str] = {}
-        self.gates: list[_Gate] = []
+        self.gates: list[Gate] = []
         self.successors: dict[str, str] = {}
         self.drawn: set[str] = set()
         self.deep: set[Any] = set()
@@ -159,9 +115,9 @@ class _Warps(Writer):
         self.multiples: dict[Any, _Multiple] = {}
         self.arrays: dict[str, _Array] = {}
         self.tables: list[str] = []
-        self.before: list[_Statement] = []
-        self.top: list[_Statement] = []
-        self.body: list[_Statement] = []
+        self.before: list[Statement] = []
+        self.top: list[Statement] = []
+        self.body: list[Statement] = []
         self.states: set[Any] = set()
         self.lines, self.depth = self.body, 0
         self.diverges = False
@@ -169,7 +125,7 @@ class _Warps(Writer):
     # Statements
 
     def unit(self, *lines: str) -> None:
-        self.lines.append(_Unit("\n".join(lines)))
+        self.lines.append(Unit("\n".join(lines)))
 
     def say(self, line: str) -> None:
         self.unit(f"{line};")
@@ -181,15 +137,15 @@ class _Warps(Writer):
             self.diverges = True
             head = {"when": "if ({}) {{", "elsewhen": "else if ({}) {{", "otherwise": "else {{", "forever": "while (true) {{"}[what]
             head = head.format(*details)
-        self.lines.append(_Unit(head, edge=True))
+        self.lines.append(Unit(head, edge=True))
         self.depth += 1
 
     def end(self) -> None:
-        self.lines.append(_Unit("}", edge=True))
+        self.lines.append(Unit("}", edge=True))
         self.depth -= 1
 
     def leave_unless(self, test: str) -> None:
-        self.lines.append(_Unit(f"if (!({test})) break;", edge=True))
+        self.lines.append(Unit(f"if (!({test})) break;", edge=True))
 
     def only_if(self, test: str, statement: str) -> str:
         return f"if ({test}) {statement}"
@@ -247,7 +203,7 @@ class _Warps(Writer):
             self.fixed_scalars[name] = code
         if self.lines is self.body and self.depth == 0:
             self.scalars[name] = kind, code
-            if kind == "f" and "\x01" not in code and (parts := _NAME.findall(code)):
+            if kind == "f" and "\x01" not in code and (parts := NAME.findall(code)):
                 self.drawn |= {name} if all(part in self.drawn for part in parts) else set()
         self.say(f"{_TYPE[kind]} {name} = {code}")
 
@@ -383,12 +339,12 @@ class _Warps(Writer):
         test, *sides = self.choices[value.read]
         made = self.named(self.buffer(value.shape, value.kind), value.shape, value.kind, False)
         loops = [self.each(value.shape, lambda at, side=side: [f"{self.store(made, at, side.read(_fitted(side, at)))};"]) for side in sides]  # type: ignore[misc]
-        self.lines.append(_Choice(self.agreed(test), (loops[0], loops[1])))
+        self.lines.append(Choice(self.agreed(test), (loops[0], loops[1])))
         return made
 
     def agreed(self, test: str) -> str:
         """A test that comes out the same in all lanes, such that the machine knows it where a run has all lanes of a warp."""
-        return f"_agreed(mask, {test})" if self.lanes == 32 else test
+        return f"_any({test})" if self.lanes == 32 else test
 
     def gated(self, equation: Any, given: list[Value]) -> Value | None:
         """A number of the round's draw times what comes of long functions, on its way into others: nothing where the draw is 0.
@@ -399,22 +355,22 @@ class _Warps(Writer):
             return None
         names = [value.read(["0"] * len(value.shape)) if value.single else "" for value in given]
         for gate, other in (names, names[::-1]):
-            if gate in self.drawn and (long := self.long_parts(other)):
-                made, outer = self.name("v"), {gate, other}
-                lines = []
+            long = self.long_parts(other) if gate in self.drawn else []
+            if long and not any("\x01" in self.scalars[name][1] for name in long):
+                made, outer, lines = self.name("v"), {gate, other}, []
                 for name in long:
                     kind, code = self.scalars[name]
-                    inputs = set(_VARIABLE.findall(code)) - set(long)
+                    inputs = set(VARIABLE.findall(code)) - set(long)
                     outer |= inputs
                     for each in inputs:
                         if self.scalars.get(each, ("",))[0] == "f":
                             code = re.sub(rf"\b{each}\b", f"_apart({each})", code)
                     lines.append(f"{_TYPE[kind]} {name} = {code};")
-                last = max((i for i, unit in enumerate(self.body) if _declared(unit.text) in outer - set(long)), default=-1)
+                last = max((i for i, unit in enumerate(self.body) if declared(unit.text) in outer - set(long)), default=-1)
                 lines = [f"if ({gate} != 0.0) {{", *lines, f"{made} = {gate} * {other};", "}"]
-                self.gates.append(_Gate(f"double {made} = 0.0;", gate, made, long, lines))
+                self.gates.append(Gate(f"double {made} = 0.0;", gate, made, long, lines))
                 self.body.insert(last + 1, self.gates[-1])
-                return Value(tuple(equation.outvars[0].aval.shape), "f", lambda at: made, True, False)
+                return Value(tuple(equation.outvars[0].aval.shape), "f", lambda at, made=made: made, True, False)  # type: ignore[misc]
         return None
 
     def long_parts(self, name: str) -> list[str]:
@@ -422,7 +378,7 @@ class _Warps(Writer):
         if name not in self.scalars:
             return []
         found: list[str] = []
-        for other in _VARIABLE.findall(self.scalars[name][1]):
+        for other in VARIABLE.findall(self.scalars[name][1]):
             found += [each for each in self.long_parts(other) if each not in found]
         return [*found, name] if found or _LONG.search(self.scalars[name][1]) else []
 
@@ -436,26 +392,22 @@ class _Warps(Writer):
         if name in ("broadcast_in_dim", "reshape", "squeeze", "expand_dims") and (one := known[0]) is not None:
             same = [n for n in shape if n > 1] == [n for n in given[0].shape if n > 1]
             return self.multiple(one.factors, one.base, shape) if same else None
-        if name == "mul":
-            if not math.prod(shape) > 1:
-                return None
+        if name == "mul" and math.prod(shape) > 1:
             for scalar, array, one in ((given[0], given[1], known[1]), (given[1], given[0], known[0])):
                 if scalar.single and not array.single:
                     factor = scalar.read(["0"] * len(scalar.shape))
                     if one is not None:
                         return self.multiple([*one.factors, factor], one.base, shape)
                     return self.multiple([factor], self.settle(array), shape) if array.shape == shape else None
-            if known[0] is not None and known[1] is not None and known[0].base.shape == known[1].base.shape:
-                one, two = known
-                square = one.base.read is two.base.read
-                base = self.elementwise(lambda parts: f"({parts[0]} * {parts[1]})", [one.base, two.base], one.base.shape, "f", False)
-                return self.multiple([*one.factors, *two.factors], base, shape) if square else None
-        if name in ("add", "sub") and known[0] is not None and known[1] is not None and known[0].base.read is known[1].base.read:
-            sign = "+" if name == "add" else "-"
-            factor = self.scalar(f"({known[0].factor} {sign} {known[1].factor})", (), "f", False).read(())
-            return self.multiple([factor], known[0].base, shape)
+        if name in ("mul", "add", "sub") and (one := known[0]) and (two := known[1]) and one.base.read is two.base.read:
+            if name == "mul":
+                square = self.elementwise(lambda parts: f"({parts[0]} * {parts[1]})", [one.base, two.base], one.base.shape, "f", False)
+                return self.multiple([*one.factors, *two.factors], square, shape)
+            factor = self.scalar(f"({one.factor} {'+' if name == 'add' else '-'} {two.factor})", (), "f", False).read(())
+            return self.multiple([factor], one.base, shape)
         if name == "reduce_sum" and (one := known[0]) is not None and math.prod(shape) == 1:
-            total = self.fold("add", one.base, range(len(one.base.shape)), (), "f").read(())
+            axes = range(len(one.base.shape))
+            total = self.fold_all("add", f"({_TYPE['f']}){_START['add']}", one.base, axes, (), "f", quick=False).read(())
             for factor in one.factors:  # one after the other: their product alone may be too large or too small
                 total = f"({factor} * {total})"
             return self.scalar(total, shape, "f", False)
@@ -581,8 +533,8 @@ class _Warps(Writer):
             self.unit(*self.each(made.shape, gather))
         return made
 
-    def fold_all(self, step: str, start: str, value: Value, axes: Sequence[int], shape: Any, kind: str) -> Value:
-        """A reduction to a single element, which every lane comes to hold."""
+    def fold_all(self, step: str, start: str, value: Value, axes: Sequence[int], shape: Any, kind: str, quick: bool = True) -> Value:
+        """A reduction to a single element, which every lane comes to hold; `quick` where others wait for it."""
         total, type_, operation = self.name("v"), _TYPE[kind], _OPERATION[step]
         inner = [value.shape[axis] for axis in axes]
         width = spread(math.prod(inner), self.lanes)
@@ -618,7 +570,9 @@ class _Warps(Writer):
                     f"{type_} {total}; {{",
                     f"{type_} p[{partial}], {rest};" if partial > 1 or steps == 1 else f"{type_} p[1] = {{{start}}}, {rest};",
                     *self.each(inner, add, after=end),
-                    f"{total} = _across<{operation}, {width}{', true' if self.lanes == 32 else ''}>(mask, p[0]);" if width > 1 else f"{total} = p[0];",
+                    f"{total} = _across<{operation}, {width}{', true' if quick and self.lanes == 32 else ''}>(mask, p[0]);"
+                    if width > 1
+                    else f"{total} = p[0];",
                     "}",
                 )
         return Value(shape, kind, lambda at: total, True, value.fixed)
@@ -669,7 +623,9 @@ class _Warps(Writer):
             code = self.store(made, now, f"{_OPERATION[step]}::of({made.read(old)}, {made.read(now)})")
             return [f"for (int j = 1; j < {count}; ++j) {code};"]
 
-        self.unit(*(self.each(others, along, alone=True) if math.prod(others) > 1 else ["if (lane == 0) {", *along(["0"] * len(others)), "}"]))
+        self.unit(
+            *(self.each(others, along, alone=True) if math.prod(others) > 1 else ["if (lane == 0) {", *along(["0"] * len(others)), "}"])
+        )
 
     def do_sort(self, equation: Any, given: list[Value], shape: Any, kind: str, fixed: bool) -> list[Value]:
         """By rank: every element counts those before it. Nothing is exchanged, and equal ones keep their order."""
@@ -714,9 +670,7 @@ class _Warps(Writer):
 
     # The kernel
 
-    def kernel(
-        self, traced: Any, constants: Sequence[bool], states: int, draws: Sequence[bool], plain: Sequence[float | None]
-    ) -> Program:
+    def kernel(self, traced: Any, constants: Sequence[bool], states: int, draws: Sequence[bool], plain: Sequence[float | None]) -> Program:
         jaxpr = traced.jaxpr
         self.count(jaxpr)
         self.deep = _deep(jaxpr)
@@ -724,7 +678,7 @@ class _Warps(Writer):
         given, first, last = jaxpr.invars, len(constants), len(constants) + states
         held: list[Value] = []
         entry, parameters, leaving = [], ["const int rounds", "const int runs"], []
-        staged = _Staging(
+        staged = Staging(
             self, [(f"d{n}", math.prod(var.aval.shape), own) for n, (var, own) in enumerate(zip(given[last:], draws, strict=True))]
         )
         if self.marked:
@@ -743,7 +697,8 @@ class _Warps(Writer):
             else:
                 self.arrays[name] = _Array("constant" if n < first else "state", size, "f")
                 entry.append(f"{name}: {origin}")
-                leaving += self.each([size], lambda at, name=name, origin=origin: [f"if (real) ({origin})[e] = {self.mine(name)};"]) if n >= first else []  # type: ignore[misc]
+                away = self.each([size], lambda at, name=name, origin=origin: [f"if (real) ({origin})[e] = {self.mine(name)};"])  # type: ignore[misc]
+                leaving += away if n >= first else []
             known[var] = self.named(name, shape, "f", n < first)
             held += [known[var]] if n >= first else []
             self.states |= {known[var].read} if n >= first else set()
@@ -755,7 +710,7 @@ class _Warps(Writer):
         unchanged = [a is b for a, b in zip(jaxpr.outvars, given[first:], strict=False)][:states]
         made = [self.value(var, known) for var in jaxpr.outvars]
         for n, (new, old) in enumerate(zip(made, held, strict=False), first):
-            if old.single and _VARIABLE.fullmatch(code := new.read(["0"] * len(new.shape))):
+            if old.single and VARIABLE.fullmatch(code := new.read(["0"] * len(new.shape))):
                 self.successors[f"a{n}"] = code
         self.settings = {f"a{n}" for n in range(first)} | set(self.fixed_scalars)
         # Where all that is kept is part of the new state, it is read off that between two rounds: a round need not ask whether it is kept.
@@ -793,9 +748,9 @@ class _Warps(Writer):
 
         super().finish(made, held, unchanged, kept)
 
-    def assembled(self, parameters: list[str], entry: list[str], staged: _Staging, leaving: list[str], states: int) -> Program:
+    def assembled(self, parameters: list[str], entry: list[str], staged: Staging, leaving: list[str], states: int) -> Program:
         lasting, units = self.remembered(self.body)
-        body = _sunk(_ordered([*self.top, *units]))
+        body = sunk([*self.top, *units])
         text = "\n".join(unit.text for unit in [*self.before, *body])
         homes = self.settled(text)
         offset, opening = 0, []
@@ -846,7 +801,7 @@ class _Warps(Writer):
         source = re.sub("k@([0-9]+)", lambda found: f"k{int(found[1]) - states}", source)
         return Program(MACHINE + PREAMBLE + _indented(source), self.lanes * self.runs, self.runs, staged.words + self.runs * offset)
 
-    def remembered(self, units: list[_Statement]) -> tuple[list[str], list[_Statement]]:
+    def remembered(self, units: list[Statement]) -> tuple[list[str], list[Statement]]:
         """What long functions make of numbers of the state alone, the old or the new ones, is worked out again only when these change.
 
         What is declared before the rounds, and the statements of a round.
@@ -854,7 +809,7 @@ class _Warps(Writer):
         numbers = {*self.successors, *self.successors.values()}
         closed: dict[str, set[str]] = {}  # what depends on these alone, and on which
         for name, (_, code) in self.scalars.items():
-            parts = _NAME.findall(code)
+            parts = NAME.findall(code)
             if name not in numbers and "\x01" not in code and all(part in numbers | self.settings or part in closed for part in parts):
                 closed[name] = {part for part in parts if part in numbers}.union(*(closed[part] for part in parts if part in closed))
         lasting: list[str] = []
@@ -868,40 +823,49 @@ class _Warps(Writer):
             for name in reversed(list(closed)):
                 used = any(re.search(rf"\b{name}\b", self.scalars[other][1]) for other in memo)
                 memo |= {name} if used or (closed[name] & keys and _LONG.search(self.scalars[name][1])) else set()
-            declared, units = self.remember(units, memo, sorted(keys))
-            lasting += declared
+            before, units = self.remember(units, memo, sorted(keys))
+            lasting += before
         return lasting, units
 
-    def remember(self, units: list[_Statement], memo: set[str], keys: list[str]) -> tuple[list[str], list[_Statement]]:
+    def remember(self, units: list[Statement], memo: set[str], keys: list[str]) -> tuple[list[str], list[Statement]]:
         """The statements that declare `memo` in a branch that is taken where a key is not what it was."""
-        moved = [unit for unit in units if _declared(unit.text) in memo]
+        whole, moved = units, [unit for unit in units if declared(unit.text) in memo]
         units = [unit for unit in units if unit not in moved]
         # The numbers that it depends on come as early as they can, so that the branch does not part what could overlap.
         for key in keys:
-            units = _early(units, key)
-        after = max((i for i, unit in enumerate(units) if _declared(unit.text) in keys), default=-1) + 1
+            units = hoisted(units, key)
+        after = max((i for i, unit in enumerate(units) if declared(unit.text) in keys), default=-1) + 1
         rest = "\n".join(unit.text for unit in units)
         kept = {name for name in memo if re.search(rf"\b{name}\b", rest)}
-        lines = [unit.text[unit.text.index(f"{name} =") :] if (name := _declared(unit.text)) in kept else unit.text for unit in moved]
+        if any(name in kept for unit in units[:after] for name in VARIABLE.findall(unit.text)):
+            return [], whole  # needed before the numbers are all known
+        lines = [unit.text[unit.text.index(f"{name} =") :] if (name := declared(unit.text)) in kept else unit.text for unit in moved]
         stale = " || ".join(f"{key} != {key}k" for key in keys)
         lines += [f"{key}k = {key};" for key in keys]
-        declared = [f"{_TYPE[self.scalars[name][0]]} {name};" for name in sorted(kept)] + [f"double {key}k = NAN;" for key in keys]
-        gates = [unit for unit in units if isinstance(unit, _Gate) and any(unit.made in _behind(units, key) for key in keys)]
+        before = [f"{_TYPE[self.scalars[name][0]]} {name};" for name in sorted(kept)] + [f"double {key}k = NAN;" for key in keys]
+        gates = [unit for unit in units if isinstance(unit, Gate) and any(unit.made in behind(units, key) for key in keys)]
         if len(gates) != 1:
-            block = _Unit("\n".join([f"if ({self.agreed(stale)}) {{", *lines, "}"]))
-            return declared, [*units[:after], block, *units[after:]]
+            # Whole warps take the branch or do not: for a run that need not, it comes to the same.
+            block = Unit("\n".join([f"if (_any({stale})) {{", *lines, "}"]))
+            return before, [*units[:after], block, *units[after:]]
         # Whether the gate is closed, and the numbers then are what they were, is known when the round begins: one branch is for both.
         gate = gates[0]
-        chain = [unit.text for unit in units[:after] if any(_declared(unit.text) in _behind(units, key) for key in keys) and gate.made in _behind(units, _declared(unit.text)) and unit is not gate]
+        chain = [
+            unit.text
+            for unit in units[:after]
+            if any(declared(unit.text) in behind(units, key) for key in keys)
+            and gate.made in behind(units, declared(unit.text))
+            and unit is not gate
+        ]
         flag = f"{gate.made}k"
-        test = self.agreed(f"{gate.gate} != 0.0 || {stale}")
-        first = _Unit("\n".join([f"bool {flag}; {{", f"const double {gate.made} = 0.0;", *chain, f"{flag} = {test};", "}"]))
+        test = f"_any({gate.gate} != 0.0 || {stale})"
+        first = Unit("\n".join([f"bool {flag}; {{", f"const double {gate.made} = 0.0;", *chain, f"{flag} = {test};", "}"]))
         gate.lines = [f"if ({flag}) {{", *gate.lines, *chain, *lines, "}"]
-        return declared, [first, *units]
+        return before, [first, *units]
 
     def settled(self, text: str) -> dict[str, _Home]:
-        """Where every array is: in its holders' registers where nobody else reads it; there and, as far as others read it, in shared memory;
-        or there alone, where lanes write what others hold."""
+        """Where every array is: in its holders' registers, and as far as others read it in shared memory too; or in shared memory alone,
+        where lanes write what others hold."""
         found = {name: _Home(name, True) for name in self.arrays}
         for how, name, place, window in _nested(text):
             if self.lanes == 1:
@@ -920,11 +884,11 @@ class _Warps(Writer):
                 found[name] = _Home(name, False)
         return found
 
-    def synchronised(self, units: list[_Statement], homes: dict[str, _Home]) -> list[str]:
+    def synchronised(self, units: list[Statement], homes: dict[str, _Home]) -> list[str]:
         """The statements, with the lanes brought together between accesses of different lanes to one array."""
         made: list[str] = []
         open_: set[tuple[str, str, bool]] = set()
-        for unit in [*units, _Unit("", edge=True)]:
+        for unit in [*units, Unit("", edge=True)]:
             uses = set()
             for how, name, place, _ in _nested(unit.text):
                 home = homes[name]
@@ -965,131 +929,6 @@ class _Home(NamedTuple):
         if self.whole or not self.held:
             return f"{self.name}[e]"
         return f"{self.name}[s] = {self.shared}[e]" if how == "w" and self.mirrors(place) else f"{self.name}[s]"
-
-
-class _Staging:
-    """How draws reach a block: some rounds at a time through shared memory, or straight from global memory where they are too many."""
-
-    def __init__(self, writer: _Warps, leaves: list[tuple[str, int, bool]]) -> None:
-        self.leaves, self.runs, self.threads, self.writer = leaves, writer.runs, writer.runs * writer.lanes, writer
-        self.row = sum(size * (writer.runs if own else 1) for _, size, own in leaves)
-        self.rounds = min(64, _STAGE // (8 * self.row)) if self.row else 0
-        self.words = 2 * self.rounds * self.row
-
-    def value(self, n: int, shape: tuple[int, ...]) -> Value:
-        def read(at: Sequence[str]) -> str:
-            if math.prod(shape) == 1:
-                return f"u{n}"
-            place = flat(shape, at)
-            if place == "col":
-                self.writer.columns.add(n)
-                return f"h{n}[s]"
-            return f"r{n}[{place}]"
-
-        return Value(shape, "f", read, True, False)
-
-    def ahead(self, units: list[_Statement]) -> list[_Statement]:
-        """The statements of a round, with what the next one draws read as soon as this one is done with it."""
-        if not self.rounds:
-            return units
-        after: dict[int, list[str]] = {}
-        for n, (_, size, _) in enumerate(self.leaves):
-            if size == 1 or n in self.writer.columns:
-                used = [i for i, unit in enumerate(units) if re.search(rf"\b[uh]{n}\b", unit.text)]
-                depth, last = 0, -1
-                for i, unit in enumerate(units):
-                    depth += (unit.text.endswith("{") - unit.text.startswith("}")) if unit.edge else 0
-                    if depth == 0 and last < 0 and (not used or i >= used[-1]):
-                        last = i
-                after.setdefault(last, []).extend(self.read(n, "ahead"))
-        made = []
-        for i, unit in enumerate(units):
-            made += [unit, *([_Unit("\n".join(after[i]))] if i in after else [])]
-        return made
-
-    def read(self, n: int, t: str) -> list[str]:
-        """A draw of round `begin + t` into registers: a number, or its elements for the columns that a lane holds."""
-        start = sum(size * (self.runs if own else 1) for _, size, own in self.leaves[:n])
-        _, size, own = self.leaves[n]
-        origin = f"stage + {start * self.rounds} + ({t}) * {size * (self.runs if own else 1)}{f' + slot * {size}' if own else ''}"
-        if size == 1:
-            return [f"u{n} = *({origin});"]
-        grid = self.writer.grid
-        assert grid is not None
-        return ["#pragma unroll", f"for (int s = 0; s < {grid.steps}; ++s) h{n}[s] = ({origin})[{grid.column}];"]
-
-    def opening(self) -> list[str]:
-        if not self.rounds:
-            return ["const int end = rounds;", *self.loop("0"), *self.rows(False)]
-        here = self.rounds * self.row
-        return [
-            "auto fetch = [&](int from, double* to) {",
-            f"const int many = min({self.rounds}, rounds - from);",
-            *self.copies(),
-            "};",
-            "fetch(0, memory);",
-            f"for (int chunk = 0; chunk * {self.rounds} < rounds; ++chunk) {{",
-            "_fetched();",
-            "__syncthreads();",
-            f"if ((chunk + 1) * {self.rounds} < rounds) fetch((chunk + 1) * {self.rounds}, memory + (chunk % 2 ? 0 : {here}));",
-            f"const double* const stage = memory + chunk % 2 * {here};",
-            f"const int begin = chunk * {self.rounds}, end = min(begin + {self.rounds}, rounds);",
-            *(f"double {name};" for name in self.registers()),
-            *(line for n, (_, size, _) in enumerate(self.leaves) if size == 1 or n in self.writer.columns for line in self.read(n, "0")),
-            *self.loop("begin"),
-            "const int ahead = min(t + 1, end - 1) - begin;",
-            *self.rows(True),
-        ]
-
-    def registers(self) -> list[str]:
-        grid = self.writer.grid
-        return [
-            f"u{n}" if size == 1 else f"h{n}[{grid.steps if grid else 0}]"
-            for n, (_, size, _) in enumerate(self.leaves)
-            if size == 1 or n in self.writer.columns
-        ]
-
-    def rows(self, staged: bool) -> list[str]:
-        """Where this round's draws are; those of a single number are read at once."""
-        made, start = [], 0
-        for n, (name, size, own) in enumerate(self.leaves):
-            width = size * (self.runs if own else 1)
-            if staged:
-                origin = f"stage + {start * self.rounds} + (t - begin) * {width}{f' + slot * {size}' if own else ''}"
-            else:
-                origin = f"{name} + ((long long)t * runs + run) * {size}" if own else f"{name} + (long long)t * {size}"
-            if size > 1:
-                made.append(f"const double* const r{n} = {origin};")
-            elif not staged:
-                made.append(f"const double u{n} = *({origin});")
-            if size > 1 and not staged and n in self.writer.columns and (grid := self.writer.grid):
-                made += [f"double h{n}[{grid.steps}];", f"for (int s = 0; s < {grid.steps}; ++s) h{n}[s] = r{n}[{grid.column}];"]
-            start += width
-        return made
-
-    def copies(self) -> list[str]:
-        made, start = [], 0
-        for name, size, own in self.leaves:
-            width = size * (self.runs if own else 1)
-            target = f"to + {start * self.rounds} + i"
-            if own:
-                origin = f"{name} + (long long)(from + i / {width}) * runs * {size} + min(front * {size} + i % {width}, runs * {size} - 1)"
-            else:
-                origin = f"{name} + (long long)from * {size} + i"
-            made.append(f"for (int i = threadIdx.x; i < many * {width}; i += {self.threads}) _fetch({target}, {origin});")
-            start += width
-        return made
-
-    def loop(self, begin: str) -> list[str]:
-        if not self.writer.halts:
-            return [f"for (int t = {begin}; t < end; ++t) {{"]
-        return [f"for (int t = {begin}; t < end;) {{", "const int stop = min(end, due + 1);", "for (; t < stop; ++t) {"]
-
-    def closing(self) -> list[str]:
-        if not self.writer.halts:
-            return ["}", "}"] if self.rounds else ["}"]
-        place = "const long long place = (long long)kept * runs + run;"
-        return ["}", f"if (t > due) {{ {place}", *self.writer.keeps, "due = rows[++kept];", "}", "}", *(["}"] if self.rounds else [])]
 
 
 class _Early:
@@ -1141,97 +980,6 @@ def _deep(jaxpr: Any) -> set[Any]:
         if equation.primitive.name in _LONG_STEPS or any(var in found for var in equation.outvars):
             found.update(var for var in equation.invars if not hasattr(var, "val"))
     return found
-
-
-def _declared(text: str) -> str:
-    """The variable that a statement declares."""
-    match = re.match(r"(?:double|bool|long long) (v[0-9]+)\b", text)
-    return match[1] if match else ""
-
-
-def _early(units: list[_Statement], name: str) -> list[_Statement]:
-    """The statements, with the one that declares a number, and what goes into it, as early as can be."""
-    at = next((i for i, unit in enumerate(units) if _declared(unit.text) == name), None)
-    if at is None or "\n" in units[at].text or "\x01" in units[at].text:
-        return units
-    unit = units[at]
-    inputs = set(re.findall(r"\bv[0-9]+\b", unit.text)) - {name}
-    for each in inputs:
-        units = _early(units, each)
-    rest = [other for other in units if other is not unit]
-    after = max((i for i, other in enumerate(rest) if _declared(other.text) in inputs), default=-1) + 1
-    return [*rest[:after], unit, *rest[after:]]
-
-
-def _behind(units: list[_Statement], name: str) -> set[str]:
-    """The number, and those that go into it by single statements."""
-    found, new = set(), {name}
-    while new:
-        found |= new
-        texts = [unit.text for unit in units if _declared(unit.text) in new and "\n" not in unit.text]
-        new = {part for text in texts for part in _VARIABLE.findall(text)} - found
-    return found
-
-
-def _ordered(units: list[_Statement]) -> list[_Statement]:
-    """The statements, with all that does not wait for a gate before it, and what exchanges nothing before exchanges that it does not need:
-    there it fills the time that others wait."""
-    for late in [unit for unit in units if isinstance(unit, _Gate)]:
-        units = _overtaken(units, late, {*late.long, *_written(late.text)}, lambda unit: not isinstance(unit, _Gate))
-    for late in [unit for unit in units if _EXCHANGE.search(unit.text)]:
-        units = _overtaken(units, late, _written(late.text), lambda unit: not isinstance(unit, _Gate) and not _EXCHANGE.search(unit.text))
-    return units
-
-
-def _overtaken(
-    units: list[_Statement], late: _Statement, waits: set[str], free: Callable[[_Statement], bool]
-) -> list[_Statement]:
-    """The statements, with those before `late` that may be and that need nothing of it nor of others that do, up to the next loop or test."""
-    at = next(i for i, unit in enumerate(units) if unit is late)
-    before, after = units[:at], [late]
-    used = _named(late.text)
-    for i, unit in enumerate(units[at + 1 :], at + 1):
-        if unit.edge:
-            after += units[i:]
-            break
-        names, written = _named(unit.text), _written(unit.text)
-        if free(unit) and not names & waits and not written & used:
-            before.append(unit)
-        else:
-            after.append(unit)
-            waits, used = waits | written, used | names
-    return [*before, *after]
-
-
-def _named(text: str) -> set[str]:
-    """The variables and arrays that a statement mentions."""
-    return {name for pair in re.findall(r"\x01[rw]([a-z]+[0-9]+)|\b([a-z]+[0-9]+)\b", text) for name in pair if name}
-
-
-def _written(text: str) -> set[str]:
-    """The variables and arrays that a statement declares or changes."""
-    return {name for pair in re.findall(r"\x01w([a-z]+[0-9]+)|\b([a-z]+[0-9]+)(?:\[[a-z0-9]+\])? = ", text) for name in pair if name}
-
-
-def _sunk(units: list[_Statement]) -> list[_Statement]:
-    """Statements that only one side of a choice needs, moved there."""
-    for choice in [unit for unit in units if isinstance(unit, _Choice)]:
-        depth, start = 0, 0
-        at = next(i for i, unit in enumerate(units) if unit is choice)
-        for i, unit in enumerate(units[:at]):
-            depth += (unit.text.endswith("{") - unit.text.startswith("}")) if unit.edge else 0
-            start = start if depth == 0 and not unit.edge else i + 1
-        for unit in reversed(units[start:at]):
-            name = _declared(unit.text)
-            if not name or "\n" in unit.text or "\x01" in unit.text or isinstance(unit, _Choice) or unit.text.count(";") != 1:
-                continue
-            word = re.compile(rf"\b{name}\b")
-            sides = [any(word.search(line) for line in side) for side in choice.sides]
-            elsewhere = word.search(choice.test) or any(word.search(other.text) for other in units if other not in (unit, choice))
-            if not elsewhere and sides.count(True) == 1:
-                choice.sides[sides.index(True)].insert(0, unit.text)
-                units = [other for other in units if other is not unit]
-    return units
 
 
 def _nested(text: str) -> list[tuple[str, str, str, str]]:
