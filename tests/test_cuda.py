@@ -103,7 +103,7 @@ def test_runs_that_see_streams_of_their_own_agree(gpu):
 
 
 @compiled
-@pytest.mark.parametrize("lanes", [1, 8, 16, 32])
+@pytest.mark.parametrize("lanes", [1, 16, 32])
 def test_the_fraud_network_agrees(gpu, lanes):
     gpu(lanes)
     rng = np.random.default_rng(1)

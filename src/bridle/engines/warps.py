@@ -1,9 +1,12 @@
 """A traced round as CUDA C: one kernel in which a few lanes of a warp play a run, all of whose state stays on the chip.
 
-Scalars are variables that every lane holds. Element e of an array belongs to lane e % lanes; an array that only its owners read and write
-is in their registers, any other in the run's part of shared memory, with the lanes synchronised between a write and the reads of others.
-Sums are of each lane's own terms and then across lanes in a butterfly, so that every lane has the same bits. Draws come from global memory
-some rounds ahead, into shared memory, once for all runs of a block. With one lane to a run nothing is shared but the draws.
+Scalars are variables that every lane holds. `layouts` says which lane holds which elements of an array: they are in its registers, and in
+the run's part of shared memory too as far as others read them, with the lanes synchronised between a write and such reads. Sums are of
+each lane's own terms and then across lanes in a butterfly, so that every lane has the same bits. Draws come from global memory some rounds
+ahead, into shared memory, once for all runs of a block (`staging`). With one lane to a run nothing is shared but the draws.
+
+A round of few runs takes as long as its longest chain of operations. So arithmetic has no branches (`arithmetic`), multiples of an array
+are kept as factors, what long functions make of the state alone is remembered, and nobody waits for what a draw of 0 multiplies.
 
 >>> import jax
 >>> from jax import numpy as jnp
@@ -338,8 +341,11 @@ class _Warps(Writer):
             return super().stored(value)
         test, *sides = self.choices[value.read]
         made = self.named(self.buffer(value.shape, value.kind), value.shape, value.kind, False)
-        loops = [self.each(value.shape, lambda at, side=side: [f"{self.store(made, at, side.read(_fitted(side, at)))};"]) for side in sides]  # type: ignore[misc]
-        self.lines.append(Choice(self.agreed(test), (loops[0], loops[1])))
+
+        def put(side: Value) -> list[str]:
+            return self.each(value.shape, lambda at: [f"{self.store(made, at, side.read(_fitted(side, at)))};"])
+
+        self.lines.append(Choice(self.agreed(test), (put(sides[0]), put(sides[1]))))
         return made
 
     def agreed(self, test: str) -> str:
