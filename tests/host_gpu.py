@@ -60,6 +60,28 @@ template <class T> static T _swap(unsigned, T v, int m) {
     return other;
 }
 static long long __double_as_longlong(double x) { long long made; std::memcpy(&made, &x, 8); return made; }
+template <int LANES> static double _from(unsigned mask, double v, int lane) {
+    double other;
+    std::memcpy(&exchanged[threadIdx.x], &v, sizeof v);
+    meet(group(), lanes_);
+    std::memcpy(&other, &exchanged[threadIdx.x / LANES * LANES + lane % LANES], sizeof v);
+    meet(group(), lanes_);
+    return other;
+}
+static int _high(double x) { return (int)(__double_as_longlong(x) >> 32); }
+static int _low(double x) { return (int)__double_as_longlong(x); }
+static double _word(int high, int low) {
+    const long long made = ((long long)high << 32) | (unsigned)low;
+    double x; std::memcpy(&x, &made, 8);
+    return x;
+}
+// The machine gives some 20 bits, and takes what is below the smallest normal number for zero.
+static double _flushed(double x) { return std::fabs(x) < 2.2250738585072014e-308 ? std::copysign(0.0, x) : x; }
+static double _inverse_guess(double x) { return _flushed(_word(_high(1.0 / _flushed(x)), 0)); }
+static double _root_guess(double x) { return _word(_high(1.0 / std::sqrt(_flushed(x))), 0); }
+static double _apart(double x) { return x; }
+static bool _any(bool flag) { return flag; }
+static double _either(bool flag, double a, double b) { return flag ? a : b; }
 static void _fetch(double* to, const double* from) { *to = *from; }
 static void _fetched() {}
 """
@@ -91,6 +113,14 @@ extern "C" void launch(int blocks, int block, int lanes, long long bytes, void**
 """
 
 
+def compiled(text: str, name: Path) -> ctypes.CDLL:
+    """The library that this machine's compiler makes of C++."""
+    name.with_suffix(".cpp").write_text(text)
+    command = [COMPILER, "-O0", "-w", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", f"{name}.cpp", "-o", f"{name}.so"]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(f"{name}.so")
+
+
 class RawModule:
     """What CuPy makes of a source, on this machine's own processor."""
 
@@ -103,11 +133,7 @@ class RawModule:
         kernel = code.removeprefix(warps.MACHINE).replace("extern __shared__ double memory[];", "double* const memory = shared_memory;")
         text = SHIM + kernel + LAUNCH.replace("CALL", f"play({', '.join(values)})")
         self.lanes = int(re.search(r"lane = threadIdx.x % (\d+)", code)[1])
-        name = self.folder / hashlib.sha256(text.encode()).hexdigest()[:16]
-        name.with_suffix(".cpp").write_text(text)
-        command = [COMPILER, "-O0", "-w", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", f"{name}.cpp", "-o", f"{name}.so"]
-        subprocess.run(command, check=True)
-        self.library = ctypes.CDLL(f"{name}.so")
+        self.library = compiled(text, self.folder / hashlib.sha256(text.encode()).hexdigest()[:16])
 
     def get_function(self, name: str):
         assert name == "play"
@@ -131,15 +157,31 @@ class SimpleKernel:
         self.call(grid, block, arguments, shared_mem)
 
 
+class Array(np.ndarray):
+    def set(self, array, stream) -> None:
+        self[...] = array
+
+
+class Stream:
+    def __init__(self, non_blocking: bool = False) -> None:
+        pass
+
+    def record(self) -> None:
+        pass
+
+    def wait_event(self, event) -> None:
+        pass
+
+
 def cupy(folder: Path, cores: int = 2) -> SimpleNamespace:
     """A stand-in for the package, that keeps what it compiles in `folder`."""
     module = type("Module", (RawModule,), {"folder": folder})
     attributes = {"MultiProcessorCount": cores, "MaxSharedMemoryPerBlockOptin": 200 * 1024}
-    device = SimpleNamespace(Device=lambda: SimpleNamespace(attributes=attributes))
+    device = SimpleNamespace(Device=lambda: SimpleNamespace(attributes=attributes), Stream=Stream, get_current_stream=Stream)
     return SimpleNamespace(
         asarray=lambda array, dtype=None: np.array(array, dtype=dtype, order="C"),
-        asnumpy=np.asarray,
-        empty=lambda shape: np.full(shape, np.nan),
+        asnumpy=np.array,
+        empty=lambda shape: np.full(shape, np.nan).view(Array),
         RawModule=module,
         cuda=device,
     )

@@ -6,6 +6,7 @@ wait. The last tests are for a GPU alone.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import re
 import sys
@@ -21,7 +22,7 @@ from bridle import policies, records
 from bridle.adversaries import deal_blocks, player
 from bridle.adversaries.recorded import Recorded
 from bridle.core import Unavailable
-from bridle.engines import plans, warps
+from bridle.engines import layouts, plans, staging, warps
 from bridle.fraud import training
 from bridle.game import record_of
 from bridle.totals import Summing
@@ -104,7 +105,7 @@ def test_runs_that_see_streams_of_their_own_agree(gpu):
 
 
 @compiled
-@pytest.mark.parametrize("lanes", [1, 32])
+@pytest.mark.parametrize("lanes", [1, 16, 32])
 def test_the_fraud_network_agrees(gpu, lanes):
     gpu(lanes)
     rng = np.random.default_rng(1)
@@ -176,6 +177,61 @@ def test_operations_are_written_out_right(tmp_path, lanes):
         np.testing.assert_allclose(got, np.broadcast_to(want, got.shape), rtol=1e-13, atol=1e-13)
 
 
+@compiled
+def test_arithmetic_is_right_to_the_last_places(tmp_path):
+    """Without branches, and for numbers of any size: what is below the smallest normal one counts as zero."""
+    source = "\n".join([
+        host_gpu.SHIM, warps.PREAMBLE, 'extern "C" void all(int n, const double* a, const double* b, double* made) {',
+        "for (int i = 0; i < n; ++i) { double* m = made + 5 * i;",
+        "m[0] = _over(a[i], b[i]); m[1] = _root(a[i]); m[2] = _exp(a[i]); m[3] = _log1p(a[i]); m[4] = _over_root(b[i], a[i]); } }",
+    ])  # fmt: skip
+    library = host_gpu.compiled(source, tmp_path / "arithmetic")
+    rng = np.random.default_rng(3)
+    spread = np.exp(rng.uniform(-300.0, 300.0, 4_000))
+    odd = [0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 710.0, -746.0, -2.0]
+    a = np.concatenate([spread, -spread, rng.uniform(-700.0, 700.0, 4_000), rng.uniform(-1.0, 1.0, 4_000), np.repeat(odd, len(odd))])
+    b = np.concatenate([rng.permutation(spread), rng.uniform(-9.0, 9.0, len(a) - len(spread) - len(odd) ** 2), np.tile(odd, len(odd))])
+    made = np.empty((len(a), 5))
+    library.all(len(a), *(ctypes.c_void_p(array.ctypes.data) for array in (a, b, made)))
+    with np.errstate(all="ignore"):
+        for got, want in zip(made.T, (a / b, np.sqrt(a), np.exp(a), np.log1p(a), b / np.sqrt(a)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-15, atol=np.finfo(float).tiny)
+
+
+@compiled
+def test_a_matrix_that_is_part_of_the_state_is_held_by_rows(tmp_path):
+    """Whatever comes after it, and whether or not its columns and its rows fill the lanes."""
+    rng = np.random.default_rng(5)
+    for rows, columns, more, lanes in ((5, 7, 3, 16), (5, 7, 40, 16), (4, 8, 0, 8), (3, 4, 1, 2), (10, 29, 21, 32)):
+        size = rows * columns
+
+        def turn(x, a, rows=rows, columns=columns, size=size):
+            u = jax.numpy.tanh(x[:size].reshape(rows, columns) @ a)
+            parts = [(u[:, None] * a).reshape(size), *([u[:1] * x[size:]] if len(x) > size else [])]
+            moved = 0.9 * x + jax.numpy.concatenate(parts)
+            return moved, (u, (moved * moved).sum())
+
+        with jax.enable_x64(True):
+            traced = jax.make_jaxpr(turn)(np.zeros(size + more), np.zeros(columns))
+        assert (layouts.grid_of(traced, lanes) is None) == (rows > lanes)
+        program = warps.write(traced, [], 1, [False], lanes, 32 // lanes)
+        kernel = type("Module", (host_gpu.RawModule,), {"folder": tmp_path})(program.source, ()).get_function("play")
+        kernel.max_dynamic_shared_size_bytes = 8 * program.words
+        runs, rounds = 3, 5
+        x, a = rng.standard_normal((runs, size + more)), rng.standard_normal((rounds, columns))
+        state, units, squares = x.copy(), np.full((rounds, runs, rows), np.nan), np.full((rounds, runs), np.nan)
+        blocks = -(-runs // program.runs)
+        kernel((blocks,), (program.threads,), (np.int32(rounds), np.int32(runs), state, a, units, squares), 8 * program.words)
+        for i in range(runs):
+            now = x[i]
+            for t in range(rounds):
+                with jax.enable_x64(True):
+                    now, (u, total) = turn(now, a[t])
+                np.testing.assert_allclose(units[t, i], u, rtol=1e-12)
+                np.testing.assert_allclose(squares[t, i], total, rtol=1e-12)
+            np.testing.assert_allclose(state[i], now, rtol=1e-12)
+
+
 def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     """The program for a game of several runs, or for one that stands alone."""
     record, foe, d = Summing(record_of(policy), np.zeros(problem.constants["constraints"])), player(problem.adversary), problem.domain.dim
@@ -200,7 +256,7 @@ def test_every_policy_has_a_kernel(place):
         else:
             programs = [kernel_of(*found, lanes) for lanes in (32, 1)]
             assert programs == [kernel_of(*found, lanes) for lanes in (32, 1)], "the text is not always the same"
-            assert programs[1].words <= 2 * warps._STAGE // 8  # nothing but draws
+            assert programs[1].words <= 2 * staging.STAGE // 8  # nothing but draws
             assert not re.search("[\x01\x02@]", programs[0].source + programs[1].source)
         written += 1
     assert written >= 14
@@ -211,6 +267,20 @@ def test_state_that_only_its_owner_reads_stays_in_registers():
     program = kernel_of(policy, problem, 8, runs=2)
     assert "__syncwarp" not in program.source
     assert "__syncwarp" in kernel_of(*game("sinha2024", "ball", 3, {}, 20), 8).source
+
+
+def test_what_long_functions_make_of_the_state_is_remembered():
+    """And what a draw of 0 multiplies is not waited for: both in one branch, whose test is known when the round begins."""
+    rng = np.random.default_rng(1)
+    rows = training.Rows(rng.standard_normal((50, 29)), (rng.random(50) < 0.2).astype(float))
+    problem, _ = training.arrange(rows, "code", 0)
+    source = kernel_of(training.policy_of(problem, "code", [0.1, 1.0]), problem, 32, runs=2).source
+    round_ = source[source.index("for (; t < stop") :]
+    flag = re.search(r"(v[0-9]+k) = _any\(u1 != 0.0 \|\|", round_)[1]
+    branch = round_[round_.index(f"if ({flag}) {{") :]
+    assert branch[: branch.index("k = ")].count("_exp(") == 4  # three of the state, and that of the loss
+    plain = kernel_of(*game("sinha2024", "ball", 1, {"lam": [1e-3, 1e-2]}, 20), 8, runs=2).source
+    assert "if (_any(" in plain  # the potential's
 
 
 def test_runs_that_cannot_be_told_apart_are_refused():
@@ -225,6 +295,7 @@ def test_runs_that_cannot_be_told_apart_are_refused():
 def test_lanes_are_as_many_as_arrays_need_and_fewer_where_runs_are_many():
     assert [plans.lanes_for(runs, 30, 132) for runs in (1, 256, 2_048, 16_384, 65_536)] == [2, 2, 2, 1, 1]
     assert [plans.lanes_for(runs, 300, 132) for runs in (1, 65_536)] == [16, 16]
+    assert [plans.lanes_for(runs, 311, 132, matrix=True) for runs in (30, 2_112)] == [32, 16]
     assert [plans.lanes_for(1, widest, 132) for widest in (1, 20, 21, 640, 10_000)] == [1, 1, 2, 32, 32]
     assert plans.runs_of_block(30, 32, 132) == 1
     assert plans.runs_of_block(65_536, 1, 132) == 128

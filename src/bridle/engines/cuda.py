@@ -8,6 +8,7 @@ that a changed algorithm never meets old machine code. A run's state stays on th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import cupy
@@ -16,12 +17,16 @@ import numpy as np
 from bridle import records
 from bridle.core import InputError
 from bridle.engines import warps
+from bridle.engines.layouts import grid_of
 from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
 from bridle.turns import Block, check_compiled
 
 __all__ = ["advance"]
 
 _PLANS: dict[Any, Plan] = {}
+
+FIRST = 1_024
+"""So many rounds are played while the draws of the next ones are on their way."""
 
 
 def advance(
@@ -41,23 +46,51 @@ def advance(
     found = _PLANS[key]
     count = runs or 1
     constants = [cupy.asarray(leaf, dtype=float) for part in (policy, adversary) for leaf in records.leaves(part).values()]
-    dealt = [cupy.asarray(np.ascontiguousarray(leaf, dtype=float)) for leaf in records.leaves(draws).values()]
+    dealt = [np.ascontiguousarray(leaf, dtype=float) for leaf in records.leaves(draws).values()]
     begin = zip(records.leaves((state, foe)).values(), records.leaves(found.states).values(), strict=True)
     states = [cupy.asarray(_laid_out(leaf, shape.axes, count)) for leaf, shape in begin]
     rows = rounds if wanted is None else len(wanted)
     kept = [cupy.empty((rows, count, *shape.axes)) for shape in records.leaves(found.kept).values()]
-    marks = []
-    if wanted is not None:
-        at = np.full(rounds, -1, dtype=np.int32)
-        at[wanted - 1] = np.arange(rows)
-        marks = [cupy.asarray(at)]
-    _launch(found, rounds, count, marks, [*constants, *states, *dealt, *kept])
+    plain = [None if own else _plain(leaf) for leaf, own in zip(records.leaves((policy, adversary)).values(), found.constants, strict=True)]
+    here = [cupy.empty(leaf.shape) for leaf in dealt]
+    copying = cupy.cuda.Stream(non_blocking=True)
+    for first, last in _pieces(rounds):
+        # Draws are brought over beside the kernel that plays those before them.
+        for target, leaf in zip(here, dealt, strict=True):
+            target[first:last].set(leaf[first:last], stream=copying)
+        cupy.cuda.get_current_stream().wait_event(copying.record())
+        if wanted is None:
+            marks, row = [], first
+        else:
+            row, after = np.searchsorted(wanted, (first, last), side="right")
+            marks = [cupy.asarray(np.append(wanted[row:after] - 1 - first, 2**31 - 2).astype(np.int32))]
+        arrays = [*constants, *states, *(leaf[first:last] for leaf in here), *(part[row:] for part in kept)]
+        _launch(found, last - first, count, marks, arrays, plain)
     new_state, new_foe = _records(found.states, states, runs, 0)
     seen = _records(found.kept, kept, runs, 1)
     if collect == "sums":
         return new_state, new_foe, Block(None, None, sums=seen)
     f, g, more = seen
     return new_state, new_foe, Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
+
+
+def _pieces(rounds: int) -> Iterator[tuple[int, int]]:
+    """The rounds in pieces, each of them many times as long as those before it: the first alone is waited for.
+
+    >>> list(_pieces(100_000))
+    [(0, 1024), (1024, 9216), (9216, 100000)]
+    """
+    first, length = 0, FIRST
+    while first < rounds:
+        last = rounds if first + 2 * length > rounds else first + length
+        yield first, last
+        first, length = last, 8 * length
+
+
+def _plain(leaf: Any) -> float | None:
+    """The number that a constant is in all its elements, where arithmetic with it comes to nothing: 0 or 1."""
+    array = np.asarray(leaf, dtype=float)
+    return next((number for number in (0.0, 1.0) if array.size and (array == number).all()), None)
 
 
 def _laid_out(leaf: Any, axes: tuple[int, ...], runs: int) -> np.ndarray:
@@ -82,13 +115,13 @@ def _records(like: Any, arrays: list[Any], runs: int | None, lead: int) -> Any:
     return records.transform(home, like)
 
 
-def _launch(found: Plan, rounds: int, runs: int, marks: list[Any], arrays: list[Any]) -> None:
+def _launch(found: Plan, rounds: int, runs: int, marks: list[Any], arrays: list[Any], plain: list[float | None]) -> None:
     device = cupy.cuda.Device()
     cores = device.attributes["MultiProcessorCount"]
     widest = max((int(np.prod(leaf.axes)) for leaf in records.leaves(found.states).values()), default=1)
-    lanes = lanes_for(runs, widest, cores)
+    lanes = lanes_for(runs, widest, cores, grid_of(found.traced, 32) is not None)
     here = runs_of_block(runs, lanes, cores)
-    program, kernel = _kernel(found, lanes, here, bool(marks), device.attributes["MaxSharedMemoryPerBlockOptin"])
+    program, kernel = _kernel(found, lanes, here, bool(marks), plain, device.attributes["MaxSharedMemoryPerBlockOptin"])
     blocks = -(-runs // program.runs)
     kernel((blocks,), (program.threads,), (np.int32(rounds), np.int32(runs), *marks, *arrays), shared_mem=8 * program.words)
 
@@ -96,15 +129,15 @@ def _launch(found: Plan, rounds: int, runs: int, marks: list[Any], arrays: list[
 _KERNELS: dict[Any, tuple[Any, Any]] = {}
 
 
-def _kernel(found: Plan, lanes: int, here: int, marked: bool, room: int) -> tuple[Any, Any]:
-    key = (id(found), lanes, here, marked)  # plans are never dropped
+def _kernel(found: Plan, lanes: int, here: int, marked: bool, plain: list[float | None], room: int) -> tuple[Any, Any]:
+    key = (id(found), lanes, here, marked, tuple(plain))  # plans are never dropped
     if key not in _KERNELS:
         states = len(records.leaves(found.states))
-        program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked)
+        program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
         while 8 * program.words > room and (lanes < 32 or here > 1):
             # Fewer runs in a block, if need be with more lanes to each, since a warp is the smallest block.
             lanes, here = (lanes, here // 2) if here > 32 // lanes else (2 * lanes, 16 // lanes)
-            program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked)
+            program = warps.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
         if 8 * program.words > room:
             raise InputError(
                 f"the cuda engine needs {8 * program.words} bytes of shared memory for a block of this game, the device has {room}; "

@@ -112,15 +112,16 @@ def key_of(*parts: Any) -> Any:
     )
 
 
-def lanes_for(runs: int, widest: int, cores: int) -> int:
+def lanes_for(runs: int, widest: int, cores: int, matrix: bool = False) -> int:
     """How many lanes play a run whose widest array is so wide; as measured on an H200 (`benchmarks/gpu.py --lanes`).
 
-    Every lane repeats the scalar work of a round, so fewer lanes do less in all; but each must hold its share of the widest array.
+    Every lane repeats the scalar work of a round, so fewer lanes do less in all; but each must hold its share of the widest array. Where
+    the lanes share a matrix by its rows, a run of few has a whole warp.
 
-    >>> lanes_for(30, 311, 132), lanes_for(256, 30, 132), lanes_for(65_536, 30, 132)
-    (16, 2, 1)
+    >>> lanes_for(30, 311, 132), lanes_for(30, 311, 132, True), lanes_for(256, 30, 132), lanes_for(65_536, 30, 132)
+    (16, 32, 2, 1)
     """
-    lanes = next(n for n in (1, 2, 4, 8, 16, 32) if n == 32 or -(-widest // n) <= SHARE)
+    lanes = next(n for n in (1, 2, 4, 8, 16, 32) if n == 32 or (-(-widest // n) <= SHARE and not matrix))
     while lanes > 1 and runs * lanes > cores * BUSY and -(-widest // (lanes // 2)) <= HELD:
         lanes //= 2
     return lanes
