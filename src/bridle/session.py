@@ -338,9 +338,10 @@ class Session:
         >>> round(session.certificate().regret, 2)  # the best feasible action has x_1 = 1/2
         0.5
         """
-        if self._ledger is None:
+        run = self._run.settled()
+        if run.ledger is None:
             raise InputError("certify was False: this session keeps no certificates")
-        proved, price = self._run.proved(self._ledger), self._price()
+        proved, price = run.proved(run.ledger), self._price()
         signed = self._tally.signed
         balance = None if price is None or signed is None else np.array(signed)
         return Certificate(
@@ -357,7 +358,7 @@ class Session:
 
         It takes for granted what a theorem does and no run can show: convexity, and that some action is feasible where none is disproved.
         """
-        return self._run.bound(self._k or len(self._hard))
+        return self._run.settled().bound(self._k or len(self._hard))
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
@@ -517,8 +518,13 @@ class Session:
             self.history(entry if number is None else {**entry, "ticket": number})
 
     def _look(self) -> None:
+        fast, ledger = self._compiled, self._kept.ledger
+        if fast is not None and fast.ahead and ledger is not None:
+            fast.note(ledger)
         if glance(self._kept, self._alarms, self._rounds):
             look(self._run, self._alarms, self._rounds)
+        if fast is not None and fast.ahead and ledger is not None:
+            fast.numbers[fast.cursor] = ledger.open
 
     def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
         for what, function, value, grad in asked:

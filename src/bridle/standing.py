@@ -33,6 +33,10 @@ class Run(NamedTuple):
     desk: Desk
     ledger: Ledger | None
 
+    def settled(self) -> Run:
+        """The same with a ledger that has read every round."""
+        return self if self.ledger is None else self._replace(ledger=self.ledger.settled())
+
     @property
     def told(self) -> dict[str, Any]:
         """The parameters that the policy was given."""
@@ -156,6 +160,8 @@ def glance(run: Run, alarms: Alarms, t: int) -> bool:
     """What is seen in passing after t observed rounds, from the halfspaces alone; whether it is time to `look` at the whole run."""
     ledger, horizon = run.ledger, run.told.get("horizon")
     if t % GLANCE == 0:
+        if ledger is not None and t % CHECK == 0:
+            ledger.close()
         if t % LOOK == 0:
             return True
         if ledger is not None and (ledger.cuts.fresh or ledger.conflict is not None) and not run.apart:

@@ -87,14 +87,18 @@ def lower(traced: Any, constants: int, states: int, draws: int) -> str:
     return _Loops().function(traced, constants, states, draws)
 
 
-def lower_step(traced: Any, constants: int, states: int, largest: float) -> str:
+def lower_step(traced: Any, constants: int, states: int, largest: float, ring: tuple[int, Any] | None = None) -> str:
     """The source of ``run(memory)``: one round on one flat array, so that calling it costs next to nothing.
 
     `memory` holds the trace's arguments one after the other (constants, states, and what is given of this round), then room for the new
     states, which are all that the trace gives. The answer is 0 where they have taken the old ones' place, 1 where a number given is larger
     than `largest` or none at all, 2 where a new number is not finite and the one before it was: then nothing has changed.
+
+    With a `ring`, so many rows and the parts (begin, end) of the memory that make one up, the memory goes on with a number and the rows:
+    a round writes those parts, as they are before it, in the row of that number, which it raises by 1. The answer is -1 where that was
+    the last row.
     """
-    return _Loops().step(traced, constants, states, largest)
+    return _Loops().step(traced, constants, states, largest, ring)
 
 
 class _Loops(Writer):
@@ -142,7 +146,7 @@ class _Loops(Writer):
         parts = [_DECORATOR, "def run(rounds, inputs, outputs):"]
         return PREAMBLE + "\n".join([*parts, *entry, *self.before, "    for t in range(rounds):", *self.body, *leaving]) + "\n"
 
-    def step(self, traced: Any, constants: int, states: int, largest: float) -> str:
+    def step(self, traced: Any, constants: int, states: int, largest: float, ring: tuple[int, Any] | None) -> str:
         jaxpr, given = traced.jaxpr, traced.jaxpr.invars
         self.count(jaxpr)
         known = {var: self.fixed_array(np.asarray(array)) for var, array in zip(jaxpr.constvars, traced.consts, strict=True)}
@@ -172,9 +176,25 @@ class _Loops(Writer):
         for begin, end in _joined(changed):
             ending += [f"    for i in range({begin}, {end}):", f"        new = memory[i + {away}]"]
             ending += ["        if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):", "            return 2"]
+        answer = "0"
+        if ring is not None:
+            rows, kept = ring
+            cursor = begins[-1] + begins[constants + states] - begins[constants]
+            ending += [f"    row = int(memory[{cursor}])"]
+            at = cursor + 1
+            for begin, end in kept:
+                ending += [f"    for i in range({end - begin}):"]
+                ending += [f"        memory[{at} + row * {sum(stop - start for start, stop in kept)} + i] = memory[{begin} + i]"]
+                at += end - begin
+            ending += [f"    memory[{cursor}] = row + 1.0"]
+            answer = f"-1 if row == {rows - 1} else 0"
         for begin, end in _joined(changed):
             ending += [f"    for i in range({begin}, {end}):", f"        memory[i] = memory[i + {away}]"]
-        return PREAMBLE + "\n".join([*parts, *entry, *self.before, "    for t in range(1):", *self.body, *ending, "    return 0"]) + "\n"
+        return (
+            PREAMBLE
+            + "\n".join([*parts, *entry, *self.before, "    for t in range(1):", *self.body, *ending, f"    return {answer}"])
+            + "\n"
+        )
 
     def keep(self, n: int, value: Value) -> None:
         self.loop(value.shape, lambda at: f"outputs[{n}][{', '.join(['t', *at])}] = {value.read(at)}")

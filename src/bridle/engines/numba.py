@@ -79,7 +79,7 @@ def _compile(constants: Any, states: Any, draws: Any, collect: str) -> tuple[Any
     return run, [leaf.shape for leaf in records.leaves(out[1]).values()], out[1]
 
 
-def step(one: Any, constants: Any, states: Any, given: Any, largest: float) -> Any:
+def step(one: Any, constants: Any, states: Any, given: Any, largest: float, ring: tuple[int, Any] | None = None) -> Any:
     """``states = one(constants, states, given)`` compiled as a function of one flat array, laid out as `loops.lower_step` says.
 
     It is the round of a session: one number array crosses into the compiled code, and whatever is wrong comes back as a number.
@@ -87,7 +87,7 @@ def step(one: Any, constants: Any, states: Any, given: Any, largest: float) -> A
     check_compiled(constants, states, given)
     sizes = tuple((name, np.shape(leaf)) for part in (constants, states, given) for name, leaf in records.leaves(part).items())
     kinds = tuple(type(node) for part in (constants, states, given) for node in records.nodes(part))
-    key = (one, sizes, kinds, largest)
+    key = (one, sizes, kinds, largest, ring)
     if key not in _COMPILED:
         try:
             traced, out = trace_of(one, *(shapes(part) for part in (constants, states, given)))
@@ -97,7 +97,7 @@ def step(one: Any, constants: Any, states: Any, given: Any, largest: float) -> A
         if before != after:
             raise InputError("the policy cannot be compiled (an update changes the shape of its state); use engine 'python'")
         try:
-            source = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest)
+            source = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest, ring)
         except InputError as unknown:
             raise InputError(str(unknown).replace("engine 'jax'", "engine 'python'")) from None
         _COMPILED[key] = _load(source)
