@@ -19,7 +19,7 @@ valid, so nothing has to be solved well; rounding is allowed for (`slack`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records
-from bridle.batches import Counted, Frame, Limits, Read, Sums, length, nothing, parts, read, width
+from bridle.batches import Counted, Found, Frame, Limits, Sums, length, nothing, parts, read, width
 from bridle.core import Bound, Feedback
 from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cuts, Place, examine, lower, minimal, place, settle
 from bridle.sets import EPS
@@ -116,7 +116,7 @@ class Ledger:
 
     def __init__(self, domain: Any, dim: int, levels: Sequence[float] = LEVELS, tolerance: float = TOLERANCE) -> None:
         self.levels, self.tolerance = tuple(levels), tolerance
-        self.counted = nothing(dim, len(self.levels))
+        self._counted = nothing(dim, len(self.levels))
         self.cuts = Cuts(dim)
         self.place = place(domain, dim, tolerance)
         self.since = 0  # rounds before the first one in the sums
@@ -124,7 +124,14 @@ class Ledger:
         self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
         self.conflict: Conflict | None = None
         self.rows, self.numbers, self.open = np.zeros((0, 0)), np.zeros(0, dtype=int), 0  # the batch, its rounds, and how many there are
-        self.reader: Callable[[Frame, Counted, np.ndarray], Read | None] | None = None  # reads full batches faster than NumPy does
+        self.reader: Any = None  # reads full batches faster than NumPy does (`compiled.Reader`)
+
+    @property
+    def counted(self) -> Counted:
+        """What was added up of all observed rounds but those of the open batch."""
+        if self.reader is not None and self.reader.ahead:
+            self._counted = self.reader.settle()
+        return self._counted
 
     @property
     def sums(self) -> Sums:
@@ -170,13 +177,12 @@ class Ledger:
         if not n:
             return
         rows = self.rows[:n]
-        self.counted, found = self._read(rows)
+        found = self._read(rows)
         self.idle, self.open = self.idle - n, 0
-        chosen = found.chosen != 0.0
-        if chosen.any():
-            rounds = np.nonzero(chosen)[0]
-            numbers, which = self.numbers[rounds].tolist(), found.which[chosen].astype(int).tolist()
-            new = self.cuts.extend(found.normals[chosen], found.levels[chosen], list(zip(numbers, which, strict=True)))
+        rounds, places = found.chosen.nonzero()
+        if len(rounds):
+            numbers, which = self.numbers[rounds].tolist(), found.which[rounds, places].astype(int).tolist()
+            new = self.cuts.extend(found.normals[rounds, places], found.levels[rounds, places], list(zip(numbers, which, strict=True)))
             nearly = found.violated[rounds] == 0.0
             if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
                 self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), PATIENCE)
@@ -185,19 +191,23 @@ class Ledger:
             _, _, values, gradients = parts(rows[i : i + 1], len(self.place.middle))
             self.conflict = self.conflict or _beyond(self.place, float(found.scales[i]), values[0], gradients[0], int(self.numbers[i]))
 
+    @property
+    def near(self) -> float:
+        """How far outside of a halfspace the decision must be for it to be kept; below 0 where it may be inside."""
+        return (NEAR if self.idle > 0 else -TOUCHING) * self.place.diameter
+
     def frame(self) -> Frame:
         """What the next batch is read with."""
         where = self.place
-        near = (NEAR if self.idle > 0 else -TOUCHING) * where.diameter
         witness = np.full(len(where.middle), np.nan) if self.witness is None else self.witness  # nothing is ever beyond NaN
-        return Frame(where._replace(domain=None, box=None), np.array(self.levels), witness, near)
+        return Frame(where._replace(domain=None, box=None), np.array(self.levels), witness, self.near)
 
-    def _read(self, rows: np.ndarray) -> Read:
-        frame = self.frame()
-        found = self.reader(frame, self.counted, rows) if self.reader is not None else None
+    def _read(self, rows: np.ndarray) -> Found:
+        """Count the rounds of a batch in, and tell what is found in them."""
+        found: Found | None = None if self.reader is None else self.reader(rows, self.near, self.witness, self._counted)
         if found is None:
             with np.errstate(all="ignore"):
-                found = records.transform(_plain, read(frame, self.counted, rows))
+                self._counted, found = records.transform(_plain, read(self.frame(), self.counted, rows))
         return found
 
     def settled(self) -> Ledger:
@@ -252,9 +262,8 @@ class Ledger:
     def _sort(self) -> None:
         """Find out which halfspaces the bound on regret rests on, so that they are kept."""
         if self.sums.a.any():
-            self.place = self.place.boxed()
             normals, levels = self.cuts.lines
-            _, weights = lower(self.place, self.sums.a, normals, levels - normals.dot(self.place.middle), programs=4)
+            _, weights = lower(self.place, self.sums.a, normals, levels - normals.dot(self.place.middle), programs=0)
             if weights.any():
                 self.cuts.useful = self.cuts.heaviest(weights)
 
@@ -307,7 +316,7 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: what was compiled stays behind."""
-        return {**vars(self), "reader": None}
+        return {**vars(self), "_counted": self.counted, "reader": None}
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
@@ -338,7 +347,7 @@ class Ledger:
         if between.shape != self.counted.between.shape:
             raise ValueError("between")
         # Files of schema 2 did not have the largest value at first.
-        self.counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
+        self._counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
         self.cuts.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
         self.idle, self.patience = map(int, facts["idle"])

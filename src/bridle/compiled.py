@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records
-from bridle.batches import Counted, Frame, Read, length, onward, unread, width
+from bridle.batches import Counted, Found, Frame, length, onward, unread, width
 from bridle.certificates import Ledger
 from bridle.core import Feedback
 from bridle.game import load_engine
@@ -104,9 +104,10 @@ class Memory:
             self.array[begin : begin + size] = leaf if np.ndim(leaf) < 2 else np.ravel(leaf)
             begin += size
 
-    def record(self) -> Any:
-        """The states as they stand."""
-        block, at = self.array[self.begin : self.end].copy(), 0  # the arrays of the records are parts of it
+    def record(self, like: Any) -> Any:
+        """The states as they stand, or a record that they begin with."""
+        size = sum(int(np.size(leaf)) for leaf in records.leaves(like).values())
+        block, at = self.array[self.begin : self.begin + size].copy(), 0  # the arrays of the records are parts of it
         numbers = block.data
 
         def home(leaf: Any) -> Any:
@@ -118,28 +119,42 @@ class Memory:
             at += 1
             return numbers[begin]
 
-        return records.transform(home, self.states)
+        return records.transform(home, like)
 
 
 class Reader:
-    """Reads full batches of rounds with k constraints for a ledger, compiled."""
+    """Reads full batches of rounds with k constraints for a ledger, compiled; what it counts stays in its memory until somebody asks."""
 
     def __init__(self, frame: Frame, k: int, rows: np.ndarray) -> None:
-        self.memory = Memory(onward, frame, unread(len(frame.witness), k, len(frame.levels)), rows)
-        self.given = self.memory.views["given."]
+        self.memory = memory = Memory(onward, frame, unread(len(frame.witness), k, len(frame.levels)), rows)
+        self.given, self.witness, self.near = (memory.views[name] for name in ("given.", "constants.witness", "constants.near"))
+        self.found = Found(*(memory.views[f"states.found.{name}"] for name in Found._fields))
+        self.seen: Any = self  # the witness in the memory
+        self.counted: Counted | None = None  # what the memory was last equal to
+        self.ahead = False
 
-    def __call__(self, frame: Frame, before: Counted, rows: np.ndarray) -> Read | None:
-        """What `read` gives; None where these are other rounds, or their numbers are too large to be added up."""
-        memory = self.memory
+    def __call__(self, rows: np.ndarray, near: float, witness: np.ndarray | None, before: Counted) -> Found | None:
+        """Count a batch in after `before`, unless something was counted in since; None where it is no full batch, or too large to add up.
+
+        What is found is the memory's own, good until the next call.
+        """
         if rows.shape != self.given.shape:
             return None
-        memory.write(0, frame)
-        memory.write(memory.begin, before)
-        self.given[:] = rows
+        memory = self.memory
+        if not self.ahead and before is not self.counted:
+            memory.write(memory.begin, before)
+        if witness is not self.seen:
+            self.witness[:], self.seen = np.nan if witness is None else witness, witness  # nothing is ever beyond NaN
+        self.given[:], self.near[()] = rows, near
         if memory.run(memory.array):
             return None
-        found: Read = memory.record()
-        return found
+        self.ahead = True
+        return self.found
+
+    def settle(self) -> Counted:
+        """What was counted, as a record."""
+        self.ahead, self.counted = False, self.memory.record(self.memory.states.counted)
+        return self.counted
 
 
 class Compiled:
@@ -186,26 +201,39 @@ class Compiled:
                 ledger.begin(self.k, memory.ring)
                 self.reader = self.reader or Reader(ledger.frame(), self.k, memory.ring)
                 ledger.reader = self.reader
-            self.numbers[self.cursor] = ledger.open
+            self.resume()
         return True
 
-    def step(self) -> bool:
-        """Play the round that was put down; whether that went well. Where it did not, nothing has changed."""
+    def play(self, f: Any, df: Any, g: Any, dg: Any) -> int:
+        """Play a round with what is given: 1 where that went well, 2 where a batch of rounds was read too; 0 where nothing has changed."""
+        return self.step() if self.put(f, df, g, dg) else 0
+
+    def step(self) -> int:
+        """Play the round that was put down."""
         answer = self.run(self.array)
         if answer > 0:
-            return False
+            return 0
         self.ahead += 1
-        if answer and self.ledger is not None:  # the batch is full
-            self.note(self.ledger)
+        if not answer:
+            return 1
+        self.note()
+        if self.ledger is not None:  # its batch is full
             self.ledger.close()
-            self.numbers[self.cursor] = 0.0
-        return True
+        self.resume()
+        return 2
 
-    def note(self, ledger: Ledger) -> None:
+    def note(self) -> None:
         """Tell the ledger which rounds are written down."""
-        old, new, last = ledger.open, int(self.numbers[self.cursor]), self.desk.begun + self.ahead
-        ledger.numbers[old:new] = range(last - (new - old) + 1, last + 1)
-        ledger.open = new
+        ledger = self.ledger
+        if ledger is not None:
+            old, new, last = ledger.open, int(self.numbers[self.cursor]), self.desk.begun + self.ahead
+            ledger.numbers[old:new] = range(last - (new - old) + 1, last + 1)
+            ledger.open = new
+
+    def resume(self) -> None:
+        """Go on writing down where the ledger stands."""
+        if self.ledger is not None:
+            self.numbers[self.cursor] = self.ledger.open
 
     def put(self, f: Any, df: Any, g: Any, dg: Any) -> bool:
         """Write down what is given, where it comes as floats and arrays of floats, or not at all; whether it did.
@@ -236,9 +264,8 @@ class Compiled:
     def settle(self) -> Tally:
         """The records as the memory has them; the desk and the ledger get theirs."""
         memory, desk, old = self.memory, self.desk, self.desk.copies[0]
-        if self.ledger is not None:
-            self.note(self.ledger)
-        memory.states = held = memory.record()
+        self.note()
+        memory.states = held = memory.record(memory.states)
         self.copy = desk.copies[0] = Copy(held.state, held.x, old.updates + self.ahead, old.steered)
         desk.begun += self.ahead
         self.tally, self.ahead = held.tally, 0

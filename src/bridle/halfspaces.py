@@ -14,6 +14,7 @@ domain's own `linear_min` and an allowance for rounding: a program that stops ea
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from copy import copy
 from math import inf, sqrt
 from typing import Any, NamedTuple
@@ -44,6 +45,9 @@ PROGRAMS = 40
 
 TOUCHING = 1e-2
 """A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
+
+PRESS = 10.0
+"""From how many diameters away a point is projected on the halfspaces to see which of them a linear cost is held by."""
 
 LARGE = 500
 """In more dimensions than this no programs are solved: they would hold up a round for seconds."""
@@ -114,45 +118,36 @@ class Cuts:
         """Keep these halfspaces <normal, u> <= level, each in place of the same one if that was further out, else of the oldest that does
         not matter; which of them were new. A source is the round, and which of its constraints.
         """
-        new, size = np.ones(len(levels), dtype=bool), len(self.sources)
-        single = True
+        size, new = len(self.sources), np.ones(len(levels), dtype=bool)
+        along = normals.dot(self.normals[:size].T)
+        among = normals.dot(normals.T)
+        if (not size or along.max() <= SAME) and int(np.count_nonzero(among > SAME)) <= len(levels):
+            self._put(normals, levels, sources)
+            return new
         if size:
-            along = normals.dot(self.normals[:size].T)
             twins = along.argmax(1)
-            same = along[np.arange(len(levels)), twins] > SAME
-            if same.any():
-                new = ~(same & (self.levels[twins] <= levels))
-                single = not (same & new).any()
-        which = np.flatnonzero(new)
-        if single and len(which) > 1:
-            among = normals[which] if len(which) < len(levels) else normals
-            single = int(np.count_nonzero(among.dot(among.T) > SAME)) <= len(which)
-        if single:
-            self._put(normals[which], levels[which], [sources[i] for i in which.tolist()])
-        else:  # the same again within the batch, or in place of one that is kept
-            for i in which.tolist():
-                new[i] = self._add(normals[i], float(levels[i]), sources[i])
+            new = (along[np.arange(len(levels)), twins] <= SAME) | (levels < self.levels[twins])
+        for i in np.flatnonzero(new).tolist():  # the same again within the batch, or in place of one that is kept
+            new[i] = self._add(normals[i], float(levels[i]), sources[i])
         return new
 
     def _put(self, normals: np.ndarray, levels: np.ndarray, sources: list[tuple[int, int]]) -> None:
         """Keep these, which are all new."""
-        count, size = len(levels), len(self.sources)
-        self.fresh += count
-        more = min(count, self.room - size)
+        size = len(self.sources)
+        self.fresh += len(sources)
+        more = min(len(sources), self.room - size)
         if more:
             self.normals[size : size + more], self.levels[size : size + more] = normals[:more], levels[:more]
             self.sources += sources[:more]
-            normals, levels, sources = normals[more:], levels[more:], sources[more:]
-        if sources:
-            free = np.ones(self.room, dtype=bool)
-            free[[*self.tight, *self.useful]] = False
-            order = np.flatnonzero(free)
-            slots = order[(np.searchsorted(order, self.next) + np.arange(len(sources))) % len(order)]
-            self.next = (int(slots[-1]) + 1) % self.room
-            last = min(len(sources), len(order))
-            self.normals[slots[-last:]], self.levels[slots[-last:]] = normals[-last:], levels[-last:]
-            for slot, source in zip(slots.tolist(), sources, strict=True):
-                self.sources[slot] = source
+        if more == len(sources):
+            return
+        free = [slot for slot in range(self.room) if slot not in self.tight and slot not in self.useful]
+        first, left = bisect_left(free, self.next), min(len(sources) - more, len(free))
+        slots = [*free[first:], *free[:first]][:left]
+        self.next = (slots[-1] + 1) % self.room
+        self.normals[slots], self.levels[slots] = normals[-left:], levels[-left:]
+        for slot, source in zip(slots, sources[-left:], strict=True):
+            self.sources[slot] = source
 
     def _add(self, normal: np.ndarray, level: float, source: tuple[int, int]) -> bool:
         """Keep this one if it is new."""
@@ -273,12 +268,19 @@ def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, 
     size = sqrt(float(a.dot(a)))
     outer, b = _Outer(where), levels / (where.diameter or 1.0)
     best, weights, still = where.least(a), np.zeros(len(levels)), 0
-    for _ in range(programs if len(a) <= LARGE and where.diameter > 0.0 else 0):
+
+    def gain(push: np.ndarray) -> float:
+        return where.least(a + push.dot(normals)) - float(push.dot(levels))
+
+    small = len(a) <= LARGE and where.diameter > 0.0
+    if small and (value := gain(pressed := size * _pressed(a / size, normals, b))) > best:
+        best, weights = value, pressed
+    for _ in range(programs if small else 0):
         answer = outer.solve(a / size, normals, b)
         if answer is None:
             break
         push = size * answer[1]
-        value = where.least(a + push.dot(normals)) - float(push.dot(levels))
+        value = gain(push)
         still = 0 if value > best + 1e-7 * size * where.diameter else still + 1
         if value > best:
             best, weights = value, push
@@ -287,6 +289,22 @@ def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, 
         if still == 2 or float(np.abs(answer[0] - onto).max()) <= 1e-9:
             break
     return best, weights
+
+
+def _pressed(unit: np.ndarray, normals: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Weights of the halfspaces that hold up a point pressed against them along -unit, in units of the diameter; zeros where none do.
+
+    It is the projection of a point `PRESS` diameters away on the halfspaces, by one problem of least squares with weights 0 or above
+    (Lawson and Hanson's least distance programming): a tenth of the time of a linear program, and nearly the same weights.
+    """
+    from scipy.optimize import nnls
+
+    away = -PRESS * normals.dot(unit) - levels
+    scale = float(np.abs(away).max()) or 1.0
+    system, aim = np.vstack([-normals.T, away / scale]), np.append(np.zeros(len(unit)), 1.0)
+    weights: np.ndarray = nnls(system, aim)[0]
+    left = 1.0 - float(system[-1].dot(weights))  # 0 where the halfspaces contradict each other
+    return weights * (scale / (left * PRESS)) if left > 1e-9 else np.zeros(len(levels))
 
 
 class _Outer:

@@ -270,8 +270,9 @@ def running_max(x: Array) -> Array:
     """
     if isinstance(x, np.ndarray):
         return np.maximum.accumulate(x)
-    order = np.arange(x.shape[0])
-    return namespace(x).where(order[None, :] <= order[:, None], x[None, :], 0.0).max(-1)
+    xp = namespace(x)
+    order = xp.arange(x.shape[0])
+    return xp.where(order[None, :] <= order[:, None], x[None, :], 0.0).max(-1)
 
 
 def onehot(j: Array, x: Array) -> Array:

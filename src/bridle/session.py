@@ -18,7 +18,7 @@ from bridle.compiled import engine as compiler
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.game import check_compiled, domain_of, record_of
 from bridle.halfspaces import TOLERANCE
-from bridle.standing import GLANCE, LOOK, Run, glance, look
+from bridle.standing import LOOK, Run, due, glance, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
 
 ENGINES = ("python", "numba")
@@ -100,6 +100,7 @@ class Session:
         self._alarms, self._contexts = Alarms(), Contexts()
         horizon = self._kept.told.get("horizon")
         self._horizon = inf if horizon is None else float(horizon)
+        self._due = 0.0  # the next round after which to look around
         self.engine = engine
         self._compiled: Compiled | None = None
         if engine == "numba":
@@ -469,17 +470,19 @@ class Session:
             self._compiled = fast = self._compile(len(feedback.g))
         if not fast.ahead and not fast.fits(self._tally):
             return False
-        if not fast.put(f, df, g, dg):
+        played = fast.play(f, df, g, dg)
+        if not played:
+            if fast.put(f, df, g, dg):
+                return False  # Python finds out what is wrong, or copes
             feedback = intake.feedback(fast.x, self._k, f, df, g, dg, None)
-            if not fast.put(feedback.f, feedback.df, feedback.g, feedback.dg):
+            played = fast.play(feedback.f, feedback.df, feedback.g, feedback.dg)
+            if not played:
                 return False
-        if not fast.step():
-            return False  # Python finds out what is wrong, or copes
         if self.history is not None:
             self._finish(fast.feedback(), None)
             return True
         self._rounds = t = self._rounds + 1
-        if t % GLANCE == 0 or t > self._horizon:
+        if played > 1 or t >= self._due:
             self._look()
         return True
 
@@ -508,7 +511,8 @@ class Session:
     def _finish(self, feedback: Feedback, number: int | None) -> None:
         """A round is complete: count it, look around, and tell."""
         self._rounds += 1
-        if self._rounds % GLANCE == 0 or self._rounds > self._horizon:
+        ledger = self._kept.ledger
+        if self._rounds >= self._due or (ledger is not None and not ledger.open):
             self._look()
         if self.history is not None:
             entry = {
@@ -518,13 +522,16 @@ class Session:
             self.history(entry if number is None else {**entry, "ticket": number})
 
     def _look(self) -> None:
-        fast, ledger = self._compiled, self._kept.ledger
-        if fast is not None and fast.ahead and ledger is not None:
-            fast.note(ledger)
-        if glance(self._kept, self._alarms, self._rounds):
-            look(self._run, self._alarms, self._rounds)
-        if fast is not None and fast.ahead and ledger is not None:
-            fast.numbers[fast.cursor] = ledger.open
+        kept, fast, t = self._kept, self._compiled, self._rounds
+        ahead = 0 if fast is None else fast.ahead
+        if fast is not None and ahead:
+            fast.note()
+        if glance(kept, self._alarms, t):
+            whole = t % LOOK == 0 or t > self._horizon
+            look(self._run if whole else kept, self._alarms, t, kept.desk.begun + (0 if whole else ahead))
+        if fast is not None and fast.ahead:
+            fast.resume()
+        self._due = due(kept, self._alarms, t)
 
     def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
         for what, function, value, grad in asked:

@@ -172,9 +172,20 @@ def glance(run: Run, alarms: Alarms, t: int) -> bool:
     return horizon is not None and t > horizon and alarms.fresh(HorizonWarning)
 
 
-def look(run: Run, alarms: Alarms, t: int) -> None:
-    """Warn, once each, of what a user should know after t observed rounds; never stop."""
-    ledger, horizon, now = run.ledger, run.told.get("horizon"), run.desk.begun
+def due(run: Run, alarms: Alarms, t: int) -> float:
+    """The next round after which to glance, after t observed rounds; sooner if a batch of rounds was read."""
+    ledger, horizon = run.ledger, run.told.get("horizon")
+    every = LOOK if ledger is None else GLANCE if ledger.cuts.fresh else CHECK
+    ahead = t - t % every + every
+    return ahead if horizon is None or not alarms.fresh(HorizonWarning) else min(ahead, horizon + 1)
+
+
+def look(run: Run, alarms: Alarms, t: int, now: int) -> None:
+    """Warn, once each, of what a user should know after t observed rounds, in round `now`; never stop.
+
+    Where t is no multiple of `LOOK`, the states of the policy do not matter.
+    """
+    ledger, horizon = run.ledger, run.told.get("horizon")
     if horizon is not None and t > horizon and alarms.fresh(HorizonWarning) and max(copy.updates for copy in run.desk.copies) > horizon:
         message = f"round {t} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more"
         alarms.warn(HorizonWarning, message, t, horizon=horizon)

@@ -180,7 +180,7 @@ class _Loops(Writer):
         if ring is not None:
             rows, kept = ring
             cursor = begins[-1] + begins[constants + states] - begins[constants]
-            ending += [f"    row = int(memory[{cursor}])"]
+            ending += [f"    row = int(memory[{cursor}])", f"    if row < 0 or row >= {rows}:", "        return 2"]
             at = cursor + 1
             for begin, end in kept:
                 ending += [f"    for i in range({end - begin}):"]
