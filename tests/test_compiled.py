@@ -40,13 +40,15 @@ def plain(monkeypatch):
 def steps(monkeypatch) -> list[bool]:
     """Which rounds were handed to compiled code, and whether it took them."""
     seen: list[bool] = []
-    step = Compiled.step
+    play = Compiled.play
 
-    def counted(self: Compiled) -> bool:
-        seen.append(step(self))
-        return seen[-1]
+    def counted(self: Compiled, *given: Any) -> int:
+        played = play(self, *given)
+        if played >= 0:
+            seen.append(played > 0)
+        return played
 
-    monkeypatch.setattr(Compiled, "step", counted)
+    monkeypatch.setattr(Compiled, "play", counted)
     return seen
 
 

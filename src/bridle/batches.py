@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import ops
-from bridle.halfspaces import FLOOR, KEPT, Place
+from bridle.halfspaces import FLOOR, KEPT, NEAR, Place
 from bridle.ops import Array
 
 BATCH = 32
@@ -80,7 +80,7 @@ class Found(NamedTuple):
     """Of every round of a batch the halfspaces <normal, u> <= level of the constraints `which`, and whether each is worth keeping.
 
     `violated` is 1 for rounds with a violation beyond rounding, `alone` for those that may prove by themselves that nothing is feasible;
-    `scales` is what rounding was measured by.
+    `scales` is what rounding was measured by. `ruled` is 1 where a halfspace rules out the witness.
     """
 
     chosen: Array
@@ -90,6 +90,7 @@ class Found(NamedTuple):
     violated: Array
     alone: Array
     scales: Array
+    ruled: Array
 
 
 class Read(NamedTuple):
@@ -122,7 +123,7 @@ def unread(dim: int, k: int, levels: int) -> Read:
     """Numbers in the shapes that reading a full batch gives."""
     n, e = length(dim, k), min(k, EACH)
     each, one = np.zeros((n, e)), np.zeros(n)
-    return Read(nothing(dim, levels), Found(each, np.zeros((n, e, dim)), each, each, one, one, one))
+    return Read(nothing(dim, levels), Found(each, np.zeros((n, e, dim)), each, each, one, one, one, 0.0))
 
 
 def parts(rows: Array, dim: int) -> tuple[Array, Array, Array, Array]:
@@ -169,10 +170,11 @@ def read(frame: Frame, before: Counted, rows: Array) -> Read:
     beyond = (normals * frame.witness).sum(-1) - levels
     there = xp.where(beyond > far, beyond, far)
     chosen = usable & (violated[:, None] | (there > frame.near))
+    ruled = (usable & (beyond > NEAR * where.diameter)).any()
     proof = xp.where(sloped, far > where.diameter * (1.0 + where.tolerance), g > where.tolerance * xp.maximum(scales, 1.0)[:, None])
     kept = _choose(chosen, there, normals, levels) if k > EACH else (chosen * 1.0, normals, levels, 0.0 * g + xp.arange(float(k)))
     counted = Counted(added, limits, between + 1.0 * here.sum(0), xp.maximum(largest, sizes.max()))
-    return Read(counted, Found(*kept, violated * 1.0, proof.any(-1) * 1.0, scales))
+    return Read(counted, Found(*kept, violated * 1.0, proof.any(-1) * 1.0, scales, 1.0 * ruled))
 
 
 def onward(frame: Frame, before: Read, rows: Array) -> Read:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records
-from bridle.batches import Counted, Found, Frame, Limits, Sums, length, nothing, parts, read, width
+from bridle.batches import BATCH, Counted, Found, Frame, Limits, Sums, length, nothing, parts, read, width
 from bridle.core import Bound, Feedback
 from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cuts, Place, examine, lower, minimal, place, settle
 from bridle.sets import EPS
@@ -111,6 +111,16 @@ class Conflict(NamedTuple):
     found: int
 
 
+class Parked(NamedTuple):
+    """Halfspaces of a batch: each with its round, which of its constraints it is, and 1 where the round is violated."""
+
+    normals: np.ndarray
+    levels: np.ndarray
+    rounds: np.ndarray
+    which: np.ndarray
+    violated: np.ndarray
+
+
 class Ledger:
     """The certificates' own memory of a run: the sums, the halfspaces kept, an action that meets them, or the proof that there is none."""
 
@@ -124,6 +134,7 @@ class Ledger:
         self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
         self.conflict: Conflict | None = None
         self.rows, self.numbers, self.open = np.zeros((0, 0)), np.zeros(0, dtype=int), 0  # the batch, its rounds, and how many there are
+        self.parked: list[Parked] = []  # halfspaces that wait to be kept
         self.reader: Any = None  # reads full batches faster than NumPy does (`compiled.Reader`)
 
     @property
@@ -181,15 +192,33 @@ class Ledger:
         self.idle, self.open = self.idle - n, 0
         rounds, places = found.chosen.nonzero()
         if len(rounds):
-            numbers, which = self.numbers[rounds].tolist(), found.which[rounds, places].astype(int).tolist()
-            new = self.cuts.extend(found.normals[rounds, places], found.levels[rounds, places], list(zip(numbers, which, strict=True)))
-            nearly = found.violated[rounds] == 0.0
-            if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
-                self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), PATIENCE)
-                self.idle = self.patience
+            self.parked.append(
+                Parked(
+                    found.normals[rounds, places], found.levels[rounds, places], self.numbers[rounds], found.which[rounds, places],
+                    found.violated[rounds],
+                )
+            )  # fmt: skip
+            # There is no hurry while the witness meets them all: then nothing contradicts anything.
+            if found.ruled or sum(len(part.levels) for part in self.parked) >= BATCH:
+                self._unpark(bool(found.ruled))
         for i in np.flatnonzero(found.alone).tolist() if self.conflict is None else ():
             _, _, values, gradients = parts(rows[i : i + 1], len(self.place.middle))
             self.conflict = self.conflict or _beyond(self.place, float(found.scales[i]), values[0], gradients[0], int(self.numbers[i]))
+
+    def _unpark(self, ruled: bool) -> None:
+        """Keep the halfspaces that wait to be kept; `ruled` says that one of them rules the witness out."""
+        if not self.parked:
+            return
+        every = self.parked[0] if len(self.parked) == 1 else Parked(*map(np.concatenate, zip(*self.parked, strict=True)))
+        self.parked, fresh = [], self.cuts.fresh
+        sources = list(zip(every.rounds.astype(int).tolist(), every.which.astype(int).tolist(), strict=True))
+        new = self.cuts.extend(every.normals, every.levels, sources)
+        if not ruled:
+            self.cuts.fresh = fresh
+        nearly = every.violated == 0.0
+        if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
+            self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), PATIENCE)
+            self.idle = self.patience
 
     @property
     def near(self) -> float:
@@ -211,12 +240,13 @@ class Ledger:
         return found
 
     def settled(self) -> Ledger:
-        """The same with the rounds of the open batch read; this one stays as it is, so that asking changes nothing."""
-        if not self.open:
+        """The same with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
+        if not self.open and not self.parked:
             return self
         other = copy(self)
-        other.cuts = self.cuts.copy()
+        other.cuts, other.parked = self.cuts.copy(), self.parked.copy()
         other.close()
+        other._unpark(False)
         return other
 
     def glance(self) -> None:
@@ -231,9 +261,10 @@ class Ledger:
     def look(self, t: int, now: int) -> Conflict | None:
         """Look for a contradiction among the halfspaces after t observed rounds, in round `now`."""
         self.close()
-        if self.place.known and self.cuts.sources:
+        if self.place.known and (self.cuts.sources or self.parked):
             with suppress(*FAILURES):
                 if t % SORT == 0 or (t & (t - 1) == 0 and t.bit_length() % 2):
+                    self._unpark(False)
                     self._sort()
                 if self.conflict is None and self.cuts.fresh:
                     self._search(now)
@@ -306,11 +337,15 @@ class Ledger:
             return None, every, "no action satisfies every constraint, so there is none to compare with"
         return every, every, ""  # the domain fails now and then: the constraints are left out
 
+    def behind(self) -> float:
+        """The regret against the middle of the domain, by the linearised costs; `gain` is at least minus this."""
+        return self.sums.c - float(self.sums.a.dot(self.place.middle))
+
     def gain(self) -> float:
         """The most that any action loses against what was played, by the linearised costs: its regret is at least minus this."""
         if self.place.known:
             with suppress(*FAILURES):
-                least = self.sums.c - float(self.sums.a.dot(self.place.middle)) + self.place.least(-self.sums.a)
+                least = self.behind() + self.place.least(-self.sums.a)
                 return slack(self.place, self.sums) * self.sums.lengths * self.place.reach - least
         return inf
 
@@ -323,6 +358,10 @@ class Ledger:
         arrays = {**records.leaves((self.sums, self.limits)), **{f"cuts.{name}": value for name, value in self.cuts.arrays().items()}}
         if self.open:
             arrays |= {"open.rows": self.rows[: self.open], "open.numbers": self.numbers[: self.open].astype(float)}
+        if self.parked:
+            arrays |= {
+                f"parked.{name}": np.concatenate(part) for name, part in zip(Parked._fields, zip(*self.parked, strict=True), strict=True)
+            }
         if self.witness is not None:
             arrays["witness"] = self.witness
         return arrays, {
@@ -355,6 +394,11 @@ class Ledger:
         if told is not None:
             rounds, kinds = tuple(map(int, told["rounds"])), tuple(map(int, told["constraints"]))
             self.conflict = Conflict(rounds, kinds, tuple(map(float, told["weights"])), float(told["margin"]), int(told["found"]))
+        if "parked.levels" in arrays:
+            parked = Parked(*(arrays[f"parked.{name}"] for name in Parked._fields))
+            if parked.normals.shape != (len(parked.levels), len(sums.a)) or len({len(part) for part in parked}) != 1:
+                raise ValueError("parked")
+            self.parked = [parked]
         if "open.rows" in arrays:
             rows, numbers = arrays["open.rows"], arrays["open.numbers"]
             self.begin((rows.shape[1] - 2 * len(sums.a)) // (len(sums.a) + 1))

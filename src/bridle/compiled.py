@@ -76,7 +76,6 @@ class Memory:
     """A compiled function ``states = one(constants, states, given)`` and the flat array it works on, with a view for every leaf."""
 
     def __init__(self, one: Any, constants: Any, states: Any, given: Any, ring: tuple[int, tuple[str, ...]] | None = None) -> None:
-        self.states = states
         leaves = {part: records.leaves(record) for part, record in (("constants", constants), ("states", states), ("given", given))}
         sizes = {part: sum(int(np.size(leaf)) for leaf in found.values()) for part, found in leaves.items()}
         self.begin, self.end = sizes["constants"], sizes["constants"] + sizes["states"]
@@ -104,31 +103,21 @@ class Memory:
             self.array[begin : begin + size] = leaf if np.ndim(leaf) < 2 else np.ravel(leaf)
             begin += size
 
-    def record(self, like: Any) -> Any:
-        """The states as they stand, or a record that they begin with."""
-        size = sum(int(np.size(leaf)) for leaf in records.leaves(like).values())
-        block, at = self.array[self.begin : self.begin + size].copy(), 0  # the arrays of the records are parts of it
-        numbers = block.data
-
-        def home(leaf: Any) -> Any:
-            nonlocal at
-            begin = at
-            if isinstance(leaf, np.ndarray) and leaf.ndim:
-                at += leaf.size
-                return block[begin:at] if leaf.ndim == 1 else block[begin:at].reshape(leaf.shape)
-            at += 1
-            return numbers[begin]
-
-        return records.transform(home, like)
+    def record(self, build: Any, size: int) -> Any:
+        """The record that the states begin with, as `records.unflatten` builds it."""
+        block = self.array[self.begin : self.begin + size].copy()
+        return build(block, block.data)
 
 
 class Reader:
     """Reads full batches of rounds with k constraints for a ledger, compiled; what it counts stays in its memory until somebody asks."""
 
     def __init__(self, frame: Frame, k: int, rows: np.ndarray) -> None:
-        self.memory = memory = Memory(onward, frame, unread(len(frame.witness), k, len(frame.levels)), rows)
+        like = unread(len(frame.witness), k, len(frame.levels))
+        self.memory = memory = Memory(onward, frame, like, rows)
         self.given, self.witness, self.near = (memory.views[name] for name in ("given.", "constants.witness", "constants.near"))
         self.found = Found(*(memory.views[f"states.found.{name}"] for name in Found._fields))
+        self.build = records.unflatten(like.counted)
         self.seen: Any = self  # the witness in the memory
         self.counted: Counted | None = None  # what the memory was last equal to
         self.ahead = False
@@ -153,7 +142,7 @@ class Reader:
 
     def settle(self) -> Counted:
         """What was counted, as a record."""
-        self.ahead, self.counted = False, self.memory.record(self.memory.states.counted)
+        self.ahead, self.counted = False, self.memory.record(*self.build)
         return self.counted
 
 
@@ -178,6 +167,7 @@ class Compiled:
         self.cost, self.hard = view["states.tally.cost"], view["states.tally.hard"]
         self.df, self.g, self.dg = view["given.df"], view["given.g"], view["given.dg"]
         self.row, self.one, self.nothing = self.dg[0], (d,), np.zeros(d)
+        self.build, self.order = records.unflatten(held), np.arange(0 if ring is None else ring[0])
         self.copy: Copy | None = None
         self.tally = tally
         self.reader: Reader | None = None
@@ -192,8 +182,7 @@ class Compiled:
             return False  # Python ends that batch where the round turns out to be of another kind
         copy = desk.copies[0]
         if copy is not self.copy or tally is not self.tally:
-            memory.states = Held(copy.state, copy.x, copy.x, tally.padded(self.k))
-            memory.write(memory.begin, memory.states)
+            memory.write(memory.begin, Held(copy.state, copy.x, copy.x, tally.padded(self.k)))
             self.copy, self.tally = copy, tally
         if ledger is not None:
             if ledger.rows is not memory.ring:
@@ -205,16 +194,32 @@ class Compiled:
         return True
 
     def play(self, f: Any, df: Any, g: Any, dg: Any) -> int:
-        """Play a round with what is given: 1 where that went well, 2 where a batch of rounds was read too; 0 where nothing has changed."""
-        return self.step() if self.put(f, df, g, dg) else 0
+        """Play a round with what is given: 1 where that went well, 2 where a batch of rounds was read too.
 
-    def step(self) -> int:
-        """Play the round that was put down."""
+        Nothing has changed where it is 0, since the numbers will not do or Python is to cope with what comes of them, or -1, since they do
+        not come as floats and arrays of floats (or not at all). The numbers themselves are looked at by the compiled code.
+        """
+        if df is None and isinstance(f, float) and f == 0.0:
+            df = self.nothing
+        if g is None and dg is None and self.k == 1:
+            g, dg = 0.0, self.nothing
+        if floats(self.one, f, df, g, dg) != self.k:
+            return -1
+        numbers = self.numbers
+        if dg.ndim == 2:
+            self.dg[:] = dg
+        else:
+            self.row[:] = dg
+        self.df[:], numbers[self.at_f] = df, f
+        if isinstance(g, float):
+            numbers[self.at_g] = g
+        else:
+            self.g[:] = g
         answer = self.run(self.array)
         if answer > 0:
             return 0
         self.ahead += 1
-        if not answer:
+        if answer == 0:
             return 1
         self.note()
         if self.ledger is not None:  # its batch is full
@@ -226,36 +231,15 @@ class Compiled:
         """Tell the ledger which rounds are written down."""
         ledger = self.ledger
         if ledger is not None:
-            old, new, last = ledger.open, int(self.numbers[self.cursor]), self.desk.begun + self.ahead
-            ledger.numbers[old:new] = range(last - (new - old) + 1, last + 1)
-            ledger.open = new
+            old, new = ledger.open, int(self.numbers[self.cursor])
+            if new > old:
+                ledger.numbers[old:new] = self.order[old:new] + (self.desk.begun + self.ahead - new + 1)
+                ledger.open = new
 
     def resume(self) -> None:
         """Go on writing down where the ledger stands."""
         if self.ledger is not None:
             self.numbers[self.cursor] = self.ledger.open
-
-    def put(self, f: Any, df: Any, g: Any, dg: Any) -> bool:
-        """Write down what is given, where it comes as floats and arrays of floats, or not at all; whether it did.
-
-        The numbers themselves are looked at by the compiled code.
-        """
-        if df is None and isinstance(f, float) and f == 0.0:
-            df = self.nothing
-        if g is None and dg is None and self.k == 1:
-            g, dg = 0.0, self.nothing
-        if floats(self.one, f, df, g, dg) != self.k:
-            return False
-        if dg.ndim == 2:
-            self.dg[:] = dg
-        else:
-            self.row[:] = dg
-        self.df[:], self.numbers[self.at_f] = df, f
-        if isinstance(g, float):
-            self.numbers[self.at_g] = g
-        else:
-            self.g[:] = g
-        return True
 
     def feedback(self) -> Feedback:
         """What was given of the round just played; its arrays are the memory's own, good until the next round."""
@@ -265,7 +249,7 @@ class Compiled:
         """The records as the memory has them; the desk and the ledger get theirs."""
         memory, desk, old = self.memory, self.desk, self.desk.copies[0]
         self.note()
-        memory.states = held = memory.record(memory.states)
+        held = memory.record(*self.build)
         self.copy = desk.copies[0] = Copy(held.state, held.x, old.updates + self.ahead, old.steered)
         desk.begun += self.ahead
         self.tally, self.ahead = held.tally, 0

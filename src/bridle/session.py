@@ -471,13 +471,11 @@ class Session:
         if not fast.ahead and not fast.fits(self._tally):
             return False
         played = fast.play(f, df, g, dg)
-        if not played:
-            if fast.put(f, df, g, dg):
-                return False  # Python finds out what is wrong, or copes
+        if played < 0:
             feedback = intake.feedback(fast.x, self._k, f, df, g, dg, None)
             played = fast.play(feedback.f, feedback.df, feedback.g, feedback.dg)
-            if not played:
-                return False
+        if played <= 0:
+            return False  # Python finds out what is wrong, or copes
         if self.history is not None:
             self._finish(fast.feedback(), None)
             return True
