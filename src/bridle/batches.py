@@ -7,7 +7,7 @@ operations by NumPy, or compiled by an engine. How many rounds a batch has depen
 from __future__ import annotations
 
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -77,20 +77,19 @@ class Counted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Of every round of a batch the halfspaces <normal, u> <= level of the constraints `which`, and whether each is worth keeping.
+    """What was found in a batch: of every round some halfspaces <normal, u> <= level, and 1 for each that is worth keeping (`chosen`).
 
-    `violated` is 1 for rounds with a violation beyond rounding, `alone` for those that may prove by themselves that nothing is feasible;
-    `scales` is what rounding was measured by. `ruled` is 1 where a halfspace rules out the witness.
+    `lines` has the normal, the level, which of the round's constraints it is, and 1 where the round has a violation beyond rounding.
+    `ruled` is 1 where one of them rules out the witness. `alone` is 1 for rounds that may prove by themselves that nothing is feasible,
+    `proof` where there are such; `scales` is what rounding was measured by.
     """
 
     chosen: Array
-    normals: Array
-    levels: Array
-    which: Array
-    violated: Array
+    lines: Array
+    ruled: Array
+    proof: Array
     alone: Array
     scales: Array
-    ruled: Array
 
 
 class Read(NamedTuple):
@@ -123,7 +122,7 @@ def unread(dim: int, k: int, levels: int) -> Read:
     """Numbers in the shapes that reading a full batch gives."""
     n, e = length(dim, k), min(k, EACH)
     each, one = np.zeros((n, e)), np.zeros(n)
-    return Read(nothing(dim, levels), Found(each, np.zeros((n, e, dim)), each, each, one, one, one, 0.0))
+    return Read(nothing(dim, levels), Found(each, np.zeros((n, e, dim + 3)), 0.0, 0.0, one, one))
 
 
 def parts(rows: Array, dim: int) -> tuple[Array, Array, Array, Array]:
@@ -136,28 +135,27 @@ def read(frame: Frame, before: Counted, rows: Array) -> Read:
     """The sums with the rounds of a batch, and what was found in them; every choice of halfspaces is valid."""
     xp, where, (sums, limits, between, largest) = ops.namespace(rows), frame.place, before
     x, df, g, dg = parts(rows, len(sums.a))
-    n, k, tiny = rows.shape[0], g.shape[1], FLOOR * where.tolerance
-    squares, slopes = (df * df).sum(-1), xp.sqrt((dg * dg).sum(-1))
+    n, tiny = rows.shape[0], FLOOR * where.tolerance
+    squares, slopes = _product(df, df), xp.sqrt(_product(dg, dg))
     lengths = xp.sqrt(squares)
-    sizes, steepest = abs(g).max(-1), slopes.max(-1)
+    sizes, steepest = _most(abs(g)), _most(slopes)
     scales = xp.maximum(ops.running_max(xp.maximum(sizes, steepest * where.reach)), sums.scale)
     floors = tiny * scales  # what is below is rounding
     added = Sums(
-        sums.rounds + float(n), sums.c + (df * x).sum(), sums.a + df.sum(0), sums.lengths + lengths.sum(), sums.squares + squares.sum(),
-        xp.maximum(sums.cost, lengths.max()), xp.maximum(sums.constraint, steepest.max()), scales[-1],
+        sums.rounds + float(n), sums.c + _product(df, x).sum(), sums.a + df.sum(0), sums.lengths + lengths.sum(),
+        sums.squares + squares.sum(), xp.maximum(sums.cost, lengths.max()), xp.maximum(sums.constraint, steepest.max()), scales[-1],
     )  # fmt: skip
     sloped = slopes > 0.0
     safe = xp.where(sloped, slopes, 1.0)
     normals = dg / safe[..., None]
     far = xp.where(sloped, (g - floors[:, None]) / safe, -inf)
-    levels = (normals * x[:, None, :]).sum(-1) - xp.where(sloped, far, 0.0)
-    usable = sloped & xp.isfinite(levels)
-    levels = xp.where(usable, levels, 0.0)
-    worst = g.max(-1)
+    levels = _product(normals, x[:, None, :]) - far
+    usable, apart = xp.isfinite(levels), far  # not usable where there is no slope
+    far, levels = xp.where(usable, far, -inf), xp.where(usable, levels, 0.0)
+    worst = _most(g)
     violated = worst - floors > 0.0
     # The sums over violated rounds take the constraint that is farthest away.
-    farthest = xp.where(usable, far, -inf)
-    normal, level, away = _pick(farthest.argmax(-1), normals, levels, farthest)
+    normal, level, away = _pick(far, normals, levels, far)
     outside = violated & (away > 0.0)
     off, level = xp.minimum(xp.where(outside, away, 0.0), where.diameter), xp.where(outside, level, 0.0)
     limits = Limits(
@@ -167,14 +165,15 @@ def read(frame: Frame, before: Counted, rows: Array) -> Read:
     place = (frame.levels[None, :] < worst[:, None]).sum(-1)
     here = (place[:, None] == xp.arange(len(frame.levels) + 1)[None, :]) & violated[:, None]
     # Worth keeping: what is violated or nearly so, or rules out the action that met all others.
-    beyond = (normals * frame.witness).sum(-1) - levels
+    beyond = _product(normals, frame.witness[None, None, :]) - levels
     there = xp.where(beyond > far, beyond, far)
     chosen = usable & (violated[:, None] | (there > frame.near))
     ruled = (usable & (beyond > NEAR * where.diameter)).any()
-    proof = xp.where(sloped, far > where.diameter * (1.0 + where.tolerance), g > where.tolerance * xp.maximum(scales, 1.0)[:, None])
-    kept = _choose(chosen, there, normals, levels) if k > EACH else (chosen * 1.0, normals, levels, 0.0 * g + xp.arange(float(k)))
+    alone = xp.where(sloped, apart > where.diameter, g > where.tolerance * xp.maximum(scales, 1.0)[:, None]).any(-1)
     counted = Counted(added, limits, between + 1.0 * here.sum(0), xp.maximum(largest, sizes.max()))
-    return Read(counted, Found(*kept, violated * 1.0, proof.any(-1) * 1.0, scales, 1.0 * ruled))
+    kinds, flags = 0.0 * g + xp.arange(float(g.shape[1])), 0.0 * g + violated[:, None]
+    lines = xp.concatenate([normals, levels[..., None], kinds[..., None], flags[..., None]], axis=-1)
+    return Read(counted, Found(*_choose(chosen, there, lines), 1.0 * ruled, 1.0 * alone.any(), alone * 1.0, scales))
 
 
 def onward(frame: Frame, before: Read, rows: Array) -> Read:
@@ -182,28 +181,33 @@ def onward(frame: Frame, before: Read, rows: Array) -> Read:
     return read(frame, before.counted, rows)
 
 
-def _pick(j: Array, *arrays: Array) -> list[Array]:
-    """Of every round the entry at its place j."""
-    if arrays[0].shape[1] == 1:
+def _product(a: Array, b: Array) -> Array:
+    """Inner products over the last axis."""
+    return np.einsum("...i,...i->...", a, b) if isinstance(a, np.ndarray) else (a * b).sum(-1)
+
+
+def _most(values: Array) -> Array:
+    """The largest entry of every round."""
+    return values[:, 0] if values.shape[1] == 1 else values.max(-1)
+
+
+def _pick(values: Array, *arrays: Array) -> list[Array]:
+    """Of every round the entries at the place of its largest value; the lowest place on ties."""
+    if values.shape[1] == 1:
         return [array[:, 0] for array in arrays]
-    rounds = ops.namespace(j).arange(len(j))
+    rounds, j = ops.namespace(values).arange(len(values)), values.argmax(-1)
     return [array[rounds, j] for array in arrays]
 
 
-def _choose(chosen: Array, there: Array, normals: Array, levels: Array) -> tuple[Array, Array, Array, Array]:
-    """Of every round those that are farthest away, at the decision or at the witness; the lowest place on ties."""
+def _choose(chosen: Array, there: Array, lines: Array) -> tuple[Array, Array]:
+    """Of every round at most `EACH` of those chosen, the farthest away at the decision or at the witness, and whether each counts."""
+    if there.shape[1] <= EACH:
+        return chosen * 1.0, lines
     xp = ops.namespace(there)
-    left, places, flags = xp.where(chosen, there, -inf), xp.arange(there.shape[1]), []
-    which: list[Any] = []
+    left, places = xp.where(chosen, there, -inf), xp.arange(there.shape[1])
+    flags, picked = [], []
     for _ in range(EACH):
-        j = left.argmax(-1)
         flags.append((left.max(-1) > -inf) * 1.0)
-        which.append(j)
-        left = xp.where(places == j[:, None], -inf, left)
-    picked = [_pick(j, normals, levels) for j in which]
-    return (
-        xp.stack(flags, 1),
-        xp.stack([each[0] for each in picked], 1),
-        xp.stack([each[1] for each in picked], 1),
-        xp.stack(which, 1) * 1.0,
-    )
+        picked += _pick(left, lines)
+        left = xp.where(places == left.argmax(-1)[:, None], -inf, left)
+    return xp.stack(flags, 1), xp.stack(picked, 1)

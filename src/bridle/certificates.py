@@ -112,13 +112,10 @@ class Conflict(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """Halfspaces of a batch: each with its round, which of its constraints it is, and 1 where the round is violated."""
+    """Halfspaces of a batch, as `Found` has them, and their rounds."""
 
-    normals: np.ndarray
-    levels: np.ndarray
+    lines: np.ndarray
     rounds: np.ndarray
-    which: np.ndarray
-    violated: np.ndarray
 
 
 class Ledger:
@@ -134,7 +131,8 @@ class Ledger:
         self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
         self.conflict: Conflict | None = None
         self.rows, self.numbers, self.open = np.zeros((0, 0)), np.zeros(0, dtype=int), 0  # the batch, its rounds, and how many there are
-        self.parked: list[Parked] = []  # halfspaces that wait to be kept
+        self.parked: list[Parked] = []  # halfspaces that wait to be kept,
+        self.waiting = 0  # and how many
         self.reader: Any = None  # reads full batches faster than NumPy does (`compiled.Reader`)
 
     @property
@@ -192,16 +190,12 @@ class Ledger:
         self.idle, self.open = self.idle - n, 0
         rounds, places = found.chosen.nonzero()
         if len(rounds):
-            self.parked.append(
-                Parked(
-                    found.normals[rounds, places], found.levels[rounds, places], self.numbers[rounds], found.which[rounds, places],
-                    found.violated[rounds],
-                )
-            )  # fmt: skip
+            self.parked.append(Parked(found.lines[rounds, places], self.numbers[rounds]))
+            self.waiting += len(rounds)
             # There is no hurry while the witness meets them all: then nothing contradicts anything.
-            if found.ruled or sum(len(part.levels) for part in self.parked) >= BATCH:
+            if found.ruled or self.waiting >= BATCH:
                 self._unpark(bool(found.ruled))
-        for i in np.flatnonzero(found.alone).tolist() if self.conflict is None else ():
+        for i in np.flatnonzero(found.alone).tolist() if found.proof and self.conflict is None else ():
             _, _, values, gradients = parts(rows[i : i + 1], len(self.place.middle))
             self.conflict = self.conflict or _beyond(self.place, float(found.scales[i]), values[0], gradients[0], int(self.numbers[i]))
 
@@ -209,16 +203,21 @@ class Ledger:
         """Keep the halfspaces that wait to be kept; `ruled` says that one of them rules the witness out."""
         if not self.parked:
             return
-        every = self.parked[0] if len(self.parked) == 1 else Parked(*map(np.concatenate, zip(*self.parked, strict=True)))
-        self.parked, fresh = [], self.cuts.fresh
-        sources = list(zip(every.rounds.astype(int).tolist(), every.which.astype(int).tolist(), strict=True))
-        new = self.cuts.extend(every.normals, every.levels, sources)
+        lines, rounds = self.parked[0] if len(self.parked) == 1 else map(np.concatenate, zip(*self.parked, strict=True))
+        self.parked, self.waiting, fresh = [], 0, self.cuts.fresh
+        sources = list(zip(rounds.tolist(), lines[:, -2].astype(int).tolist(), strict=True))
+        new = self.cuts.extend(lines[:, :-3], lines[:, -3], sources)
         if not ruled:
             self.cuts.fresh = fresh
-        nearly = every.violated == 0.0
+        nearly = lines[:, -1] == 0.0
         if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
             self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), PATIENCE)
             self.idle = self.patience
+
+    @property
+    def stirred(self) -> bool:
+        """Whether there is something to look at: halfspaces that may rule out every action, or the proof that they do."""
+        return self.cuts.fresh > 0 or self.conflict is not None
 
     @property
     def near(self) -> float:
@@ -236,7 +235,8 @@ class Ledger:
         found: Found | None = None if self.reader is None else self.reader(rows, self.near, self.witness, self._counted)
         if found is None:
             with np.errstate(all="ignore"):
-                self._counted, found = records.transform(_plain, read(self.frame(), self.counted, rows))
+                counted, found = read(self.frame(), self.counted, rows)
+            self._counted = records.transform(_plain, counted)
         return found
 
     def settled(self) -> Ledger:
@@ -394,11 +394,11 @@ class Ledger:
         if told is not None:
             rounds, kinds = tuple(map(int, told["rounds"])), tuple(map(int, told["constraints"]))
             self.conflict = Conflict(rounds, kinds, tuple(map(float, told["weights"])), float(told["margin"]), int(told["found"]))
-        if "parked.levels" in arrays:
-            parked = Parked(*(arrays[f"parked.{name}"] for name in Parked._fields))
-            if parked.normals.shape != (len(parked.levels), len(sums.a)) or len({len(part) for part in parked}) != 1:
+        if "parked.lines" in arrays:
+            lines, numbers = arrays["parked.lines"], arrays["parked.rounds"].astype(int)
+            if lines.shape != (len(numbers), len(sums.a) + 3):
                 raise ValueError("parked")
-            self.parked = [parked]
+            self.parked, self.waiting = [Parked(lines, numbers)], len(lines)
         if "open.rows" in arrays:
             rows, numbers = arrays["open.rows"], arrays["open.numbers"]
             self.begin((rows.shape[1] - 2 * len(sums.a)) // (len(sums.a) + 1))

@@ -9,6 +9,7 @@ the certificates the same call writes the round down; batches of rounds are then
 from __future__ import annotations
 
 import importlib
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +76,9 @@ def engine() -> Any:
 class Memory:
     """A compiled function ``states = one(constants, states, given)`` and the flat array it works on, with a view for every leaf."""
 
-    def __init__(self, one: Any, constants: Any, states: Any, given: Any, ring: tuple[int, tuple[str, ...]] | None = None) -> None:
+    def __init__(
+        self, one: Any, constants: Any, states: Any, given: Any, largest: float = inf, ring: tuple[int, tuple[str, ...]] | None = None
+    ) -> None:
         leaves = {part: records.leaves(record) for part, record in (("constants", constants), ("states", states), ("given", given))}
         sizes = {part: sum(int(np.size(leaf)) for leaf in found.values()) for part, found in leaves.items()}
         self.begin, self.end = sizes["constants"], sizes["constants"] + sizes["states"]
@@ -87,7 +90,7 @@ class Memory:
                 begin += int(np.size(leaf))
         begin += sizes["states"]  # room for the new ones
         kept = () if ring is None else tuple(places[name][:2] for name in ring[1])
-        self.run = engine().step(one, constants, states, given, LARGEST, None if ring is None else (ring[0], kept))
+        self.run = engine().step(one, constants, states, given, largest, None if ring is None else (ring[0], kept))
         wide = sum(end - begin for begin, end in kept)
         self.array = np.zeros(begin + (0 if ring is None else 1 + ring[0] * wide))
         self.numbers: Any = self.array.data  # single numbers come and go faster this way
@@ -159,7 +162,7 @@ class Compiled:
         room = Tally(0.0, np.zeros(k), None if tally.signed is None else np.zeros(k))
         held, given = Held(copy.state, copy.x, copy.x, room), Given(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
         ring = None if ledger is None else (length(d, k), ("states.x", "given.df", "given.g", "given.dg"))  # as `batches.parts` has them
-        self.memory = memory = Memory(one, desk.record, held, given, ring)
+        self.memory = memory = Memory(one, desk.record, held, given, LARGEST, ring)
         self.array, self.numbers, self.run, self.cursor = memory.array, memory.numbers, memory.run, memory.cursor
         self.at_f, self.at_g = memory.end, memory.end + 1 + d  # as they follow each other in Given
         view = memory.views
@@ -194,7 +197,7 @@ class Compiled:
         return True
 
     def play(self, f: Any, df: Any, g: Any, dg: Any) -> int:
-        """Play a round with what is given: 1 where that went well, 2 where a batch of rounds was read too.
+        """Play a round with what is given: 1 where that went well, 2 where there is something to look at now.
 
         Nothing has changed where it is 0, since the numbers will not do or Python is to cope with what comes of them, or -1, since they do
         not come as floats and arrays of floats (or not at all). The numbers themselves are looked at by the compiled code.
@@ -222,10 +225,11 @@ class Compiled:
         if answer == 0:
             return 1
         self.note()
-        if self.ledger is not None:  # its batch is full
-            self.ledger.close()
+        if self.ledger is None:
+            return 1
+        self.ledger.close()  # its batch is full
         self.resume()
-        return 2
+        return 2 if self.ledger.stirred else 1
 
     def note(self) -> None:
         """Tell the ledger which rounds are written down."""

@@ -510,7 +510,7 @@ class Session:
         """A round is complete: count it, look around, and tell."""
         self._rounds += 1
         ledger = self._kept.ledger
-        if self._rounds >= self._due or (ledger is not None and not ledger.open):
+        if self._rounds >= self._due or (ledger is not None and not ledger.open and ledger.stirred):
             self._look()
         if self.history is not None:
             entry = {

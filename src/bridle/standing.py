@@ -175,7 +175,11 @@ def glance(run: Run, alarms: Alarms, t: int) -> bool:
 def due(run: Run, alarms: Alarms, t: int) -> float:
     """The next round after which to glance, after t observed rounds; sooner if a batch of rounds was read."""
     ledger, horizon = run.ledger, run.told.get("horizon")
-    every = LOOK if ledger is None else GLANCE if ledger.cuts.fresh else CHECK
+    every = LOOK
+    if ledger is not None and ledger.stirred:
+        every = GLANCE
+    elif ledger is not None and not (len(ledger.rows) and (t - ledger.open) % len(ledger.rows) == 0):
+        every = CHECK  # the batch is not going to end there by itself
     ahead = t - t % every + every
     return ahead if horizon is None or not alarms.fresh(HorizonWarning) else min(ahead, horizon + 1)
 

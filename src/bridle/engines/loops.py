@@ -92,7 +92,8 @@ def lower_step(traced: Any, constants: int, states: int, largest: float, ring: t
 
     `memory` holds the trace's arguments one after the other (constants, states, and what is given of this round), then room for the new
     states, which are all that the trace gives. The answer is 0 where they have taken the old ones' place, 1 where a number given is larger
-    than `largest` or none at all, 2 where a new number is not finite and the one before it was: then nothing has changed.
+    than `largest` (if that is finite) or none at all, 2 where a new number is not finite and the one before it was: then nothing has
+    changed.
 
     With a `ring`, so many rows and the parts (begin, end) of the memory that make one up, the memory goes on with a number and the rows:
     a round writes those parts, as they are before it, in the row of that number, which it raises by 1. The answer is -1 where that was
@@ -170,8 +171,9 @@ class _Loops(Writer):
                 self.say(f"{_part(begins[n] + away, shape)} = {value.read(())}")
             changed.append((begins[n], begins[n + 1]))
         parts = [_DECORATOR, "def run(memory):"]
-        parts += [f"    for i in range({begins[constants + states]}, {begins[-1]}):"]
-        parts += [f"        if not abs(memory[i]) <= {largest!r}:", "            return 1"]
+        if largest < math.inf:
+            parts += [f"    for i in range({begins[constants + states]}, {begins[-1]}):"]
+            parts += [f"        if not abs(memory[i]) <= {largest!r}:", "            return 1"]
         ending = []
         for begin, end in _joined(changed):
             ending += [f"    for i in range({begin}, {end}):", f"        new = memory[i + {away}]"]
