@@ -202,22 +202,24 @@ class Compiled:
         Nothing has changed where it is 0, since the numbers will not do or Python is to cope with what comes of them, or -1, since they do
         not come as floats and arrays of floats (or not at all). The numbers themselves are looked at by the compiled code.
         """
-        if df is None and isinstance(f, float) and f == 0.0:
-            df = self.nothing
-        if g is None and dg is None and self.k == 1:
-            g, dg = 0.0, self.nothing
         if floats(self.one, f, df, g, dg) != self.k:
-            return -1
+            if df is None and isinstance(f, float) and f == 0.0:
+                df = self.nothing
+            if g is None and dg is None and self.k == 1:
+                g, dg = 0.0, self.nothing
+            if floats(self.one, f, df, g, dg) != self.k:
+                return -1
         numbers = self.numbers
-        if dg.ndim == 2:
-            self.dg[:] = dg
-        else:
-            self.row[:] = dg
-        self.df[:], numbers[self.at_f] = df, f
         if isinstance(g, float):
             numbers[self.at_g] = g
         else:
             self.g[:] = g
+        if dg.ndim == 1:
+            self.row[:] = dg
+        else:
+            self.dg[:] = dg
+        self.df[:] = df
+        numbers[self.at_f] = f
         answer = self.run(self.array)
         if answer > 0:
             return 0

@@ -197,9 +197,18 @@ class Session:
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
         and values and gradients that cannot be of one convex function raise an alarm.
         """
-        plain = ticket is None and modulus is None and context is None and not partial
-        if plain and self.engine != "python" and self._play(f, df, g, dg):
-            return
+        if self.engine != "python" and ticket is None and modulus is None and context is None and not partial:
+            fast = self._compiled
+            played = fast.play(f, df, g, dg) if fast is not None and fast.ahead else -1
+            if played < 0:
+                played = self._play(f, df, g, dg)
+            if played > 0:
+                self._rounds = t = self._rounds + 1
+                if played > 1 or t >= self._due:
+                    self._look()
+                if self.history is not None and self._compiled is not None:
+                    self._tell(self.history, self._compiled.feedback(), None)
+                return
         desk = self._desk
         number, waiting = (None, None) if ticket is None else desk.find(ticket)
         copy = desk.ready
@@ -462,27 +471,19 @@ class Session:
     def _compile(self, k: int) -> Compiled:
         return Compiled(self._kept.desk, self._kept.ledger, self._tally, k)
 
-    def _play(self, f: Any, df: Any, g: Any, dg: Any) -> bool:
-        """Play a round of decide and observe in compiled code; False where that is left to Python, and nothing has happened."""
+    def _play(self, f: Any, df: Any, g: Any, dg: Any) -> int:
+        """Play a round of decide and observe in compiled code, as `Compiled.play` does; 0 where that is left to Python."""
         fast = self._compiled
         if fast is None:
             feedback = intake.feedback(self._desk.ready.x, self._k, f, df, g, dg, None)
             self._compiled = fast = self._compile(len(feedback.g))
         if not fast.ahead and not fast.fits(self._tally):
-            return False
+            return 0
         played = fast.play(f, df, g, dg)
         if played < 0:
             feedback = intake.feedback(fast.x, self._k, f, df, g, dg, None)
             played = fast.play(feedback.f, feedback.df, feedback.g, feedback.dg)
-        if played <= 0:
-            return False  # Python finds out what is wrong, or copes
-        if self.history is not None:
-            self._finish(fast.feedback(), None)
-            return True
-        self._rounds = t = self._rounds + 1
-        if played > 1 or t >= self._due:
-            self._look()
-        return True
+        return max(played, 0)  # where it is 0, Python finds out what is wrong, or copes
 
     def _advance(self, copy: Copy, feedback: Feedback) -> tuple[Any, np.ndarray]:
         """The state and the decision after this feedback; nothing is changed."""
@@ -513,11 +514,14 @@ class Session:
         if self._rounds >= self._due or (ledger is not None and not ledger.open and ledger.stirred):
             self._look()
         if self.history is not None:
-            entry = {
-                "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
-                "violation": np.maximum(feedback.g, 0.0), "cost": self.cost, "ccv": self.ccv,
-            }  # fmt: skip
-            self.history(entry if number is None else {**entry, "ticket": number})
+            self._tell(self.history, feedback, number)
+
+    def _tell(self, history: Callable[[dict[str, Any]], Any], feedback: Feedback, number: int | None) -> None:
+        entry = {
+            "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
+            "violation": np.maximum(feedback.g, 0.0), "cost": self.cost, "ccv": self.ccv,
+        }  # fmt: skip
+        history(entry if number is None else {**entry, "ticket": number})
 
     def _look(self) -> None:
         kept, fast, t = self._kept, self._compiled, self._rounds

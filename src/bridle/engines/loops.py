@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -172,12 +173,19 @@ class _Loops(Writer):
             changed.append((begins[n], begins[n + 1]))
         parts = [_DECORATOR, "def run(memory):"]
         if largest < math.inf:
-            parts += [f"    for i in range({begins[constants + states]}, {begins[-1]}):"]
-            parts += [f"        if not abs(memory[i]) <= {largest!r}:", "            return 1"]
-        ending = []
+            parts += ["    wrong = 0", f"    for i in range({begins[constants + states]}, {begins[-1]}):"]
+            parts += [f"        wrong += not abs(memory[i]) <= {largest!r}", "    if wrong:", "        return 1"]
+        # Where all new numbers are finite, as they nearly always are, a loop without branches says so.
+        ending = ["    wrong = 0"]
         for begin, end in _joined(changed):
-            ending += [f"    for i in range({begin}, {end}):", f"        new = memory[i + {away}]"]
-            ending += ["        if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):", "            return 2"]
+            ending += [
+                f"    for i in range({begin + away}, {end + away}):",
+                f"        wrong += not abs(memory[i]) <= {sys.float_info.max!r}",
+            ]
+        ending += ["    if wrong:"]
+        for begin, end in _joined(changed):
+            ending += [f"        for i in range({begin}, {end}):", f"            new = memory[i + {away}]"]
+            ending += ["            if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):", "                return 2"]
         answer = "0"
         if ring is not None:
             rows, kept = ring
