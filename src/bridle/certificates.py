@@ -131,6 +131,7 @@ class Ledger:
         self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
         self.conflict: Conflict | None = None
         self.rows, self.numbers, self.open = np.zeros((0, 0)), np.zeros(0, dtype=int), 0  # the batch, its rounds, and how many there are
+        self.k = 0  # how many constraints those rounds have
         self.parked: list[Parked] = []  # halfspaces that wait to be kept,
         self.waiting = 0  # and how many
         self.reader: Any = None  # reads full batches faster than NumPy does (`compiled.Reader`)
@@ -159,9 +160,8 @@ class Ledger:
 
     def take(self, feedback: Feedback, t: int) -> None:
         """Take in what was observed of round t."""
-        k = len(feedback.g)
-        if self.open == len(self.rows) or width(len(feedback.x), k) != self.rows.shape[1]:
-            self.begin(k)
+        if len(feedback.g) != self.k:
+            self.begin(len(feedback.g))
         np.concatenate((feedback.x, feedback.df, feedback.g, feedback.dg.reshape(-1)), out=self.rows[self.open])
         self.numbers[self.open] = t
         self.open += 1
@@ -170,15 +170,14 @@ class Ledger:
 
     def begin(self, k: int, rows: np.ndarray | None = None) -> None:
         """Begin a batch of rounds with k constraints, in `rows` where they are given; an open batch of as many goes on there."""
-        dim = len(self.counted.sums.a)
-        shape = (length(dim, k), width(dim, k))
-        if self.rows.shape != shape:
+        if k != self.k:
             self.close()
-        if rows is not None or self.rows.shape != shape:
-            rows = np.empty(shape) if rows is None else rows
-            if self.open:
-                rows[: self.open] = self.rows[: self.open]
-            self.rows, self.numbers = rows, np.resize(self.numbers, len(rows)) if self.open else np.zeros(len(rows), dtype=int)
+        dim = len(self.place.middle)
+        rows = np.empty((length(dim, k), width(dim, k))) if rows is None else rows
+        numbers = np.zeros(len(rows), dtype=int)
+        if self.open:
+            rows[: self.open], numbers[: self.open] = self.rows[: self.open], self.numbers[: self.open]
+        self.k, self.rows, self.numbers = k, rows, numbers
 
     def close(self) -> None:
         """Read the open batch."""
@@ -265,7 +264,8 @@ class Ledger:
             with suppress(*FAILURES):
                 if t % SORT == 0 or (t & (t - 1) == 0 and t.bit_length() % 2):
                     self._unpark(False)
-                    self._sort()
+                    if len(self.cuts.sources) == self.cuts.room:  # till then all are kept
+                        self._sort()
                 if self.conflict is None and self.cuts.fresh:
                     self._search(now)
         return self.conflict
@@ -402,7 +402,7 @@ class Ledger:
         if "open.rows" in arrays:
             rows, numbers = arrays["open.rows"], arrays["open.numbers"]
             self.begin((rows.shape[1] - 2 * len(sums.a)) // (len(sums.a) + 1))
-            if len(rows) != len(numbers) or len(rows) >= len(self.rows):
+            if len(rows) != len(numbers) or len(rows) >= len(self.rows) or self.k < 1:
                 raise ValueError("open")
             self.rows[: len(rows)], self.numbers[: len(rows)], self.open = rows, numbers.astype(int), len(rows)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records
-from bridle.batches import Counted, Found, Frame, length, onward, unread, width
+from bridle.batches import Counted, Found, Frame, length, onward, unread
 from bridle.certificates import Ledger
 from bridle.core import Feedback
 from bridle.game import load_engine
@@ -181,7 +181,7 @@ class Compiled:
         desk, ledger, memory = self.desk, self.ledger, self.memory
         if len(desk.copies) > 1 or desk.waiting or len(tally.hard) > self.k:
             return False
-        if ledger is not None and ledger.open and ledger.rows.shape[1] != width(len(self.x), self.k):
+        if ledger is not None and ledger.open and ledger.k != self.k:
             return False  # Python ends that batch where the round turns out to be of another kind
         copy = desk.copies[0]
         if copy is not self.copy or tally is not self.tally:
@@ -213,12 +213,12 @@ class Compiled:
         if isinstance(g, float):
             numbers[self.at_g] = g
         else:
-            self.g[:] = g
+            self.g[...] = g
         if dg.ndim == 1:
-            self.row[:] = dg
+            self.row[...] = dg
         else:
-            self.dg[:] = dg
-        self.df[:] = df
+            self.dg[...] = dg
+        self.df[...] = df
         numbers[self.at_f] = f
         answer = self.run(self.array)
         if answer > 0:

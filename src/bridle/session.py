@@ -173,7 +173,7 @@ class Session:
     def decide(self) -> np.ndarray:
         """The decision of this round; the same until `observe` is called."""
         fast = self._compiled
-        return np.array(self._desk.ready.x, dtype=float) if fast is None or not fast.ahead else fast.x.copy()
+        return self._kept.desk.ready.x.copy() if fast is None or not fast.ahead else fast.x.copy()
 
     def observe(
         self,
@@ -211,18 +211,17 @@ class Session:
                 return
         desk = self._desk
         number, waiting = (None, None) if ticket is None else desk.find(ticket)
-        copy = desk.ready
-        feedback = intake.feedback(copy.x if waiting is None else waiting.x, self._k, f, df, g, dg, modulus)
-        name = None if context is None else _context(context)
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
-        if number is None or waiting is None:
-            state, x = self._advance(copy, feedback)
-            desk.begun += 1
-            desk.feed(desk.begun, desk.front, state, x, feedback)
-            self._count(feedback, desk.begun)
+        name = None if context is None else _context(context)
+        copy = desk.ready
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
+            feedback = intake.feedback(copy.x if waiting is None else waiting.x, self._k, f, df, g, dg, modulus)
+            after = self._advance(copy, feedback) if waiting is None else None
+        if after is not None:
+            self._count(feedback, desk.go_on(*after, feedback))
             self._finish(feedback, None)
-        else:
+        elif number is not None and waiting is not None:
             self._late(number, waiting, feedback, (df is not None, g is not None), partial)
         if name is not None and (doubt := self._contexts.meet(name, feedback, df is not None, g is not None)) is not None:
             doubt.raise_at(self._alarms, desk.begun if number is None else number)
@@ -305,7 +304,8 @@ class Session:
         desk, copy = self._desk, self._desk.copies[waiting.copy]
         told = whole if desk.late == "copies" else feedback
         fed = done if desk.late == "copies" else any(given) or all(waiting.missing())
-        state, x = self._advance(copy, told) if fed else (None, None)
+        with np.errstate(over="ignore", invalid="ignore"):
+            state, x = self._advance(copy, told) if fed else (None, None)
         if fed and x is not None:
             others = len(desk.waiting) - 1 + (not done)
             desk.most, desk.split = max(desk.most, others), desk.split or (desk.late == "pool" and partial)
@@ -326,7 +326,8 @@ class Session:
         part, missing = waiting.cost or waiting.limits, waiting.missing()
         if part is not None and desk.late == "copies":
             try:
-                state, x = self._advance(desk.copies[waiting.copy], part)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    state, x = self._advance(desk.copies[waiting.copy], part)
                 desk.feed(number, waiting.copy, state, x, part)
             except InputError:
                 missing = (True, True)  # the policy cannot use it
@@ -475,24 +476,26 @@ class Session:
         """Play a round of decide and observe in compiled code, as `Compiled.play` does; 0 where that is left to Python."""
         fast = self._compiled
         if fast is None:
-            feedback = intake.feedback(self._desk.ready.x, self._k, f, df, g, dg, None)
+            feedback = self._checked(self._desk.ready.x, f, df, g, dg)
             self._compiled = fast = self._compile(len(feedback.g))
         if not fast.ahead and not fast.fits(self._tally):
             return 0
         played = fast.play(f, df, g, dg)
         if played < 0:
-            feedback = intake.feedback(fast.x, self._k, f, df, g, dg, None)
+            feedback = self._checked(fast.x, f, df, g, dg)
             played = fast.play(feedback.f, feedback.df, feedback.g, feedback.dg)
         return max(played, 0)  # where it is 0, Python finds out what is wrong, or copes
 
+    def _checked(self, x: np.ndarray, f: Any, df: Any, g: Any, dg: Any) -> Feedback:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return intake.feedback(x, self._k, f, df, g, dg, None)
+
     def _advance(self, copy: Copy, feedback: Feedback) -> tuple[Any, np.ndarray]:
-        """The state and the decision after this feedback; nothing is changed."""
+        """The state and the decision after this feedback; nothing is changed. To be called where NumPy does not warn of overflow."""
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
-                state = self._record.update(copy.state, feedback)
-                x = np.asarray(self._record.decide(state), dtype=float)
-                sound = x.shape == copy.x.shape and _sound(x, state)
-            if not sound:
+            state = self._record.update(copy.state, feedback)
+            x = np.asarray(self._record.decide(state), dtype=float)
+            if x.shape != copy.x.shape or not _sound(x, state):
                 raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
         except OverflowError as wrong:
             raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
@@ -500,7 +503,7 @@ class Session:
 
     def _count(self, feedback: Feedback, number: int) -> None:
         """Add a record to the totals and the certificates."""
-        tally, g, ledger = self._totals, feedback.g, self._kept.ledger
+        tally, g, ledger = self._tally, feedback.g, self._kept.ledger  # compiled rounds have been settled by now
         if len(tally.hard) != len(g):
             tally, g = tally.padded(len(g)), np.pad(g, (0, max(0, len(tally.hard) - len(g))))
         self._tally = tally.add(feedback.f, g)
