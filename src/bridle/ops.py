@@ -287,4 +287,8 @@ def columns(*parts: Array) -> Array:
 
 def join(parts: list[Array], axis: int) -> Array:
     """The parts one after the other along `axis`."""
-    return parts[0] if len(parts) == 1 else namespace(*parts).concatenate(parts, axis=axis)
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts, axis=axis)
+    return namespace(*parts).concatenate(parts, axis=axis)
