@@ -18,7 +18,7 @@ from bridle.compiled import engine as compiler
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.game import check_compiled, domain_of, record_of
 from bridle.halfspaces import TOLERANCE
-from bridle.standing import LOOK, Run, due, glance, look
+from bridle.standing import CHECK, LOOK, Run, due, glance, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
 
 ENGINES = ("python", "numba")
@@ -514,8 +514,10 @@ class Session:
         """A round is complete: count it, look around, and tell."""
         self._rounds += 1
         ledger = self._kept.ledger
-        if self._rounds >= self._due or (ledger is not None and not ledger.open and ledger.stirred):
+        if self._rounds >= self._due or self._rounds % CHECK == 0 or (ledger is not None and not ledger.open and ledger.stirred):
             self._look()
+        if self._compiled is not None:
+            self._due = 0.0  # batches may be out of step: the next compiled round sees
         if self.history is not None:
             self._tell(self.history, feedback, number)
 
@@ -528,14 +530,17 @@ class Session:
 
     def _look(self) -> None:
         kept, fast, t = self._kept, self._compiled, self._rounds
-        ahead = 0 if fast is None else fast.ahead
-        if fast is not None and ahead:
+        fast = None if fast is None or not fast.ahead else fast
+        now = kept.desk.begun + (0 if fast is None else fast.ahead)
+        if fast is not None:
             fast.note()
-        if glance(kept, self._alarms, t):
-            whole = t % LOOK == 0 or t > self._horizon
-            look(self._run if whole else kept, self._alarms, t, kept.desk.begun + (0 if whole else ahead))
-        if fast is not None and fast.ahead:
-            fast.resume()
+        seen = glance(kept, self._alarms, t)
+        if fast is not None:
+            fast.resume()  # a batch may have been read
+        if seen:
+            look(self._run if t % LOOK == 0 or t > self._horizon else kept, self._alarms, t, now)
+            if fast is not None:
+                fast.resume()
         self._due = due(kept, self._alarms, t)
 
     def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
