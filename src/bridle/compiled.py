@@ -90,13 +90,13 @@ class Memory:
                 begin += int(np.size(leaf))
         begin += sizes["states"]  # room for the new ones
         kept = () if ring is None else tuple(places[name][:2] for name in ring[1])
-        self.run = engine().step(one, constants, states, given, largest, None if ring is None else (ring[0], kept))
+        self.run, size = engine().step(one, constants, states, given, largest, None if ring is None else (ring[0], kept))
         wide = sum(end - begin for begin, end in kept)
-        self.array = np.zeros(begin + (0 if ring is None else 1 + ring[0] * wide))
+        self.array = np.zeros(size)
         self.numbers: Any = self.array.data  # single numbers come and go faster this way
         self.views = {name: self.array[begin:end].reshape(shape) for name, (begin, end, shape) in places.items()}
         self.cursor = begin
-        self.ring = None if ring is None else self.array[begin + 1 :].reshape(ring[0], wide)
+        self.ring = None if ring is None else self.array[begin + 1 : begin + 1 + ring[0] * wide].reshape(ring[0], wide)
         self.write(0, constants)
 
     def write(self, begin: int, part: Any) -> None:

@@ -88,8 +88,8 @@ def lower(traced: Any, constants: int, states: int, draws: int) -> str:
     return _Loops().function(traced, constants, states, draws)
 
 
-def lower_step(traced: Any, constants: int, states: int, largest: float, ring: tuple[int, Any] | None = None) -> str:
-    """The source of ``run(memory)``: one round on one flat array, so that calling it costs next to nothing.
+def lower_step(traced: Any, constants: int, states: int, largest: float, ring: tuple[int, Any] | None = None) -> tuple[str, int]:
+    """The source of ``run(memory)``, one round on one flat array, so that calling it costs next to nothing; and the length of the array.
 
     `memory` holds the trace's arguments one after the other (constants, states, and what is given of this round), then room for the new
     states, which are all that the trace gives. The answer is 0 where they have taken the old ones' place, 1 where a number given is larger
@@ -98,7 +98,7 @@ def lower_step(traced: Any, constants: int, states: int, largest: float, ring: t
 
     With a `ring`, so many rows and the parts (begin, end) of the memory that make one up, the memory goes on with a number and the rows:
     a round writes those parts, as they are before it, in the row of that number, which it raises by 1. The answer is -1 where that was
-    the last row.
+    the last row. What the array has beyond that is for what comes up in between.
     """
     return _Loops().step(traced, constants, states, largest, ring)
 
@@ -118,6 +118,7 @@ class _Loops(Writer):
     def __init__(self) -> None:
         super().__init__()
         self.before: list[str] = []
+        self.spare: int | None = None  # where the memory is free, if there is one
         self.body: list[str] = []
         self.lines, self.depth = self.body, 2
 
@@ -148,12 +149,16 @@ class _Loops(Writer):
         parts = [_DECORATOR, "def run(rounds, inputs, outputs):"]
         return PREAMBLE + "\n".join([*parts, *entry, *self.before, "    for t in range(rounds):", *self.body, *leaving]) + "\n"
 
-    def step(self, traced: Any, constants: int, states: int, largest: float, ring: tuple[int, Any] | None) -> str:
+    def step(self, traced: Any, constants: int, states: int, largest: float, ring: tuple[int, Any] | None) -> tuple[str, int]:
         jaxpr, given = traced.jaxpr, traced.jaxpr.invars
         self.count(jaxpr)
         known = {var: self.fixed_array(np.asarray(array)) for var, array in zip(jaxpr.constvars, traced.consts, strict=True)}
         begins = np.cumsum([0, *(math.prod(var.aval.shape) for var in given)]).tolist()
         entry, away = [], begins[-1] - begins[constants]  # from a state to the room for its new value
+        cursor = begins[-1] + begins[constants + states] - begins[constants]
+        rows, kept = ring or (0, ())
+        wide = sum(end - begin for begin, end in kept)
+        self.spare = cursor + (1 + rows * wide if ring else 0)
         for n, var in enumerate(given):
             shape, name = tuple(var.aval.shape), f"a{n}"
             entry.append(f"    {name} = {_part(begins[n], shape)}")
@@ -188,23 +193,18 @@ class _Loops(Writer):
             ending += ["            if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):", "                return 2"]
         answer = "0"
         if ring is not None:
-            rows, kept = ring
-            cursor = begins[-1] + begins[constants + states] - begins[constants]
             ending += [f"    row = int(memory[{cursor}])", f"    if row < 0 or row >= {rows}:", "        return 2"]
             at = cursor + 1
             for begin, end in kept:
                 ending += [f"    for i in range({end - begin}):"]
-                ending += [f"        memory[{at} + row * {sum(stop - start for start, stop in kept)} + i] = memory[{begin} + i]"]
+                ending += [f"        memory[{at} + row * {wide} + i] = memory[{begin} + i]"]
                 at += end - begin
             ending += [f"    memory[{cursor}] = row + 1.0"]
             answer = f"-1 if row == {rows - 1} else 0"
         for begin, end in _joined(changed):
             ending += [f"    for i in range({begin}, {end}):", f"        memory[i] = memory[i + {away}]"]
-        return (
-            PREAMBLE
-            + "\n".join([*parts, *entry, *self.before, "    for t in range(1):", *self.body, *ending, f"    return {answer}"])
-            + "\n"
-        )
+        lines = [*parts, *entry, *self.before, "    for t in range(1):", *self.body, *ending, f"    return {answer}"]
+        return PREAMBLE + "\n".join(lines) + "\n", self.spare
 
     def keep(self, n: int, value: Value) -> None:
         self.loop(value.shape, lambda at: f"outputs[{n}][{', '.join(['t', *at])}] = {value.read(at)}")
@@ -250,6 +250,10 @@ class _Loops(Writer):
 
     def buffer(self, shape: Sequence[int], kind: str) -> str:
         name = self.name("b")
+        if self.spare is not None and kind == "f":
+            self.before.append(f"    {name} = {_part(self.spare, tuple(shape))}")
+            self.spare += math.prod(shape)
+            return name
         self.before.append(f"    {name} = np.empty(({', '.join(map(str, shape))},), {_TYPE[kind]})")
         return name
 

@@ -80,7 +80,7 @@ def _compile(constants: Any, states: Any, draws: Any, collect: str) -> tuple[Any
 
 
 def step(one: Any, constants: Any, states: Any, given: Any, largest: float, ring: tuple[int, Any] | None = None) -> Any:
-    """``states = one(constants, states, given)`` compiled as a function of one flat array, laid out as `loops.lower_step` says.
+    """``states = one(constants, states, given)`` compiled as a function of one flat array, laid out as `loops.lower_step` says; its length.
 
     It is the round of a session: one number array crosses into the compiled code, and whatever is wrong comes back as a number.
     """
@@ -97,12 +97,12 @@ def step(one: Any, constants: Any, states: Any, given: Any, largest: float, ring
         if before != after:
             raise InputError("the policy cannot be compiled (an update changes the shape of its state); use engine 'python'")
         try:
-            source = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest, ring)
+            source, size = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest, ring)
         except InputError as unknown:
             raise InputError(str(unknown).replace("engine 'jax'", "engine 'python'")) from None
         run = _load(source)
         # What is behind the compiler's front door takes this one kind of argument alone, and half the time to be called.
-        _COMPILED[key] = run.compile((numba.float64[::1],)) if hasattr(run, "compile") else run
+        _COMPILED[key] = run.compile((numba.float64[::1],)) if hasattr(run, "compile") else run, size
     return _COMPILED[key]
 
 
