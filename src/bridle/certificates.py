@@ -264,8 +264,7 @@ class Ledger:
             with suppress(*FAILURES):
                 if t % SORT == 0 or (t & (t - 1) == 0 and t.bit_length() % 2):
                     self._unpark(False)
-                    if len(self.cuts.sources) == self.cuts.room:  # till then all are kept
-                        self._sort()
+                    self._sort()
                 if self.conflict is None and self.cuts.fresh:
                     self._search(now)
         return self.conflict
