@@ -419,7 +419,7 @@ def calls_a_round(session: bridle.Session, rounds: int = 256) -> float:
 
 @pytest.mark.parametrize(
     ("engine", "certify", "most"),
-    [("numba", False, 25), ("numba", True, 40), ("python", False, 200), ("python", True, 260)],
+    [("numba", False, 15), ("numba", True, 18), ("python", False, 180), ("python", True, 200)],
 )
 def test_a_round_calls_few_functions(engine, certify, most):
     policy = bridle.policy("sinha2024", bridle.Ball(30), horizon=10_000, lipschitz=1.0)
