@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import warnings
 from dataclasses import fields
 from typing import Any
@@ -297,6 +299,23 @@ def test_rounds_that_wait_put_batches_out_of_step_and_alarms_come_in_time_all_th
         assert session.rounds == 14
         told_at = [session.rounds for t in range(1, 80) if bridle.InfeasibleWarning in opposed(session, t, 1)]
         assert told_at == [CHECK]
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))], ids=["copied", "pickled"])
+def test_a_copy_in_the_middle_of_a_batch_goes_its_own_way(again):
+    for session in pair(3):
+        play((session,), range(1, 50), 3, 1)
+        other = again(session)
+        play((other,), range(100, 120), 3, 1)
+        play((session,), range(50, 90), 3, 1)
+        whole = bridle.Session(session.policy, engine=session.engine)
+        play((whole,), range(1, 90), 3, 1)
+        assert told(session.certificate()) == told(whole.certificate())
+        branched = bridle.Session(session.policy, engine=session.engine)
+        play((branched,), range(1, 50), 3, 1)
+        play((branched,), range(100, 120), 3, 1)
+        assert told(other.certificate()) == told(branched.certificate())
 
 
 # --- saving -----------------------------------------------------------------------------------------------------------------------------

@@ -132,6 +132,7 @@ class Ledger:
         self.conflict: Conflict | None = None
         self.rows, self.numbers, self.open = np.zeros((0, 0)), np.zeros(0, dtype=int), 0  # the batch, its rounds, and how many there are
         self.k = 0  # how many constraints those rounds have
+        self.columns: tuple[np.ndarray, ...] | None = None  # the parts of the batch's rows
         self.parked: list[Parked] = []  # halfspaces that wait to be kept,
         self.waiting = 0  # and how many
         self.reader: Any = None  # reads full batches faster than NumPy does (`compiled.Reader`)
@@ -160,11 +161,12 @@ class Ledger:
 
     def take(self, feedback: Feedback, t: int) -> None:
         """Take in what was observed of round t."""
-        if len(feedback.g) != self.k:
+        if len(feedback.g) != self.k or self.columns is None:
             self.begin(len(feedback.g))
-        np.concatenate((feedback.x, feedback.df, feedback.g, feedback.dg.reshape(-1)), out=self.rows[self.open])
-        self.numbers[self.open] = t
-        self.open += 1
+        assert self.columns is not None
+        (x, df, g, dg), at = self.columns, self.open
+        x[at], df[at], g[at], dg[at], self.numbers[at] = feedback.x, feedback.df, feedback.g, feedback.dg, t
+        self.open = at + 1
         if self.open == len(self.rows):
             self.close()
 
@@ -177,7 +179,7 @@ class Ledger:
         numbers = np.zeros(len(rows), dtype=int)
         if self.open:
             rows[: self.open], numbers[: self.open] = self.rows[: self.open], self.numbers[: self.open]
-        self.k, self.rows, self.numbers = k, rows, numbers
+        self.k, self.rows, self.numbers, self.columns = k, rows, numbers, parts(rows, dim)
 
     def close(self) -> None:
         """Read the open batch."""
@@ -350,7 +352,7 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: what was compiled stays behind."""
-        return {**vars(self), "_counted": self.counted, "reader": None}
+        return {**vars(self), "_counted": self.counted, "reader": None, "columns": None}
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
