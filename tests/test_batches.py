@@ -302,6 +302,25 @@ def test_rounds_that_wait_put_batches_out_of_step_and_alarms_come_in_time_all_th
 
 
 @pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_a_warning_that_is_made_an_error_counts_no_round_twice(k):
+    for session in pair(2):
+        errors = 0
+        for t in range(1, 150):
+            sign, x = (1.0 if t % 2 else -1.0), session.decide()
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                try:
+                    session.observe(f=0.0, df=np.zeros(2), g=np.full(k, sign * x[0] + 0.25), dg=np.tile([sign, 0.0], (k, 1)))
+                except bridle.BridleWarning:
+                    errors += 1
+            assert session.rounds == t
+            assert session._ledger.settled().sums.rounds == t
+        assert errors >= 1
+        assert session.certificate().conflict is not None
+
+
+@pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))], ids=["copied", "pickled"])
 def test_a_copy_in_the_middle_of_a_batch_goes_its_own_way(again):
     for session in pair(3):

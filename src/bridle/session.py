@@ -534,14 +534,16 @@ class Session:
         now = kept.desk.begun + (0 if fast is None else fast.ahead)
         if fast is not None:
             fast.note()
-        seen = glance(kept, self._alarms, t)
-        if fast is not None:
-            fast.resume()  # a batch may have been read
-        if seen:
-            look(self._run if t % LOOK == 0 or t > self._horizon else kept, self._alarms, t, now)
+        try:  # a warning may be made an error
+            seen = glance(kept, self._alarms, t)
+            if fast is not None:
+                fast.resume()  # a batch may have been read
+            if seen:
+                look(self._run if t % LOOK == 0 or t > self._horizon else kept, self._alarms, t, now)
+        finally:
             if fast is not None:
                 fast.resume()
-        self._due = due(kept, self._alarms, t)
+            self._due = due(kept, self._alarms, t)
 
     def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
         for what, function, value, grad in asked:
