@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
 
@@ -12,10 +13,12 @@ from sklearn.base import clone
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from bridle import InputError, policies
+from bridle import InputError, policies, records
 from bridle.adapters import river, sklearn
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.linear import LinearModel
+from bridle.engines import numba as engine
+from test_numba import interpreted
 
 RARE = {"horizon": 4000, "lipschitz": 5.0}
 
@@ -104,6 +107,81 @@ def test_it_learns_in_a_pipeline_of_river(rows):
     assert evaluate.progressive_val_score(stream, model, metrics.Recall()).get() > 0.9
     alone = river.ConstrainedClassifier(constraints=[MissLoss(label=True, at_most=0.3)], scale=True)
     assert evaluate.progressive_val_score(stream, alone, metrics.Recall()).get() > 0.9
+
+
+# --- rows learned in compiled code ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """The engine without its compiler: what it writes is run as it stands."""
+    monkeypatch.setattr(engine, "_load", interpreted)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+
+
+LIMITS = [MissLoss(True, 0.2), GroupGap(0.5, lookback=5), WeightBudget(2.0)]
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("limits", [None, LIMITS[:1], LIMITS], ids=["no limit", "one", "three"])
+@pytest.mark.parametrize("settings", [{}, {"scale": True}, {"policy": "sinha2024", "parameters": RARE, "scale": True}], ids=str)
+def test_compiled_rows_give_the_same_weights(rows, limits, settings):
+    """Also where features come late or are missing, a group is not known, and what was learned is asked for, copied or pickled."""
+    X, y = rows[0][:120], rows[1][:120]
+    one, two = (river.ConstrainedClassifier(limits, class_weight={True: 3.0}, engine=name, **settings) for name in ("python", "numba"))
+    for t, (row, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
+        x = {f"f{i}": value for i, value in enumerate(row) if i < 2 or t > 40}
+        if t % 7 == 0:
+            x.pop("f0")
+        group = None if limits is not LIMITS else np.nan if t % 11 == 0 else float(t % 2)
+        for model in (one, two):
+            model.learn_one(x, label, group)
+        np.testing.assert_allclose(list(two.weights.values()), list(one.weights.values()), rtol=1e-9, atol=1e-12)
+        assert two.predict_proba_one(x)[True] == pytest.approx(one.predict_proba_one(x)[True], rel=1e-9)
+        if t == 60:
+            two = pickle.loads(pickle.dumps(two))
+        if t == 80:
+            two = copy.deepcopy(two)
+    assert two._model._fast is not None
+    assert two._model._fast.ahead
+    close_to(two._model.held, one._model.held)
+    assert two.clone().engine == "numba"
+
+
+def close_to(a, b):
+    for (name, left), right in zip(records.leaves(a).items(), records.leaves(b).values(), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-8, atol=1e-10, err_msg=name)
+
+
+def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
+    X, y = rows[0][:300], rows[1][:300]
+    signs = np.where(y, 1.0, -1.0)
+    one, two = (LinearModel(4, (False, True), [MissLoss(True, 0.3)], "anytime", None, 5.0, True, name) for name in ("python", "numba"))
+    for model in (one, two):
+        for row, sign in zip(X[:100], signs[:100], strict=True):
+            model.learn(row, sign)
+        model.learn_many(X[100:200], signs[100:200], np.ones(100), None)
+        for row, sign in zip(X[200:], signs[200:], strict=True):
+            model.learn(row, sign)
+    np.testing.assert_allclose(two.weights, one.weights, rtol=1e-9)
+    close_to(two.held, one.held)
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("x", [{"a": np.nan, "b": 1.0}, {"a": "high", "b": 1.0}, {"a": 1e60, "b": 1.0}, {"a": -np.inf, "b": 1.0}], ids=str)
+def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x):
+    model = river.ConstrainedClassifier(engine="numba", scale=True)
+    for t in range(5):
+        model.learn_one({"a": float(t), "b": 2.0}, t % 2 == 0)
+    before = pickle.dumps((model.weights, model._model.held))
+    with pytest.raises(InputError, match=r"x\['a'\]"):
+        model.learn_one(x, True)
+    assert pickle.dumps((model.weights, model._model.held)) == before
+
+
+def test_engines_that_learn_no_single_rows():
+    with pytest.raises(InputError, match="unknown engine 'jax'; known: numba, python"):
+        river.ConstrainedClassifier(engine="jax")
 
 
 # --- features that appear late ------------------------------------------------------------------------------------------------------

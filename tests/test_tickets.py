@@ -84,7 +84,7 @@ def test_late_feedback_is_about_the_decision_of_its_own_ticket():
         np.testing.assert_array_equal(seen[0]["x"], old.x)
         assert (seen[0]["ticket"], seen[0]["round"], seen[0]["f"]) == (1, 11, 0.5)
         # The halfspace that the certificate keeps is the one at the old decision: x_2 <= -1/4.
-        normals, levels = session._ledger.cuts.lines
+        normals, levels = session._ledger.settled().cuts.lines
         i = int(np.argmax(normals @ [0.0, 1.0]))
         assert levels[i] == pytest.approx(-0.25, abs=1e-9)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from bridle.analysis import exponent
 from parts.stream import recorded, repeated
 
 DIM, TABLE, ENGINES = 30, 4_096, ("python", "jax", "numba")
+SESSIONS = ("python", "numba")
 PEAK = "import sys; sys.path.insert(0, {place!r}); from parts.growth import peak; peak({engine!r}, {rounds})"
 LIMITED = "import sys; sys.path.insert(0, {place!r}); from parts.growth import limited; limited({engine!r}, {runs}, {limit!r})"
 
@@ -81,10 +83,24 @@ def in_constraints(quick: bool) -> list[dict[str, Any]]:
             problem = repeated(table, rounds)
             seconds(problem, engine, rounds, 1)
             found[engine].append(1e6 * seconds(problem, engine, rounds, 3) / rounds)
+        for engine in SESSIONS:
+            found.setdefault(f"Session, {engine}", []).append(1e6 * min(in_session(table, engine) for _ in range(4)) / 1_500)
     return [
         {"engine": engine, "sizes": numbers, "us": us, "exponent": exponent(numbers, us, since=numbers[-2]), "slope_us": line(numbers, us)}
         for engine, us in found.items()
     ]
+
+
+def in_session(problem: Any, engine: str) -> float:
+    """What all rounds of a table take in a session with certificates, the caller's arithmetic included; the first call may compile."""
+    table, session = problem.adversary.table, bridle.Session(bridle.policy_for("sinha2024", problem, preset="practice"), engine=engine)
+    (limits,) = table.constraints
+    A, b = (limits.a[:, None], limits.b[:, None]) if hasattr(limits, "a") else (limits.A, limits.b)
+    begun = time.perf_counter()
+    for c, rows, levels in zip(table.cost.a, A, b, strict=True):
+        x = session.decide()
+        session.observe(float(c @ x), c, rows @ x + levels, rows)
+    return time.perf_counter() - begun
 
 
 def peak(engine: str, rounds: int) -> None:

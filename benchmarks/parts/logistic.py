@@ -81,8 +81,8 @@ def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[]
     limit, settings = [river.MissLoss(label=True, at_most=LIMIT)], {"policy": "sinha2024", "parameters": ALGORITHM_1, "radius": RADIUS}
     dicts = [(dict(enumerate(row)), label) for row, label in zip(X[:many].tolist(), y[:many].tolist(), strict=True)]
 
-    def by_river() -> np.ndarray:
-        model = river.ConstrainedClassifier(limit, **settings)
+    def by_river(engine: str) -> np.ndarray:
+        model = river.ConstrainedClassifier(limit, **settings, engine=engine)
         for x, label in dicts:
             model.learn_one(x, label)
         return np.array([model.intercept, *model.weights.values()])
@@ -106,7 +106,8 @@ def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[]
         "NumPy loop by hand": lambda: by_hand(wide[:many], y[:many], policy),
         "Session": lambda: in_session(wide[:many], y[:many], policy),
         "Session, certify=False": lambda: in_session(wide[:many], y[:many], policy, certify=False),
-        "river adapter, learn_one": by_river,
+        "river adapter, learn_one": lambda: by_river("python"),
+        "river adapter, learn_one, engine numba": lambda: by_river("numba"),
         "scikit-learn adapter, partial_fit, one row": by_sklearn,
         "engine numba, all rows": compiled(many),
     }

@@ -13,25 +13,25 @@ valid, so nothing has to be solved well; rounding is allowed for (`slack`).
 >>> x, df, g, dg = np.zeros(2), np.array([1.0, 0.0]), np.array([0.5]), np.array([[-1.0, 0.0]])
 >>> ledger = Ledger(bridle.Ball(2), dim=2)
 >>> ledger.take(bridle.Feedback(x, 0.0, df, g, dg), 1)
->>> round(ledger.regret()[0], 6)  # a feasible action has u_1 >= 1/2
+>>> round(ledger.settled().regret()[0], 6)  # a feasible action has u_1 >= 1/2
 -0.5
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import ops, records
+from bridle import records
+from bridle.batches import BATCH, Counted, Found, Frame, Limits, Sums, length, nothing, parts, read, width
 from bridle.core import Bound, Feedback
-from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cut, Cuts, Place, examine, lower, minimal, place, settle
-from bridle.ops import Array, dot, first, maximum
+from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cuts, Place, examine, lower, minimal, place, settle
 from bridle.sets import EPS
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
@@ -41,102 +41,10 @@ SORT = 8192
 """Every so many rounds, and at powers of four before, it is found out which of the halfspaces kept the bound on regret rests on."""
 
 PATIENCE = 64
-"""At most so many nearly violated rounds in a row are passed over."""
+"""So many rounds are passed over, unless they are violated, where those nearly violated bring nothing new."""
 
 FAILURES = (ArithmeticError, RuntimeError, ValueError, np.linalg.LinAlgError)
 """What a solver, the domain's or this library's, may come to grief with: that costs a proof, never a round."""
-
-EACH = 4
-"""Of a round with several constraints, one of them violated, at most so many halfspaces are kept."""
-
-
-class Sums(NamedTuple):
-    """Running sums over the observed rounds.
-
-    `c` of <grad f, x>; `a` of grad f; `lengths` of |grad f|; `squares` of |grad f|^2. `cost` and `constraint` are the longest gradients,
-    `scale` the largest constraint value, or slope times reach.
-    """
-
-    rounds: float
-    c: float
-    a: np.ndarray
-    lengths: float
-    squares: float
-    cost: float
-    constraint: float
-    scale: float
-
-
-class Limits(NamedTuple):
-    """Running sums over the violated rounds, each with the constraint that is farthest away; its halfspace is <n, u> <= level.
-
-    `A` of the unit normals n, `b` of the levels, `weight` how many, `sizes` of |level|, `distances` of dist^2. `violated` counts the
-    rounds.
-    """
-
-    A: np.ndarray
-    b: float
-    weight: float
-    sizes: float
-    distances: float
-    violated: float
-
-
-def nothing(dim: int) -> tuple[Sums, Limits]:
-    """The sums of no round."""
-    none = np.zeros(dim)
-    return Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-
-def add(sums: Sums, where: Place, feedback: Feedback, slope: Array, size: Array) -> Sums:
-    """The sums after one more observed round, whose constraints have slopes up to `slope` and values up to `size`."""
-    rounds, c, a, lengths, squares, cost, constraint, scale = sums
-    df = feedback.df
-    square = dot(df, df)
-    length = ops.sqrt(square)
-    return Sums(
-        rounds + 1.0, c + dot(df, feedback.x), a + df, lengths + length, squares + square, maximum(cost, length),
-        maximum(constraint, slope), maximum(maximum(scale, size), slope * where.reach),
-    )  # fmt: skip
-
-
-def meet(sums: Sums, where: Place, feedback: Feedback, idle: Array, witness: Array | None) -> tuple[Sums, Array, Array]:
-    """The sums after one more round with one constraint; whether it matters, and its slope.
-
-    It is out of the way if it is neither violated nor, unless such rounds are passed over (`idle`), nearly so, and the witness meets it.
-    """
-    row, value = feedback.dg[0], first(feedback.g)
-    slope = ops.sqrt(dot(row, row))
-    sums = add(sums, where, feedback, slope, abs(value))
-    reach, floor = slope * where.diameter, FLOOR * where.tolerance * sums.scale
-    matters = (value > floor) | ((idle < 0) & (value > -TOUCHING * reach))
-    if witness is not None and matters is not True:
-        matters = matters | (value + dot(row, witness - feedback.x) > NEAR * reach)
-    return sums, matters, slope
-
-
-class Edge(NamedTuple):
-    """The halfspace of a round's one constraint, <normal, u> <= level, and how far the decision is outside; zeros where it has no slope."""
-
-    normal: Array
-    level: Array
-    far: Array
-
-
-def edge(sums: Sums, where: Place, feedback: Feedback, slope: Array) -> Edge:
-    """The halfspace of a round with one constraint of this slope, after its sums; what is only rounding is taken from its value."""
-    normal = ops.ratio(feedback.dg[0], slope)
-    far = ops.ratio(first(feedback.g) - FLOOR * where.tolerance * sums.scale, slope)
-    return Edge(normal, dot(normal, feedback.x) - far, far)
-
-
-def violate(limits: Limits, where: Place, cut: Cut | None) -> Limits:
-    """The sums after one more violated round, whose farthest halfspace is `cut`, if it has one."""
-    A, b, weight, sizes, distances, violated = limits
-    if cut is None:
-        return Limits(A, b, weight, sizes, distances, violated + 1.0)
-    dist = min(cut.far, where.diameter)
-    return Limits(A + cut.normal, b + cut.level, weight + 1.0, sizes + abs(cut.level), distances + dist * dist, violated + 1.0)
 
 
 def slack(where: Place, sums: Sums) -> float:
@@ -203,73 +111,144 @@ class Conflict(NamedTuple):
     found: int
 
 
+class Parked(NamedTuple):
+    """Halfspaces of a batch, as `Found` has them, and their rounds."""
+
+    lines: np.ndarray
+    rounds: np.ndarray
+
+
 class Ledger:
     """The certificates' own memory of a run: the sums, the halfspaces kept, an action that meets them, or the proof that there is none."""
 
     def __init__(self, domain: Any, dim: int, levels: Sequence[float] = LEVELS, tolerance: float = TOLERANCE) -> None:
         self.levels, self.tolerance = tuple(levels), tolerance
-        self.sums, self.limits = nothing(dim)
-        self.between = [0] * (len(self.levels) + 1)  # rounds whose violation lies between two levels
+        self._counted = nothing(dim, len(self.levels))
         self.cuts = Cuts(dim)
         self.place = place(domain, dim, tolerance)
-        self.largest = 0.0  # the largest size of a constraint value
         self.since = 0  # rounds before the first one in the sums
-        self.idle, self.patience = 0, 1  # how many rounds that are nearly violated to pass over, and how many the next time
+        self.idle, self.patience = 0, 1  # for how many rounds to pass over those nearly violated, and for how many the next time
         self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
         self.conflict: Conflict | None = None
+        self.rows, self.numbers, self.open = np.zeros((0, 0)), np.zeros(0, dtype=int), 0  # the batch, its rounds, and how many there are
+        self.k = 0  # how many constraints those rounds have
+        self.columns: tuple[np.ndarray, ...] | None = None  # the parts of the batch's rows
+        self.parked: list[Parked] = []  # halfspaces that wait to be kept,
+        self.waiting = 0  # and how many
+        self.reader: Any = None  # reads full batches faster than NumPy does (`compiled.Reader`)
+
+    @property
+    def counted(self) -> Counted:
+        """What was added up of all observed rounds but those of the open batch."""
+        if self.reader is not None and self.reader.ahead:
+            self._counted = self.reader.settle()
+        return self._counted
+
+    @property
+    def sums(self) -> Sums:
+        """The sums over all observed rounds but those of the open batch."""
+        return self.counted.sums
+
+    @property
+    def limits(self) -> Limits:
+        """The sums over the violated ones among them."""
+        return self.counted.limits
+
+    @property
+    def largest(self) -> float:
+        """The largest size of a constraint value among them."""
+        return float(self.counted.largest)
 
     def take(self, feedback: Feedback, t: int) -> None:
         """Take in what was observed of round t."""
-        self.idle -= 1
-        if len(feedback.g) > 1:
-            self._take_several(feedback, t)
+        if len(feedback.g) != self.k or self.columns is None:
+            self.begin(len(feedback.g))
+        assert self.columns is not None
+        (x, df, g, dg), at = self.columns, self.open
+        x[at], df[at], g[at], dg[at], self.numbers[at] = feedback.x, feedback.df, feedback.g, feedback.dg, t
+        self.open = at + 1
+        if self.open == len(self.rows):
+            self.close()
+
+    def begin(self, k: int, rows: np.ndarray | None = None) -> None:
+        """Begin a batch of rounds with k constraints, in `rows` where they are given; an open batch of as many goes on there."""
+        if k != self.k:
+            self.close()
+        dim = len(self.place.middle)
+        rows = np.empty((length(dim, k), width(dim, k))) if rows is None else rows
+        numbers = np.zeros(len(rows), dtype=int)
+        if self.open:
+            rows[: self.open], numbers[: self.open] = self.rows[: self.open], self.numbers[: self.open]
+        self.k, self.rows, self.numbers, self.columns = k, rows, numbers, parts(rows, dim)
+
+    def close(self) -> None:
+        """Read the open batch."""
+        n = self.open
+        if not n:
             return
-        self.largest = max(self.largest, abs(feedback.g.item()))
-        self.sums, matters, slope = meet(self.sums, self.place, feedback, self.idle, self.witness)
-        if matters:
-            self.keep(feedback, t, slope, self.sums.scale, edge(self.sums, self.place, feedback, slope))
+        rows = self.rows[:n]
+        found = self._read(rows)
+        self.idle, self.open = self.idle - n, 0
+        rounds, places = found.chosen.nonzero()
+        if len(rounds):
+            self.parked.append(Parked(found.lines[rounds, places], self.numbers[rounds]))
+            self.waiting += len(rounds)
+            # There is no hurry while the witness meets them all: then nothing contradicts anything.
+            if found.ruled or self.waiting >= BATCH:
+                self._unpark(bool(found.ruled))
+        for i in np.flatnonzero(found.alone).tolist() if found.proof and self.conflict is None else ():
+            _, _, values, gradients = parts(rows[i : i + 1], len(self.place.middle))
+            self.conflict = self.conflict or _beyond(self.place, float(found.scales[i]), values[0], gradients[0], int(self.numbers[i]))
 
-    def keep(self, feedback: Feedback, t: int, slope: float, scale: float, found: Edge) -> None:
-        """Take in the one constraint of a round that matters, after its sums, whose `scale` is this."""
-        cuts = [Cut(found.normal, found.level, t, 0, found.far)] if slope > 0.0 else []
-        self._sort_in(feedback, t, feedback.g.item() - FLOOR * self.place.tolerance * scale, cuts, scale)
-
-    def _take_several(self, feedback: Feedback, t: int) -> None:
-        """The same with several constraints: of a round that matters, those that are farthest away or rule the witness out."""
-        where, g, dg = self.place, feedback.g, feedback.dg
-        slopes = np.sqrt((dg * dg).sum(axis=1))
-        size = float(np.abs(g).max())
-        self.sums = sums = add(self.sums, where, feedback, float(slopes.max()), size)
-        self.largest = max(self.largest, size)
-        sloped = slopes > 0.0
-        lengths = np.where(sloped, slopes, 1.0)
-        floor = FLOOR * where.tolerance * sums.scale
-        far = np.where(sloped, (g - floor) / lengths, -inf)
-        there = far if self.witness is None else np.maximum(far, far + dg.dot(self.witness - feedback.x) / lengths)
-        value, near = float(g.max()) - floor, NEAR * where.diameter if self.idle >= 0 else -TOUCHING * where.diameter
-        chosen = [i for i in np.argsort(-there, kind="stable")[:EACH].tolist() if sloped[i] and (value > 0.0 or there[i] > near)]
-        normals = {i: dg[i] / slopes[i] for i in chosen}
-        cuts = [Cut(normals[i], float(normals[i].dot(feedback.x)) - float(far[i]), t, i, float(far[i])) for i in chosen]
-        if cuts or value > 0.0:
-            self._sort_in(feedback, t, value, sorted(cuts, key=lambda cut: -cut.far), sums.scale)
-        if self.conflict is None and bool((~sloped & (g > floor)).any()):
-            self.conflict = _beyond(where, sums.scale, feedback, t)
-
-    def _sort_in(self, feedback: Feedback, t: int, value: float, cuts: list[Cut], scale: float) -> None:
-        """Keep the halfspaces of a round with this violation beyond rounding, the farthest first."""
-        known, where = self.cuts.added, self.place
-        for cut in cuts:
-            if isfinite(cut.level):
-                self.cuts.add(cut)
-        if value <= 0.0:  # nearly violated, perhaps round after round: look less often while nothing new comes of it
-            self.patience = 1 if self.cuts.added > known else min(2 * self.patience, PATIENCE)
+    def _unpark(self, ruled: bool) -> None:
+        """Keep the halfspaces that wait to be kept; `ruled` says that one of them rules the witness out."""
+        if not self.parked:
+            return
+        lines, rounds = self.parked[0] if len(self.parked) == 1 else map(np.concatenate, zip(*self.parked, strict=True))
+        self.parked, self.waiting, fresh = [], 0, self.cuts.fresh
+        sources = list(zip(rounds.tolist(), lines[:, -2].astype(int).tolist(), strict=True))
+        new = self.cuts.extend(lines[:, :-3], lines[:, -3], sources)
+        if not ruled:
+            self.cuts.fresh = fresh
+        nearly = lines[:, -1] == 0.0
+        if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
+            self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), PATIENCE)
             self.idle = self.patience
-            return
-        self.between[bisect_left(self.levels, feedback.g.item() if len(feedback.g) == 1 else float(feedback.g.max()))] += 1
-        farthest = cuts[0] if cuts and cuts[0].far > 0.0 and isfinite(cuts[0].level) else None
-        self.limits = violate(self.limits, where, farthest)
-        if self.conflict is None and (farthest is None or farthest.far > where.diameter):
-            self.conflict = _beyond(where, scale, feedback, t)
+
+    @property
+    def stirred(self) -> bool:
+        """Whether there is something to look at: halfspaces that may rule out every action, or the proof that they do."""
+        return self.cuts.fresh > 0 or self.conflict is not None
+
+    @property
+    def near(self) -> float:
+        """How far outside of a halfspace the decision must be for it to be kept; below 0 where it may be inside."""
+        return (NEAR if self.idle > 0 else -TOUCHING) * self.place.diameter
+
+    def frame(self) -> Frame:
+        """What the next batch is read with."""
+        where = self.place
+        witness = np.full(len(where.middle), np.nan) if self.witness is None else self.witness  # nothing is ever beyond NaN
+        return Frame(where._replace(domain=None, box=None), np.array(self.levels), witness, self.near)
+
+    def _read(self, rows: np.ndarray) -> Found:
+        """Count the rounds of a batch in, and tell what is found in them."""
+        found: Found | None = None if self.reader is None else self.reader(rows, self.near, self.witness, self._counted)
+        if found is None:
+            with np.errstate(all="ignore"):
+                counted, found = read(self.frame(), self.counted, rows)
+            self._counted = records.transform(_plain, counted)
+        return found
+
+    def settled(self) -> Ledger:
+        """The same with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
+        if not self.open and not self.parked:
+            return self
+        other = copy(self)
+        other.cuts, other.parked = self.cuts.copy(), self.parked.copy()
+        other.close()
+        other._unpark(False)
+        return other
 
     def glance(self) -> None:
         """See whether an action that meets all halfspaces is near at hand."""
@@ -282,9 +261,11 @@ class Ledger:
 
     def look(self, t: int, now: int) -> Conflict | None:
         """Look for a contradiction among the halfspaces after t observed rounds, in round `now`."""
-        if self.place.known and self.cuts.sources:
+        self.close()
+        if self.place.known and (self.cuts.sources or self.parked):
             with suppress(*FAILURES):
                 if t % SORT == 0 or (t & (t - 1) == 0 and t.bit_length() % 2):
+                    self._unpark(False)
                     self._sort()
                 if self.conflict is None and self.cuts.fresh:
                     self._search(now)
@@ -313,9 +294,8 @@ class Ledger:
     def _sort(self) -> None:
         """Find out which halfspaces the bound on regret rests on, so that they are kept."""
         if self.sums.a.any():
-            self.place = self.place.boxed()
             normals, levels = self.cuts.lines
-            _, weights = lower(self.place, self.sums.a, normals, levels - normals.dot(self.place.middle), programs=4)
+            _, weights = lower(self.place, self.sums.a, normals, levels - normals.dot(self.place.middle), programs=0)
             if weights.any():
                 self.cuts.useful = self.cuts.heaviest(weights)
 
@@ -335,7 +315,7 @@ class Ledger:
 
     def above(self) -> tuple[tuple[float, int], ...]:
         """How many rounds had a violation above each level."""
-        return tuple((level, sum(self.between[i + 1 :])) for i, level in enumerate(self.levels))
+        return tuple((level, int(self.counted.between[i + 1 :].sum())) for i, level in enumerate(self.levels))
 
     def regret(self, *, apart: str = "") -> tuple[float | None, float | None, str]:
         """Upper bounds on the regret against every feasible action and against every action, and the reason where there is none.
@@ -358,17 +338,31 @@ class Ledger:
             return None, every, "no action satisfies every constraint, so there is none to compare with"
         return every, every, ""  # the domain fails now and then: the constraints are left out
 
+    def behind(self) -> float:
+        """The regret against the middle of the domain, by the linearised costs; `gain` is at least minus this."""
+        return self.sums.c - float(self.sums.a.dot(self.place.middle))
+
     def gain(self) -> float:
         """The most that any action loses against what was played, by the linearised costs: its regret is at least minus this."""
         if self.place.known:
             with suppress(*FAILURES):
-                least = self.sums.c - float(self.sums.a.dot(self.place.middle)) + self.place.least(-self.sums.a)
+                least = self.behind() + self.place.least(-self.sums.a)
                 return slack(self.place, self.sums) * self.sums.lengths * self.place.reach - least
         return inf
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: what was compiled stays behind."""
+        return {**vars(self), "_counted": self.counted, "reader": None, "columns": None}
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
         arrays = {**records.leaves((self.sums, self.limits)), **{f"cuts.{name}": value for name, value in self.cuts.arrays().items()}}
+        if self.open:
+            arrays |= {"open.rows": self.rows[: self.open], "open.numbers": self.numbers[: self.open].astype(float)}
+        if self.parked:
+            arrays |= {
+                f"parked.{name}": np.concatenate(part) for name, part in zip(Parked._fields, zip(*self.parked, strict=True), strict=True)
+            }
         if self.witness is not None:
             arrays["witness"] = self.witness
         return arrays, {
@@ -377,38 +371,57 @@ class Ledger:
             "since": self.since,
             "largest": self.largest,
             "idle": [self.idle, self.patience],
-            "between": self.between,
+            "between": [int(count) for count in self.counted.between],
             "conflict": self.conflict and self.conflict._asdict(),
         }
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         """Be as the ledger was that gave these."""
-        for name, leaf in records.leaves((self.sums, self.limits)).items():
+        kept = (self.sums, self.limits)
+        for name, leaf in records.leaves(kept).items():
             if np.shape(leaf) != arrays[name].shape:
                 raise ValueError(name)
-        values = iter([arrays[name] for name in records.leaves((self.sums, self.limits))])
-        fill = records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), (self.sums, self.limits))
-        self.sums, self.limits = fill
+        values = iter([arrays[name] for name in records.leaves(kept)])
+        sums, limits = records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), kept)
+        between = np.array([int(count) for count in facts["between"]], dtype=float)
+        if between.shape != self.counted.between.shape:
+            raise ValueError("between")
+        # Files of schema 2 did not have the largest value at first.
+        self._counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
         self.cuts.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
-        self.largest = float(facts.get("largest", 0.0))  # files of schema 2 did not have it at first
         self.idle, self.patience = map(int, facts["idle"])
-        self.between = [int(count) for count in facts["between"]]
         told = facts["conflict"]
         if told is not None:
             rounds, kinds = tuple(map(int, told["rounds"])), tuple(map(int, told["constraints"]))
             self.conflict = Conflict(rounds, kinds, tuple(map(float, told["weights"])), float(told["margin"]), int(told["found"]))
+        if "parked.lines" in arrays:
+            lines, numbers = arrays["parked.lines"], arrays["parked.rounds"].astype(int)
+            if lines.shape != (len(numbers), len(sums.a) + 3):
+                raise ValueError("parked")
+            self.parked, self.waiting = [Parked(lines, numbers)], len(lines)
+        if "open.rows" in arrays:
+            rows, numbers = arrays["open.rows"], arrays["open.numbers"]
+            self.begin((rows.shape[1] - 2 * len(sums.a)) // (len(sums.a) + 1))
+            if len(rows) != len(numbers) or len(rows) >= len(self.rows) or self.k < 1:
+                raise ValueError("open")
+            self.rows[: len(rows)], self.numbers[: len(rows)], self.open = rows, numbers.astype(int), len(rows)
 
 
-def _beyond(where: Place, scale: float, feedback: Feedback, t: int) -> Conflict | None:
+def _beyond(where: Place, scale: float, values: np.ndarray, gradients: np.ndarray, t: int) -> Conflict | None:
     """The proof that one constraint gives by itself: farther away than the domain is wide, or above zero without a slope."""
-    for i, (value, row) in enumerate(zip(feedback.g.tolist(), feedback.dg, strict=True)):
+    for i, (value, row) in enumerate(zip(values.tolist(), gradients, strict=True)):
         slope, least = sqrt(float(row.dot(row))), value - FLOOR * where.tolerance * scale
         if slope > 0.0 and least > slope * where.diameter * (1.0 + where.tolerance):
             return Conflict((t,), (i,), (1.0,), least / slope - where.diameter, t)
         if slope == 0.0 and value > where.tolerance * max(1.0, scale):
             return Conflict((t,), (i,), (1.0,), inf, t)
     return None
+
+
+def _plain(leaf: Any) -> Any:
+    """Numbers without axes as floats."""
+    return leaf if leaf.__class__ is np.ndarray else float(leaf)
 
 
 class Charge(NamedTuple):

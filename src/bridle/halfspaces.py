@@ -14,6 +14,8 @@ domain's own `linear_min` and an allowance for rounding: a program that stops ea
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
+from copy import copy
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
@@ -32,6 +34,9 @@ SOLVED = 1e-7
 FLOOR = 1e-3
 """A constraint value below this part of the tolerance, beside the largest seen, is rounding: no violation, and no part of a halfspace."""
 
+KEPT = 400_000
+"""How many numbers the halfspaces kept may have in all, 3 MB; 8 of them are kept in any case."""
+
 RECENT, ACTIVE = 60, 30
 """How many of the last halfspaces are kept, and how many of those that mattered to the last contradiction sought and the last bound."""
 
@@ -41,8 +46,14 @@ PROGRAMS = 40
 TOUCHING = 1e-2
 """A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
 
+PRESS = 10.0
+"""From how many diameters away a point is projected on the halfspaces to see which of them a linear cost is held by."""
+
 LARGE = 500
 """In more dimensions than this no programs are solved: they would hold up a round for seconds."""
+
+SAME = 1.0 - 1e-14
+"""Two unit normals with a larger product are one."""
 
 NEAR = 1e-7
 """An action counts as meeting a halfspace if it is outside by no more than this part of the diameter."""
@@ -86,27 +97,16 @@ def place(domain: Any, dim: int, tolerance: float = TOLERANCE) -> Place:
     return Place(domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, max(tolerance, SOLVED) if solved else tolerance)
 
 
-class Cut(NamedTuple):
-    """<normal, u> <= level for every action u that satisfies constraint `which` of round `round`; the one played was `far` outside."""
-
-    normal: np.ndarray
-    level: float
-    round: int
-    which: int
-    far: float
-
-
 class Cuts:
     """The last halfspaces that were violated, without repetitions, and those that mattered when they were last looked at."""
 
     def __init__(self, dim: int) -> None:
-        self.room = min(RECENT + 2 * ACTIVE, max(8, 400_000 // dim))  # 3 MB, or 8 of them
+        self.room = min(RECENT + 2 * ACTIVE, max(8, KEPT // dim))
         self.normals, self.levels = np.zeros((self.room, dim)), np.zeros(self.room)
         self.sources: list[tuple[int, int]] = []  # the round of each, and which of its constraints
         self.tight: set[int] = set()  # those that mattered to the last contradiction sought,
         self.useful: set[int] = set()  # and to the last bound on regret
         self.next = 0  # where the oldest is, but for those that matter
-        self.added = 0
         self.fresh = 0  # how many were added since they were last looked at
 
     @property
@@ -114,27 +114,60 @@ class Cuts:
         """The normals and the levels."""
         return self.normals[: len(self.sources)], self.levels[: len(self.sources)]
 
-    def add(self, cut: Cut) -> None:
-        """Keep this one; in place of the same one if that was further out, else of the oldest that does not matter."""
-        size = len(self.sources)
-        slot = size
+    def extend(self, normals: np.ndarray, levels: np.ndarray, sources: list[tuple[int, int]]) -> np.ndarray:
+        """Keep these halfspaces <normal, u> <= level, each in place of the same one if that was further out, else of the oldest that does
+        not matter; which of them were new. A source is the round, and which of its constraints.
+        """
+        size, new = len(self.sources), np.ones(len(levels), dtype=bool)
+        along = normals.dot(self.normals[:size].T)
+        among = normals.dot(normals.T)
+        if (not size or along.max() <= SAME) and int(np.count_nonzero(among > SAME)) <= len(levels):
+            self._put(normals, levels, sources)
+            return new
         if size:
-            along = self.normals[:size].dot(cut.normal)
+            twins = along.argmax(1)
+            new = (along[np.arange(len(levels)), twins] <= SAME) | (levels < self.levels[twins])
+        for i in np.flatnonzero(new).tolist():  # the same again within the batch, or in place of one that is kept
+            new[i] = self._add(normals[i], float(levels[i]), sources[i])
+        return new
+
+    def _put(self, normals: np.ndarray, levels: np.ndarray, sources: list[tuple[int, int]]) -> None:
+        """Keep these, which are all new."""
+        size = len(self.sources)
+        self.fresh += len(sources)
+        more = min(len(sources), self.room - size)
+        if more:
+            self.normals[size : size + more], self.levels[size : size + more] = normals[:more], levels[:more]
+            self.sources += sources[:more]
+        if more == len(sources):
+            return
+        free = [slot for slot in range(self.room) if slot not in self.tight and slot not in self.useful]
+        first, left = bisect_left(free, self.next), min(len(sources) - more, len(free))
+        slots = [*free[first:], *free[:first]][:left]
+        self.next = (slots[-1] + 1) % self.room
+        self.normals[slots], self.levels[slots] = normals[-left:], levels[-left:]
+        for slot, source in zip(slots, sources[-left:], strict=True):
+            self.sources[slot] = source
+
+    def _add(self, normal: np.ndarray, level: float, source: tuple[int, int]) -> bool:
+        """Keep this one if it is new."""
+        if self.sources:
+            along = self.lines[0].dot(normal)
             twin = int(along.argmax())
-            if along[twin] > 1.0 - 1e-14:
-                if self.levels[twin] <= cut.level:
-                    return
-                slot = twin
-        if slot == self.room:
-            while self.next in self.tight or self.next in self.useful:
-                self.next = (self.next + 1) % slot
-            slot, self.next = self.next, (self.next + 1) % slot
-        if slot == size:
-            self.sources.append((cut.round, cut.which))
-        else:
-            self.sources[slot] = (cut.round, cut.which)
-        self.normals[slot], self.levels[slot] = cut.normal, cut.level
-        self.added, self.fresh = self.added + 1, self.fresh + 1
+            if along[twin] > SAME:
+                if self.levels[twin] <= level:
+                    return False
+                self.normals[twin], self.levels[twin], self.sources[twin] = normal, level, source
+                self.fresh += 1
+                return True
+        self._put(normal[None], np.array([level]), [source])
+        return True
+
+    def copy(self) -> Cuts:
+        """The same, on its own."""
+        other = copy(self)
+        other.normals, other.levels, other.sources = self.normals.copy(), self.levels.copy(), self.sources.copy()
+        return other
 
     def heaviest(self, weights: np.ndarray) -> set[int]:
         """The places of those with the most weight; at most a quarter, so that there is always room for new ones."""
@@ -144,7 +177,7 @@ class Cuts:
         """Everything, as arrays; `restore` takes them back."""
         normals, levels = self.lines
         kept = np.array([[float(i in self.tight), float(i in self.useful)] for i in range(len(levels))]).reshape(-1, 2)
-        numbers = np.array([self.next, self.added, self.fresh], dtype=float)
+        numbers = np.array([self.next, 0.0, self.fresh])  # in the middle, files once had how many were ever added
         sources = np.array(self.sources, dtype=float).reshape(-1, 2)
         return {"normals": normals, "levels": levels, "sources": sources, "kept": kept, "numbers": numbers}
 
@@ -154,7 +187,7 @@ class Cuts:
         self.normals[:size], self.levels[:size] = saved["normals"], saved["levels"]
         self.sources = [(int(t), int(i)) for t, i in saved["sources"]]
         self.tight, self.useful = (set(np.flatnonzero(column).tolist()) for column in saved["kept"].reshape(-1, 2).T)
-        self.next, self.added, self.fresh = (int(value) for value in saved["numbers"])
+        self.next, _, self.fresh = (int(value) for value in saved["numbers"])
 
 
 class Finding(NamedTuple):
@@ -235,12 +268,19 @@ def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, 
     size = sqrt(float(a.dot(a)))
     outer, b = _Outer(where), levels / (where.diameter or 1.0)
     best, weights, still = where.least(a), np.zeros(len(levels)), 0
-    for _ in range(programs if len(a) <= LARGE and where.diameter > 0.0 else 0):
+
+    def gain(push: np.ndarray) -> float:
+        return where.least(a + push.dot(normals)) - float(push.dot(levels))
+
+    small = len(a) <= LARGE and where.diameter > 0.0
+    if small and (value := gain(pressed := size * _pressed(a / size, normals, b))) > best:
+        best, weights = value, pressed
+    for _ in range(programs if small else 0):
         answer = outer.solve(a / size, normals, b)
         if answer is None:
             break
         push = size * answer[1]
-        value = where.least(a + push.dot(normals)) - float(push.dot(levels))
+        value = gain(push)
         still = 0 if value > best + 1e-7 * size * where.diameter else still + 1
         if value > best:
             best, weights = value, push
@@ -249,6 +289,22 @@ def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, 
         if still == 2 or float(np.abs(answer[0] - onto).max()) <= 1e-9:
             break
     return best, weights
+
+
+def _pressed(unit: np.ndarray, normals: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Weights of the halfspaces that hold up a point pressed against them along -unit, in units of the diameter; zeros where none do.
+
+    It is the projection of a point `PRESS` diameters away on the halfspaces, by one problem of least squares with weights 0 or above
+    (Lawson and Hanson's least distance programming): a tenth of the time of a linear program, and nearly the same weights.
+    """
+    from scipy.optimize import nnls
+
+    away = -PRESS * normals.dot(unit) - levels
+    scale = float(np.abs(away).max()) or 1.0
+    system, aim = np.vstack([-normals.T, away / scale]), np.append(np.zeros(len(unit)), 1.0)
+    weights: np.ndarray = nnls(system, aim)[0]
+    left = 1.0 - float(system[-1].dot(weights))  # 0 where the halfspaces contradict each other
+    return weights * (scale / (left * PRESS)) if left > 1e-9 else np.zeros(len(levels))
 
 
 class _Outer:

@@ -36,7 +36,10 @@ def floats(one: tuple[int, ...], f: Any, df: Any, g: Any, dg: Any) -> int:
 
 
 def feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, modulus: Any) -> Feedback:
-    """The feedback at x of a record in any of the accepted forms; `k` is the number of constraints where it is fixed."""
+    """The feedback at x of a record in any of the accepted forms; `k` is the number of constraints where it is fixed.
+
+    Sums of squares may overflow: to be called where NumPy does not warn of that.
+    """
     d = len(x)
     if modulus is None and isinstance(f, float):  # what is left out is zero, as below
         if df is None and f == 0.0:
@@ -44,11 +47,11 @@ def feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, mod
         if g is None and dg is None:
             g, dg = np.zeros(k or 1), np.zeros((k or 1, d))
     if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k is None or k == number):
-        df, g, rows = df.copy(), np.array(g, ndmin=1), dg.reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = f * f + df.dot(df) + g.dot(g) + rows.dot(rows)
+        f, df, g, dg = float(f), df.copy(), np.array(g, ndmin=1), dg.copy().reshape(number, d)
+        rows = dg[0] if number == 1 else dg.reshape(-1)
+        squares = f * f + df.dot(df) + g.dot(g) + rows.dot(rows)
         if squares <= LARGEST * LARGEST:  # then every number is finite, and none too large
-            return Feedback(x, float(f), df, g, dg.copy().reshape(number, d))
+            return Feedback(x, f, df, g, dg)
     return _feedback(x, k, f, df, g, dg, modulus)
 
 
@@ -72,8 +75,7 @@ def _feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, mo
         raise InputError(f"dg must have shape {(len(g), d)}, not {dg.shape}")
     modulus = None if modulus is None else validate.positive("modulus", modulus)
     rows = dg.reshape(-1)
-    with np.errstate(over="ignore"):  # one product each tells that all is well; where it does not, every entry is looked at
-        squares = max(df.dot(df), g.dot(g), rows.dot(rows))
+    squares = max(df.dot(df), g.dot(g), rows.dot(rows))  # one product each tells that all is well; else every entry is looked at
     if not (abs(f) <= LARGEST and squares <= LARGEST * LARGEST and (modulus or 0.0) <= LARGEST):
         for name, value in (("f", f), ("df", df), ("g", g), ("dg", dg), ("modulus", modulus or 0.0)):
             if (size := np.abs(value).max()) > LARGEST:

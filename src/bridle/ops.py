@@ -262,6 +262,19 @@ def first(x: Array) -> Array:
     return float(x[0]) if isinstance(x, np.ndarray) else x[0]
 
 
+def running_max(x: Array) -> Array:
+    """The largest entry so far of a vector of numbers that are 0 or above.
+
+    >>> running_max(np.array([1.0, 3.0, 2.0]))
+    array([1., 3., 3.])
+    """
+    if isinstance(x, np.ndarray):
+        return np.maximum.accumulate(x)
+    xp = namespace(x)
+    order = xp.arange(x.shape[0])
+    return xp.where(order[None, :] <= order[:, None], x[None, :], 0.0).max(-1)
+
+
 def onehot(j: Array, x: Array) -> Array:
     """The unit vector of coordinate `j` (a whole number held as a float), as long as the decision `x`."""
     return (namespace(j, x).arange(float(x.shape[-1])) == j) * 1.0
@@ -274,4 +287,8 @@ def columns(*parts: Array) -> Array:
 
 def join(parts: list[Array], axis: int) -> Array:
     """The parts one after the other along `axis`."""
-    return parts[0] if len(parts) == 1 else namespace(*parts).concatenate(parts, axis=axis)
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts, axis=axis)
+    return namespace(*parts).concatenate(parts, axis=axis)

@@ -41,6 +41,35 @@ def transform(function: Callable[..., Any], record: Any, *others: Any) -> Any:
     return None if record is None else function(record, *others)
 
 
+def unflatten(record: Any) -> tuple[Callable[[Any, Any], Any], int]:
+    """A function that builds a record like this one from its leaves one after the other in a flat array, and how long that is.
+
+    It is given the array, of which the record's arrays are then parts, and its `data`, from which single numbers are faster to get.
+
+    >>> build, size = unflatten((1.0, (np.zeros(2), None)))
+    >>> flat = np.array([5.0, 6.0, 7.0])
+    >>> build(flat, flat.data), size
+    ((5.0, (array([6., 7.]), None)), 3)
+    """
+
+    def built(part: Any, at: int) -> tuple[Callable[[Any, Any], Any], int]:
+        if is_record(part):
+            makers = []
+            for each in part:
+                maker, at = built(each, at)
+                makers.append(maker)
+            make = getattr(part, "_make", tuple)
+            return (lambda array, numbers: make([maker(array, numbers) for maker in makers])), at
+        if part is None:
+            return (lambda array, numbers: None), at
+        shape, end = np.shape(part), at + int(np.size(part))
+        if not shape:
+            return (lambda array, numbers: numbers[at]), end
+        return (lambda array, numbers: array[at:end]) if len(shape) == 1 else (lambda array, numbers: array[at:end].reshape(shape)), end
+
+    return built(record, 0)
+
+
 def leaves(record: Any, prefix: str = "") -> dict[str, Any]:
     """The leaves of a record under their dotted names, without the Nones.
 

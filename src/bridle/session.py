@@ -18,7 +18,7 @@ from bridle.compiled import engine as compiler
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.game import domain_of, record_of
 from bridle.halfspaces import TOLERANCE
-from bridle.standing import GLANCE, LOOK, Run, glance, look
+from bridle.standing import CHECK, LOOK, Run, due, glance, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
 from bridle.turns import check_compiled
 
@@ -101,6 +101,7 @@ class Session:
         self._alarms, self._contexts = Alarms(), Contexts()
         horizon = self._kept.told.get("horizon")
         self._horizon = inf if horizon is None else float(horizon)
+        self._due = 0.0  # the next round after which to look around
         self.engine = engine
         self._compiled: Compiled | None = None
         if engine == "numba":
@@ -173,7 +174,7 @@ class Session:
     def decide(self) -> np.ndarray:
         """The decision of this round; the same until `observe` is called."""
         fast = self._compiled
-        return np.array(self._desk.ready.x, dtype=float) if fast is None or not fast.ahead else fast.x.copy()
+        return self._kept.desk.ready.x.copy() if fast is None or not fast.ahead else fast.x.copy()
 
     def observe(
         self,
@@ -197,23 +198,31 @@ class Session:
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
         and values and gradients that cannot be of one convex function raise an alarm.
         """
-        plain = ticket is None and modulus is None and context is None and not partial
-        if plain and self.engine != "python" and self._play(f, df, g, dg):
-            return
+        if self.engine != "python" and ticket is None and modulus is None and context is None and not partial:
+            fast = self._compiled
+            played = fast.play(f, df, g, dg) if fast is not None and fast.ahead else -1
+            if played < 0:
+                played = self._play(f, df, g, dg)
+            if played > 0:
+                self._rounds = t = self._rounds + 1
+                if played > 1 or t >= self._due:
+                    self._look()
+                if self.history is not None and self._compiled is not None:
+                    self._tell(self.history, self._compiled.feedback(), None)
+                return
         desk = self._desk
         number, waiting = (None, None) if ticket is None else desk.find(ticket)
-        copy = desk.ready
-        feedback = intake.feedback(copy.x if waiting is None else waiting.x, self._k, f, df, g, dg, modulus)
-        name = None if context is None else _context(context)
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
-        if number is None or waiting is None:
-            state, x = self._advance(copy, feedback)
-            desk.begun += 1
-            desk.feed(desk.begun, desk.front, state, x, feedback)
-            self._count(feedback, desk.begun)
+        name = None if context is None else _context(context)
+        copy = desk.ready
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
+            feedback = intake.feedback(copy.x if waiting is None else waiting.x, self._k, f, df, g, dg, modulus)
+            after = self._advance(copy, feedback) if waiting is None else None
+        if after is not None:
+            self._count(feedback, desk.go_on(*after, feedback))
             self._finish(feedback, None)
-        else:
+        elif number is not None and waiting is not None:
             self._late(number, waiting, feedback, (df is not None, g is not None), partial)
         if name is not None and (doubt := self._contexts.meet(name, feedback, df is not None, g is not None)) is not None:
             doubt.raise_at(self._alarms, desk.begun if number is None else number)
@@ -296,7 +305,8 @@ class Session:
         desk, copy = self._desk, self._desk.copies[waiting.copy]
         told = whole if desk.late == "copies" else feedback
         fed = done if desk.late == "copies" else any(given) or all(waiting.missing())
-        state, x = self._advance(copy, told) if fed else (None, None)
+        with np.errstate(over="ignore", invalid="ignore"):
+            state, x = self._advance(copy, told) if fed else (None, None)
         if fed and x is not None:
             others = len(desk.waiting) - 1 + (not done)
             desk.most, desk.split = max(desk.most, others), desk.split or (desk.late == "pool" and partial)
@@ -317,7 +327,8 @@ class Session:
         part, missing = waiting.cost or waiting.limits, waiting.missing()
         if part is not None and desk.late == "copies":
             try:
-                state, x = self._advance(desk.copies[waiting.copy], part)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    state, x = self._advance(desk.copies[waiting.copy], part)
                 desk.feed(number, waiting.copy, state, x, part)
             except InputError:
                 missing = (True, True)  # the policy cannot use it
@@ -339,9 +350,10 @@ class Session:
         >>> round(session.certificate().regret, 2)  # the best feasible action has x_1 = 1/2
         0.5
         """
-        if self._ledger is None:
+        run = self._run.settled()
+        if run.ledger is None:
             raise InputError("certify was False: this session keeps no certificates")
-        proved, price = self._run.proved(self._ledger), self._price()
+        proved, price = run.proved(run.ledger), self._price()
         signed = self._tally.signed
         balance = None if price is None or signed is None else np.array(signed)
         return Certificate(
@@ -358,7 +370,7 @@ class Session:
 
         It takes for granted what a theorem does and no run can show: convexity, and that some action is feasible where none is disproved.
         """
-        return self._run.bound(self._k or len(self._hard))
+        return self._run.settled().bound(self._k or len(self._hard))
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
@@ -461,36 +473,30 @@ class Session:
     def _compile(self, k: int) -> Compiled:
         return Compiled(self._kept.desk, self._kept.ledger, self._tally, k)
 
-    def _play(self, f: Any, df: Any, g: Any, dg: Any) -> bool:
-        """Play a round of decide and observe in compiled code; False where that is left to Python, and nothing has happened."""
+    def _play(self, f: Any, df: Any, g: Any, dg: Any) -> int:
+        """Play a round of decide and observe in compiled code, as `Compiled.play` does; 0 where that is left to Python."""
         fast = self._compiled
         if fast is None:
-            feedback = intake.feedback(self._desk.ready.x, self._k, f, df, g, dg, None)
+            feedback = self._checked(self._desk.ready.x, f, df, g, dg)
             self._compiled = fast = self._compile(len(feedback.g))
         if not fast.ahead and not fast.fits(self._tally):
-            return False
-        if not fast.put(f, df, g, dg):
-            feedback = intake.feedback(fast.x, self._k, f, df, g, dg, None)
-            if not fast.put(feedback.f, feedback.df, feedback.g, feedback.dg):
-                return False
-        if not fast.step():
-            return False  # Python finds out what is wrong, or copes
-        if self.history is not None:
-            self._finish(fast.feedback(), None)
-            return True
-        self._rounds = t = self._rounds + 1
-        if t % GLANCE == 0 or t > self._horizon:
-            self._look()
-        return True
+            return 0
+        played = fast.play(f, df, g, dg)
+        if played < 0:
+            feedback = self._checked(fast.x, f, df, g, dg)
+            played = fast.play(feedback.f, feedback.df, feedback.g, feedback.dg)
+        return max(played, 0)  # where it is 0, Python finds out what is wrong, or copes
+
+    def _checked(self, x: np.ndarray, f: Any, df: Any, g: Any, dg: Any) -> Feedback:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return intake.feedback(x, self._k, f, df, g, dg, None)
 
     def _advance(self, copy: Copy, feedback: Feedback) -> tuple[Any, np.ndarray]:
-        """The state and the decision after this feedback; nothing is changed."""
+        """The state and the decision after this feedback; nothing is changed. To be called where NumPy does not warn of overflow."""
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at below
-                state = self._record.update(copy.state, feedback)
-                x = np.asarray(self._record.decide(state), dtype=float)
-                sound = x.shape == copy.x.shape and _sound(x, state)
-            if not sound:
+            state = self._record.update(copy.state, feedback)
+            x = np.asarray(self._record.decide(state), dtype=float)
+            if x.shape != copy.x.shape or not _sound(x, state):
                 raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
         except OverflowError as wrong:
             raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
@@ -498,7 +504,7 @@ class Session:
 
     def _count(self, feedback: Feedback, number: int) -> None:
         """Add a record to the totals and the certificates."""
-        tally, g, ledger = self._totals, feedback.g, self._kept.ledger
+        tally, g, ledger = self._tally, feedback.g, self._kept.ledger  # compiled rounds have been settled by now
         if len(tally.hard) != len(g):
             tally, g = tally.padded(len(g)), np.pad(g, (0, max(0, len(tally.hard) - len(g))))
         self._tally = tally.add(feedback.f, g)
@@ -508,18 +514,37 @@ class Session:
     def _finish(self, feedback: Feedback, number: int | None) -> None:
         """A round is complete: count it, look around, and tell."""
         self._rounds += 1
-        if self._rounds % GLANCE == 0 or self._rounds > self._horizon:
+        ledger = self._kept.ledger
+        if self._rounds >= self._due or self._rounds % CHECK == 0 or (ledger is not None and not ledger.open and ledger.stirred):
             self._look()
+        if self._compiled is not None:
+            self._due = 0.0  # batches may be out of step: the next compiled round sees
         if self.history is not None:
-            entry = {
-                "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
-                "violation": np.maximum(feedback.g, 0.0), "cost": self.cost, "ccv": self.ccv,
-            }  # fmt: skip
-            self.history(entry if number is None else {**entry, "ticket": number})
+            self._tell(self.history, feedback, number)
+
+    def _tell(self, history: Callable[[dict[str, Any]], Any], feedback: Feedback, number: int | None) -> None:
+        entry = {
+            "round": self._rounds, "x": np.array(feedback.x), "f": feedback.f, "g": feedback.g.copy(),
+            "violation": np.maximum(feedback.g, 0.0), "cost": self.cost, "ccv": self.ccv,
+        }  # fmt: skip
+        history(entry if number is None else {**entry, "ticket": number})
 
     def _look(self) -> None:
-        if glance(self._kept, self._alarms, self._rounds):
-            look(self._run, self._alarms, self._rounds)
+        kept, fast, t = self._kept, self._compiled, self._rounds
+        fast = None if fast is None or not fast.ahead else fast
+        now = kept.desk.begun + (0 if fast is None else fast.ahead)
+        if fast is not None:
+            fast.note()
+        try:  # a warning may be made an error
+            seen = glance(kept, self._alarms, t)
+            if fast is not None:
+                fast.resume()  # a batch may have been read
+            if seen:
+                look(self._run if t % LOOK == 0 or t > self._horizon else kept, self._alarms, t, now)
+        finally:
+            if fast is not None:
+                fast.resume()
+            self._due = due(kept, self._alarms, t)
 
     def _ask_again(self, asked: list[tuple[str, Any, np.ndarray, np.ndarray]], x: np.ndarray) -> None:
         for what, function, value, grad in asked:

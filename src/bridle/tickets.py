@@ -109,6 +109,8 @@ class Desk:
     @property
     def ready(self) -> Copy:
         """The copy that plays next, told of what the others have found."""
+        if len(self.copies) == 1 and not self.waiting:
+            return self.copies[0]
         front = self.front
         if self._ready is None and (front == len(self.copies) or self.copies[front].steered < self.found):
             copy = self._fresh(self.copies[0].x) if front == len(self.copies) else self.copies[front]
@@ -164,6 +166,16 @@ class Desk:
                 heappush(self.idle, at)
             self.copies[at], self._ready = copy, None
         return self.copies[at]
+
+    def go_on(self, state: Any, x: np.ndarray, feedback: Feedback) -> int:
+        """Give the copy that is ready the state that the feedback of a whole round led to; the number of the round."""
+        self.begun += 1
+        if len(self.copies) == 1 and not self.waiting:
+            copy = self.copies[0]
+            self.copies[0] = Copy(state, x, copy.updates + 1, copy.steered)
+        else:
+            self.feed(self.begun, self.front, state, x, feedback)
+        return self.begun
 
     def feed(self, number: int, at: int, state: Any, x: np.ndarray, feedback: Feedback) -> None:
         """Give copy `at` the state that the feedback of a round led to, and pass on the halfspace it found."""

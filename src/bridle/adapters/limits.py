@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import validate
+from bridle import ops, validate
 from bridle.core import InputError
 from bridle.functions import AffineFunction, AffineRows, Excess, LogisticLoss, RoundQuadratic
 from bridle.ops import Array
@@ -73,14 +73,13 @@ class GroupGapLimit(NamedTuple):
                 memory, gap = self.reveal(memory, row, 1.0, one)
                 slopes.append(gap.A)
             return memory, AffineRows(np.array(slopes), np.full((len(a), 2), -self.at_most))
-        if group == group:  # not nan
-            g = int(group > 0.0)
-            seen, means = memory.seen.copy(), memory.means.copy()
-            seen[g] += 1.0
-            means[g] += (a - means[g]) / min(seen[g], self.lookback)
-            memory = Groups(seen, means)
-        apart = (memory.means[1] - memory.means[0]) * float(memory.seen.all())
-        return memory, AffineRows(np.array([apart, -apart]), np.full(2, -self.at_most))
+        member = ops.columns(1.0 * (group <= 0.0), 1.0 * (group > 0.0))  # of neither if it is nan
+        seen = memory.seen + member
+        share = member / ops.minimum(ops.maximum(seen, 1.0), self.lookback)
+        means = memory.means + share[:, None] * (a - memory.means)
+        apart = (means[1] - means[0]) * (1.0 * (seen[0] * seen[1] > 0.0))
+        xp = ops.namespace(apart)
+        return Groups(seen, means), AffineRows(xp.stack([apart, -apart]), xp.full(2, -self.at_most))
 
 
 class WeightLimit(NamedTuple):

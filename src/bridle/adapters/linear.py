@@ -7,7 +7,7 @@ fed what they are worth at the weights that it holds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,58 @@ from bridle import domains, ops, policies, records, validate
 from bridle.adapters import limits
 from bridle.adversaries import block_length
 from bridle.adversaries.recorded import Dealt
+from bridle.compiled import Memory
 from bridle.core import InputError, Round
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.intake import LARGEST
 from bridle.scaling import RunningScale, Scale, scaled_along
-from bridle.turns import ENGINES, load_engine
+from bridle.turns import ENGINES, check_compiled, load_engine
+
+ONE = np.ones(1)
+
+ENGINES_OF_ROWS = ("python", "numba")
+"""What can learn from one row at a time."""
+
+
+class Rules(NamedTuple):
+    """What does not change: the policy and the limits."""
+
+    record: Any
+    limits: tuple[Any, ...]
+
+
+class Learned(NamedTuple):
+    """What rows change: the policy's state and its decision, what the limits remember, and the scale of the features."""
+
+    state: Any
+    weights: ops.Array
+    memory: tuple[Any, ...]
+    scale: RunningScale | None
+
+
+class Row(NamedTuple):
+    """One row: its features, +1 or -1 for its class, the weight of its loss, and its group where it has one."""
+
+    features: ops.Array
+    sign: ops.Array
+    weight: ops.Array
+    group: Any
+
+
+def learn(rules: Rules, before: Learned, row: Row) -> Learned:
+    """One round: what is known after a row that is learned as the past sees it."""
+    scale = before.scale
+    features = row.features if scale is None else scale.apply(row.features)
+    memory, chosen = round_of(rules.limits, before.memory, ops.join([ONE, features], -1), row.sign, row.weight, row.group)
+    state = rules.record.update(before.state, chosen.reveal(before.weights))
+    return Learned(state, rules.record.decide(state), memory, None if scale is None else scale.learn(row.features))
+
+
+def round_of(limits: Any, memories: Any, a: ops.Array, sign: Any, weight: Any, group: Any) -> tuple[tuple[Any, ...], Round]:
+    """What the limits remember after the row, or the rows, and the round that they make."""
+    known = [limit.reveal(memory, a, sign, group) for limit, memory in zip(limits, memories, strict=True)]
+    constraints = tuple(function for _, function in known) or (AffineFunction(0.0 * a, 0.0 * sign),)
+    return tuple(memory for memory, _ in known), Round(LogisticLoss(a, sign, weight), constraints)
 
 
 class LinearModel:
@@ -30,10 +77,20 @@ class LinearModel:
     """
 
     def __init__(
-        self, features: int, classes: Any, constraints: Any, policy: str, parameters: Mapping[str, Any] | None, radius: float, scale: bool
+        self,
+        features: int,
+        classes: Any,
+        constraints: Any,
+        policy: str,
+        parameters: Mapping[str, Any] | None,
+        radius: float,
+        scale: bool,
+        engine: str = "python",
     ) -> None:
+        if engine not in ENGINES_OF_ROWS:
+            raise validate.unknown("engine", engine, ENGINES_OF_ROWS)
         self.limits = limits.bound(constraints, classes)
-        self.made = classes, constraints, policy, parameters, radius, scale
+        self.made = classes, constraints, policy, parameters, radius, scale, engine
         given = dict(parameters or {})
         if any(known.name == "constraints" for known in policies.parameters(policy)):
             given.setdefault("constraints", limits.count(self.limits))
@@ -42,35 +99,41 @@ class LinearModel:
         self.policy = policies.policy(policy, domain, **given)
         if self.policy.runs is not None:
             raise InputError(f"parameters stand for {self.policy.runs} runs; an estimator is one: give every parameter as a number")
-        self.record = self.policy.record
-        self.state = self.record.init(domain.center())
-        self.memory = tuple(limit.start(dim) for limit in self.limits)
-        self.scale: RunningScale | None = Scale(features) if scale else None
+        self.record, self.engine, self.features = self.policy.record, engine, features
+        if engine == "numba":
+            check_compiled(self.record)
+            load_engine(engine)  # if it is missing, now is the time to say so
+        state = self.record.init(domain.center())
+        memory = tuple(limit.start(dim) for limit in self.limits)
+        self._held = Learned(state, self.record.decide(state), memory, Scale(features) if scale else None)
+        self._fast: _Fast | None = None
 
     @property
-    def features(self) -> int:
-        """How many features there is room for."""
-        return int(self.weights.shape[-1]) - 1
+    def held(self) -> Learned:
+        """What was learned; compiled rows leave it in their memory until somebody asks."""
+        if self._fast is not None and self._fast.ahead:
+            self._held = self._fast.settle()
+        return self._held
 
     @property
     def weights(self) -> np.ndarray:
         """The decision: the intercept, then a weight for every feature."""
-        return np.asarray(self.record.decide(self.state))
+        return np.asarray(self._held.weights if self._fast is None or not self._fast.ahead else self._fast.weights)
 
     def scores(self, row: np.ndarray) -> Any:
         """The log-odds of the second class, of one row or of many."""
-        scaled = row if self.scale is None else self.scale.apply(row)
+        scale = self._held.scale if self._fast is None or not self._fast.ahead else self._fast.scale()
         weights = self.weights
-        return scaled @ weights[1:] + weights[0]
+        return (row if scale is None else scale.apply(row)) @ weights[1:] + weights[0]
 
     def learn(self, row: np.ndarray, sign: float, weight: float = 1.0, group: Any = None) -> None:
         """One round: one row of features, +1 or -1, the weight of its loss, and its group where a limit asks for one."""
-        scaled = row if self.scale is None else self.scale.apply(row)
-        memory, chosen = self._round(np.concatenate((ONE, scaled)), sign, weight, group)
-        feedback = chosen.reveal(self.record.decide(self.state))
-        self.state, self.memory = self.record.update(self.state, feedback), memory
-        if self.scale is not None:
-            self.scale = self.scale.learn(row)
+        if self.engine == "numba":
+            if self._fast is None:
+                self._fast = _Fast(Rules(self.record, self.limits), self._held, Row(row, sign, weight, None if group is None else 0.0))
+            if self._fast.learn(self._held, row, sign, weight, group):
+                return
+        self._held = learn(Rules(self.record, self.limits), self.held, Row(row, sign, weight, group))
 
     def learn_many(self, rows: np.ndarray, signs: np.ndarray, weights: np.ndarray, groups: Any, engine: str = "python") -> None:
         """As many rounds as there are rows, one after the other, on this engine."""
@@ -78,19 +141,14 @@ class LinearModel:
             raise validate.unknown("engine", engine, ENGINES)
         if rows.size and np.abs(rows).max() > LARGEST**0.5:
             raise InputError(f"X must be at most {LARGEST**0.5:g} in size, not {np.abs(rows).max():.3g}")
-        scaled, scale = (rows, None) if self.scale is None else scaled_along(self.scale, rows)
-        memory, table = self._round(np.column_stack((np.ones(len(rows)), scaled)), signs, weights, groups)
-        advance, state, length = load_engine(engine), self.state, block_length(rows.shape[1] + 1)
+        held = self.held
+        scaled, scale = (rows, None) if held.scale is None else scaled_along(held.scale, rows)
+        memory, table = round_of(self.limits, held.memory, np.column_stack((np.ones(len(rows)), scaled)), signs, weights, groups)
+        advance, state, length = load_engine(engine), held.state, block_length(rows.shape[1] + 1)
         for start in range(0, len(rows), length):
             part = records.cut(table, start, start + length)
             state, _, _ = advance(self.record, Dealt(), state, (), part, min(length, len(rows) - start), "")
-        self.state, self.memory, self.scale = state, memory, scale
-
-    def _round(self, a: np.ndarray, sign: Any, weight: Any, group: Any) -> tuple[tuple[Any, ...], Round]:
-        """What the limits remember after the row, or the rows, and the round that they make."""
-        known = [limit.reveal(memory, a, sign, group) for limit, memory in zip(self.limits, self.memory, strict=True)]
-        constraints = tuple(function for _, function in known) or (AffineFunction(0.0 * a, 0.0 * sign),)
-        return tuple(memory for memory, _ in known), Round(LogisticLoss(a, sign, weight), constraints)
+        self._held = Learned(state, self.record.decide(state), memory, scale)
 
     def grow(self, features: int) -> None:
         """Make room for more features, which count as 0 in every row so far.
@@ -103,12 +161,49 @@ class LinearModel:
                 raise InputError(
                     f"policy {self.policy.name} cannot take on features that were not in the first row ({name} depends on them)"
                 )
-        mine, room = (self.state, self.memory, self.scale), (wide.state, wide.memory, wide.scale)
-        wide.state, wide.memory, wide.scale = records.transform(_padded, mine, room)
+        wide._held = records.transform(_padded, self.held, wide._held)
         vars(self).update(vars(wide))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: what was compiled stays behind."""
+        return {**vars(self), "_held": self.held, "_fast": None}
 
-ONE = np.ones(1)
+
+class _Fast:
+    """`learn` compiled, on a memory of its own; while `ahead` is true, that is what has been learned."""
+
+    def __init__(self, rules: Rules, before: Learned, row: Row) -> None:
+        rules = records.transform(lambda leaf: None if isinstance(leaf, str) else leaf, rules)  # labels may have names
+        self.memory = memory = Memory(learn, rules, before, row, LARGEST**0.5)
+        self.build, self.before, self.ahead = records.unflatten(before), before, False
+        memory.write(memory.begin, before)
+        view = memory.views
+        self.features, self.weights = view["given.features"], view["states.weights"]
+        self.numbers = [view[f"given.{name}"] for name in ("sign", "weight", "group") if f"given.{name}" in view]
+        self.parts = None if before.scale is None else [view[f"states.scale.{name}"] for name in RunningScale._fields]
+
+    def learn(self, before: Learned, row: np.ndarray, sign: float, weight: float, group: Any) -> bool:
+        """Learn from a row; where that is left to Python, nothing has changed."""
+        given = [sign, weight] if group is None else [sign, weight, group]
+        if row.shape != self.features.shape or len(given) != len(self.numbers):
+            return False
+        if not self.ahead and before is not self.before:
+            self.memory.write(self.memory.begin, before)
+        self.features[...] = row
+        for place, number in zip(self.numbers, given, strict=True):
+            place[...] = number
+        if self.memory.run(self.memory.array):
+            return False
+        self.ahead = True
+        return True
+
+    def scale(self) -> RunningScale | None:
+        return None if self.parts is None else RunningScale(*(part if part.ndim else float(part) for part in self.parts))
+
+    def settle(self) -> Learned:
+        """What has been learned, as a record."""
+        self.before, self.ahead = self.memory.record(*self.build), False
+        return self.before
 
 
 def _padded(leaf: Any, room: Any) -> Any:

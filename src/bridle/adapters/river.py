@@ -53,6 +53,8 @@ class ConstrainedClassifier(base.Classifier):
         The weights of the classes' losses in the cost (not in a limit), such as `{True: 5.0}`.
     group
         The name of the feature that says a row's group (above 0, or not) for `GroupGap`; it is not a feature of the model then.
+    engine
+        "numba" compiles what learns from a row: several times faster, the same weights up to rounding, and seconds before the first row.
 
     """
 
@@ -65,6 +67,7 @@ class ConstrainedClassifier(base.Classifier):
         scale: bool = False,
         class_weight: Mapping[bool, float] | None = None,
         group: str | None = None,
+        engine: str = "python",
     ) -> None:
         self.constraints = constraints
         self.policy = policy
@@ -73,13 +76,14 @@ class ConstrainedClassifier(base.Classifier):
         self.scale = scale
         self.class_weight = class_weight
         self.group = group
+        self.engine = engine
         self._names: dict[Any, int] = {}
         self._order: list[Any] = []
         self._costs = class_weights(class_weight, CLASSES)
         self._model = self._made(0)
 
     def _made(self, features: int) -> LinearModel:
-        return LinearModel(features, CLASSES, self.constraints, self.policy, self.parameters, self.radius, bool(self.scale))
+        return LinearModel(features, CLASSES, self.constraints, self.policy, self.parameters, self.radius, bool(self.scale), self.engine)
 
     @property
     def weights(self) -> dict[Any, float]:
@@ -98,9 +102,13 @@ class ConstrainedClassifier(base.Classifier):
         if self.group is not None:
             group = x.get(self.group) if group is None else group
             x = {name: value for name, value in x.items() if name != self.group}
-        if list(x) != self._order and not x.keys() <= self._names.keys():
-            self._take_on(x)
-        self._model.learn(self._row(x), 1.0 if y else -1.0, self._costs[bool(y)], group)
+        if list(x) != self._order:
+            if not x.keys() <= self._names.keys():
+                self._take_on(x)
+            row = self._row(x)
+        else:
+            row = self._whole(x)
+        self._model.learn(row, 1.0 if y else -1.0, self._costs[bool(y)], group)
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[bool, float]:
         """The probability of each class, before this row is learned."""
@@ -119,16 +127,27 @@ class ConstrainedClassifier(base.Classifier):
 
     def _row(self, x: dict[Any, Any]) -> np.ndarray:
         """The features in the order in which they were first seen, and 0 for those that are not there."""
+        if list(x) == self._order:
+            return self._whole(x)
         row = np.zeros(self._model.features)
         try:
-            if list(x) == self._order:
-                row[: len(x)] = list(x.values())
-            else:
-                for name, value in x.items():
-                    if name in self._names:
-                        row[self._names[name]] = value
+            for name, value in x.items():
+                if name in self._names:
+                    row[self._names[name]] = value
         except (TypeError, ValueError):
             raise _not_a_number(x) from None
+        return self._checked(row, x)
+
+    def _whole(self, x: dict[Any, Any]) -> np.ndarray:
+        """The same of a row that has all features in that order."""
+        row, features = np.zeros(self._model.features), len(x)
+        try:
+            row[:features] = list(x.values())
+        except (TypeError, ValueError):
+            raise _not_a_number(x) from None
+        return self._checked(row, x)
+
+    def _checked(self, row: np.ndarray, x: dict[Any, Any]) -> np.ndarray:
         if not row.dot(row) <= LARGEST:
             raise _not_a_number(x)
         return row

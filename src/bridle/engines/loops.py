@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -116,14 +117,19 @@ def lower(traced: Any, constants: int, states: int, marked: bool = False, wide: 
     return _Loops(wide).function(traced, constants, states, marked)
 
 
-def lower_step(traced: Any, constants: int, states: int, largest: float) -> str:
-    """The source of ``run(memory)``: one round on one flat array, so that calling it costs next to nothing.
+def lower_step(traced: Any, constants: int, states: int, largest: float, ring: tuple[int, Any] | None = None) -> tuple[str, int]:
+    """The source of ``run(memory)``, one round on one flat array, so that calling it costs next to nothing; and the length of the array.
 
     `memory` holds the trace's arguments one after the other (constants, states, and what is given of this round), then room for the new
     states, which are all that the trace gives. The answer is 0 where they have taken the old ones' place, 1 where a number given is larger
-    than `largest` or none at all, 2 where a new number is not finite and the one before it was: then nothing has changed.
+    than `largest` (if that is finite) or none at all, 2 where a new number is not finite and the one before it was: then nothing has
+    changed.
+
+    With a `ring`, so many rows and the parts (begin, end) of the memory that make one up, the memory goes on with a number and the rows:
+    a round writes those parts, as they are before it, in the row of that number, which it raises by 1. The answer is -1 where that was
+    the last row. What the array has beyond that is for what comes up in between.
     """
-    return _Loops().step(traced, constants, states, largest)
+    return _Loops().step(traced, constants, states, largest, ring)
 
 
 class _Loops(Writer):
@@ -148,6 +154,7 @@ class _Loops(Writer):
         self.buffers: dict[str, str] = {}
         self.views: dict[str, str] = {}
         self.height = 0
+        self.spare: int | None = None  # where the memory is free, if there is one
         self.lines, self.depth = self.body, 2
 
     def function(self, traced: Any, constants: int, states: int, marked: bool) -> str:
@@ -202,12 +209,16 @@ class _Loops(Writer):
         written = (line if isinstance(line, str) else line.text for line in [*head, *room, *self.entry, *lines])
         return PREAMBLE + "\n".join(written) + "\n"
 
-    def step(self, traced: Any, constants: int, states: int, largest: float) -> str:
+    def step(self, traced: Any, constants: int, states: int, largest: float, ring: tuple[int, Any] | None) -> tuple[str, int]:
         jaxpr, given = traced.jaxpr, traced.jaxpr.invars
         self.count(jaxpr)
         known = {var: self.fixed_array(np.asarray(array)) for var, array in zip(jaxpr.constvars, traced.consts, strict=True)}
         begins = np.cumsum([0, *(math.prod(var.aval.shape) for var in given)]).tolist()
         entry, away = self.entry, begins[-1] - begins[constants]  # from a state to the room for its new value
+        cursor = begins[-1] + begins[constants + states] - begins[constants]
+        rows, kept = ring or (0, ())
+        wide = sum(end - begin for begin, end in kept)
+        self.spare = cursor + (1 + rows * wide if ring else 0)
         for n, var in enumerate(given):
             shape, name = tuple(var.aval.shape), f"a{n}"
             entry.append(f"    {name} = {_part(begins[n], shape)}")
@@ -223,18 +234,36 @@ class _Loops(Writer):
                 entry.append(f"    {room} = {_part(begins[n] + away, shape)}")
                 self.loop(shape, lambda at, room=room, value=value: f"{room}[{', '.join(at)}] = {value.read(at)}")  # type: ignore[misc]
             else:
-                self.say(f"{_part(begins[n] + away, shape)} = {value.read(())}")
+                place(self.lines, Nest(self.depth, (), f"{_part(begins[n] + away, shape)} = {value.read(())}"))
             changed.append((begins[n], begins[n + 1]))
         parts = [_DECORATOR, "def run(memory):"]
-        parts += [f"    for i in range({begins[constants + states]}, {begins[-1]}):"]
-        parts += [f"        if not abs(memory[i]) <= {largest!r}:", "            return 1"]
-        ending = []
+        if largest < math.inf:
+            parts += ["    wrong = 0", f"    for i in range({begins[constants + states]}, {begins[-1]}):"]
+            parts += [f"        wrong += not abs(memory[i]) <= {largest!r}", "    if wrong:", "        return 1"]
+        # Where all new numbers are finite, as they nearly always are, a loop without branches says so.
+        ending = ["    wrong = 0"]
         for begin, end in _joined(changed):
-            ending += [f"    for i in range({begin}, {end}):", f"        new = memory[i + {away}]"]
-            ending += ["        if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):", "            return 2"]
+            ending += [
+                f"    for i in range({begin + away}, {end + away}):",
+                f"        wrong += not abs(memory[i]) <= {sys.float_info.max!r}",
+            ]
+        ending += ["    if wrong:"]
+        for begin, end in _joined(changed):
+            ending += [f"        for i in range({begin}, {end}):", f"            new = memory[i + {away}]"]
+            ending += ["            if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):", "                return 2"]
+        answer = "0"
+        if ring is not None:
+            ending += [f"    row = int(memory[{cursor}])", f"    if row < 0 or row >= {rows}:", "        return 2"]
+            at = cursor + 1
+            for begin, end in kept:
+                ending += [f"    for i in range({end - begin}):"]
+                ending += [f"        memory[{at} + row * {wide} + i] = memory[{begin} + i]"]
+                at += end - begin
+            ending += [f"    memory[{cursor}] = row + 1.0"]
+            answer = f"-1 if row == {rows - 1} else 0"
         for begin, end in _joined(changed):
             ending += [f"    for i in range({begin}, {end}):", f"        memory[i] = memory[i + {away}]"]
-        return self.text(parts, "    for t in range(1):", [*ending, "    return 0"])
+        return self.text(parts, "    for t in range(1):", [*ending, f"    return {answer}"]), self.spare
 
     def keep(self, n: int, value: Value, row: str = "t") -> None:
         self.loop(value.shape, lambda at: f"outputs[{n}][{', '.join([row, *_laid_out(value.shape, at)])}] = {value.read(at)}")
@@ -290,6 +319,9 @@ class _Loops(Writer):
         name = self.name("b")
         if LANES in shape and kind == "f":
             self.rows(name, shape)
+        elif self.spare is not None and kind == "f":
+            self.buffers[name] = f"    {name} = {_part(self.spare, tuple(shape))}"
+            self.spare += math.prod(shape)
         else:
             self.buffers[name] = f"    {name} = np.empty(({', '.join(map(_span, _laid_out(shape, shape)))},), {_TYPE[kind]})"
         return name

@@ -164,15 +164,15 @@ def _program(constants: Any, states: Any, draw: Any, collect: str, own: Any = No
     return _COMPILED[key]  # type: ignore[no-any-return]
 
 
-def step(one: Any, constants: Any, states: Any, given: Any, largest: float) -> Any:
-    """``states = one(constants, states, given)`` compiled as a function of one flat array, laid out as `loops.lower_step` says.
+def step(one: Any, constants: Any, states: Any, given: Any, largest: float, ring: tuple[int, Any] | None = None) -> Any:
+    """``states = one(constants, states, given)`` compiled as a function of one flat array, laid out as `loops.lower_step` says; its length.
 
     It is the round of a session: one number array crosses into the compiled code, and whatever is wrong comes back as a number.
     """
     check_compiled(constants, states, given)
     sizes = tuple((name, np.shape(leaf)) for part in (constants, states, given) for name, leaf in records.leaves(part).items())
     kinds = tuple(type(node) for part in (constants, states, given) for node in records.nodes(part))
-    key = (one, sizes, kinds, largest)
+    key = (one, sizes, kinds, largest, ring)
     if key not in _COMPILED:
         try:
             traced, out = trace_of(one, *(shapes(part) for part in (constants, states, given)))
@@ -182,10 +182,12 @@ def step(one: Any, constants: Any, states: Any, given: Any, largest: float) -> A
         if before != after:
             raise InputError("the policy cannot be compiled (an update changes the shape of its state); use engine 'python'")
         try:
-            source = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest)
+            source, size = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest, ring)
         except InputError as unknown:
             raise InputError(str(unknown).replace("engine 'jax'", "engine 'python'")) from None
-        _COMPILED[key] = _load(source)
+        run = _load(source)
+        # What is behind the compiler's front door takes this one kind of argument alone, and half the time to be called.
+        _COMPILED[key] = run.compile((numba.float64[::1],)) if hasattr(run, "compile") else run, size
     return _COMPILED[key]
 
 

@@ -125,8 +125,9 @@ class Lyapunov(NamedTuple):
         """What the state says about the assumptions, in words; empty when nothing is wrong."""
         if not isinstance(self.potential, ExponentialPotential):
             return ""
-        exponent = float(np.max(np.asarray(self.potential.lam * state.Q)))
-        if exponent <= BROKEN + np.log(np.maximum(1.0, np.max(np.asarray(self.V)))):
+        reached = self.potential.lam * state.Q
+        exponent = reached if isinstance(reached, float) else float(np.max(np.asarray(reached)))
+        if exponent <= BROKEN or exponent <= BROKEN + np.log(np.maximum(1.0, np.max(np.asarray(self.V)))):
             return ""
         return (
             f"the exponent lam*Q has reached {exponent:.3g}, which the theorem rules out: no action satisfies every constraint, "

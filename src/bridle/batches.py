@@ -1,0 +1,213 @@
+"""What certificates add up, a batch of rounds at a time: running sums, counts, and the halfspaces worth keeping.
+
+Nothing here is needed before somebody asks, so that a round is only written down, and a batch of them is read at once: in a few array
+operations by NumPy, or compiled by an engine. How many rounds a batch has depends on the shape of a round alone (`length`).
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from bridle import ops
+from bridle.halfspaces import FLOOR, KEPT, NEAR, Place
+from bridle.ops import Array
+
+BATCH = 32
+"""A batch has at most so many rounds, and halfspaces."""
+
+EACH = 4
+"""Of a round with several constraints at most so many halfspaces are kept."""
+
+
+def length(dim: int, k: int) -> int:
+    """How many rounds with k constraints are read at once, a power of two: no more halfspaces than `BATCH`, and no more room than 3 MB."""
+    rounds = BATCH
+    while rounds > 1 and (rounds * min(k, EACH) > BATCH or rounds * width(dim, k) > KEPT):
+        rounds //= 2
+    return rounds
+
+
+def width(dim: int, k: int) -> int:
+    """How many numbers of a round are written down: decision, gradient of the cost, constraint values and gradients."""
+    return 2 * dim + k * (dim + 1)
+
+
+class Sums(NamedTuple):
+    """Running sums over the observed rounds.
+
+    `c` of <grad f, x>; `a` of grad f; `lengths` of |grad f|; `squares` of |grad f|^2. `cost` and `constraint` are the longest gradients,
+    `scale` the largest constraint value, or slope times reach.
+    """
+
+    rounds: float
+    c: float
+    a: np.ndarray
+    lengths: float
+    squares: float
+    cost: float
+    constraint: float
+    scale: float
+
+
+class Limits(NamedTuple):
+    """Running sums over the violated rounds, each with the constraint that is farthest away; its halfspace is <n, u> <= level.
+
+    `A` of the unit normals n, `b` of the levels, `weight` how many, `sizes` of |level|, `distances` of dist^2. `violated` counts the
+    rounds.
+    """
+
+    A: np.ndarray
+    b: float
+    weight: float
+    sizes: float
+    distances: float
+    violated: float
+
+
+class Counted(NamedTuple):
+    """The sums, how many rounds have a violation between two levels, and the largest size of a constraint value."""
+
+    sums: Sums
+    limits: Limits
+    between: Array
+    largest: Array
+
+
+class Found(NamedTuple):
+    """What was found in a batch: of every round some halfspaces <normal, u> <= level, and 1 for each that is worth keeping (`chosen`).
+
+    `lines` has the normal, the level, which of the round's constraints it is, and 1 where the round has a violation beyond rounding.
+    `ruled` is 1 where one of them rules out the witness. `alone` is 1 for rounds that may prove by themselves that nothing is feasible,
+    `proof` where there are such; `scales` is what rounding was measured by.
+    """
+
+    chosen: Array
+    lines: Array
+    ruled: Array
+    proof: Array
+    alone: Array
+    scales: Array
+
+
+class Read(NamedTuple):
+    """What comes of reading a batch."""
+
+    counted: Counted
+    found: Found
+
+
+class Frame(NamedTuple):
+    """What a batch is read with: the domain's sizes, the levels of violations to count, an action that has met every halfspace (NaN where
+    none is known), and how far inside a halfspace a decision may be for it to be worth keeping, as a distance below zero.
+    """
+
+    place: Place
+    levels: Array
+    witness: Array
+    near: Array
+
+
+def nothing(dim: int, levels: int) -> Counted:
+    """The sums of no round."""
+    none = np.zeros(dim)
+    return Counted(
+        Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0), np.zeros(levels + 1), 0.0
+    )  # fmt: skip
+
+
+def unread(dim: int, k: int, levels: int) -> Read:
+    """Numbers in the shapes that reading a full batch gives."""
+    n, e = length(dim, k), min(k, EACH)
+    each, one = np.zeros((n, e)), np.zeros(n)
+    return Read(nothing(dim, levels), Found(each, np.zeros((n, e, dim + 3)), 0.0, 0.0, one, one))
+
+
+def parts(rows: Array, dim: int) -> tuple[Array, Array, Array, Array]:
+    """Decisions, gradients of the costs, constraint values and gradients of rounds that were written down."""
+    n, k = rows.shape[0], (rows.shape[1] - 2 * dim) // (dim + 1)
+    return rows[:, :dim], rows[:, dim : 2 * dim], rows[:, 2 * dim : 2 * dim + k], rows[:, 2 * dim + k :].reshape(n, k, dim)
+
+
+def read(frame: Frame, before: Counted, rows: Array) -> Read:
+    """The sums with the rounds of a batch, and what was found in them; every choice of halfspaces is valid."""
+    xp, where, (sums, limits, between, largest) = ops.namespace(rows), frame.place, before
+    x, df, g, dg = parts(rows, len(sums.a))
+    n, tiny = rows.shape[0], FLOOR * where.tolerance
+    squares, slopes = _product(df, df), xp.sqrt(_product(dg, dg))
+    lengths = xp.sqrt(squares)
+    sizes, steepest = _most(abs(g)), _most(slopes)
+    scales = xp.maximum(ops.running_max(xp.maximum(sizes, steepest * where.reach)), sums.scale)
+    floors = tiny * scales  # what is below is rounding
+    added = Sums(
+        sums.rounds + float(n), sums.c + _product(df, x).sum(), sums.a + df.sum(0), sums.lengths + lengths.sum(),
+        sums.squares + squares.sum(), xp.maximum(sums.cost, lengths.max()), xp.maximum(sums.constraint, steepest.max()), scales[-1],
+    )  # fmt: skip
+    sloped = slopes > 0.0
+    safe = xp.where(sloped, slopes, 1.0)
+    normals = dg / safe[..., None]
+    far = xp.where(sloped, (g - floors[:, None]) / safe, -inf)
+    levels = _product(normals, x[:, None, :]) - far
+    usable, apart = xp.isfinite(levels), far  # not usable where there is no slope
+    far, levels = xp.where(usable, far, -inf), xp.where(usable, levels, 0.0)
+    worst = _most(g)
+    violated = worst - floors > 0.0
+    # The sums over violated rounds take the constraint that is farthest away.
+    normal, level, away = _pick(far, normals, levels, far)
+    outside = violated & (away > 0.0)
+    off, level = xp.minimum(xp.where(outside, away, 0.0), where.diameter), xp.where(outside, level, 0.0)
+    limits = Limits(
+        limits.A + xp.where(outside[:, None], normal, 0.0).sum(0), limits.b + level.sum(), limits.weight + 1.0 * outside.sum(),
+        limits.sizes + abs(level).sum(), limits.distances + (off * off).sum(), limits.violated + 1.0 * violated.sum(),
+    )  # fmt: skip
+    place = (frame.levels[None, :] < worst[:, None]).sum(-1)
+    here = (place[:, None] == xp.arange(len(frame.levels) + 1)[None, :]) & violated[:, None]
+    # Worth keeping: what is violated or nearly so, or rules out the action that met all others.
+    beyond = _product(normals, frame.witness[None, None, :]) - levels
+    there = xp.where(beyond > far, beyond, far)
+    chosen = usable & (violated[:, None] | (there > frame.near))
+    ruled = (usable & (beyond > NEAR * where.diameter)).any()
+    alone = xp.where(sloped, apart > where.diameter, g > where.tolerance * xp.maximum(scales, 1.0)[:, None]).any(-1)
+    counted = Counted(added, limits, between + 1.0 * here.sum(0), xp.maximum(largest, sizes.max()))
+    kinds, flags = 0.0 * g + xp.arange(float(g.shape[1])), 0.0 * g + violated[:, None]
+    lines = xp.concatenate([normals, levels[..., None], kinds[..., None], flags[..., None]], axis=-1)
+    return Read(counted, Found(*_choose(chosen, there, lines), 1.0 * ruled, 1.0 * alone.any(), alone * 1.0, scales))
+
+
+def onward(frame: Frame, before: Read, rows: Array) -> Read:
+    """The same after a batch that was read, for engines, whose states keep their shape."""
+    return read(frame, before.counted, rows)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Inner products over the last axis."""
+    return np.einsum("...i,...i->...", a, b) if isinstance(a, np.ndarray) else (a * b).sum(-1)
+
+
+def _most(values: Array) -> Array:
+    """The largest entry of every round."""
+    return values[:, 0] if values.shape[1] == 1 else values.max(-1)
+
+
+def _pick(values: Array, *arrays: Array) -> list[Array]:
+    """Of every round the entries at the place of its largest value; the lowest place on ties."""
+    if values.shape[1] == 1:
+        return [array[:, 0] for array in arrays]
+    rounds, j = ops.namespace(values).arange(len(values)), values.argmax(-1)
+    return [array[rounds, j] for array in arrays]
+
+
+def _choose(chosen: Array, there: Array, lines: Array) -> tuple[Array, Array]:
+    """Of every round at most `EACH` of those chosen, the farthest away at the decision or at the witness, and whether each counts."""
+    if there.shape[1] <= EACH:
+        return chosen * 1.0, lines
+    xp = ops.namespace(there)
+    left, places = xp.where(chosen, there, -inf), xp.arange(there.shape[1])
+    flags, picked = [], []
+    for _ in range(EACH):
+        flags.append((left.max(-1) > -inf) * 1.0)
+        picked += _pick(left, lines)
+        left = xp.where(places == left.argmax(-1)[:, None], -inf, left)
+    return xp.stack(flags, 1), xp.stack(picked, 1)
