@@ -21,14 +21,14 @@ from bridle.turns import Block, load_engine, load_engine_of_many
 MEMORY = 2**30
 """How many bytes the rounds of a game may take at a time where nobody says otherwise."""
 
-SUMMING = {"numba": 1, "cuda": 1, "jax": 2}
+SUMMING = {"jax": 2, "numba": 1, "cuda": 1}
 """The engines that add up the totals themselves where no round is kept, and from how many runs on: bringing every round home would cost
-more than playing it."""
+more."""
 
-MOST = {"numba": 2**24, "cuda": 2**28}
+MOST = {"jax": 2**24, "numba": 2**24, "cuda": 2**28}
 """How many bytes of rounds the engines that take several blocks at a time are handed: what is done for every call then hardly counts.
 
-The others are handed one. More than fits into a processor's cache would make that of numba slower.
+Python is handed one. More than fits into a processor's cache would make those that run there slower.
 """
 
 COPIES = {"python": 3, "jax": 6, "numba": 3, "cuda": 3}

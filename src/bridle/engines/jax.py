@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from functools import partial
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,12 +64,11 @@ def one_round(collect: str) -> Callable[[Any, Any, Any], Any]:
     return one
 
 
-@partial(jax.jit, static_argnames=("rows", "collect", "own"))
 def _run(constants: Any, states: Any, draws: Any, stops: Any, count: Any, rows: int, collect: str, own: Any = None) -> Any:
-    """Play on to each of the first `count` of these stops, and keep what is to be kept of the round before it in one of so many rows.
+    """Play `count` rounds and keep of each what is to be kept, in so many rows; or, with "sums", play on to that many stops.
 
-    How many stops there are is an argument like any other, so that a shorter last block is not compiled anew. `own` says which leaves have
-    a first axis of several runs; None where there is a single one.
+    How many there are is an argument like any other, so that a shorter last block is not compiled anew. `own` says which leaves have a
+    first axis of several runs; None where there is a single one.
     """
     one = one_round(collect)
     if own is not None:
@@ -80,23 +79,48 @@ def _run(constants: Any, states: Any, draws: Any, stops: Any, count: Any, rows: 
         return one(constants, states, draw)
 
     def body(n: Any, carry: Any) -> Any:
-        states, done = carry[0], n
-        if stops is not None:  # else there is one at every round
-            done = stops[n] - 1
-            states = jax.lax.fori_loop(jnp.where(n > 0, stops[n - 1], 0), done, lambda i, states: here(states, i)[0], states)
-        states, seen = here(states, done)
-        return states, records.transform(lambda all_, now: jax.lax.dynamic_update_index_in_dim(all_, now, n, 0), carry[1], seen)
+        states, room = carry
+        if collect == "sums":  # which are a part of the states
+            first = jnp.where(n > 0, stops[n - 1], 0)
+            states = jax.lax.fori_loop(first, stops[n], lambda i, states: here(states, i)[0], states)
+            seen = states[0].sums
+        else:
+            states, seen = here(states, n)
+        return states, records.transform(lambda all_, now: jax.lax.dynamic_update_index_in_dim(all_, now, n, 0), room, seen)
 
     seen = jax.eval_shape(here, states, 0)[1]
     room = records.transform(lambda leaf: jnp.zeros((rows, *leaf.shape)), seen)
     return jax.lax.fori_loop(0, count, body, (states, room))
 
 
-def advance(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str) -> tuple[Any, Any, Block]:
-    """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty."""
+OPTIONS = {"xla_backend_optimization_level": 2, "xla_cpu_prefer_vector_width": 512}
+"""What XLA is told for a processor: loops over a hundred numbers or so take a third less time than as it is by itself."""
+
+
+@cache
+def _compiled() -> Any:
+    """`_run`, compiled for where it will run."""
+    fixed = ("rows", "collect", "own")
+    if jax.default_backend() == "cpu":
+        try:  # which options there are is a matter of XLA's version
+            jax.jit(lambda x: x + 1.0, compiler_options=OPTIONS)(0.0)
+            return jax.jit(_run, static_argnames=fixed, compiler_options=OPTIONS)
+        except (TypeError, ValueError, RuntimeError):
+            pass
+    return jax.jit(_run, static_argnames=fixed)
+
+
+def advance(
+    policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str, wanted: Any = None
+) -> tuple[Any, Any, Block]:
+    """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty.
+
+    With "sums" the policy sums alone (`totals.Summing`), and its totals after each of the rounds `wanted` come back in place of every
+    round's cost and constraint values.
+    """
     check_compiled(policy, adversary, draws)
-    length = max(rounds, block_length(policy.decide(state).shape[-1]))
-    (state, foe), seen = _played((policy, adversary), (state, foe), draws, rounds, length, collect)
+    length = _length((policy, adversary, state), draws, rounds, policy.decide(state).shape[-1])
+    (state, foe), seen = _played((policy, adversary), (state, foe), draws, rounds, length, collect, wanted=wanted)
     return state, foe, _block(seen, collect)
 
 
@@ -111,14 +135,11 @@ def advance_many(
     collect: str,
     wanted: Any = None,
 ) -> tuple[Any, Any, Block]:
-    """The same for several runs: `alone` is the first one's policy, `players` and `draws` are of all runs, or one for each of them.
-
-    With "sums" the policy sums alone (`totals.Summing`), and its totals after each of the rounds `wanted` come back in place of every
-    round's cost and constraint values.
-    """
+    """The same for several runs: `alone` is the first one's policy, `players` and `draws` are of all runs, or one for each of them."""
     check_compiled(policy, *players[:1], *draws[:1])
     x = np.asarray(policy.decide(state))
-    length, where = max(rounds, block_length(x.shape[-1])), abreast.seats(policy, alone, players, state, draws)
+    where = abreast.seats(policy, alone, players, state, draws)
+    length = _length((policy, players[0], state), draws[0], rounds, x.shape[-1])
     # A GPU takes all runs at once; a core's share should be worth its while.
     ends = abreast.shares(len(x), *SHARE) if jax.default_backend() == "cpu" else [0, len(x)]
 
@@ -136,6 +157,19 @@ SHARE = (128, 8)
 """How many runs are played at a time, at most and at least: more do not fit into the cache, fewer are not worth a thread of their own."""
 
 
+def _length(constants: Any, draws: Any, rounds: int, dim: int) -> int:
+    """How many rounds a program is compiled for: no fewer than one of its kind was, so that a shorter last part is not compiled anew."""
+    key = (
+        tuple(type(node) for node in records.nodes((constants, draws))),
+        tuple(np.shape(leaf) for leaf in records.leaves(constants).values()),
+    )
+    _LENGTHS[key] = max(rounds, block_length(dim), _LENGTHS.get(key, 0))
+    return _LENGTHS[key]
+
+
+_LENGTHS: dict[Any, int] = {}
+
+
 def _played(
     constants: Any, states: Any, draws: Any, rounds: int, length: int, collect: str, own: Any = None, wanted: Any = None
 ) -> tuple[Any, Any]:
@@ -146,7 +180,7 @@ def _played(
         given = records.transform(lambda leaf: jnp.asarray(leaf, dtype=float), (constants, states))
         padded = records.transform(lambda leaf: jnp.asarray(_pad(leaf, length), dtype=float), draws)
         stops = None if wanted is None else jnp.asarray(np.append(wanted, np.full(rows - count, rounds)))
-        states, seen = records.transform(_home, _run(*given, padded, stops, count, rows=rows, collect=collect, own=own))
+        states, seen = records.transform(_home, _compiled()(*given, padded, stops, count, rows=rows, collect=collect, own=own))
     return states, records.cut(seen, 0, count)
 
 
