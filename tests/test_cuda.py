@@ -22,9 +22,10 @@ from bridle import policies, records
 from bridle.adversaries import deal_blocks, player
 from bridle.adversaries.recorded import Recorded
 from bridle.core import Unavailable
-from bridle.engines import layouts, plans, staging, warps
+from bridle.engines import abreast, layouts, plans, staging, warps
 from bridle.fraud import training
 from bridle.game import record_of
+from bridle.matches import one_of
 from bridle.totals import Summing
 from bridle.turns import load_engine
 from operations import OPERATIONS
@@ -102,6 +103,8 @@ def test_runs_that_see_streams_of_their_own_agree(gpu):
     agree(bridle.policy_for("sinha2024", problem), problem, 100, seed=[1, 2, 5])
     problem = bridle.problem("halfspaces", horizon=100, dim=4, constraints=2)
     agree(bridle.policy_for("sinha2024", problem, lam=[1e-2] * 40), problem, 100, seed=list(range(40)))
+    problem = bridle.problem("halfspaces", horizon=40, dim=1)  # where a vector of every run looks like a number of every run
+    agree(bridle.policy_for("sinha2024", problem), problem, 40, seed=[4, 0])
 
 
 @compiled
@@ -234,12 +237,14 @@ def test_a_matrix_that_is_part_of_the_state_is_held_by_rows(tmp_path):
 
 def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     """The program for a game of several runs, or for one that stands alone."""
-    record, foe, d = Summing(record_of(policy), np.zeros(problem.constants["constraints"])), player(problem.adversary), problem.domain.dim
-    x = problem.domain.center()
-    x = x if runs is None else np.broadcast_to(x, (runs, d)).copy()
-    begin = foe.init() if runs is None else records.spread(foe.init(), runs)
-    draws = next(iter(deal_blocks(problem.adversary, problem.seed, 3, d)))
-    plan = plans.plan(record, foe, record.init(x), begin, draws, "sums", runs)
+    each, foe, x = np.zeros(problem.constants["constraints"]), player(problem.adversary), problem.domain.center()
+    record, alone = Summing(record_of(policy), each), Summing(one_of(policy, record_of(policy), runs), each)
+    draws = next(iter(deal_blocks(problem.adversary, problem.seed, 3, len(x))))
+    if runs is None:
+        where = abreast.alone((record, foe), (record.init(x), foe.init()), draws)
+    else:
+        where = abreast.seats(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), (draws,))
+    plan = plans.plan(where, "sums")
     return warps.write(plan.traced, plan.constants, len(records.leaves(plan.states)), plan.draws, lanes, 32 // lanes, marked=True)
 
 
@@ -281,15 +286,6 @@ def test_what_long_functions_make_of_the_state_is_remembered():
     assert branch[: branch.index("k = ")].count("_exp(") == 4  # three of the state, and that of the loss
     plain = kernel_of(*game("sinha2024", "ball", 1, {"lam": [1e-3, 1e-2]}, 20), 8, runs=2).source
     assert "if (_any(" in plain  # the potential's
-
-
-def test_runs_that_cannot_be_told_apart_are_refused():
-    policy, problem = game("ogd", "ball", 1, {}, 20)
-    record, foe = record_of(policy), player(problem.adversary)
-    draws = next(iter(deal_blocks(problem.adversary, 0, 4, 5)))
-    wrong = records.transform(lambda leaf: leaf + np.zeros((7, 1)) if np.ndim(leaf) == 1 else leaf, record)
-    with pytest.raises(bridle.InputError, match="cannot take one of the 7 runs apart"):
-        plans.plan(wrong, foe, wrong.init(np.zeros((7, 5))), records.spread(foe.init(), 7), draws, "", 7)
 
 
 def test_lanes_are_as_many_as_arrays_need_and_fewer_where_runs_are_many():

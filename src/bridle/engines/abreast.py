@@ -36,6 +36,12 @@ def seats(policy: Any, alone: Any, players: list[Any], state: Any, draws: tuple[
     return Seats(single, ((mine, theirs), records.transform(lambda _: True, single[1]), dealt))
 
 
+def alone(constants: Any, states: Any, draws: Any) -> Seats:
+    """The same for a run that stands alone: nothing is told from other runs, but its states are its own."""
+    single = (constants, states, draws)
+    return Seats(single, tuple(records.transform(lambda _, mine=part is states: mine, part) for part in single))
+
+
 class Group(NamedTuple):
     """The arrays of some neighbouring runs, with a runs axis where they are a run's own: constants, states and draws."""
 
@@ -55,7 +61,7 @@ def group(
 
     def part(leaf: Any, one: Any, own: bool) -> np.ndarray:
         if not own:
-            return _plain(leaf)
+            return plain(leaf)
         shape = np.shape(one)
         mine = np.broadcast_to(leaf, (runs, *shape)) if np.shape(leaf) == shape else leaf[list(who)]
         if mine.size != runs * int(np.prod(shape)):
@@ -70,14 +76,15 @@ def group(
     return Group(constants, held, dealt)
 
 
-def _plain(leaf: Any) -> np.ndarray:
+def plain(leaf: Any) -> np.ndarray:
+    """A leaf as an array of floats; a number as one without axes."""
     return np.ascontiguousarray(leaf, dtype=float) if np.ndim(leaf) else np.array(leaf, dtype=float)
 
 
 def _beside(several: list[list[Any]], axis: int) -> list[np.ndarray]:
     """The leaves of one record as they are, or those of several records side by side."""
     if len(several) == 1:
-        return [_plain(leaf) for leaf in several[0]]
+        return [plain(leaf) for leaf in several[0]]
     return [np.stack([np.asarray(leaf, dtype=float) for leaf in leaves], axis=axis) for leaves in zip(*several, strict=True)]
 
 

@@ -2,8 +2,6 @@
 
 It is for many games at once on a GPU. `warps` turns the trace into CUDA C; CuPy compiles that and keeps it under a hash of the source, so
 that a changed algorithm never meets old machine code. A run's state stays on the chip for all rounds of a call.
-
-`plans` finds the trace of one run among many.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ import numpy as np
 
 from bridle import records
 from bridle.core import InputError
-from bridle.engines import warps
+from bridle.engines import abreast, warps
 from bridle.engines.layouts import grid_of
 from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
 from bridle.turns import Block, check_compiled
 
-__all__ = ["advance"]
+__all__ = ["advance", "advance_many"]
 
 _PLANS: dict[Any, Plan] = {}
 
@@ -34,24 +32,43 @@ def advance(
 ) -> tuple[Any, Any, Block]:
     """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty.
 
-    With "sums" the policy sums alone (`game.Summing`), and its totals after each of the rounds `wanted` come back in place of every
+    With "sums" the policy sums alone (`totals.Summing`), and its totals after each of the rounds `wanted` come back in place of every
     round's cost and constraint values.
     """
     check_compiled(policy, adversary, draws)
-    x = np.asarray(policy.decide(state))
-    runs = len(x) if x.ndim == 2 else None
-    key = (key_of(policy, adversary), key_of(state, foe), key_of(draws), collect, runs)
+    where = abreast.alone((policy, adversary), (state, foe), draws)
+    given = abreast.Group(*([abreast.plain(leaf) for leaf in records.leaves(part).values()] for part in where.single))
+    return _played(where, given, rounds, collect, wanted, None)
+
+
+def advance_many(
+    policy: Any,
+    alone: Any,
+    players: list[Any],
+    state: Any,
+    foe: Any,
+    draws: tuple[Any, ...],
+    rounds: int,
+    collect: str,
+    wanted: Any = None,
+) -> tuple[Any, Any, Block]:
+    """The same for several runs: `alone` is the first one's policy, `players` and `draws` are of all runs, or one for each of them."""
+    check_compiled(policy, *players[:1], *draws[:1])
+    where, runs = abreast.seats(policy, alone, players, state, draws), len(np.asarray(policy.decide(state)))
+    return _played(where, abreast.group(where, policy, players, (state, foe), draws, range(runs)), rounds, collect, wanted, runs)
+
+
+def _played(where: abreast.Seats, given: abreast.Group, rounds: int, collect: str, wanted: Any, runs: int | None) -> tuple[Any, Any, Block]:
+    """A block of one run (None), or of so many."""
+    key = (*(key_of(part) for part in where.single), tuple(flag for part in where.own for flag in records.leaves(part).values()), collect)
     if key not in _PLANS:
-        _PLANS[key] = plan(policy, adversary, state, foe, draws, collect, runs)
-    found = _PLANS[key]
-    count = runs or 1
-    constants = [cupy.asarray(leaf, dtype=float) for part in (policy, adversary) for leaf in records.leaves(part).values()]
-    dealt = [np.ascontiguousarray(leaf, dtype=float) for leaf in records.leaves(draws).values()]
-    begin = zip(records.leaves((state, foe)).values(), records.leaves(found.states).values(), strict=True)
-    states = [cupy.asarray(_laid_out(leaf, shape.axes, count)) for leaf, shape in begin]
+        _PLANS[key] = plan(where, collect)
+    found, count = _PLANS[key], runs or 1
+    constants, dealt = [cupy.asarray(leaf) for leaf in given.constants], given.draws
+    states = [cupy.asarray(leaf if runs is not None else leaf[None]) for leaf in given.states]
     rows = rounds if wanted is None else len(wanted)
     kept = [cupy.empty((rows, count, *shape.axes)) for shape in records.leaves(found.kept).values()]
-    plain = [None if own else _plain(leaf) for leaf, own in zip(records.leaves((policy, adversary)).values(), found.constants, strict=True)]
+    plain = [None if own else _plain(leaf) for leaf, own in zip(given.constants, found.constants, strict=True)]
     here = [cupy.empty(leaf.shape) for leaf in dealt]
     copying = cupy.cuda.Stream(non_blocking=True)
     for first, last in _pieces(rounds):
@@ -87,18 +104,9 @@ def _pieces(rounds: int) -> Iterator[tuple[int, int]]:
         first, length = last, 8 * length
 
 
-def _plain(leaf: Any) -> float | None:
+def _plain(array: np.ndarray) -> float | None:
     """The number that a constant is in all its elements, where arithmetic with it comes to nothing: 0 or 1."""
-    array = np.asarray(leaf, dtype=float)
     return next((number for number in (0.0, 1.0) if array.size and (array == number).all()), None)
-
-
-def _laid_out(leaf: Any, axes: tuple[int, ...], runs: int) -> np.ndarray:
-    """A state with its runs axis, also where all runs share a number or there is but one."""
-    array = np.asarray(leaf, dtype=float)
-    if array.shape in (axes, ()):
-        return np.broadcast_to(array, (runs, *axes)).copy()
-    return array.reshape((runs, *axes)).copy()
 
 
 def _records(like: Any, arrays: list[Any], runs: int | None, lead: int) -> Any:

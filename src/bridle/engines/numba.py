@@ -61,9 +61,9 @@ def advance(
     round's cost and constraint values.
     """
     check_compiled(policy, adversary, draws)
-    constants, states, dealt = (_arrays(part) for part in ((policy, adversary), (state, foe), draws))
+    given = [[abreast.plain(leaf) for leaf in records.leaves(part).values()] for part in ((policy, adversary), (state, foe), draws)]
     program = _program((policy, adversary), (state, foe), shapes(draws, 1), collect)
-    after, seen = _run(program, (constants, states, dealt), rounds, wanted, ())
+    after, seen = _run(program, given, rounds, wanted, ())
     new_state, new_foe = _filled((state, foe), after)
     return new_state, new_foe, _block(_filled(program.layout, seen), collect)
 
@@ -129,13 +129,6 @@ def _block(seen: Any, collect: str) -> Block:
         return Block(None, None, sums=seen)
     f, g, more = seen
     return Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
-
-
-def _arrays(part: Any) -> tuple[np.ndarray, ...]:
-    """The leaves as arrays of floats; a scalar is an array without axes."""
-    return tuple(
-        np.ascontiguousarray(leaf, dtype=float) if np.ndim(leaf) else np.array(leaf, dtype=float) for leaf in records.leaves(part).values()
-    )
 
 
 def _filled(like: Any, arrays: Any) -> Any:

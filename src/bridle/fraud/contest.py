@@ -82,7 +82,7 @@ def _choose(rows: stream.Rows, engine: str, progress: Progress | None) -> tuple[
     """The best setting of the grid on the first rows, and every one that was tried."""
     first = stream.head(rows, stream.CHOICE)
     tried, total = [], float(np.prod([len(values) for values in stream.GRID.values()]))
-    for setting, auc, precision in stream.select(first, "jax" if engine == "numba" else engine):
+    for setting, auc, precision in stream.select(first, engine):
         tried.append({**setting._asdict(), "auc": auc, "average_precision": precision, "merit": stream.merit(auc, precision)})
         if progress is not None:
             progress(len(tried), total, "choosing on the first fifth")
