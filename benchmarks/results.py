@@ -147,6 +147,36 @@ def on_gpu(found: dict[str, Any] | None) -> list[Goal]:
     ]  # fmt: skip
 
 
+README = {
+    BARE: "NumPy loop, inlined by hand, no checks, no totals",
+    BY_HAND: "numba loop, fused by hand, no totals",
+    "play, engine python": "`play`, engine python",
+    "play, engine jax": "`play`, engine jax",
+    "play, engine numba": "`play`, engine numba",
+    "play, engine jax, 256 runs": "`play`, engine jax, 256 runs at once",
+    "play, engine numba, 256 runs": "`play`, engine numba, 256 runs at once",
+    "Session": "`Session.decide` + `observe`, every check on the input, certificates",
+    "Session, certify=False": "the same without certificates (`certify=False`)",
+    "Session, engine numba": '`Session` compiled (`engine="numba"`), every check, certificates',
+    "Session, engine numba, certify=False": "the same without certificates",
+    "PyTorch autograd loop": "PyTorch autograd loop",
+    "Cooper, roll": "Cooper",
+}
+"""The sides that the README shows, and how it calls them."""
+
+
+def excerpt(found: dict[str, Any]) -> str:
+    """The table of the README."""
+    rows = {row["name"]: row for row in found["algorithm1"]["rows"]}
+    lines = [f"| {name} | {short(rows[side]['us'])} | {short(rows[side]['ratio'])} |" for side, name in README.items() if side in rows]
+    return "\n".join(["| path | us | ratio |", "|---|---:|---:|", *lines])
+
+
+def short(number: float) -> str:
+    """Two digits, or the whole number where it has more."""
+    return f"{number:.0f}" if number >= 100.0 else f"{number:.2g}"
+
+
 def table(head: list[str], lines: list[list[str]]) -> list[str]:
     """A table; all columns but the first and the last are numbers."""
     marks = ["---" if i in (0, len(head) - 1) else "---:" for i in range(len(head))]
