@@ -36,6 +36,20 @@ def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 # --- what goes well -------------------------------------------------------------------------------------------------------------------
 
 
+def test_it_says_which_version_it_is(run):
+    assert run("--version") == (0, f"bridle {bridle.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [("1KB", "memory must be at least .* bytes for a block of this game, not 1000"), ("much", "memory must be a number of bytes such as")],
+)
+def test_a_limit_on_memory_that_will_not_do_is_one_line(run, size, message):
+    status, out, err = run("play", "halfspaces", "--memory", size)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert re.search(message, err)
+
+
 def test_alone_it_shows_its_help(run):
     status, out, err = run()
     assert (status, err) == (0, "")

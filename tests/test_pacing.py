@@ -434,3 +434,11 @@ def test_a_file_whose_highest_price_makes_no_sense_is_refused(wrong, tmp_path):
 def test_a_unit_too_small_to_be_counted_is_refused():
     with pytest.raises(bridle.InputError, match="unit must be at least"):
         bridle.Gate(1.0, unit=5e-324)
+
+
+@pytest.mark.parametrize("path", [None, 3.5])
+def test_a_path_that_is_none_is_one_clear_error(path):
+    gate = bridle.Gate(10.0)
+    for call in (gate.save, bridle.Gate.load, bridle.Pacer.load):
+        with pytest.raises(bridle.InputError, match="path must be the path of a file, not"):
+            call(path)

@@ -25,6 +25,21 @@ USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 """What every complaint about usage is, both where typer depends on click and where it carries its own copy."""
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        from bridle import __version__
+
+        typer.echo(f"bridle {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def everything(
+    version: Annotated[bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)] = False,
+) -> None:
+    """Decisions made online under constraints that are revealed too late."""
+
+
 @app.command()
 def policies(json_file: Json = None) -> None:
     """List the policies: assumptions, parameters, bounds, cost per round, reference."""

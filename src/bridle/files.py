@@ -11,6 +11,14 @@ from typing import BinaryIO
 from bridle.core import InputError
 
 
+def named(path: object) -> str:
+    """The path of a file as text."""
+    try:
+        return os.fsdecode(path)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"path must be the path of a file, not {path!r}") from None
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to that takes the place of `path` at the end of the block; where the block fails, `path` stays as it was.
@@ -21,7 +29,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> Path("notes.txt").read_text()
     'all or nothing'
     """
-    name = os.fspath(path)
+    name = named(path)
     try:
         target = os.path.realpath(name)  # a link stays a link
         temporary = os.path.join(os.path.dirname(target), f".bridle-{secrets.token_hex(8)}.tmp")

@@ -44,7 +44,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from math import ceil, floor, inf, sqrt
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -132,7 +132,7 @@ class Gate:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Gate:
         """The gate that was saved."""
-        return cls._from(_read(path, "gate"), fspath(path))
+        return cls._from(_read(path, "gate"), files.named(path))
 
     def facts(self) -> dict[str, Any]:
         """Everything there is to it, in units, as JSON has it."""
@@ -280,7 +280,7 @@ class Pacer:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Pacer:
         """The pacer that was saved, bit for bit."""
-        where = fspath(path)
+        where = files.named(path)
         facts = _read(path, "pacer")
         with _checking(where):
             pacer = cls(0.0, facts["rounds"], facts["value"], facts["spend"], facts["plan"], facts["goal"], facts["gate"]["unit"])
@@ -371,7 +371,7 @@ def _write(path: str | PathLike[str], kind: str, facts: dict[str, Any]) -> None:
 
 
 def _read(path: str | PathLike[str], kind: str) -> dict[str, Any]:
-    where = fspath(path)
+    where = files.named(path)
     try:
         with open(path, "rb") as file:
             facts = json.load(file)
