@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import batches, records
+from bridle import batches, halfspaces, records
 from bridle.batches import BATCH, EACH, length, nothing, read
 from bridle.certificates import Ledger
 from bridle.core import Feedback
@@ -299,6 +299,57 @@ def test_rounds_that_wait_put_batches_out_of_step_and_alarms_come_in_time_all_th
         assert session.rounds == 14
         told_at = [session.rounds for t in range(1, 80) if bridle.InfeasibleWarning in opposed(session, t, 1)]
         assert told_at == [CHECK]
+
+
+def limit(sessions: Any, *lines: tuple[list[float], float]) -> None:
+    """A round with these limits <normal, u> <= level for each session, and three that say nothing."""
+    for session in sessions:
+        A, b = np.zeros((4, 2)), np.ones(4)
+        for i, (normal, level) in enumerate(lines):
+            A[i], b[i] = normal, level
+        session.observe(f=0.0, df=np.zeros(2), g=A @ session.decide() - b, dg=A)
+
+
+STRIP = ([1.0, 0.0], -0.5), ([-1.0, 0.0], 0.5 + 1e-5)
+"""Too narrow for an action in it to be near at hand."""
+
+CONTRARY = ([0.0, 1.0], 0.0), ([1.0, -1.0], 0.0), ([-1.0, -1.0], 0.0)
+"""Met by the middle, and by nothing in the strip."""
+
+
+@pytest.mark.usefixtures("plain")
+def test_halfspaces_that_wait_to_be_kept_are_looked_at_before_the_witness_moves():
+    for session in (sessions := pair(2)):
+        session.observe(f=0.0, df=np.zeros(2), g=-np.ones(4), dg=np.zeros((4, 2)))
+    for t in range(2, 200):
+        limit(sessions, *{2: STRIP, 28: CONTRARY}.get(t, ()))
+    agree(*sessions)
+    for session in sessions:
+        found = session.certificate().conflict
+        assert found is not None
+        assert (found.found, set(found.rounds)) == (CHECK, {2, 28})
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("saved", [False, True])
+def test_after_a_search_that_gave_up_the_next_halfspaces_are_searched_whatever_the_old_witness_makes_of_them(saved, monkeypatch, tmp_path):
+    sessions = pair(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(halfspaces, "PROGRAMS", 0)
+        for t in range(1, 41):
+            limit(sessions, *{2: STRIP}.get(t, ()))
+    if saved:
+        for i, session in enumerate(sessions):
+            session.save(tmp_path / f"{i}.npz")
+        sessions = tuple(bridle.Session.load(tmp_path / f"{i}.npz") for i in range(2))
+    for session in sessions:
+        assert session.certificate().witness is None
+    for t in range(41, 100):
+        limit(sessions, *{50: CONTRARY}.get(t, ()))
+    agree(*sessions)
+    for session in sessions:
+        assert session.certificate().conflict.found == 2 * CHECK
+        assert session._alarms.given["InfeasibleWarning"] == 2 * CHECK
 
 
 @pytest.mark.usefixtures("plain")
