@@ -408,6 +408,22 @@ def test_saved_in_the_middle_of_a_batch_it_goes_on_bit_for_bit(name, k, at, tmp_
     agree(whole, other)
 
 
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("k", [1, 5])
+def test_saved_in_the_middle_of_a_batch_that_python_ends_it_goes_on_bit_for_bit(k, tmp_path):
+    for at in range(60, 64):
+        whole = pair(3)[1]
+        play((whole,), range(1, at), 3, k)
+        whole.save(tmp_path / "a.npz")
+        for session in (whole, loaded := bridle.Session.load(tmp_path / "a.npz")):
+            for t in range(at, 70):
+                session.observe(**observed(t, 3, k, session.decide()), modulus=0.1)
+        assert [*map(np.ndarray.tobytes, map(np.asarray, records.leaves(whole._ledger.counted).values()))] == [
+            *map(np.ndarray.tobytes, map(np.asarray, records.leaves(loaded._ledger.counted).values()))
+        ]
+        assert told(loaded.certificate()) == told(whole.certificate())
+
+
 def test_a_file_from_before_batches_still_loads(tmp_path):
     session = pair(3)[0]
     play((session,), range(1, 65), 3, 1)  # no round is open now
