@@ -372,6 +372,25 @@ def test_a_warning_that_is_made_an_error_counts_no_round_twice(k):
 
 
 @pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_batch_whose_reading_is_broken_off_is_not_read_twice(k, monkeypatch):
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for session in pair(3):
+        play((session,), range(1, CHECK), 3, k)
+        with monkeypatch.context() as patch:
+            patch.setattr(Cuts, "extend", stop)
+            with pytest.raises(KeyboardInterrupt):
+                play((session,), range(CHECK, 3 * CHECK), 3, k)
+        rounds = session._ledger.settled().sums.rounds
+        assert rounds == session._desk.begun
+        play((session,), range(200, 250), 3, k)
+        assert session.certificate().regret is not None or session.certificate().conflict is not None
+        assert session._ledger.settled().sums.rounds == rounds + 50
+
+
+@pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))], ids=["copied", "pickled"])
 def test_a_copy_in_the_middle_of_a_batch_goes_its_own_way(again):
     for session in pair(3):

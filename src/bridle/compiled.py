@@ -228,8 +228,10 @@ class Compiled:
         self.note()
         if self.ledger is None:
             return 1
-        self.ledger.close()  # its batch is full
-        self.resume()
+        try:
+            self.ledger.close()  # its batch is full
+        finally:  # where that is broken off, no round may be read twice
+            self.resume()
         return 2 if self.ledger.stirred else 1
 
     def note(self) -> None:
