@@ -21,7 +21,7 @@ from bridle.certificates import Ledger
 from bridle.core import Feedback
 from bridle.engines import numba as engine
 from bridle.halfspaces import Cuts
-from bridle.standing import CHECK
+from bridle.standing import CHECK, GLANCE
 from test_numba import interpreted
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
@@ -49,12 +49,12 @@ def observed(t: int, d: int, k: int, x: np.ndarray, seed: int = 0, level: float 
     return {"f": float(df @ x), "df": df, "g": g, "dg": A}
 
 
-def play(sessions: Any, rounds: range, d: int, k: Any, seed: int = 0) -> None:
+def play(sessions: Any, rounds: range, d: int, k: Any, seed: int = 0, level: float = 0.05) -> None:
     """The same rounds for every session, at the first one's decisions."""
     for t in rounds:
         x = sessions[0].decide()
         for session in sessions:
-            session.observe(**observed(t, d, k(t) if callable(k) else k, x, seed))
+            session.observe(**observed(t, d, k(t) if callable(k) else k, x, seed, level))
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-9) -> None:
@@ -285,6 +285,16 @@ def test_a_round_that_is_a_proof_by_itself_is_known_at_once_and_told_at_the_end_
                 assert (conflict.rounds, conflict.found, conflict.constraints) == ((5,), 5, (0,))
                 assert conflict.margin == pytest.approx(margin, rel=1e-6)
         assert alarmed == [CHECK]
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_contradiction_is_told_as_soon_where_every_round_ends_a_batch():
+    """Of several halfspaces a round more than can wait for the next search have come by the next glance."""
+    one, two = pair(3)
+    play((one, two), range(1, CHECK + 1), 3, 1, level=0.9)
+    play((one, two), range(CHECK + 1, 2 * CHECK), 3, lambda t: 3 + t % 4, level=-0.9)
+    agree(one, two)
+    assert CHECK < one._alarms.given["InfeasibleWarning"] <= CHECK + 2 * GLANCE
 
 
 @pytest.mark.usefixtures("plain")
