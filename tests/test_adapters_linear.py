@@ -179,6 +179,19 @@ def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x)
     assert pickle.dumps((model.weights, model._model.held)) == before
 
 
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("engine_name", ["python", "numba"])
+def test_rows_without_any_feature_are_learned_and_not_forgotten_when_features_come(engine_name, scale):
+    late, known = (river.ConstrainedClassifier([WeightBudget(2.0)], scale=scale, engine=name) for name in (engine_name, "python"))
+    for t in range(40):
+        x = {"a": float(t % 3), "b": 1.0 - t % 2} if t >= 10 else {}
+        late.learn_one(x, t % 4 != 0)
+        known.learn_one(x or {"a": 0.0, "b": 0.0}, t % 4 != 0)
+        assert late.intercept == pytest.approx(known.intercept, rel=1e-9, abs=1e-12) != 0.0
+    assert late.weights == pytest.approx(known.weights, rel=1e-9)
+
+
 def test_engines_that_learn_no_single_rows():
     with pytest.raises(InputError, match="unknown engine 'jax'; known: numba, python"):
         river.ConstrainedClassifier(engine="jax")

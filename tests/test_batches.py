@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import batches, records
+from bridle import batches, halfspaces, records
 from bridle.batches import BATCH, EACH, length, nothing, read
 from bridle.certificates import Ledger
 from bridle.core import Feedback
 from bridle.engines import numba as engine
 from bridle.halfspaces import Cuts
-from bridle.standing import CHECK
+from bridle.standing import CHECK, GLANCE
 from test_numba import interpreted
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
@@ -49,12 +49,12 @@ def observed(t: int, d: int, k: int, x: np.ndarray, seed: int = 0, level: float 
     return {"f": float(df @ x), "df": df, "g": g, "dg": A}
 
 
-def play(sessions: Any, rounds: range, d: int, k: Any, seed: int = 0) -> None:
+def play(sessions: Any, rounds: range, d: int, k: Any, seed: int = 0, level: float = 0.05) -> None:
     """The same rounds for every session, at the first one's decisions."""
     for t in rounds:
         x = sessions[0].decide()
         for session in sessions:
-            session.observe(**observed(t, d, k(t) if callable(k) else k, x, seed))
+            session.observe(**observed(t, d, k(t) if callable(k) else k, x, seed, level))
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-9) -> None:
@@ -288,6 +288,16 @@ def test_a_round_that_is_a_proof_by_itself_is_known_at_once_and_told_at_the_end_
 
 
 @pytest.mark.usefixtures("plain")
+def test_a_contradiction_is_told_as_soon_where_every_round_ends_a_batch():
+    """Of several halfspaces a round more than can wait for the next search have come by the next glance."""
+    one, two = pair(3)
+    play((one, two), range(1, CHECK + 1), 3, 1, level=0.9)
+    play((one, two), range(CHECK + 1, 2 * CHECK), 3, lambda t: 3 + t % 4, level=-0.9)
+    agree(one, two)
+    assert CHECK < one._alarms.given["InfeasibleWarning"] <= CHECK + 2 * GLANCE
+
+
+@pytest.mark.usefixtures("plain")
 def test_rounds_that_wait_put_batches_out_of_step_and_alarms_come_in_time_all_the_same():
     for session in pair(2):
         for t in range(1, 8):
@@ -299,6 +309,57 @@ def test_rounds_that_wait_put_batches_out_of_step_and_alarms_come_in_time_all_th
         assert session.rounds == 14
         told_at = [session.rounds for t in range(1, 80) if bridle.InfeasibleWarning in opposed(session, t, 1)]
         assert told_at == [CHECK]
+
+
+def limit(sessions: Any, *lines: tuple[list[float], float]) -> None:
+    """A round with these limits <normal, u> <= level for each session, and three that say nothing."""
+    for session in sessions:
+        A, b = np.zeros((4, 2)), np.ones(4)
+        for i, (normal, level) in enumerate(lines):
+            A[i], b[i] = normal, level
+        session.observe(f=0.0, df=np.zeros(2), g=A @ session.decide() - b, dg=A)
+
+
+STRIP = ([1.0, 0.0], -0.5), ([-1.0, 0.0], 0.5 + 1e-5)
+"""Too narrow for an action in it to be near at hand."""
+
+CONTRARY = ([0.0, 1.0], 0.0), ([1.0, -1.0], 0.0), ([-1.0, -1.0], 0.0)
+"""Met by the middle, and by nothing in the strip."""
+
+
+@pytest.mark.usefixtures("plain")
+def test_halfspaces_that_wait_to_be_kept_are_looked_at_before_the_witness_moves():
+    for session in (sessions := pair(2)):
+        session.observe(f=0.0, df=np.zeros(2), g=-np.ones(4), dg=np.zeros((4, 2)))
+    for t in range(2, 200):
+        limit(sessions, *{2: STRIP, 28: CONTRARY}.get(t, ()))
+    agree(*sessions)
+    for session in sessions:
+        found = session.certificate().conflict
+        assert found is not None
+        assert (found.found, set(found.rounds)) == (CHECK, {2, 28})
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("saved", [False, True])
+def test_after_a_search_that_gave_up_the_next_halfspaces_are_searched_whatever_the_old_witness_makes_of_them(saved, monkeypatch, tmp_path):
+    sessions = pair(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(halfspaces, "PROGRAMS", 0)
+        for t in range(1, 41):
+            limit(sessions, *{2: STRIP}.get(t, ()))
+    if saved:
+        for i, session in enumerate(sessions):
+            session.save(tmp_path / f"{i}.npz")
+        sessions = tuple(bridle.Session.load(tmp_path / f"{i}.npz") for i in range(2))
+    for session in sessions:
+        assert session.certificate().witness is None
+    for t in range(41, 100):
+        limit(sessions, *{50: CONTRARY}.get(t, ()))
+    agree(*sessions)
+    for session in sessions:
+        assert session.certificate().conflict.found == 2 * CHECK
+        assert session._alarms.given["InfeasibleWarning"] == 2 * CHECK
 
 
 @pytest.mark.usefixtures("plain")
@@ -318,6 +379,25 @@ def test_a_warning_that_is_made_an_error_counts_no_round_twice(k):
             assert session._ledger.settled().sums.rounds == t
         assert errors >= 1
         assert session.certificate().conflict is not None
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_batch_whose_reading_is_broken_off_is_not_read_twice(k, monkeypatch):
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for session in pair(3):
+        play((session,), range(1, CHECK), 3, k)
+        with monkeypatch.context() as patch:
+            patch.setattr(Cuts, "extend", stop)
+            with pytest.raises(KeyboardInterrupt):
+                play((session,), range(CHECK, 3 * CHECK), 3, k)
+        rounds = session._ledger.settled().sums.rounds
+        assert rounds == session._desk.begun
+        play((session,), range(200, 250), 3, k)
+        assert session.certificate().regret is not None or session.certificate().conflict is not None
+        assert session._ledger.settled().sums.rounds == rounds + 50
 
 
 @pytest.mark.usefixtures("plain")
@@ -355,6 +435,22 @@ def test_saved_in_the_middle_of_a_batch_it_goes_on_bit_for_bit(name, k, at, tmp_
     other = bridle.Session.load(tmp_path / "a.npz", engine="python" if name == "numba" else "numba")
     play((other,), range(at, 150), 3, k)
     agree(whole, other)
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("k", [1, 5])
+def test_saved_in_the_middle_of_a_batch_that_python_ends_it_goes_on_bit_for_bit(k, tmp_path):
+    for at in range(60, 64):
+        whole = pair(3)[1]
+        play((whole,), range(1, at), 3, k)
+        whole.save(tmp_path / "a.npz")
+        for session in (whole, loaded := bridle.Session.load(tmp_path / "a.npz")):
+            for t in range(at, 70):
+                session.observe(**observed(t, 3, k, session.decide()), modulus=0.1)
+        assert [*map(np.ndarray.tobytes, map(np.asarray, records.leaves(whole._ledger.counted).values()))] == [
+            *map(np.ndarray.tobytes, map(np.asarray, records.leaves(loaded._ledger.counted).values()))
+        ]
+        assert told(loaded.certificate()) == told(whole.certificate())
 
 
 def test_a_file_from_before_batches_still_loads(tmp_path):

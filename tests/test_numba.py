@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import policies
+from bridle import ops, policies
 from bridle.engines import numba as engine
 from bridle.engines.loops import lower
 from bridle.game import record_of
@@ -182,3 +182,16 @@ def test_what_calls_a_solver_is_refused():
     problem = bridle.problem("halfspaces", horizon=10, dim=2)
     with pytest.raises(bridle.InputError, match="engine 'python' only"):
         bridle.play(bridle.policy_for("steiner", problem), problem, engine="numba")
+
+
+@pytest.mark.usefixtures("plain")
+def test_arrays_without_numbers_are_neither_read_nor_written():
+    def one(constants, states, given):
+        whole = ops.join([given, states[0] * constants, states[0]], -1)
+        return states[0] + 1.0, states[1] + whole.sum() + (states[0] * states[0]).sum()
+
+    run, size = engine.step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
+    memory = np.zeros(size)
+    memory[:3] = [1.0, 2.0, 3.0]
+    assert run(memory) == 0
+    assert memory[0] == 6.0

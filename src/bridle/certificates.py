@@ -128,7 +128,8 @@ class Ledger:
         self.place = place(domain, dim, tolerance)
         self.since = 0  # rounds before the first one in the sums
         self.idle, self.patience = 0, 1  # for how many rounds to pass over those nearly violated, and for how many the next time
-        self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at
+        self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at,
+        self.sure = True  # unless none that does was found then
         self.conflict: Conflict | None = None
         self.rows, self.numbers, self.open = np.zeros((0, 0)), np.zeros(0, dtype=int), 0  # the batch, its rounds, and how many there are
         self.k = 0  # how many constraints those rounds have
@@ -194,14 +195,15 @@ class Ledger:
             self.parked.append(Parked(found.lines[rounds, places], self.numbers[rounds]))
             self.waiting += len(rounds)
             # There is no hurry while the witness meets them all: then nothing contradicts anything.
-            if found.ruled or self.waiting >= BATCH:
-                self._unpark(bool(found.ruled))
+            ruled = bool(found.ruled) or not self.sure
+            if ruled or self.waiting >= BATCH:
+                self._unpark(ruled)
         for i in np.flatnonzero(found.alone).tolist() if found.proof and self.conflict is None else ():
             _, _, values, gradients = parts(rows[i : i + 1], len(self.place.middle))
             self.conflict = self.conflict or _beyond(self.place, float(found.scales[i]), values[0], gradients[0], int(self.numbers[i]))
 
     def _unpark(self, ruled: bool) -> None:
-        """Keep the halfspaces that wait to be kept; `ruled` says that one of them rules the witness out."""
+        """Keep the halfspaces that wait to be kept; `ruled` says that one of them may rule the witness out."""
         if not self.parked:
             return
         lines, rounds = self.parked[0] if len(self.parked) == 1 else map(np.concatenate, zip(*self.parked, strict=True))
@@ -253,11 +255,12 @@ class Ledger:
     def glance(self) -> None:
         """See whether an action that meets all halfspaces is near at hand."""
         if self.cuts.fresh and self.conflict is None and self.place.known and self.witness is not None:
+            self._unpark(False)  # what waits has been met by the old witness alone
             normals, levels = self.cuts.lines
             with suppress(*FAILURES):
                 found = settle(self.place, normals, levels - normals.dot(self.place.middle), self.witness, sweeps=10)
                 if found is not None:
-                    self.witness, self.cuts.fresh = found, 0
+                    self.witness, self.sure, self.cuts.fresh = found, True, 0
 
     def look(self, t: int, now: int) -> Conflict | None:
         """Look for a contradiction among the halfspaces after t observed rounds, in round `now`."""
@@ -272,11 +275,12 @@ class Ledger:
         return self.conflict
 
     def _search(self, now: int) -> None:
+        self._unpark(False)
         self.place = where = self.place.boxed()
         normals, levels = self.cuts.lines
         levels = levels - normals.dot(where.middle)
         found = examine(where, normals, levels, self.witness)
-        self.cuts.fresh = 0
+        self.cuts.fresh, self.sure = 0, found.witness is not None
         if found.weights.any():
             self.cuts.tight = self.cuts.heaviest(found.weights)
         if found.witness is not None:
@@ -371,6 +375,7 @@ class Ledger:
             "since": self.since,
             "largest": self.largest,
             "idle": [self.idle, self.patience],
+            "sure": self.sure,
             "between": [int(count) for count in self.counted.between],
             "conflict": self.conflict and self.conflict._asdict(),
         }
@@ -391,6 +396,7 @@ class Ledger:
         self.cuts.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
         self.idle, self.patience = map(int, facts["idle"])
+        self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
         told = facts["conflict"]
         if told is not None:
             rounds, kinds = tuple(map(int, told["rounds"])), tuple(map(int, told["constraints"]))

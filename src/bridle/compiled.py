@@ -173,8 +173,9 @@ class Compiled:
         self.build, self.order = records.unflatten(held), np.arange(0 if ring is None else ring[0])
         self.copy: Copy | None = None
         self.tally = tally
-        self.reader: Reader | None = None
         self.ahead = 0
+        if ledger is not None and memory.ring is not None:
+            ledger.reader = Reader(ledger.frame(), k, memory.ring)  # also of batches that Python ends
 
     def fits(self, tally: Tally) -> bool:
         """Whether the next round can be played here; the memory is then as the records are."""
@@ -191,8 +192,6 @@ class Compiled:
             if ledger.rows is not memory.ring:
                 assert memory.ring is not None
                 ledger.begin(self.k, memory.ring)
-                self.reader = self.reader or Reader(ledger.frame(), self.k, memory.ring)
-                ledger.reader = self.reader
             self.resume()
         return True
 
@@ -229,8 +228,10 @@ class Compiled:
         self.note()
         if self.ledger is None:
             return 1
-        self.ledger.close()  # its batch is full
-        self.resume()
+        try:
+            self.ledger.close()  # its batch is full
+        finally:  # where that is broken off, no round may be read twice
+            self.resume()
         return 2 if self.ledger.stirred else 1
 
     def note(self) -> None:

@@ -18,7 +18,7 @@ from bridle.compiled import engine as compiler
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.game import domain_of, record_of
 from bridle.halfspaces import TOLERANCE
-from bridle.standing import CHECK, LOOK, Run, due, glance, look
+from bridle.standing import CHECK, GLANCE, LOOK, Run, due, glance, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
 from bridle.turns import check_compiled
 
@@ -515,7 +515,9 @@ class Session:
         """A round is complete: count it, look around, and tell."""
         self._rounds += 1
         ledger = self._kept.ledger
-        if self._rounds >= self._due or self._rounds % CHECK == 0 or (ledger is not None and not ledger.open and ledger.stirred):
+        if self._rounds >= self._due or (
+            self._rounds % GLANCE == 0 and (self._rounds % CHECK == 0 or (ledger is not None and ledger.stirred))
+        ):
             self._look()
         if self._compiled is not None:
             self._due = 0.0  # batches may be out of step: the next compiled round sees

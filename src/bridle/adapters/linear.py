@@ -105,7 +105,7 @@ class LinearModel:
             load_engine(engine)  # if it is missing, now is the time to say so
         state = self.record.init(domain.center())
         memory = tuple(limit.start(dim) for limit in self.limits)
-        self._held = Learned(state, self.record.decide(state), memory, Scale(features) if scale else None)
+        self._held = self._blank = Learned(state, self.record.decide(state), memory, Scale(features) if scale else None)
         self._fast: _Fast | None = None
 
     @property
@@ -114,6 +114,11 @@ class LinearModel:
         if self._fast is not None and self._fast.ahead:
             self._held = self._fast.settle()
         return self._held
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was learned so far."""
+        return self.held is self._blank
 
     @property
     def weights(self) -> np.ndarray:
@@ -128,7 +133,7 @@ class LinearModel:
 
     def learn(self, row: np.ndarray, sign: float, weight: float = 1.0, group: Any = None) -> None:
         """One round: one row of features, +1 or -1, the weight of its loss, and its group where a limit asks for one."""
-        if self.engine == "numba":
+        if self.engine == "numba" and self.features:
             if self._fast is None:
                 self._fast = _Fast(Rules(self.record, self.limits), self._held, Row(row, sign, weight, None if group is None else 0.0))
             if self._fast.learn(self._held, row, sign, weight, group):

@@ -118,7 +118,7 @@ class ConstrainedClassifier(base.Classifier):
     def _take_on(self, x: dict[Any, Any]) -> None:
         new = [name for name in x if name not in self._names]
         names, room = len(self._order) + len(new), self._model.features
-        if not self._order:
+        if self._model.blank:
             self._model = self._made(names)
         elif names > room:  # where some came late more may follow
             self._model.grow(max(names, 2 * room))

@@ -293,7 +293,9 @@ class _Loops(Writer):
         return f"if {test}: {statement}"
 
     def loop(self, shape: Sequence[int], statement: Callable[[list[str]], str]) -> None:
-        """Axes of one element need no loop."""
+        """Axes of one element need no loop, and arrays without any no statement."""
+        if 0 in shape:
+            return
         order = _laid_out(shape, [axis for axis in range(len(shape))])
         loops = [axis for axis in order if shape[axis] > 1]
         at = [f"i{loops.index(axis)}" if axis in loops else "0" for axis in range(len(shape))]
@@ -305,7 +307,7 @@ class _Loops(Writer):
     def nested(self, shape: Sequence[int], index: str = "i", least: int = 2) -> Iterator[list[str]]:
         """Inside loops over these axes, the one over runs innermost; those shorter than `least` have none, and the index 0."""
         depth = self.depth
-        at = [f"{index}{axis}" if size >= least else "0" for axis, size in enumerate(shape)]
+        at = [f"{index}{axis}" if size >= least or size == 0 else "0" for axis, size in enumerate(shape)]
         for axis in _laid_out(shape, range(len(shape))):
             if at[axis] != "0":
                 self.begin("repeat", at[axis], shape[axis])
