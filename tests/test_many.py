@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import bridle
-from bridle import policies
+from bridle import policies, records
 from bridle.engines import abreast
 from bridle.engines import numba as engine
 from bridle.matches import bytes_of
@@ -142,6 +143,7 @@ def test_a_game_stays_within_its_memory(engine, count, dim):
         (1000, {}, "memory must be at least .* bytes for a block of one run of this game, not 1000"),
         ("a lot", {}, "memory must be a number of bytes such as 500MB or 2GiB, not 'a lot'"),
         (0, {}, "memory must be 1 or above, not 0"),
+        ("6.5MB", {"keep": "rounds"}, "memory must be at least .* bytes for a block of one run of this game, not 6500000"),
         ("1MB", {"keep": "rounds", "horizon": 100_000}, "memory must be more than .* bytes to keep rounds of this game, not 1000000"),
     ],
 )
@@ -153,3 +155,103 @@ def test_a_limit_that_cannot_be_kept_is_one_clear_error(memory, settings, messag
 
 def test_memory_is_read_with_its_unit():
     assert [bytes_of(text) for text in ("1000", "2kb", "1.5 MiB", "3GB")] == [1000, 2000, 1572864, 3_000_000_000]
+
+
+class Drag(NamedTuple):
+    """A policy of somebody's own, with rows that have the shape of a number for every run, and a state that runs share."""
+
+    rows: np.ndarray
+    shrink: np.ndarray  # as many as there are runs
+
+    def init(self, x1):
+        return x1, self.rows[:, 0] * 0.0
+
+    def decide(self, state):
+        return state[0]
+
+    def update(self, state, feedback):
+        x, seen = state
+        return self.shrink[3] * x - 0.01 * self.rows.sum() * feedback.df, seen + self.rows[:, 0]
+
+
+@pytest.mark.parametrize("engine", ["python", "numba", "jax"])
+@pytest.mark.parametrize("memory", [None, 3])
+def test_what_only_looks_like_a_number_for_every_run_is_none(engine, memory):
+    problem = bridle.problem("halfspaces", horizon=1_100, dim=1)
+    policy = Drag(np.linspace(0.1, 0.9, 9)[:, None], np.linspace(0.5, 0.9, 9))
+    seeds = list(range(9))
+    whole = bridle.play(policy, problem, engine=engine, seed=seeds)
+    match = whole.match()
+    limit = None if memory is None else match.size("sums" if match.sums else "", runs=memory)
+    trace = bridle.play(policy, problem, engine=engine, seed=seeds, memory=limit)
+    assert (trace.groups > 1) == (memory is not None)
+    for seed in (0, 8):
+        alone = bridle.play(policy, problem, seed=seed)
+        assert trace.totals.cost[seed] == pytest.approx(alone.totals.cost, abs=1e-9)
+        np.testing.assert_allclose(policy.decide(trace.state)[seed], policy.decide(alone.state), atol=1e-12)
+    if engine == "python":
+        np.testing.assert_array_equal(trace.state[1], whole.state[1])
+
+
+class Stubborn:
+    """A policy that is no record: which run has which step only it can tell."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def init(self, x1):
+        return x1
+
+    def decide(self, state):
+        return state
+
+    def update(self, state, feedback):
+        return 0.9 * state - self.steps * feedback.df
+
+
+def test_runs_that_cannot_be_told_apart_are_played_together_or_not_at_all():
+    problem = bridle.problem("halfspaces", horizon=1_100, dim=3)
+    policy, seeds = Stubborn(np.linspace(0.01, 0.1, 5)[:, None]), list(range(5))
+    assert bridle.play(policy, problem, seed=seeds).groups == 1
+    with pytest.raises(
+        bridle.InputError, match=r"memory must be at least .* for a block of this game, whose runs belong together, not 90000"
+    ):
+        bridle.play(policy, problem, seed=seeds, memory=90_000)
+    apart = bridle.play(Stubborn(0.05), problem, seed=seeds, memory=600_000)
+    assert apart.groups > 1
+    assert apart.totals.cost == pytest.approx(bridle.play(Stubborn(0.05), problem, seed=seeds).totals.cost, abs=1e-9)
+
+
+def test_a_large_block_is_refused_only_where_a_limit_was_given(monkeypatch):
+    problem = bridle.problem("halfspaces", horizon=1_100, dim=3)
+    policy = bridle.policy_for("sinha2024", problem)
+    monkeypatch.setattr("bridle.game.MEMORY", 1_000)
+    trace = bridle.play(policy, problem, seed=[0, 1, 2])
+    assert trace.groups == 3
+    assert len(list(trace.blocks(2))) == 2
+    with pytest.raises(bridle.InputError, match="a block of one run"):
+        bridle.play(policy, problem, seed=[0, 1, 2], memory=1_000)
+
+
+@pytest.mark.parametrize("engine", ["python", "numba", "jax"])
+def test_a_replay_in_groups_is_the_stream_of_each_run_alone(engine):
+    """The adversary adapts; runs differ in parameters, starts and seeds at once."""
+    problem = bridle.problem("violation-seeking", horizon=1_100, dim=3)
+    starts = np.random.default_rng(0).uniform(-0.2, 0.2, (5, 3))
+    policy = bridle.policy_for("sinha2024", problem, lam=np.geomspace(1e-3, 0.1, 5))
+    sums = "sums" if engine != "python" else ""
+    told: list[tuple[int, int]] = []
+    whole = bridle.play(policy, problem, engine=engine, seed=list(range(5)), x1=starts)
+    limit = whole.match().size(sums, runs=2)
+    trace = bridle.play(policy, problem, engine=engine, seed=list(range(5)), x1=starts, memory=limit, progress=lambda *at: told.append(at))
+    assert trace.groups == 3
+    assert told == sorted(told)
+    assert told[-1] == (1_100, 1_100)
+    for run in (0, 2, 4):
+        alone = bridle.play(policy.run(run), problem, seed=run, x1=starts[run])
+        assert trace.totals.cost[run] == pytest.approx(alone.totals.cost, abs=1e-8)
+        for one, another in zip(
+            *(records.leaves(records.join(list(part))).values() for part in (trace.blocks(run), alone.blocks())), strict=True
+        ):
+            assert one.shape == another.shape
+            np.testing.assert_allclose(one, another, atol=1e-8)

@@ -8,11 +8,12 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from jax import numpy as jnp
 
 import bridle
 from bridle import ops, policies
 from bridle.engines import numba as engine
-from bridle.engines.loops import lower
+from bridle.engines.loops import PREAMBLE, lower
 from bridle.game import record_of
 from bridle.problems import problem_names
 from bridle.turns import check_compiled
@@ -138,6 +139,43 @@ def loops(body, *operands):
 @pytest.mark.parametrize("body", OPERATIONS)
 def test_operations_are_written_out_right(body):
     loops(lambda one: jax.tree.map(lambda part: part + 0.0 * one, body()), np.float64(1.0))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda v: jnp.concatenate([v[:0], v]) + v[:0].sum(),
+        lambda v: jnp.pad(v[:0] * 2.0, (1, 1)) + v.sum(),
+        lambda v: (jnp.zeros((0, 4)) @ v, v[:0] * 2.0),
+        lambda v: jnp.zeros((3, 0)) @ jnp.zeros((0, 2)) + v[0],
+    ],
+)
+def test_arrays_of_no_elements_are_left_alone(body):
+    """Compiled loops do not look where an array ends."""
+    loops(body, np.arange(1.0, 5.0))
+
+
+def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
+    scope: dict = {}
+    exec(PREAMBLE + "@njit\ndef run(x, y):\n    for i in range(len(x)):\n        y[i] = _exp(x[i])\n", scope)
+    rng, edges = np.random.default_rng(0), [709.782712893384, 709.7827128933841, -745.1332191019411, -745.1332191019412, -708.3964185322641]
+    halves = (np.arange(-1075, 1025) + 0.5) * np.log(2.0)
+    tiny = np.concatenate([np.geomspace(1e-320, 1.0, 500), -np.geomspace(1e-320, 1.0, 500)])
+    x = np.concatenate(
+        [rng.uniform(-746.0, 710.0, 50_000), rng.uniform(-1.0, 1.0, 20_000), rng.uniform(-746.0, -708.0, 20_000), halves, tiny]
+    )
+    x = np.concatenate([x, edges, [0.0, -0.0, np.inf, -np.inf, np.nan, 1e308, -1e308]])
+    made = np.empty_like(x)
+    scope["run"](x, made)
+    with np.errstate(over="ignore", under="ignore"):
+        exact = np.exp(x.astype(np.longdouble))
+        rounded = exact.astype(float)
+    fine = np.isfinite(rounded)
+    np.testing.assert_array_equal(made[~fine], rounded[~fine])
+    assert (np.abs(made[fine] - exact[fine]) / np.spacing(rounded[fine])).max() < 1.0 + 1e-6
+    alone = {}
+    exec(PREAMBLE.replace("from numba import njit", "njit = lambda **_: lambda function: function"), alone)
+    assert np.isnan(alone["_exp"](np.float64(np.nan)))  # and no warning of a cast
 
 
 def test_what_it_does_not_know_is_named():

@@ -16,9 +16,9 @@ import numpy as np
 
 from bridle import policies, records, validate
 from bridle.adversaries import block_length, deal_blocks
-from bridle.core import BridleWarning, Feedback, InputError, Round
+from bridle.core import BridleWarning, InputError, Round
 from bridle.functions import AFFINE
-from bridle.matches import MEMORY, Match, Opening, bytes_of, first_round, one_of
+from bridle.matches import MEMORY, Match, Opening, bytes_of, first_round, one_of, tried
 from bridle.problems import Problem, needs, problem, takes
 from bridle.totals import Totals, accumulate, curve_rounds, empty
 from bridle.turns import ENGINES, Block, check_compiled, gather
@@ -78,13 +78,13 @@ class Trace:
             alone = first_round(source, self.x1 if self.x1.ndim == 1 else self.x1[run or 0]).round
             for part in block.round:
                 check_compiled(part)  # which run's is which cannot be told of a callable
-                # What the adversary tells apart by runs has an axis more than in a single run.
-                yield records.transform(lambda leaf, one: leaf if leaf.shape[1:] == np.shape(one) else leaf[:, at], part, alone)
+                # What the adversary tells apart by runs has an axis more than in a single run, and a number of a run is one alone.
+                yield records.transform(lambda leaf, one: _of_run(leaf, np.shape(one), at), part, alone)
 
     def match(self, opening: Opening | None = None) -> Match:
         """The two sides of the game, at its start."""
         record = record_of(self.policy)
-        alone = one_of(self.policy, record, self.runs)
+        alone = one_of(self.policy, record, self.runs, self.problem)
         opening = opening or first_round(self.problem, self.x1 if self.x1.ndim == 1 else self.x1[0])
         return Match(record, alone, self.problem, opening, self.seeds, self.x1, self.runs, self.rounds, self.engine)
 
@@ -110,8 +110,8 @@ def play(
 
     A list of seeds, or a policy made with lists of parameters, plays that many games in one call. `keep` is "totals" (memory does not
     grow with the horizon), "rounds" (also every round's cost and constraint values) or "decisions" (also every decision). `memory` is
-    about how much the game may take, in bytes or as in "500MB" (1 GiB if nothing is said): where all runs together would take more, they
-    are played in groups, one after the other, with the same result.
+    about how much the game may take, in bytes or as in "500MB" (1 GiB if nothing is said, or what one run needs): where all runs together
+    would take more, they are played in groups, one after the other, with the same result.
 
     >>> import bridle
     >>> policy = bridle.policy("sinha2024", bridle.Ball(5), horizon=200, lipschitz=1.0)
@@ -124,27 +124,27 @@ def play(
         raise validate.unknown("engine", engine, ENGINES)
     if keep not in KEEP:
         raise validate.unknown("keep", keep, KEEP)
-    limit = MEMORY if memory is None else bytes_of(memory)
     start = source.domain.center() if x1 is None else _start(x1, source.domain, runs)
     opening = first_round(source, start if start.ndim == 1 else start[0])
     source = _opened(source, opening.round)
-    game = Trace(policy, source, rounds, seeds, runs, engine, start, memory=limit)
+    game = Trace(policy, source, rounds, seeds, runs, engine, start)
     match = game.match(opening)
     collect = "x" if keep == "decisions" else "sums" if keep == "totals" and match.sums else ""
-    if memory is not None and keep != "totals":
-        limit -= _check_room(match, keep, limit)
-    groups = match.groups(limit, collect)
+    limit = max(MEMORY, match.least(collect)) if memory is None else bytes_of(memory)  # what nobody said refuses nothing
+    kept = 0 if memory is None or keep == "totals" else _check_room(match, keep, limit)
+    groups = match.groups(limit, collect, kept)
+    limit -= kept
     if engine != "python" and rounds <= groups[0].blocks_at_once(limit, collect) * block_length(source.domain.dim):
         next(iter(replace(groups[0], rounds=1).advance(collect, limit)))  # compile outside the clock: there is no second block to time
     parts = []
     for n, group in enumerate(groups):
         tell = None if progress is None else lambda done, n=n: progress((n * rounds + done) // len(groups), rounds)
         parts.append(_play(group, collect, keep, limit, tell))
-    played = parts[0] if len(parts) == 1 else _side_by_side(parts)
+    played = parts[0] if len(parts) == 1 else _side_by_side(parts, match.alone.init(match.start))
     notes = _notes(policy, record, played.state, source, rounds)
     for note in notes:
         warnings.warn(note, BridleWarning, stacklevel=2)
-    return replace(game, **played._asdict(), warnings=tuple(notes), groups=len(groups))
+    return replace(game, **played._asdict(), warnings=tuple(notes), memory=limit + kept, groups=len(groups))
 
 
 class Played(NamedTuple):
@@ -193,18 +193,23 @@ def _play(match: Match, collect: str, keep: str, memory: int, tell: Callable[[in
     )
 
 
-def _side_by_side(parts: list[Played]) -> Played:
-    """Groups of runs as all of them."""
+def _side_by_side(parts: list[Played], begun: Any) -> Played:
+    """Groups of runs as all of them; `begun` is the state of a single run, which tells what runs have of their own."""
 
     def runs(axis: int, *fields: Any) -> Any:
-        return (
-            None
-            if fields[0] is None
-            else records.transform(lambda *leaves: np.concatenate(leaves, axis=axis) if np.ndim(leaves[0]) > axis else leaves[0], *fields)
-        )
+        return records.transform(lambda *leaves: np.concatenate(leaves, axis=axis) if np.ndim(leaves[0]) > axis else leaves[0], *fields)
+
+    def states(one: Any, *leaves: Any) -> Any:
+        return leaves[0] if np.shape(leaves[0]) == np.shape(one) else np.concatenate(leaves)
 
     totals, curve, state, seconds, pace, *kept = zip(*parts, strict=True)
-    return Played(runs(0, *totals), runs(1, *curve), runs(0, *state), sum(seconds), sum(pace), *(runs(1, *each) for each in kept))
+    after = records.transform(states, begun, *state)
+    return Played(runs(0, *totals), runs(1, *curve), after, sum(seconds), sum(pace), *(runs(1, *each) for each in kept))
+
+
+def _of_run(leaf: np.ndarray, shape: tuple[int, ...], run: int) -> np.ndarray:
+    """What is one run's of the rounds of several; `shape` is that of a round of a single run."""
+    return leaf if leaf.shape[1:] == shape else leaf[:, run].reshape(len(leaf), *shape)
 
 
 def _check_room(match: Match, keep: str, memory: int) -> int:
@@ -331,13 +336,8 @@ def _length(source: Problem, horizon: Any, own: Any) -> int:
 
 def _runs_of(record: Any, domain: Any, k: int) -> int | None:
     """How many runs a record stands for that does not come from the registry: seen from what one update makes of its state."""
-    x, d = domain.center(), domain.dim
-    k = len(getattr(record, "each", np.zeros(k)))
-    try:
-        after = record.decide(record.update(record.init(x), Feedback(x, 1.0, np.ones(d), np.ones(k), np.ones((k, d)))))
-    except (TypeError, ValueError, AttributeError):
-        return None  # it wants something else of a feedback; the game itself will tell
-    return len(after) if np.ndim(after) == 2 else None
+    after = tried(record, domain, k)
+    return len(after) if after is not None and np.ndim(after) == 2 else None
 
 
 def _start(x1: Any, domain: Any, runs: int | None) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bridle import policies, records, validate
 from bridle.adversaries import block_length, deal_blocks, player
-from bridle.core import InputError, Round
+from bridle.core import Feedback, InputError, Round
 from bridle.problems import Problem
 from bridle.totals import Summing, Totals, curve_rounds
 from bridle.turns import Block, load_engine, load_engine_of_many
@@ -82,18 +82,22 @@ class Match:
         seeds = self.seeds[begin:end] if len(self.seeds) > 1 else self.seeds
         return replace(self, record=record, seeds=seeds, x1=self.x1 if self.x1.ndim == 1 else self.x1[begin:end], runs=end - begin)
 
-    def groups(self, memory: int, collect: str) -> list[Match]:
-        """As few groups of runs as fit into so many bytes, to be played one after the other."""
-        runs, whole = self.runs or 1, self.size(collect)
-        if whole <= memory:
+    def groups(self, memory: int, collect: str, kept: int = 0) -> list[Match]:
+        """As few groups of runs as fit into so many bytes beside those that are kept, to be played one after the other."""
+        runs, least, room = self.runs or 1, self.least(collect), memory - kept
+        if self.size(collect) <= room:
             return [self]
-        if runs == 1 or self.alone is None:
-            apart = "" if runs == 1 else f": the {runs} runs of this policy cannot be told apart"
-            raise InputError(f"memory must be at least {whole} bytes for a block of this game, not {memory}{apart}")
-        least, each = (self.size(collect, runs=1), self.size(collect, runs=2) - self.size(collect, runs=1))
-        if least > memory:
-            raise InputError(f"memory must be at least {least} bytes for a block of one run of this game, not {memory}")
-        return self.split(-(-runs // (1 + (memory - least) // each)))
+        if least > room:
+            what = (
+                "this game" if runs == 1 else "one run of this game" if self.alone is not None else "this game, whose runs belong together"
+            )
+            raise InputError(f"memory must be at least {least + kept} bytes for a block of {what}, not {memory}")
+        each = self.size(collect, runs=2) - least
+        return self.split(-(-runs // (1 + (room - least) // each)))
+
+    def least(self, collect: str) -> int:
+        """How many bytes the smallest group of runs takes: one, or all where they cannot be told apart."""
+        return self.size(collect, runs=None if self.alone is None else 1)
 
     def split(self, groups: int) -> list[Match]:
         """So many groups of about as many runs each."""
@@ -195,12 +199,24 @@ def _side_by_side(parts: list[Any]) -> Any:
     return records.widen(records.stack([records.transform(np.asarray, part) for part in parts]), 1)
 
 
-def one_of(policy: Any, record: Any, runs: int | None) -> Any:
+def tried(record: Any, domain: Any, k: int) -> Any:
+    """What a record that does not come from the registry decides after one update; None where it cannot be tried like that."""
+    x, d = domain.center(), domain.dim
+    k = len(getattr(record, "each", np.zeros(k)))
+    try:
+        return record.decide(record.update(record.init(x), Feedback(x, 1.0, np.ones(d), np.ones(k), np.ones((k, d)))))
+    except (TypeError, ValueError, AttributeError):
+        return None  # it wants something else of a feedback; the game itself will tell
+
+
+def one_of(policy: Any, record: Any, runs: int | None, problem: Problem) -> Any:
     """The record of the first of several runs; None where it cannot be told from the others."""
     if isinstance(policy, policies.Configured):
         return record if policy.runs is None else policy.run(0).record
-    if runs is None or not records.is_record(record):
-        return record
+    if runs is None or np.ndim(tried(record, problem.domain, problem.constants.get("constraints", 1))) == 1:
+        return record  # of a single run, whatever shapes its parts happen to have: the runs differ in their streams or starts
+    if not records.is_record(record):
+        return None
     return records.transform(lambda leaf: float(leaf[0, 0]) if np.shape(leaf) == (runs, 1) else leaf, record)
 
 

@@ -68,7 +68,7 @@ def _logistic(x):
 @njit(error_model="numpy")
 def _exp(x):
     # To a unit in the last place, without a branch or a call, so that several runs share its instructions. x = k log 2 + r.
-    y = min(max(x, -746.0), 710.0)
+    y = min(max(-746.0, x), 710.0)  # what is no number becomes one, and comes back at the end
     k = np.floor(y * 1.4426950408889634 + 0.5)
     r = y - k * 0.6931471803691238 - k * 1.9082149292705877e-10
     p = 1.6059043836821613e-10 * r + 2.08767569878681e-09  # Taylor's series, from 1/13!
@@ -297,7 +297,7 @@ class _Loops(Writer):
         if 0 in shape:
             return
         order = _laid_out(shape, [axis for axis in range(len(shape))])
-        loops = [axis for axis in order if shape[axis] > 1]
+        loops = [axis for axis in order if shape[axis] != 1]
         at = [f"i{loops.index(axis)}" if axis in loops else "0" for axis in range(len(shape))]
         place(self.lines, Nest(self.depth, [_span(shape[axis]) for axis in loops], statement(at)))
 
@@ -305,7 +305,7 @@ class _Loops(Writer):
 
     @contextmanager
     def nested(self, shape: Sequence[int], index: str = "i", least: int = 2) -> Iterator[list[str]]:
-        """Inside loops over these axes, the one over runs innermost; those shorter than `least` have none, and the index 0."""
+        """Inside loops over these axes, the one over runs innermost; one element has no loop, and the index 0, unless `least` is 1."""
         depth = self.depth
         at = [f"{index}{axis}" if size >= least or size == 0 else "0" for axis, size in enumerate(shape)]
         for axis in _laid_out(shape, range(len(shape))):

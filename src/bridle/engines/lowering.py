@@ -353,8 +353,8 @@ class Writer(ABC):
 
     def starts(self, given: list[Value], whole: Sequence[int], part: Sequence[int]) -> list[str]:
         """Where a part of an array begins, moved so that it lies inside."""
-        made = (f"_within({value.read(())}, {n - m})" for value, n, m in zip(given, whole, part, strict=True))
-        return [self.scalar(code, (), "i", False).read(()) for code in made]
+        made = ((f"_within({value.read(())}, {n - m})", value.fixed) for value, n, m in zip(given, whole, part, strict=True))
+        return [self.scalar(code, (), "i", fixed).read(()) for code, fixed in made]
 
     def do_dynamic_update_slice(self, equation: Any, given: list[Value], shape: Any, kind: str, fixed: bool) -> list[Value]:
         part = self.settle(given[1])
@@ -396,13 +396,16 @@ class Writer(ABC):
         return self.spread(equation, given, "{1} + {0}")
 
     def spread(self, equation: Any, given: list[Value], step: str) -> list[Value]:
-        """The first operand with the elements of the third put where the second says; what would lie outside is dropped."""
+        """The first operand with windows of the third put where the second says; one that would reach outside is moved in or dropped."""
         made, places, part = self.stored(given[0]._replace(fixed=False)), self.settle(given[1]), self.settle(given[2])
         dims = equation.params["dimension_numbers"]
         if made.single:
             raise self.refused("'scatter' into a single element")
         batch = [axis for axis in range(len(part.shape)) if axis not in dims.update_window_dims]
         inside = [axis for axis in range(len(made.shape)) if axis not in (*dims.inserted_window_dims, *dims.operand_batching_dims)]
+
+        wide = {axis: part.shape[place] for axis, place in zip(inside, dims.update_window_dims, strict=True)}
+        moved = equation.params["mode"].name == "CLIP"
 
         def put(at: list[str]) -> str:
             row, found, tests = [at[axis] for axis in batch], ["0"] * len(made.shape), [self.number(True, "b")]
@@ -411,8 +414,12 @@ class Writer(ABC):
             for axis, place in zip(dims.operand_batching_dims, dims.scatter_indices_batching_dims, strict=True):
                 found[axis] = row[place]
             for n, axis in enumerate(dims.scatter_dims_to_operand_dims):
-                found[axis] = f"({places.read([*row, str(n)])} + {found[axis]})"
-                tests.append(f"(0 <= {found[axis]}) & ({found[axis]} < {made.shape[axis]})")
+                start, last = places.read([*row, str(n)]), made.shape[axis] - wide.get(axis, 1)
+                if moved:
+                    start = f"_within({start}, {last})"
+                else:
+                    tests.append(f"(0 <= {start}) & ({start} <= {last})")
+                found[axis] = f"({start} + {found[axis]})"
             new = step.format(part.read(at), made.read(found))
             return self.only_if(" & ".join(tests), self.store(made, found, new))
 
