@@ -255,3 +255,15 @@ def test_a_replay_in_groups_is_the_stream_of_each_run_alone(engine):
         ):
             assert one.shape == another.shape
             np.testing.assert_allclose(one, another, atol=1e-8)
+
+
+NAMES = [(name, each.name) for name in policies.names() for each in policies.parameters(name) if isinstance(each.default, str)]
+
+
+@pytest.mark.parametrize(("name", "parameter"), [*NAMES, ("sinha2024-strong", "learner")])
+def test_only_numbers_can_be_swept(name, parameter):
+    """A list where a name belongs is refused as such, whatever the policy."""
+    curved = {"modulus": 0.5} if policies.entry(name).strongly_convex else {}
+    problem = bridle.problem("halfspaces", horizon=10, domain=bridle.Simplex(3), **curved)
+    with pytest.raises(bridle.InputError, match=f"{parameter} must be one name for all runs, not"):
+        bridle.policy_for(name, problem, **{parameter: [1.0, 2.0]})

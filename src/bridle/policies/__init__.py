@@ -223,6 +223,9 @@ def policy(name: str, domain: Any, **given: Any) -> Configured:
     given = {key: value for key, value in given.items() if value is not None}
     canonical = {key: _canonical(value) for key, value in given.items()}
     lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
+    for key in lengths:
+        if key == "learner" or isinstance(known[key].default, str):
+            raise InputError(f"{key} must be one name for all runs, not {validate.show(given[key])}: only numbers can be swept")
     if len(set(lengths.values())) > 1:
         raise InputError("the lists of a sweep must be equally long, not " + ", ".join(f"{key}: {n}" for key, n in lengths.items()))
     for key, value in canonical.items():
