@@ -238,7 +238,7 @@ def test_a_matrix_that_is_part_of_the_state_is_held_by_rows(tmp_path):
 def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     """The program for a game of several runs, or for one that stands alone."""
     each, foe, x = np.zeros(problem.constants["constraints"]), player(problem.adversary), problem.domain.center()
-    record, alone = Summing(record_of(policy), each), Summing(one_of(policy, record_of(policy), runs), each)
+    record, alone = Summing(record_of(policy), each), Summing(one_of(policy, record_of(policy), runs, problem), each)
     draws = next(iter(deal_blocks(problem.adversary, problem.seed, 3, len(x))))
     if runs is None:
         where = abreast.alone((record, foe), (record.init(x), foe.init()), draws)

@@ -139,10 +139,13 @@ def agrees(one, runs: int, own, seed: int) -> None:
         [rng.normal(size=(*lead, *shape, count if mine else 1)) + np.zeros(count) for shape, mine in zip(part, mine_all, strict=True)]
         for part, mine_all, lead in zip((CONSTANTS, STATES, DRAWS), flags, ((), (), (ROUNDS,)), strict=True)
     ]
-    want = [
-        np.stack(each, -1)
-        for each in zip(*(played(one, *[[a[..., r] for a in part] for part in parts]) for r in range(count)), strict=True)
-    ]
+
+    def expected(factor):
+        each = (played(one, *[[factor * a[..., r] for a in part] for part in parts]) for r in range(count))
+        return [np.stack(runs_of, -1) for runs_of in zip(*each, strict=True)]
+
+    # A random function may make much of a rounding: what it makes of another in its inputs says how much.
+    want, near = expected(1.0), expected(1.0 + 1e-14)
     shapes = tuple(tuple(Shape(*shape) for shape in part) for part in (CONSTANTS, STATES, DRAWS))
     if runs:
         source = lower(trace_runs(one, shapes, flags), len(CONSTANTS), len(STATES), wide=8)
@@ -151,17 +154,19 @@ def agrees(one, runs: int, own, seed: int) -> None:
         ]
     else:
         source = lower(trace_of(one, *shapes)[0], len(CONSTANTS), len(STATES))
-        given, want = [a[..., 0].copy() for part in parts for a in part], [a[..., 0] for a in want]
+        given = [a[..., 0].copy() for part in parts for a in part]
+        want, near = ([a[..., 0] for a in made] for made in (want, near))
     made = tuple(np.full(a.shape, np.nan) for a in want)
     interpreted(source)(ROUNDS, count, np.zeros(0, int), tuple(given), made)
-    for a, b in zip(made, want, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(b).max()), err_msg=source.removeprefix(PREAMBLE))
+    for a, b, c in zip(made, want, near, strict=True):
+        loose = 1e-9 * max(1.0, np.abs(b).max()) + 100.0 * np.abs(b - c).max()
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=loose, err_msg=source.removeprefix(PREAMBLE))
 
 
 OPERAND = st.integers(0, 8)
 
 
-@settings(max_examples=70)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, len(STEPS) - 1), OPERAND, OPERAND, OPERAND), min_size=1, max_size=8),
     st.sampled_from([0, 1, 3]),
