@@ -164,7 +164,7 @@ def peers(X: np.ndarray, y: np.ndarray, few: int) -> dict[str, Callable[[], Side
 
 def measure(quick: bool) -> dict[str, Any]:
     """All sides on one core."""
-    many, long, few, repeats = (500, 5_000, 200, 3) if quick else (5_000, 100_000, 1_000, 7)
+    many, long, few, repeats = (500, 5_000, 200, 3) if quick else (20_000, 100_000, 1_000, 7)
     X, y = rows(long)
     sides, lengths = ours(X, y, many)
     same = {name: run() for name, run in sides.items() if name not in lengths and "no limit" not in name}

@@ -134,8 +134,7 @@ def play(
     kept = 0 if memory is None or keep == "totals" else _check_room(match, keep, limit)
     groups = match.groups(limit, collect, kept)
     limit -= kept
-    if engine != "python" and rounds <= groups[0].blocks_at_once(limit, collect) * block_length(source.domain.dim):
-        next(iter(replace(groups[0], rounds=1).advance(collect, limit)))  # compile outside the clock: there is no second block to time
+    _compile(groups[0], collect, limit)
     parts = []
     for n, group in enumerate(groups):
         tell = None if progress is None else lambda done, n=n: progress((n * rounds + done) // len(groups), rounds)
@@ -145,6 +144,24 @@ def play(
     for note in notes:
         warnings.warn(note, BridleWarning, stacklevel=2)
     return replace(game, **played._asdict(), warnings=tuple(notes), memory=limit + kept, groups=len(groups))
+
+
+def _compile(match: Match, collect: str, memory: int) -> None:
+    """Play one round outside the clock, in which an engine may compile, where there will be no second block to time and none was before."""
+    if match.engine == "python" or match.rounds > match.blocks_at_once(memory, collect) * block_length(match.problem.domain.dim):
+        return
+    parts = (match.record, match.problem.adversary, match.opening.round)
+    kind = (
+        match.engine, collect, match.runs, len(match.seeds), match.x1.shape,
+        *(type(node) for part in parts for node in records.nodes(part)),
+        *(np.shape(leaf) for part in parts for leaf in records.leaves(part).values()),
+    )  # fmt: skip
+    if kind not in _PLAYED:
+        next(iter(replace(match, rounds=1).advance(collect, memory)))
+        _PLAYED.add(kind)
+
+
+_PLAYED: set[Any] = set()
 
 
 class Played(NamedTuple):
