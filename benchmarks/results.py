@@ -262,7 +262,8 @@ def markdown(found: dict[str, Any]) -> str:
         part = found["logistic"]
         page += [
             "## Logistic regression, one row at a time", "",
-            f"{part['features']} features, {part['rows_played']:,} rows. Our sides run Algorithm 1 with a limit on the loss of positive rows, unless they say otherwise; "
+            f"{part['features']} features, {part['rows_played']:,} rows. "
+            f"Our sides run Algorithm 1 with a limit on the loss of positive rows, unless they say otherwise; "
             f"{part['compared']} of them end with the same weights, {part['apart']:.0e} apart at most. The peers run their own gradient "
             "descent without a limit.", "",
             *sides(part, "NumPy"),
