@@ -163,7 +163,10 @@ def _length(constants: Any, draws: Any, rounds: int, dim: int) -> int:
         tuple(type(node) for node in records.nodes((constants, draws))),
         tuple(np.shape(leaf) for leaf in records.leaves(constants).values()),
     )
-    _LENGTHS[key] = max(rounds, block_length(dim), _LENGTHS.get(key, 0))
+    length = block_length(dim)
+    while length < rounds:
+        length *= 2  # few kinds of lengths, so few programs
+    _LENGTHS[key] = max(length, _LENGTHS.get(key, 0))
     return _LENGTHS[key]
 
 

@@ -293,9 +293,7 @@ class _Loops(Writer):
         return f"if {test}: {statement}"
 
     def loop(self, shape: Sequence[int], statement: Callable[[list[str]], str]) -> None:
-        """Axes of one element need no loop, and arrays without any no statement."""
-        if 0 in shape:
-            return
+        """Axes of one element need no loop; those of none have one that does nothing."""
         order = _laid_out(shape, [axis for axis in range(len(shape))])
         loops = [axis for axis in order if shape[axis] != 1]
         at = [f"i{loops.index(axis)}" if axis in loops else "0" for axis in range(len(shape))]
