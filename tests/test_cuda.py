@@ -27,7 +27,7 @@ from bridle.fraud import training
 from bridle.game import record_of
 from bridle.matches import one_of
 from bridle.totals import Summing
-from bridle.turns import load_engine
+from bridle.turns import Several, load_engine
 from operations import OPERATIONS
 from support import make_domain
 from test_numba import PLACES, arena
@@ -243,7 +243,7 @@ def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     if runs is None:
         where = abreast.alone((record, foe), (record.init(x), foe.init()), draws)
     else:
-        where = abreast.seats(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), (draws,))
+        where = abreast.seats(Several(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), foe.init(), (draws,)))
     plan = plans.plan(where, "sums")
     return warps.write(plan.traced, plan.constants, len(records.leaves(plan.states)), plan.draws, lanes, 32 // lanes, marked=True)
 

@@ -16,7 +16,7 @@ from bridle.adversaries import block_length, deal_blocks, player
 from bridle.core import Feedback, InputError, Round
 from bridle.problems import Problem
 from bridle.totals import Summing, Totals, curve_rounds
-from bridle.turns import Block, load_engine, load_engine_of_many
+from bridle.turns import Block, Several, load_engine, load_engine_of_many
 
 MEMORY = 2**30
 """How many bytes the rounds of a game may take at a time where nobody says otherwise."""
@@ -173,7 +173,7 @@ class Match:
         if several is not None:
             runs = self.runs or 1
             foe = records.spread(players[0].init(), runs) if len(players) == 1 else _side_by_side([p.init() for p in players])
-            return lambda state, foe, draws, *rest: several(record, alone, players, state, foe, draws, *rest), foe
+            return lambda state, foe, draws, *rest: several(Several(record, alone, players, state, foe, draws), *rest), foe
         advance = load_engine(self.engine)
         adversary, foe = players[0], players[0].init()
         if self.runs is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,7 +118,7 @@ def write(
     facts: dict[str, Any],
 ) -> None:
     """Write a save file: the whole new one, or the old one stays. `more` are other arrays, `facts` goes into the header."""
-    name = _name(path)
+    name = files.named(path)
     arrays = {"start": start}
     header: dict[str, Any] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(record_of(policy)).__name__}
     header["session"] = facts
@@ -138,7 +137,7 @@ def write(
 
 def read(path: str | PathLike[str]) -> Saved:
     """Read a save file back, or say in one line what is wrong with it."""
-    name = _name(path)
+    name = files.named(path)
     try:
         with open(name, "rb") as opened, np.load(opened, allow_pickle=False) as file:  # closed also where np.load forgets to
             arrays = {key: file[key] for key in file.files}
@@ -161,13 +160,6 @@ def read(path: str | PathLike[str]) -> Saved:
         if value.dtype.kind != "f" or np.isnan(value).any():
             raise InputError(f"cannot read {name}: {key!r} must hold numbers, not {validate.show(value)}")
     return Saved(name, header, {key: np.array(value, dtype=float) for key, value in arrays.items()})
-
-
-def _name(path: Any) -> str:
-    try:
-        return os.fsdecode(path)
-    except TypeError:
-        raise InputError(f"path must be the path of a file, not {validate.show(path)}") from None
 
 
 def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:

@@ -35,6 +35,28 @@ class Block(NamedTuple):
     sums: Any = None  # the totals at the rounds asked for, in place of f and g, where the engine adds up
 
 
+def block_of(seen: Any, collect: str) -> Block:
+    """The block of what a compiled round keeps: its cost, its constraint values and what else was asked for; or the totals alone."""
+    if collect == "sums":
+        return Block(None, None, sums=seen)
+    f, g, more = seen
+    return Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
+
+
+class Several(NamedTuple):
+    """Several runs at some point of their games: one policy record for all, that of the first `alone`, and the states of both sides.
+
+    `players` and `draws` are of all runs, or one for each of them.
+    """
+
+    policy: Any
+    alone: Any
+    players: list[Any]
+    state: Any
+    foe: Any
+    draws: tuple[Any, ...]
+
+
 def load_engine(name: str) -> Callable[..., tuple[Any, Any, Block]]:
     """The function that advances a block of rounds. Engines are found by name, so that the game depends on no compiler."""
     return _module(name).advance  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ import numpy as np
 
 from bridle import records
 from bridle.core import InputError
-from bridle.turns import cores
+from bridle.turns import Several, check_compiled, cores
 
 
 class Seats(NamedTuple):
@@ -24,16 +24,19 @@ class Seats(NamedTuple):
 
     single: tuple[Any, Any, Any]
     own: tuple[Any, Any, Any]
+    runs: int = 1
 
 
-def seats(policy: Any, alone: Any, players: list[Any], state: Any, draws: tuple[Any, ...]) -> Seats:
+def seats(given: Several) -> Seats:
     """What a single run is made of, and what of it is its own."""
-    begin = alone.init(np.asarray(policy.decide(state))[0])
-    single = ((alone, players[0]), (begin, players[0].init()), draws[0])
+    policy, alone, players, state, _, draws = given
+    check_compiled(policy, *players[:1], *draws[:1])
+    x = np.asarray(policy.decide(state))
+    single = ((alone, players[0]), (alone.init(x[0]), players[0].init()), draws[0])
     mine = records.transform(lambda leaf, lone: np.shape(leaf) != np.shape(lone), policy, alone)
     theirs = records.transform(lambda _: len(players) > 1, players[0])
     dealt = records.transform(lambda _: len(draws) > 1, draws[0])
-    return Seats(single, ((mine, theirs), records.transform(lambda _: True, single[1]), dealt))
+    return Seats(single, ((mine, theirs), records.transform(lambda _: True, single[1]), dealt), len(x))
 
 
 def alone(constants: Any, states: Any, draws: Any) -> Seats:
@@ -50,10 +53,9 @@ class Group(NamedTuple):
     draws: list[np.ndarray]
 
 
-def group(
-    where: Seats, policy: Any, players: list[Any], states: Any, draws: tuple[Any, ...], who: Sequence[int], last: bool = False
-) -> Group:
+def group(where: Seats, given: Several, who: Sequence[int], last: bool = False) -> Group:
     """The arrays of these runs, with the runs along the first axis (of draws: after time) or along the last."""
+    policy, players, states, draws = given.policy, given.players, (given.state, given.foe), given.draws
     runs, axis = len(who), -1 if last else 0
 
     def leaves(part: Any) -> list[Any]:

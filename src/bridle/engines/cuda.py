@@ -17,7 +17,7 @@ from bridle.core import InputError
 from bridle.engines import abreast, warps
 from bridle.engines.layouts import grid_of
 from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
-from bridle.turns import Block, check_compiled
+from bridle.turns import Block, Several, block_of, check_compiled
 
 __all__ = ["advance", "advance_many"]
 
@@ -41,21 +41,10 @@ def advance(
     return _played(where, given, rounds, collect, wanted, None)
 
 
-def advance_many(
-    policy: Any,
-    alone: Any,
-    players: list[Any],
-    state: Any,
-    foe: Any,
-    draws: tuple[Any, ...],
-    rounds: int,
-    collect: str,
-    wanted: Any = None,
-) -> tuple[Any, Any, Block]:
-    """The same for several runs: `alone` is the first one's policy, `players` and `draws` are of all runs, or one for each of them."""
-    check_compiled(policy, *players[:1], *draws[:1])
-    where, runs = abreast.seats(policy, alone, players, state, draws), len(np.asarray(policy.decide(state)))
-    return _played(where, abreast.group(where, policy, players, (state, foe), draws, range(runs)), rounds, collect, wanted, runs)
+def advance_many(given: Several, rounds: int, collect: str, wanted: Any = None) -> tuple[Any, Any, Block]:
+    """The same for several runs."""
+    where = abreast.seats(given)
+    return _played(where, abreast.group(where, given, range(where.runs)), rounds, collect, wanted, where.runs)
 
 
 def _played(where: abreast.Seats, given: abreast.Group, rounds: int, collect: str, wanted: Any, runs: int | None) -> tuple[Any, Any, Block]:
@@ -84,11 +73,7 @@ def _played(where: abreast.Seats, given: abreast.Group, rounds: int, collect: st
         arrays = [*constants, *states, *(leaf[first:last] for leaf in here), *(part[row:] for part in kept)]
         _launch(found, last - first, count, marks, arrays, plain)
     new_state, new_foe = _records(found.states, states, runs, 0)
-    seen = _records(found.kept, kept, runs, 1)
-    if collect == "sums":
-        return new_state, new_foe, Block(None, None, sums=seen)
-    f, g, more = seen
-    return new_state, new_foe, Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
+    return new_state, new_foe, block_of(_records(found.kept, kept, runs, 1), collect)
 
 
 def _pieces(rounds: int) -> Iterator[tuple[int, int]]:

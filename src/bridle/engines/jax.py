@@ -22,7 +22,7 @@ from bridle import ops, records
 from bridle.adversaries import block_length
 from bridle.core import InputError
 from bridle.engines import abreast
-from bridle.turns import Block, check_compiled, turn
+from bridle.turns import Block, Several, block_of, check_compiled, turn
 
 
 def _loop(count: int, body: Any, state: Any, done: Any) -> Any:
@@ -121,36 +121,24 @@ def advance(
     check_compiled(policy, adversary, draws)
     length = _length((policy, adversary, state), draws, rounds, policy.decide(state).shape[-1])
     (state, foe), seen = _played((policy, adversary), (state, foe), draws, rounds, length, collect, wanted=wanted)
-    return state, foe, _block(seen, collect)
+    return state, foe, block_of(seen, collect)
 
 
-def advance_many(
-    policy: Any,
-    alone: Any,
-    players: list[Any],
-    state: Any,
-    foe: Any,
-    draws: tuple[Any, ...],
-    rounds: int,
-    collect: str,
-    wanted: Any = None,
-) -> tuple[Any, Any, Block]:
-    """The same for several runs: `alone` is the first one's policy, `players` and `draws` are of all runs, or one for each of them."""
-    check_compiled(policy, *players[:1], *draws[:1])
-    x = np.asarray(policy.decide(state))
-    where = abreast.seats(policy, alone, players, state, draws)
-    length = _length((policy, players[0], state), draws[0], rounds, x.shape[-1])
+def advance_many(given: Several, rounds: int, collect: str, wanted: Any = None) -> tuple[Any, Any, Block]:
+    """The same for several runs."""
+    where, dim = abreast.seats(given), given.policy.decide(given.state).shape[-1]
+    length = _length((given.policy, given.players[0], given.state), given.draws[0], rounds, dim)
     # A GPU takes all runs at once; a core's share should be worth its while.
-    ends = abreast.shares(len(x), *SHARE) if jax.default_backend() == "cpu" else [0, len(x)]
+    ends = abreast.shares(where.runs, *SHARE) if jax.default_backend() == "cpu" else [0, where.runs]
 
     def work(begin: int, end: int) -> Any:
-        given = abreast.group(where, policy, players, (state, foe), draws, range(begin, end))
-        constants, states, dealt = (abreast.record(like, arrays) for like, arrays in zip(where.single, given, strict=True))
+        mine = abreast.group(where, given, range(begin, end))
+        constants, states, dealt = (abreast.record(like, arrays) for like, arrays in zip(where.single, mine, strict=True))
         return _played(constants, states, dealt, rounds, length, collect, where.own, wanted)
 
     made = abreast.in_threads(work, ends)
     (state, foe), seen = (abreast.whole(made[0][n], [records.leaves(part[n]).values() for part in made], n) for n in (0, 1))
-    return state, foe, _block(seen, collect)
+    return state, foe, block_of(seen, collect)
 
 
 SHARE = (128, 8)
@@ -189,13 +177,6 @@ def _played(
 
 ROWS = 128
 """Rows for the rounds that are wanted come in such numbers, so that not every block is compiled anew."""
-
-
-def _block(seen: Any, collect: str) -> Block:
-    if collect == "sums":
-        return Block(None, None, sums=seen)
-    f, g, kept = seen
-    return Block(f, g, kept if collect == "x" else None, [kept] if collect == "round" else None)
 
 
 def _pad(leaf: np.ndarray, length: int) -> np.ndarray:

@@ -28,7 +28,7 @@ from bridle.engines.jax import one_round
 from bridle.engines.loops import lower, lower_step
 from bridle.engines.tracing import shapes, trace, trace_of, trace_runs
 from bridle.files import replacing
-from bridle.turns import Block, check_compiled
+from bridle.turns import Block, Several, block_of, check_compiled
 
 __all__ = ["advance", "advance_many", "step"]
 
@@ -65,42 +65,30 @@ def advance(
     program = _program((policy, adversary), (state, foe), shapes(draws, 1), collect)
     after, seen = _run(program, given, rounds, wanted, ())
     new_state, new_foe = _filled((state, foe), after)
-    return new_state, new_foe, _block(_filled(program.layout, seen), collect)
+    return new_state, new_foe, block_of(_filled(program.layout, seen), collect)
 
 
-def advance_many(
-    policy: Any,
-    alone: Any,
-    players: list[Any],
-    state: Any,
-    foe: Any,
-    draws: tuple[Any, ...],
-    rounds: int,
-    collect: str,
-    wanted: Any = None,
-) -> tuple[Any, Any, Block]:
-    """The same for several runs: `alone` is the first one's policy, `players` and `draws` are of all runs, or one for each of them."""
-    check_compiled(policy, *players[:1], *draws[:1])
-    where = abreast.seats(policy, alone, players, state, draws)
-    runs = len(np.asarray(policy.decide(state)))
+def advance_many(given: Several, rounds: int, collect: str, wanted: Any = None) -> tuple[Any, Any, Block]:
+    """The same for several runs."""
+    where = abreast.seats(given)
     widest = max(np.size(leaf) for leaf in records.leaves(where.single[1]).values())
-    ends = abreast.shares(runs, max((width for width in WIDTHS if width * widest <= CACHE), default=WIDTHS[0]), FEW)
-    apart, most = runs < FEW * (len(ends) - 1), -(-runs // (len(ends) - 1))
+    ends = abreast.shares(where.runs, max((width for width in WIDTHS if width * widest <= CACHE), default=WIDTHS[0]), FEW)
+    apart, most = where.runs < FEW * (len(ends) - 1), -(-where.runs // (len(ends) - 1))
     wide = next(width for width in WIDTHS if width >= most)
     program = _program(*where.single[:2], shapes(where.single[2], 1), collect, None if apart else where.own, wide)
 
     def work(begin: int, end: int) -> Any:
         more = 0 if apart else -(end - begin) % FEW  # what is left of an instruction plays the last run once more
-        given = abreast.group(where, policy, players, (state, foe), draws, [*range(begin, end), *[end - 1] * more], last=True)
+        mine = abreast.group(where, given, [*range(begin, end), *[end - 1] * more], last=True)
         if apart:
-            alike = zip(*(_run(program, _lane(where, given, i), rounds, wanted, ()) for i in range(end - begin)), strict=True)
+            alike = zip(*(_run(program, _lane(where, mine, i), rounds, wanted, ()) for i in range(end - begin)), strict=True)
             return [[np.stack(arrays, axis=-1) for arrays in zip(*part, strict=True)] for part in alike]
-        made = _run(program, given, rounds, wanted, (end - begin + more,))
+        made = _run(program, mine, rounds, wanted, (end - begin + more,))
         return [[array[..., : end - begin] for array in part] for part in made]
 
     after, seen = zip(*abreast.in_threads(work, ends), strict=True)
     new_state, new_foe = abreast.whole(where.single[1], after, 0, last=True)
-    return new_state, new_foe, _block(abreast.whole(program.layout, seen, 1, last=True), collect)
+    return new_state, new_foe, block_of(abreast.whole(program.layout, seen, 1, last=True), collect)
 
 
 def _lane(where: abreast.Seats, given: abreast.Group, i: int) -> list[list[np.ndarray]]:
@@ -122,13 +110,6 @@ def _run(program: Program, given: Any, rounds: int, wanted: Any, lanes: tuple[in
         marks[wanted - 1] = np.arange(rows)
     program.run(rounds, lanes[0] if lanes else 1, marks, (*constants, *states, *draws), (*after, *seen))
     return after, seen
-
-
-def _block(seen: Any, collect: str) -> Block:
-    if collect == "sums":
-        return Block(None, None, sums=seen)
-    f, g, more = seen
-    return Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
 
 
 def _filled(like: Any, arrays: Any) -> Any:
