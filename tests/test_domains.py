@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from bridle import domains, ops, polyhedron, records
+from bridle import domains, ops, records
 from bridle.checks import check_domain
 from bridle.core import Domain, InputError
-from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
+from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron, polyhedron
 
 
 def cut(domain, rng, share):

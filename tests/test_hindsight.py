@@ -308,7 +308,7 @@ def test_a_polyhedron_needs_no_package_here(monkeypatch):
 
     domain, blocks, _ = instance("polyhedron", "hinge", "affine", 3)
     best = best_fixed(blocks, domain)
-    monkeypatch.setattr("bridle.polyhedron._package", missing)
+    monkeypatch.setattr("bridle.domains.polyhedron._package", missing)
     assert best_fixed(blocks, domain).cost == pytest.approx(best.cost, rel=1e-9)
 
 

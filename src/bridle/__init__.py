@@ -2,6 +2,7 @@
 
 from bridle import potentials
 from bridle.advice import Advice, advise
+from bridle.budgets import Gate, Pacer, pacing_bound
 from bridle.certificates import Certificate
 from bridle.core import (
     AssumptionWarning,
@@ -39,7 +40,6 @@ from bridle.metrics import (
     static_violation,
 )
 from bridle.networks import Network
-from bridle.pacing import Gate, Pacer, pacing_bound
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
 from bridle.problems import Problem, problem

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bridle.domains.closed_form import EPS
 from bridle.ops import Array
-from bridle.sets import EPS
 
 FINE = 1e-12
 """Times the domain's scale: every cut leaves this much more than it says, so that rounding, which is far less, never takes a point that

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridle import files
+from bridle import storage as files
 from bridle.cells import (
     COLUMNS,
     FLAG,

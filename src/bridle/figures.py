@@ -10,7 +10,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from bridle import charts, files
+from bridle import charts
+from bridle import storage as files
 from bridle.analysis import Row
 from bridle.charts import Axis, Bar, Chart, Line, Point
 from bridle.core import InputError

@@ -24,11 +24,11 @@ import numpy as np
 
 from bridle import ops
 from bridle.core import InputError, Unavailable
-from bridle.cuts import BallCut, DomainCut, crossing_in_box, slide_in_box
+from bridle.domains.closed_form import BallSet, BoxSet, ProductSet, SimplexSet, surely
+from bridle.domains.half_space_cut import BallCut, DomainCut, crossing_in_box, slide_in_box
+from bridle.domains.polyhedron import PolyhedronSet
 from bridle.multipliers import APART, EXACT, ascend
 from bridle.ops import Array, dot, norm
-from bridle.polyhedron import PolyhedronSet
-from bridle.sets import BallSet, BoxSet, ProductSet, SimplexSet, surely
 
 FAR = 1e30
 """What DAQP takes for infinity."""

@@ -16,7 +16,8 @@ from string import Template
 from typing import Any
 
 import bridle
-from bridle import analysis, charts, files
+from bridle import analysis, charts
+from bridle import storage as files
 from bridle.analysis import Row, grouped, horizon_of, label_of, problem_of
 from bridle.core import InputError
 from bridle.problems import problem_facts

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle.core import Domain, InputError
-from bridle.cuts import BallCut, DomainCut
+from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
+from bridle.domains.half_space_cut import BallCut, DomainCut
+from bridle.domains.polyhedron import PolyhedronSet
 from bridle.functions import (
     AffineFunction,
     Coordinate,
@@ -26,8 +28,6 @@ from bridle.functions import (
     QuadraticForm,
     RoundQuadratic,
 )
-from bridle.polyhedron import PolyhedronSet
-from bridle.sets import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
 
 AFFINE = (AffineFunction, Coordinate)
 BENT = (LogisticLoss, LogWealthLoss)

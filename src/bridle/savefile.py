@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bridle import files, policies, records, validate
+from bridle import policies, records, validate
+from bridle import storage as files
 from bridle.core import InputError
 from bridle.game import record_of
 
@@ -22,7 +23,7 @@ READS = (1, 2)
 """Schema 1 knew neither certificates nor rounds that wait."""
 
 HOMES = (
-    "bridle.sets", "bridle.cuts", "bridle.polyhedron", "bridle.learners", "bridle.late", "bridle.potentials", "bridle.wrappers",
+    "bridle.domains.closed_form", "bridle.domains.half_space_cut", "bridle.domains.polyhedron", "bridle.learners", "bridle.late", "bridle.potentials", "bridle.wrappers",
     "bridle.policies.sinha2024",
 )  # fmt: skip
 """Where the record types that a file may name are defined. Files name the type alone, so a type can move between these."""

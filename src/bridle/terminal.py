@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bridle import files
+from bridle import storage as files
 from bridle.core import InputError
 
 typed: list[str] = []

@@ -27,7 +27,7 @@ from bridle.engines import abreast
 from bridle.engines.jax import one_round
 from bridle.engines.loops import lower, lower_step
 from bridle.engines.tracing import shapes, trace, trace_of, trace_runs
-from bridle.files import replacing
+from bridle.storage import replacing
 from bridle.turns import Block, Several, block_of, check_compiled
 
 __all__ = ["advance", "advance_many", "step"]

@@ -14,7 +14,8 @@ import numpy as np
 from rich.table import Table
 
 import bridle
-from bridle import files, terminal, validate
+from bridle import storage as files
+from bridle import terminal, validate
 from bridle.adapters import baselines
 from bridle.cells import digest, fingerprint, hash_file
 from bridle.core import InputError, Interrupted, Unavailable

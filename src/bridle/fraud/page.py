@@ -9,7 +9,8 @@ from html import escape
 from pathlib import Path
 
 import bridle
-from bridle import charts, files
+from bridle import charts
+from bridle import storage as files
 from bridle.page import palette, read_template
 
 

@@ -34,11 +34,11 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.domains.closed_form import SimplexSet
 from bridle.learners import AdaGrad
 from bridle.ops import Array, pos, vector
 from bridle.policies.common import flat, unmet
 from bridle.policies.entry import Entry
-from bridle.sets import SimplexSet
 
 
 class ArmQueues(NamedTuple):

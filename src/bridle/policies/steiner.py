@@ -36,12 +36,12 @@ import numpy as np
 from bridle import validate
 from bridle.bodies import FlatBody, Plane, RoundBody, Sample, Sampled, outline
 from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.cuts import peeled
+from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, SimplexSet
+from bridle.domains.half_space_cut import peeled
+from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array
 from bridle.policies.common import unmet
 from bridle.policies.entry import Entry
-from bridle.polyhedron import PolyhedronSet
-from bridle.sets import BallSet, BoxSet, L1BallSet, SimplexSet
 
 ROWS = 200
 """How many cuts are kept from three dimensions on; when there are more, those that rule out nothing any more are dropped."""

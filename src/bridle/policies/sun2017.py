@@ -30,10 +30,10 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.domains.closed_form import SimplexSet
 from bridle.ops import Array, exp, pos, scalar, worst
 from bridle.policies.common import clipped, diameter_of, largest, settle, switch, unmet
 from bridle.policies.entry import CLIPPED, Entry, Variant
-from bridle.sets import SimplexSet
 
 
 class Euclidean(NamedTuple):

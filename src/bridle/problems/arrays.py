@@ -17,8 +17,8 @@ import numpy as np
 from bridle import domains, hindsight, records, validate
 from bridle.adversaries import Recorded
 from bridle.core import InputError, Round
+from bridle.domains.polyhedron import PolyhedronSet
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
-from bridle.polyhedron import PolyhedronSet
 from bridle.problems.base import Problem, corners, reach
 
 KEYS = {

@@ -11,8 +11,8 @@ import numpy as np
 
 from bridle import domains, validate
 from bridle.core import Domain, InputError
+from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, SimplexSet
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.sets import BallSet, BoxSet, L1BallSet, SimplexSet
 
 HELP = {
     "horizon": "T, how many rounds",

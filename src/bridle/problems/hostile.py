@@ -10,8 +10,8 @@ import numpy as np
 from bridle import validate
 from bridle.adversaries.hostile import AdaptiveScales, Alternating, LateConstraint, RandomScales, RegretSeeking, ViolationSeeking
 from bridle.core import InputError
+from bridle.domains.closed_form import BallSet
 from bridle.problems.base import Problem, best_across, cut, facts, largest, reach, somewhere, start, units
-from bridle.sets import BallSet
 
 DECADES = 6
 """Over how many powers of ten the gradients of problem `scales` vary."""

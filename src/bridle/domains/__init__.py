@@ -15,10 +15,10 @@ import numpy as np
 
 from bridle import ops, validate
 from bridle.core import Domain, InputError
-from bridle.cuts import BallCut, DomainCut
+from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
+from bridle.domains.half_space_cut import BallCut, DomainCut
+from bridle.domains.polyhedron import Polyhedron, PolyhedronSet
 from bridle.ops import norm
-from bridle.polyhedron import Polyhedron, PolyhedronSet
-from bridle.sets import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
 
 __all__ = ["Ball", "Box", "Halfspace", "L1Ball", "Polyhedron", "Product", "Simplex", "Spectrahedron"]
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import ops
+from bridle.domains.closed_form import EPS, BallSet, BoxSet, all_of, margin, surely
 from bridle.ops import Array, dot, norm
 from bridle.records import choose
-from bridle.sets import EPS, BallSet, BoxSet, all_of, margin, surely
 
 
 class BallCut(NamedTuple):

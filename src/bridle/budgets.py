@@ -49,7 +49,8 @@ from typing import Any
 
 import numpy as np
 
-from bridle import files, validate
+from bridle import storage as files
+from bridle import validate
 from bridle.core import InputError
 
 MOST = 10**13
