@@ -20,8 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 import bridle
-from bridle import curved, hinges, prox
+from bridle import prox
 from bridle.adversaries import deal_blocks
+from bridle.solvers import function_prox as curved
+from bridle.solvers import hinge_prox as hinges
 
 D, ROUNDS, CVXPY_ROUNDS, REPEATS = 30, 10_000, 100, 5
 DOMAINS = (("ball", bridle.Ball(D)), ("box", bridle.Box(-1.0, 1.0, dim=D)))

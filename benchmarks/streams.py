@@ -19,8 +19,8 @@ import bridle
 from bridle import policies
 from bridle.compare import compare
 from bridle.game import unplayed
-from bridle.hindsight import values_at
 from bridle.policies.sinha2024 import theorem1
+from bridle.solvers.hindsight import values_at
 
 LAMBDAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """Tried for the tuned column, with V = 1 and with V = lambda (preset practice): the theorem's, 1/(2 sqrt(T)), is 0.0035 at T = 20,000."""

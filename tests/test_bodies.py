@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import bridle
-from bridle.bodies import EMPTY, FINE, Plane, farthest_in_ball
 from bridle.policies.steiner import steiner
+from bridle.solvers.steiner_body import EMPTY, FINE, Plane, farthest_in_ball
 
 TURN = np.linspace(0.0, 2.0 * np.pi, 20_000, endpoint=False) + 1e-4
 CIRCLE = np.c_[np.cos(TURN), np.sin(TURN)]

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import curved, hinges, multipliers
 from bridle.functions import AffineFunction
+from bridle.solvers import function_prox as curved
+from bridle.solvers import hinge_prox as hinges
+from bridle.solvers import prox_dual as multipliers
 from reference import PROGRAMS, SHAPES, by_clarabel, inside, place, same, several, solved
 from support import DOMAINS, make_domain
 

@@ -25,8 +25,8 @@ from bridle.functions import (
     QuadraticForm,
     RoundQuadratic,
 )
-from bridle.hindsight import best_fixed, interval_excess, smallest_window, static_violation, values_at
-from bridle.programs import Program, Solution, lower_bound, objective, pieces, shape
+from bridle.solvers.hindsight import best_fixed, interval_excess, smallest_window, static_violation, values_at
+from bridle.solvers.program import Program, Solution, lower_bound, objective, pieces, shape
 
 # --- Instances: streams and domains for bridle, and the same in cvxpy ---
 
@@ -247,7 +247,7 @@ def test_rounds_one_by_one_are_a_stream_too():
 def test_a_stream_too_long_to_keep_is_replayed(cost, monkeypatch):
     domain, blocks, _ = instance("ball", cost, "affine", 3)
     kept = best_fixed(blocks, domain)
-    monkeypatch.setattr(sys.modules["bridle.hindsight"], "MEMORY", 0)
+    monkeypatch.setattr(sys.modules["bridle.solvers.hindsight"], "MEMORY", 0)
     replayed = best_fixed(blocks, domain)
     check(replayed, blocks, domain)
     assert replayed.cost == pytest.approx(kept.cost, rel=1e-6, abs=1e-6)
@@ -347,7 +347,7 @@ def test_what_cannot_be_used_is_refused():
 @pytest.mark.parametrize("cost", ["linear", "round-quadratic", "hinge"])
 def test_a_solver_that_lies_is_found_out(cost, monkeypatch):
     """Wrong points or wrong multipliers end in an error, never in a wrong number."""
-    from bridle import solvers
+    from bridle.solvers import cutting_planes as solvers
 
     honest = solvers.interior
 

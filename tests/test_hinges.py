@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import hinges
+from bridle.solvers import hinge_prox as hinges
 from reference import KINDS, PROGRAMS, Program, objective, place, same
 from support import make_domain
 

@@ -14,10 +14,11 @@ from scipy.optimize import linprog
 
 import bridle
 from arena import ratios, stage
-from bridle import nearest, report
+from bridle import report
 from bridle.adversaries import Fixed
 from bridle.core import Feedback, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
+from bridle.solvers import nearest_point as nearest
 from reference import KINDS, inside, place, solved
 from support import constraint_at, cost_at, instances, make_domain, moves, rounding
 

@@ -16,8 +16,8 @@ import arena
 import bridle
 from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction, AffineRows
-from bridle.hindsight import interval_excess, smallest_window, values_at
 from bridle.policies.neely2017 import VirtualQueues
+from bridle.solvers.hindsight import interval_excess, smallest_window, values_at
 from support import constraint_at, cost_at, instances, make_domain, moves
 
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {

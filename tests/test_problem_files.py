@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import cli, hindsight, records
+from bridle import cli, records
 from bridle.core import InputError
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
 from bridle.problems import arrays, problem_facts
+from bridle.solvers import hindsight
 
 VARIABLE = '''
 """Stay near the origin.

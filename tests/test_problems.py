@@ -12,10 +12,11 @@ import pytest
 from scipy.optimize import linprog
 
 import bridle
-from bridle import hindsight, policies, records, report
+from bridle import policies, records, report
 from bridle.core import InputError, Round
 from bridle.functions import AFFINE
 from bridle.problems import problem_facts, takes
+from bridle.solvers import hindsight
 from support import SIMULATED, THE_SEED_DOES_NOT_SHOW
 
 ROUNDS = 60

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction, AffineRows
-from bridle.hindsight import interval_excess, smallest_window
 from bridle.learners import CurvedOGD
 from bridle.policies import sinha2024 as paper
+from bridle.solvers.hindsight import interval_excess, smallest_window
 from support import constraint_at, cost_at, instances, moves
 
 PROBLEMS = ("lower-bound", "minimax", "fixed", "halfspaces")
@@ -326,7 +326,7 @@ def test_theorems_4_and_5_on_streams_that_are_feasible_only_on_average(S, k, exc
     point = np.array([0.3, -0.2, 0.0, 0.1])
     problem = bridle.Problem(ball, Periodic(point, pattern, excess), {"constraints": k})
     trace = bridle.play(bridle.policy_for("sinha2024-ocs", problem), problem, horizon=T, keep="rounds")
-    from bridle.hindsight import values_at
+    from bridle.solvers.hindsight import values_at
 
     _, at_point = values_at(trace.blocks, point)
     F = float(np.abs(pattern).max() + excess + 1.0 + np.linalg.norm(point))

@@ -11,10 +11,10 @@ import pytest
 import arena
 import bridle
 from bridle import policies
-from bridle.bodies import Plane
 from bridle.checks import check_policy
 from bridle.core import Feedback, InputError
 from bridle.policies import steiner
+from bridle.solvers.steiner_body import Plane
 
 RATIOS: dict[str, float] = {}
 """The largest measured over proved, by quantity and dimension."""

@@ -22,7 +22,6 @@ from bridle.core import (
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
 from bridle.game import Trace, play, policy_for
-from bridle.hindsight import NoComparator
 from bridle.late import LateOGD
 from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD
 from bridle.metrics import (
@@ -44,6 +43,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
 from bridle.problems import Problem, problem
 from bridle.session import Session
+from bridle.solvers.hindsight import NoComparator
 from bridle.tickets import Ticket
 from bridle.wrappers import Delayed, Doubling
 

@@ -23,8 +23,8 @@ import bridle
 from bridle import metrics, policies, report
 from bridle.core import BridleWarning, InputError, Unavailable
 from bridle.game import Trace, play, policy_for, unplayed
-from bridle.hindsight import MOST, NoComparator
 from bridle.problems import Problem, problem, problem_names
+from bridle.solvers.hindsight import MOST, NoComparator
 
 SCHEMA = 1
 """The version of the rows and of what is stored beside them."""

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import hindsight, validate
+from bridle import validate
 from bridle.core import InputError
 from bridle.game import Trace
-from bridle.hindsight import Blocks, Hindsight, NoComparator, best_fixed, costs_after, read_once, values_at
+from bridle.solvers import hindsight
+from bridle.solvers.hindsight import Blocks, Hindsight, NoComparator, best_fixed, costs_after, read_once, values_at
 
 
 class Comparator(NamedTuple):

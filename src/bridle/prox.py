@@ -1,6 +1,6 @@
 """What a policy holds that takes a proximal step every round: `OneHinge`, `SumOfHinges` and `FunctionHinge`; each reads a `Feedback`.
 
-The steps themselves are in `bridle.hinges` (constraints read as affine) and `bridle.curved` (constraints as the functions they are).
+The steps themselves are in `bridle.solvers.hinge_prox` (constraints read as affine) and `bridle.solvers.function_prox` (constraints as the functions they are).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import numpy as np
 
 from bridle import ops, validate
 from bridle.core import Feedback, InputError
-from bridle.curved import hinge_of, hinges_of, weighted
 from bridle.functions import AFFINE, AffineFunction
-from bridle.hinges import hinge, hinges
 from bridle.ops import Array, dot
+from bridle.solvers.function_prox import hinge_of, hinges_of, weighted
+from bridle.solvers.hinge_prox import hinge, hinges
 
 
 class OneHinge(NamedTuple):

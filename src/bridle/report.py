@@ -12,9 +12,9 @@ from rich.table import Table
 from bridle import metrics, policies, records
 from bridle.core import Bound
 from bridle.game import Trace
-from bridle.hindsight import NoComparator
 from bridle.policies.common import found
 from bridle.problems import problem_facts, problem_names
+from bridle.solvers.hindsight import NoComparator
 
 BOUNDED = (
     ("regret", "regret_bound"), ("ccv", "ccv_bound"), ("interval_violation", "interval_bound"), ("soft_violation", "soft_bound"),

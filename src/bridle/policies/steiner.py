@@ -7,7 +7,7 @@ Every constraint, read at the decision, cuts off what it rules out, and the next
 
 Exact in one dimension (the middle of an interval) and in two, where what is left is bounded by straight edges and, if the domain is a ball,
 arcs of its circle: a corner counts by its exterior angle, an arc by an integral in closed form. From three on it is the mean over fixed
-random pairs of directions +-u, with linear programs in polyhedra and an active-set method in balls (`bridle.bodies`); cuts that take off
+random pairs of directions +-u, with linear programs in polyhedra and an active-set method in balls (`bridle.solvers.steiner_body`); cuts that take off
 no farthest point do not take part. The pairs make it exact for boxes while cuts are parallel to the axes, and for balls until a cut takes
 part. A cut that would leave nothing is left out and counted: then no action satisfies every constraint. The first decision is s(X),
 wherever the game starts.
@@ -34,7 +34,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.bodies import FlatBody, Plane, RoundBody, Sample, Sampled, outline
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, SimplexSet
 from bridle.domains.half_space_cut import peeled
@@ -42,6 +41,7 @@ from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array
 from bridle.policies.common import unmet
 from bridle.policies.entry import Entry
+from bridle.solvers.steiner_body import FlatBody, Plane, RoundBody, Sample, Sampled, outline
 
 ROWS = 200
 """How many cuts are kept from three dimensions on; when there are more, those that rule out nothing any more are dropped."""

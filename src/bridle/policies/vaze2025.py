@@ -47,11 +47,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import nearest, ops, validate
+from bridle import ops, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array
 from bridle.policies.common import diameter_of, flat, harmonic, powers, unmet
 from bridle.policies.entry import Entry
+from bridle.solvers import nearest_point as nearest
 
 FAR = 1000.0
 """Times the diameter: no gradient step is longer."""

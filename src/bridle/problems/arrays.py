@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from bridle import domains, hindsight, records, validate
+from bridle import domains, records, validate
 from bridle.adversaries import Recorded
 from bridle.core import InputError, Round
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
 from bridle.problems.base import Problem, corners, reach
+from bridle.solvers import hindsight
 
 KEYS = {
     "domain": "ball, box, simplex, l1 or polyhedron",

@@ -22,9 +22,9 @@ import numpy as np
 from bridle import records, validate
 from bridle.core import Domain, InputError, Round
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
-from bridle.interior import EXACT
-from bridle.programs import AFFINE, Program, Solution, curvature, inside, lower_bound, objective, pieces, shape, shares
-from bridle.solvers import Cuts, solve
+from bridle.solvers.cutting_planes import Cuts, solve
+from bridle.solvers.interior_point import EXACT
+from bridle.solvers.program import AFFINE, Program, Solution, curvature, inside, lower_bound, objective, pieces, shape, shares
 
 Blocks = Callable[[], Iterable[Round]]
 

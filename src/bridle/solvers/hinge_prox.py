@@ -9,7 +9,7 @@ nearest point of X below the cut, which has a closed form in balls, takes a Newt
 is exact however large c.
 
 `hinges` takes several, on the Python engine only: a quadratic program by DAQP (``pip install 'bridle[qp]'``) where the domain has faces,
-else the dual of `bridle.multipliers`.
+else the dual of `bridle.solvers.prox_dual`.
 
 >>> from bridle.domains import Ball
 >>> hinge(Ball(2), np.array([0.8, 0.0]), np.array([1.0, 0.0]), 0.5, 1e12, 1.0)
@@ -27,8 +27,8 @@ from bridle.core import InputError, Unavailable
 from bridle.domains.closed_form import BallSet, BoxSet, ProductSet, SimplexSet, surely
 from bridle.domains.half_space_cut import BallCut, DomainCut, crossing_in_box, slide_in_box
 from bridle.domains.polyhedron import PolyhedronSet
-from bridle.multipliers import APART, EXACT, ascend
 from bridle.ops import Array, dot, norm
+from bridle.solvers.prox_dual import APART, EXACT, ascend
 
 FAR = 1e30
 """What DAQP takes for infinity."""

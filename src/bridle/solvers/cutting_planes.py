@@ -12,8 +12,8 @@ import numpy as np
 
 from bridle.core import Domain
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.interior import EXACT, cost_unit, interior
-from bridle.programs import Program, Solution, evaluate, inside, lower_bound, shares
+from bridle.solvers.interior_point import EXACT, cost_unit, interior
+from bridle.solvers.program import Program, Solution, evaluate, inside, lower_bound, shares
 
 
 def solve(program: Program, domain: Domain, accuracy: float = EXACT) -> Solution:

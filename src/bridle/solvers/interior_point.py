@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle.programs import AFFINE, BENT, Program, Solution, curvature, evaluate
+from bridle.solvers.program import AFFINE, BENT, Program, Solution, curvature, evaluate
 
 EXACT = 1e-11
 """The residuals at which it stops, in units where the domain and the cost's variation over it are of the order of 1."""

@@ -1,7 +1,7 @@
 """Proximal steps on convex functions that are known by their values and gradients; on the Python engine only.
 
 `weighted` is the step on a weighted sum of functions, `hinge_of` on the positive part of one, by a search for its one multiplier, and
-`hinges_of` on the positive parts of several, by their dual (see `bridle.multipliers`); `with_multipliers` adds the proof of what it found.
+`hinges_of` on the positive parts of several, by their dual (see `bridle.solvers.prox_dual`); `with_multipliers` adds the proof of what it found.
 The functions must be differentiable, except that a positive part takes a maximum of such ones apart.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from bridle.functions import AffineFunction, MaximumOf, QuadraticForm, RoundQuadratic
-from bridle.hinges import hinge
-from bridle.multipliers import EXACT, ascend
 from bridle.ops import norm
+from bridle.solvers.hinge_prox import hinge
+from bridle.solvers.prox_dual import EXACT, ascend
 
 UNSETTLED = "a proximal step on a convex function did not settle: is it differentiable, and of a size with the others?"
 

@@ -24,8 +24,8 @@ from bridle import validate
 from bridle.core import InputError
 from bridle.domains.closed_form import BallSet, L1BallSet
 from bridle.domains.half_space_cut import peeled
-from bridle.hinges import FAR, faces, quadratic
 from bridle.ops import Array, norm
+from bridle.solvers.hinge_prox import FAR, faces, quadratic
 
 FINE = 1e-11
 """Times the domain's scale: a row holds where it is exceeded by no more than this; the programs are solved to a tenth of it."""

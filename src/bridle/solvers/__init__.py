@@ -1,0 +1,1 @@
+"""Convex programs over a domain: no rounds, no policies."""
