@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import Feedback, Round
 from bridle.functions import RoundQuadratic
-from bridle.potentials import ExponentialPotential
+from bridle.learners.potentials import ExponentialPotential
 from support import constraint_at, cost_at, instances, moves, rounding
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle import potentials
 from bridle.core import InputError
-from bridle.potentials import CAP, UNIT
+from bridle.learners import potentials
+from bridle.learners.potentials import CAP, UNIT
 
 exponents = st.floats(0.0, 100.0)  # lam * q
 rates = st.floats(-6.0, 3.0).map(lambda e: 10.0**e)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle import records
-from bridle.late import late_regret
+from bridle.learners.late import late_regret
 from bridle.tickets import SHARED
 from support import constraint_at, cost_at, instances, moves
 from test_session import identical, snapshot

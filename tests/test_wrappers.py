@@ -15,8 +15,8 @@ import bridle
 from bridle import learners, records
 from bridle.core import Feedback, InputError, Round
 from bridle.functions import RoundQuadratic
+from bridle.learners.wrappers import delayed_ogd_regret, doubling_epochs
 from bridle.policies.sinha2024 import doubling_bound
-from bridle.wrappers import delayed_ogd_regret, doubling_epochs
 from support import constraint_at, cost_at, instances, moves, rounding
 from test_learners import KINDS, OPPONENTS, ROUNDS, SCALE_FREE, Opponent, duel, make
 

@@ -1,6 +1,5 @@
 """bridle: decisions made online under constraints that are revealed too late."""
 
-from bridle import potentials
 from bridle.advice import Advice, advise
 from bridle.budgets import Gate, Pacer, pacing_bound
 from bridle.certificates import Certificate
@@ -22,8 +21,9 @@ from bridle.core import (
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
 from bridle.game import Trace, play, policy_for
-from bridle.late import LateOGD
-from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD
+from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD, potentials
+from bridle.learners.late import LateOGD
+from bridle.learners.wrappers import Delayed, Doubling
 from bridle.metrics import (
     best_action,
     ccv,
@@ -45,7 +45,6 @@ from bridle.problems import Problem, problem
 from bridle.session import Session
 from bridle.solvers.hindsight import NoComparator
 from bridle.tickets import Ticket
-from bridle.wrappers import Delayed, Doubling
 
 __version__ = "0.1.0"
 

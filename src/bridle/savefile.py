@@ -23,7 +23,7 @@ READS = (1, 2)
 """Schema 1 knew neither certificates nor rounds that wait."""
 
 HOMES = (
-    "bridle.domains.closed_form", "bridle.domains.half_space_cut", "bridle.domains.polyhedron", "bridle.learners", "bridle.late", "bridle.potentials", "bridle.wrappers",
+    "bridle.domains.closed_form", "bridle.domains.half_space_cut", "bridle.domains.polyhedron", "bridle.learners", "bridle.learners.late", "bridle.potentials", "bridle.learners.wrappers",
     "bridle.policies.sinha2024",
 )  # fmt: skip
 """Where the record types that a file may name are defined. Files name the type alone, so a type can move between these."""

@@ -45,10 +45,10 @@ import numpy as np
 from bridle import ops, records, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.learners import adaptive_step
+from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, dot, exp, minimum, norm, pos, put, ratio, scalar, sweep, where, worst
 from bridle.policies.common import diameter_of, flat, switch, unmet
 from bridle.policies.entry import Entry
-from bridle.potentials import UNIT, ExponentialPotential
 
 SLACK = 1.0 + 1e-9
 """A halfspace farther away than the diameter misses the domain; equality is attainable and rounds either way."""

@@ -30,14 +30,14 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.late import LateOGD
 from bridle.learners import LEARNERS, AdaGrad, CurvedOGD, StronglyConvexOGD
+from bridle.learners.late import LateOGD
+from bridle.learners.potentials import UNIT, Exponential, ExponentialPotential, Power, PowerPotential, Quadratic, QuadraticPotential
+from bridle.learners.wrappers import doubling_epochs
 from bridle.ops import Array, combine, exp, pos, scalar, vector, worst
 from bridle.policies.common import diameter_of, excess, flat, harmonic, settle, unmet
 from bridle.policies.entry import Entry
-from bridle.potentials import UNIT, Exponential, ExponentialPotential, Power, PowerPotential, Quadratic, QuadraticPotential
 from bridle.records import same
-from bridle.wrappers import doubling_epochs
 
 NU = 0.9
 """lam sqrt(T) of the presets `tight` and `practice`; near the best for T from 10^3 to 10^6."""
