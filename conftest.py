@@ -5,13 +5,13 @@ import importlib.util
 import pytest
 from _pytest.doctest import DoctestItem
 
-from bridle import policies
+from bridle.policies import registry
 
 collect_ignore = [] if importlib.util.find_spec("cupy") else ["src/bridle/engines/cuda.py"]  # cannot be imported without
 
 
 @pytest.fixture(autouse=True)
 def _leave_nothing_behind(request, monkeypatch):
-    monkeypatch.setattr(policies, "_ENTRIES", dict(policies._ENTRIES))
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     if isinstance(request.node, DoctestItem):
         monkeypatch.chdir(request.getfixturevalue("tmp_path"))

@@ -30,9 +30,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import prox, validate
+from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, maximum, pos, scalar, worst
+from bridle.policies import proximal as prox
 from bridle.policies.common import climb, diameter_of, powers, settle, unmet
 from bridle.policies.entry import Entry
 

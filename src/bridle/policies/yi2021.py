@@ -31,9 +31,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import prox, records, validate
+from bridle import records, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, maximum, pos, scalar, vector
+from bridle.policies import proximal as prox
 from bridle.policies.common import diameter_of, powers, settle, smooth_sum, unmet
 from bridle.policies.entry import READ_AS_AFFINE, Entry
 

@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import prox, validate
+from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, pos, scalar, worst
+from bridle.policies import proximal as prox
 from bridle.policies.common import climb, flat, powers, settle, unmet
 from bridle.policies.yuan2018 import PenaltyState
 

@@ -31,9 +31,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import prox, validate
+from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, combine, maximum, minimum, vector
+from bridle.policies import proximal as prox
 from bridle.policies.common import diameter_of, flat, largest, settle, switch, unmet
 from bridle.policies.entry import CLIPPED, READ_AS_AFFINE, Entry, Variant
 from bridle.policies.yi2021 import curved

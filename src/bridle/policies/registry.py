@@ -1,0 +1,249 @@
+"""The registry: every policy under its name, with its factory, its theorem, its assumptions and its reference.
+
+To add a policy: write one file here that ends in its `ENTRIES`, and add it to `_MODULES`. The checks, the command line and the
+documentation's tables read the registry.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bridle import records, validate
+from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.ops import Array
+from bridle.policies import (
+    anytime,
+    guo2022,
+    hutchinson2025,
+    jenatton2016,
+    liakopoulos2019,
+    mahdavi2012,
+    neely2017,
+    sinha2023,
+    sinha2024,
+    soft,
+    steiner,
+    sun2017,
+    unconstrained,
+    vaze2025,
+    yi2021,
+    yi2022,
+    yi2023,
+    yu2020,
+    yuan2018,
+)
+from bridle.policies.common import FOUND
+from bridle.policies.entry import PARAMETERS, Entry, Variant
+
+__all__ = ["PARAMETERS", "Configured", "Entry", "Parameter", "Variant", "entry", "names", "parameters", "policy", "register"]
+
+# The order of the tables: the paper's own, then those it compares itself with.
+_MODULES: tuple[Any, ...] = (
+    sinha2024,
+    anytime,
+    soft,
+    mahdavi2012,
+    jenatton2016,
+    sun2017,
+    neely2017,
+    liakopoulos2019,
+    yuan2018,
+    yu2020,
+    yi2021,
+    yi2022,
+    guo2022,
+    yi2023,
+    sinha2023,
+    vaze2025,
+    hutchinson2025,
+    steiner,
+    unconstrained,
+)  # fmt: skip
+_ENTRIES: dict[str, Entry] = {item.name: item for module in _MODULES for item in module.ENTRIES}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a registered policy."""
+
+    name: str
+    required: bool
+    default: Any
+    help: str
+
+
+@dataclass(frozen=True, eq=False)
+class Configured:
+    """A registered policy with its parameters: the record that plays, and what it was made from.
+
+    `parameters` holds what the caller gave, canonically; `runs` is how many runs the record stands for where a parameter was a list.
+    """
+
+    name: str
+    domain: Any
+    parameters: dict[str, Any]
+    record: Any
+    runs: int | None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every parameter's value: what was given, and the defaults."""
+        return {**{p.name: p.default for p in parameters(self.name)}, **self.parameters}
+
+    @property
+    def entry(self) -> Entry:
+        """What the registry knows of the policy with these settings."""
+        return entry(self.name).with_settings(self.settings)
+
+    def outside(self, constants: Constants) -> list[str]:
+        """What the policy assumes and a problem with these constants breaks, in words; empty when nothing."""
+        return entry(self.name).outside(self.settings, constants)
+
+    def init(self, x1: Array) -> Any:
+        return self.record.init(x1)
+
+    def decide(self, state: Any) -> Array:
+        return self.record.decide(state)
+
+    def update(self, state: Any, feedback: Feedback) -> Any:
+        return self.record.update(state, feedback)
+
+    def bound(self, constants: Constants, t: float) -> Bound:
+        """The sharpest proved bounds after t rounds of a problem with these constants."""
+        return self._bound(entry(self.name).bound, constants, t)
+
+    def bound_curve(self, constants: Constants, rounds: Sequence[int], regrets: Sequence[float | None]) -> list[Bound]:
+        """`bound` after each of these rounds, the regret being what is known of it then; for a single run."""
+        none, theorem = self._misfit(constants), entry(self.name).bound
+        known = [(t, {**constants, "regret": regret}) for t, regret in zip(rounds, regrets, strict=True)]
+        return [self._late(t) or none or theorem(self, facts, t) for t, facts in known]
+
+    def paper_bound(self, constants: Constants, t: float) -> Bound:
+        """The bounds as the paper states them, where they apply."""
+        return self._bound(entry(self.name).paper, constants, t)
+
+    def _bound(self, theorem: Callable[..., Bound], constants: Constants, t: float) -> Bound:
+        if self.runs is not None:
+            return _together([self.run(i)._bound(theorem, _of_run(constants, i), t) for i in range(self.runs)])
+        return self._late(t) or self._misfit(constants) or theorem(self, constants, t)
+
+    def _late(self, t: float) -> Bound | None:
+        """No bound past the policy's horizon."""
+        horizon = self.parameters.get("horizon")
+        return None if horizon is None or t <= horizon else Bound(why=f"round {t:g} is past the policy's horizon of {horizon:g}")
+
+    def _misfit(self, constants: Constants) -> Bound | None:
+        """No bound where the problem is not one for this policy's domain or number of constraints."""
+        D, point = constants.get("diameter"), constants.get("feasible")
+        wider = D is not None and self.domain.diameter() > D * (1.0 + 1e-9)
+        if wider or (point is not None and len(point) == self.domain.dim and not self.domain.contains(point, 1e-6)):
+            return Bound(why="the policy's domain is not the problem's")
+        each, k = getattr(self.record, "each", None), constants.get("constraints")
+        if each is not None and k is not None and k != len(each):
+            return Bound(why=f"the policy was made for {len(each)} constraints, the problem reveals {k}")
+        return None
+
+    def run(self, i: int) -> Configured:
+        """One run of a sweep, as a policy of its own."""
+        alone = {key: float(value[i, 0]) if isinstance(value, np.ndarray) else value for key, value in self.parameters.items()}
+        return policy(self.name, self.domain, **alone)
+
+
+def _of_run(constants: Constants, i: int) -> Constants:
+    """The constants with what this run found (its regret, its scale), where they hold one for each run."""
+    found = {key: constants.get(key) for key in ("regret", *FOUND)}
+    return {**constants, **{key: value[i] for key, value in found.items() if isinstance(value, np.ndarray) and value.ndim == 1}}
+
+
+def _together(bounds: list[Bound]) -> Bound:
+    """The bounds of several runs as one: nan for a run that a theorem says nothing about, and which ones those are."""
+
+    def joined(values: list[Any]) -> Any:
+        return None if all(value is None for value in values) else np.array([np.nan if value is None else value for value in values])
+
+    alike = len({bound.why for bound in bounds}) == 1
+    why = bounds[0].why if alike else "; ".join(f"run {i}: {bound.why}" for i, bound in enumerate(bounds) if bound.why)
+    numbers = zip(*(bound[:-1] for bound in bounds), strict=True)
+    return Bound(*(joined(list(values)) for values in numbers))._replace(why=why)
+
+
+def names() -> list[str]:
+    """The registered policy names.
+
+    >>> "sinha2024" in names()
+    True
+    """
+    return list(_ENTRIES)
+
+
+def entry(name: str) -> Entry:
+    """The registry's entry of this name."""
+    if name not in _ENTRIES:
+        raise validate.unknown("policy", name, _ENTRIES)
+    return _ENTRIES[name]
+
+
+def register(item: Entry) -> None:
+    """Add a policy of your own under a new name, for this process."""
+    if item.name in _ENTRIES:
+        raise InputError(f"a policy called {item.name!r} is registered already")
+    _ENTRIES[item.name] = item
+
+
+def parameters(name: str) -> list[Parameter]:
+    """What the policy of this name can be given, from its factory's signature."""
+    given = list(inspect.signature(entry(name).factory).parameters.values())[1:]
+    return [Parameter(p.name, p.default is p.empty, None if p.default is p.empty else p.default, PARAMETERS.get(p.name, "")) for p in given]
+
+
+def policy(name: str, domain: Any, **given: Any) -> Configured:
+    """The policy registered as `name`, on `domain`, with its own parameters.
+
+    A list for a numeric parameter makes a sweep: one record that stands for as many runs.
+
+    >>> import bridle
+    >>> policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0).name
+    'sinha2024'
+    """
+    item = entry(name)
+    if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
+        raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
+    known = {p.name: p for p in parameters(name)}
+    for key in given:
+        if key not in known:
+            raise validate.unknown(f"parameter of policy {name}", key, known)
+    missing = [p.name for p in known.values() if p.required and p.name not in given]
+    if missing:
+        raise InputError(f"policy {name} needs {missing[0]}: {known[missing[0]].help}")
+    given = {key: value for key, value in given.items() if value is not None}
+    canonical = {key: _canonical(value) for key, value in given.items()}
+    lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
+    for key in lengths:
+        if key == "learner" or isinstance(known[key].default, str):
+            raise InputError(f"{key} must be one name for all runs, not {validate.show(given[key])}: only numbers can be swept")
+    if len(set(lengths.values())) > 1:
+        raise InputError("the lists of a sweep must be equally long, not " + ", ".join(f"{key}: {n}" for key, n in lengths.items()))
+    for key, value in canonical.items():
+        for leaf, inner in records.leaves(value).items() if records.is_record(value) else ():
+            if np.ndim(inner) == 2 and np.shape(inner)[1] == 1 and leaf.split(".")[-1] not in ("Z", "A") and "domain" not in leaf:
+                raise InputError(f"{key} holds {len(inner)} values of {leaf!r}; a sweep is made by giving lists to bridle.policy itself")
+    return Configured(name, domain, canonical, item.factory(domain, **canonical), next(iter(lengths.values()), None))
+
+
+def _canonical(value: Any) -> Any:
+    """Numbers as Python numbers, lists of numbers as ``(runs, 1)`` arrays, the rest as it is."""
+    if isinstance(value, (list, np.ndarray, range)) or (isinstance(value, tuple) and not hasattr(value, "_fields")):
+        swept = validate.array("a swept parameter", value)
+        if swept.ndim == 2 and swept.shape[1] == 1:
+            swept = swept[:, 0]
+        if swept.ndim == 0:
+            return float(swept)
+        if swept.ndim != 1 or swept.size == 0:
+            raise InputError(f"a swept parameter must be a list of numbers, one per run, not {validate.show(value)}")
+        return swept[:, None]
+    return value.item() if isinstance(value, np.generic) else value
