@@ -81,8 +81,8 @@ def jax_loop(policy: Any, problem: Any, runs: int, start: Any = None, repeats: i
     import jax
     import jax.numpy as jnp
 
-    from bridle.adversaries import block_length, deal_blocks, player
     from bridle.engines.jax import _run
+    from bridle.problems.dealing import block_length, deal_blocks, player
 
     record, foe, d = record_of(policy), player(problem.adversary), problem.domain.dim
     length = block_length(d)

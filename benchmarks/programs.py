@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 import bridle
-from bridle.adversaries import deal_blocks
 from bridle.policies import proximal as prox
+from bridle.problems.dealing import deal_blocks
 from bridle.solvers import function_prox as curved
 from bridle.solvers import hinge_prox as hinges
 

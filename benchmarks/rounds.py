@@ -45,7 +45,7 @@ def plain_numpy(problem, policy) -> np.ndarray:
 
 
 def _blocks(problem):
-    from bridle.adversaries import deal_blocks
+    from bridle.problems.dealing import deal_blocks
 
     return deal_blocks(problem.adversary, problem.seed, problem.horizon, D)
 

@@ -14,8 +14,8 @@ from scipy.optimize import linprog
 
 import bridle
 from bridle import cli, records
-from bridle.adversaries import auctions
 from bridle.problems import applications, problem_facts
+from bridle.problems import applications as auctions
 from support import real
 
 SETS = {"portfolio": "nyse-o", "capacity": "alibaba", "fair-classifier": "adult"}

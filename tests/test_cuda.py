@@ -19,13 +19,13 @@ import pytest
 import bridle
 import host_gpu
 from bridle import policies, records
-from bridle.adversaries import deal_blocks, player
-from bridle.adversaries.recorded import Recorded
 from bridle.core import Unavailable
 from bridle.engines import abreast, layouts, plans, staging, warps
 from bridle.fraud import training
 from bridle.game import record_of
 from bridle.matches import one_of
+from bridle.problems.dealing import deal_blocks, player
+from bridle.problems.recorded import Recorded
 from bridle.totals import Summing
 from bridle.turns import Several, load_engine
 from operations import OPERATIONS

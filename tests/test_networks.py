@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle import ops, records
-from bridle.adversaries.recorded import RecordedRounds
 from bridle.core import InputError, Round
 from bridle.networks import CLAMP, LIMIT, NetworkLoss, NetworkRound, score, weights
 from bridle.problems import Problem
+from bridle.problems.recorded import RecordedRounds
 from test_engines import agree
 
 

@@ -15,7 +15,8 @@ import bridle
 from bridle import cli, records
 from bridle.core import InputError
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
-from bridle.problems import arrays, problem_facts
+from bridle.problems import from_arrays as arrays
+from bridle.problems import problem_facts
 from bridle.solvers import hindsight
 
 VARIABLE = '''

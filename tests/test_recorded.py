@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle import records
-from bridle.adversaries import Recorded, block_length, deal_blocks, player
-from bridle.adversaries.recorded import Dealt
+from bridle.adversaries import Recorded
 from bridle.core import Round
 from bridle.functions import AffineFunction, AffineRows, LogisticLoss, QuadraticForm, RoundQuadratic
+from bridle.problems.dealing import block_length, deal_blocks, player
+from bridle.problems.recorded import Dealt
 from bridle.turns import load_engine
 
 D = 3

@@ -9,8 +9,8 @@ import numpy as np
 
 import bridle
 from bridle import records
-from bridle.adversaries.recorded import Dealt, Recorded
 from bridle.game import unplayed
+from bridle.problems.recorded import Dealt, Recorded
 
 
 class Around(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import policies, records, validate
-from bridle.adversaries import block_length, deal_blocks, player
 from bridle.core import Feedback, InputError, Round
 from bridle.problems import Problem
+from bridle.problems.dealing import block_length, deal_blocks, player
 from bridle.totals import Summing, Totals, curve_rounds
 from bridle.turns import Block, Several, load_engine, load_engine_of_many
 

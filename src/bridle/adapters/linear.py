@@ -13,12 +13,12 @@ import numpy as np
 
 from bridle import domains, ops, policies, records, validate
 from bridle.adapters import limits
-from bridle.adversaries import block_length
-from bridle.adversaries.recorded import Dealt
 from bridle.compiled import Memory
 from bridle.core import InputError, Round
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.intake import LARGEST
+from bridle.problems.dealing import block_length
+from bridle.problems.recorded import Dealt
 from bridle.scaling import RunningScale, Scale, scaled_along
 from bridle.turns import ENGINES, check_compiled, load_engine
 

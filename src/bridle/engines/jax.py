@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bridle import ops, records
-from bridle.adversaries import block_length
 from bridle.core import InputError
 from bridle.engines import abreast
+from bridle.problems.dealing import block_length
 from bridle.turns import Block, Several, block_of, check_compiled, turn
 
 

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import domains, policies
-from bridle.adversaries.recorded import RecordedRounds
 from bridle.core import BridleWarning, Round
 from bridle.fraud.measures import average_precision, roc_auc
 from bridle.functions import Excess, LogisticLoss
@@ -29,6 +28,7 @@ from bridle.game import Trace, play, policy_for
 from bridle.networks import NetworkRound, weights
 from bridle.problems import Problem
 from bridle.problems.base import facts
+from bridle.problems.recorded import RecordedRounds
 from bridle.scaling import past_scaled
 
 HIDDEN, REACH, START = 10, 100.0, 0.3

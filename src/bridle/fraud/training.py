@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import domains, validate
-from bridle.adversaries.recorded import RecordedRounds
 from bridle.analysis import power_law
 from bridle.core import InputError
 from bridle.data import Data
@@ -22,6 +21,7 @@ from bridle.game import Trace, play
 from bridle.networks import NetworkRound, weights
 from bridle.policies import policy as make_policy
 from bridle.problems import Problem
+from bridle.problems.recorded import RecordedRounds
 
 HIDDEN = 10
 AREA = 0.92

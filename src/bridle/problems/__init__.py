@@ -15,13 +15,13 @@ from typing import Any
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.problems import applications, families, files, hostile, paper, streams
+from bridle.problems import applications, from_file, hostile, paper, special_settings, streams
 from bridle.problems.base import HELP, Problem
 
 __all__ = ["Problem", "needs", "problem", "problem_facts", "problem_names", "takes"]
 
 _PROBLEMS: dict[str, Callable[..., Problem]] = {
-    **paper.PROBLEMS, **families.PROBLEMS, **hostile.PROBLEMS, **streams.PROBLEMS, **applications.PROBLEMS,
+    **paper.PROBLEMS, **special_settings.PROBLEMS, **hostile.PROBLEMS, **streams.PROBLEMS, **applications.PROBLEMS,
 }  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int 
 
 
 def _from_file(path: str, **parameters: Any) -> Problem:
-    return files.factory(path)(**parameters)
+    return from_file.factory(path)(**parameters)
 
 
 def problem_names() -> list[str]:
@@ -68,7 +68,7 @@ def problem_names() -> list[str]:
 
 def takes(name: str, parameter: str) -> bool:
     """Whether the problem of this name has a parameter of that name."""
-    if name not in _PROBLEMS and not files.is_file(name):
+    if name not in _PROBLEMS and not from_file.is_file(name):
         return False
     known = inspect.signature(_factory(name)).parameters
     return parameter in known or _any(known)
@@ -109,6 +109,6 @@ def _any(known: Mapping[str, inspect.Parameter]) -> bool:
 def _factory(name: Any) -> Callable[..., Problem]:
     if isinstance(name, str) and name in _PROBLEMS:
         return _PROBLEMS[name]
-    if files.is_file(name):
-        return files.factory(name)
+    if from_file.is_file(name):
+        return from_file.factory(name)
     raise validate.unknown("problem", name, _PROBLEMS)

@@ -160,3 +160,18 @@ def reach(domain: Any, point: np.ndarray) -> float:
     if (ends := corners(domain)) is not None:
         return float(np.linalg.norm(ends - point, axis=1).max())
     return float(domain.diameter() + (0.0 if domain.contains(point) else np.linalg.norm(point - domain.project(point))))
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    """The rows, each made 1 long."""
+    return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True))
+
+
+def drifting(domain: Any, drift: np.ndarray, modulus: Any, rng: np.random.Generator, rounds: int) -> Any:
+    """Random costs that favour the direction `drift`: linear with slopes of length 1, or (modulus/2) |x - z_t|^2, z_t in the domain."""
+    d = len(drift)
+    noise = rng.standard_normal((rounds, d))
+    if modulus > 0.0:
+        targets = domain.project(domain.center() + domain.diameter() * (0.4 * drift + 0.3 * noise / np.sqrt(d)))
+        return RoundQuadratic(np.full(rounds, float(modulus)), targets, np.zeros((rounds, d)), np.zeros(rounds))
+    return AffineFunction(unit(-2.0 * drift + noise / np.sqrt(d)), np.zeros(rounds))

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from bridle import domains, records, validate
-from bridle.adversaries import Recorded
 from bridle.core import InputError, Round
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
 from bridle.problems.base import Problem, corners, reach
+from bridle.problems.recorded import Recorded
 from bridle.solvers import hindsight
 
 KEYS = {

@@ -6,8 +6,8 @@ share as a third argument. One whose rounds were there before the game has `repl
 that stands for it in an engine. `oblivious` says that its rounds do not depend on the decisions.
 """
 
-from bridle.adversaries.basic import CoinPerCoordinate, Fixed, Minimax, RandomHalfspaces
-from bridle.adversaries.dealing import block_length, deal_blocks, player
-from bridle.adversaries.recorded import Recorded
+from bridle.problems.dealing import block_length, deal_blocks, player
+from bridle.problems.paper import CoinPerCoordinate, Fixed, Minimax, RandomHalfspaces
+from bridle.problems.recorded import Recorded
 
 __all__ = ["CoinPerCoordinate", "Fixed", "Minimax", "RandomHalfspaces", "Recorded", "block_length", "deal_blocks", "player"]

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from bridle import records, validate
-from bridle.adversaries import deal_blocks
 from bridle.core import Domain, InputError, Round
-from bridle.problems import arrays
+from bridle.problems import from_arrays as arrays
 from bridle.problems.base import Problem
+from bridle.problems.dealing import deal_blocks
 
 ENDINGS = (".py", ".npz")
 
