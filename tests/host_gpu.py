@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from bridle.engines import warps
+from bridle.engines.codegen import cuda_writer as warps
 
 COMPILER = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
 

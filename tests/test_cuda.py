@@ -20,14 +20,18 @@ import bridle
 import host_gpu
 from bridle import policies, records
 from bridle.core import Unavailable
-from bridle.engines import abreast, layouts, plans, staging, warps
+from bridle.engines import plans
+from bridle.engines import runs as abreast
+from bridle.engines.codegen import cuda_draws as staging
+from bridle.engines.codegen import cuda_layout as layouts
+from bridle.engines.codegen import cuda_writer as warps
+from bridle.engines.round import Several, load_engine
 from bridle.fraud import training
 from bridle.game import record_of
 from bridle.matches import one_of
 from bridle.problems.dealing import deal_blocks, player
 from bridle.problems.recorded import Recorded
 from bridle.totals import Summing
-from bridle.turns import Several, load_engine
 from operations import OPERATIONS
 from support import make_domain
 from test_numba import PLACES, arena

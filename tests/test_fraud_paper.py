@@ -19,7 +19,7 @@ import pytest
 import bridle
 from bridle.analysis import power_law
 from bridle.data import Data
-from bridle.engines import abreast
+from bridle.engines import runs as abreast
 from bridle.fraud import PROTOCOLS, paper, training
 from bridle.networks import score
 from support import PROGRAM, real

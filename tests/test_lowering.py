@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jax import lax
 from jax import numpy as jnp
 
-from bridle.engines.loops import PREAMBLE, lower
-from bridle.engines.tracing import Shape, trace_of, trace_runs
+from bridle.engines.codegen.loops import PREAMBLE, lower
+from bridle.engines.codegen.trace import Shape, trace_of, trace_runs
 from test_numba import interpreted
 
 N, M, ROUNDS = 4, 3, 3

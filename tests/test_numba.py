@@ -13,10 +13,10 @@ from jax import numpy as jnp
 import bridle
 from bridle import ops, policies
 from bridle.engines import numba as engine
-from bridle.engines.loops import PREAMBLE, lower
+from bridle.engines.codegen.loops import PREAMBLE, lower
+from bridle.engines.round import check_compiled
 from bridle.game import record_of
 from bridle.problems import problem_names
-from bridle.turns import check_compiled
 from operations import OPERATIONS
 from support import make_domain
 

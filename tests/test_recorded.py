@@ -14,10 +14,10 @@ import bridle
 from bridle import records
 from bridle.adversaries import Recorded
 from bridle.core import Round
+from bridle.engines.round import load_engine
 from bridle.functions import AffineFunction, AffineRows, LogisticLoss, QuadraticForm, RoundQuadratic
 from bridle.problems.dealing import block_length, deal_blocks, player
 from bridle.problems.recorded import Dealt
-from bridle.turns import load_engine
 
 D = 3
 BLOCK = block_length(D)

@@ -15,7 +15,7 @@ import numpy as np
 import bridle
 import rounds as by_hand
 from bridle import records
-from bridle.turns import load_engine
+from bridle.engines.round import load_engine
 from parts import rivals
 from parts.stream import arrays, constants, recorded, shortened
 from parts.timing import Side, apart, gathered, interleaved

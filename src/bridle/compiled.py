@@ -18,10 +18,10 @@ from bridle import records
 from bridle.batches import Counted, Found, Frame, length, onward, unread
 from bridle.certificates import Ledger
 from bridle.core import Feedback
+from bridle.engines.round import load_engine
 from bridle.intake import LARGEST, floats
 from bridle.ops import Array, pos
 from bridle.tickets import Copy, Desk
-from bridle.turns import load_engine
 
 
 class Tally(NamedTuple):

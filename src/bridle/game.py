@@ -16,12 +16,12 @@ import numpy as np
 
 from bridle import policies, records, validate
 from bridle.core import BridleWarning, InputError, Round
+from bridle.engines.round import ENGINES, Block, check_compiled, gather
 from bridle.functions import AFFINE
 from bridle.matches import MEMORY, Match, Opening, bytes_of, first_round, one_of, tried
 from bridle.problems import Problem, needs, problem, takes
 from bridle.problems.dealing import block_length, deal_blocks
 from bridle.totals import Totals, accumulate, curve_rounds, empty
-from bridle.turns import ENGINES, Block, check_compiled, gather
 
 KEEP = ("totals", "rounds", "decisions")
 

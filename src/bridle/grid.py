@@ -14,9 +14,9 @@ from bridle import policies as registry
 from bridle import validate
 from bridle.cells import Cell, Instance, canonical, hash_file
 from bridle.core import InputError, Unavailable
+from bridle.engines.round import ENGINES, load_engine
 from bridle.game import policy_for
 from bridle.problems import Problem, problem, problem_facts, problem_names, takes
-from bridle.turns import ENGINES, load_engine
 
 POLICIES = ("anytime", "sinha2024", "sinha2024:preset=practice", "guo2022", "neely2017", "ogd")
 """What is compared by default: our own, the paper's twice, two others for constraints that change, and one that does not look at them."""

@@ -21,8 +21,8 @@ import numpy as np
 from bridle import policies, records, validate
 from bridle.adapters.tensors import Joined, domain_of, gradient, one_pass, scalars, torch, updated
 from bridle.core import InputError
+from bridle.engines.round import check_compiled
 from bridle.ops import Array
-from bridle.turns import check_compiled
 
 ONE_PASS = {"form": "value", "halfspace": False}
 """The form of `anytime` that needs one backward pass a step, and no halfspaces: those of a network's constraint hold nothing for sure."""

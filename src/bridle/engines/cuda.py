@@ -14,10 +14,11 @@ import numpy as np
 
 from bridle import records
 from bridle.core import InputError
-from bridle.engines import abreast, warps
-from bridle.engines.layouts import grid_of
+from bridle.engines import runs as abreast
+from bridle.engines.codegen import cuda_writer as warps
+from bridle.engines.codegen.cuda_layout import grid_of
 from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
-from bridle.turns import Block, Several, block_of, check_compiled
+from bridle.engines.round import Block, Several, block_of, check_compiled
 
 __all__ = ["advance", "advance_many"]
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from bridle import ops, records
 from bridle.core import InputError
-from bridle.engines import abreast
+from bridle.engines import runs as abreast
+from bridle.engines.round import Block, Several, block_of, check_compiled, turn
 from bridle.problems.dealing import block_length
-from bridle.turns import Block, Several, block_of, check_compiled, turn
 
 
 def _loop(count: int, body: Any, state: Any, done: Any) -> Any:

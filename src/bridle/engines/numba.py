@@ -23,12 +23,12 @@ import numpy as np
 from bridle import records
 from bridle.core import InputError
 from bridle.data.cache import folder
-from bridle.engines import abreast
+from bridle.engines import runs as abreast
+from bridle.engines.codegen.loops import lower, lower_step
+from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
 from bridle.engines.jax import one_round
-from bridle.engines.loops import lower, lower_step
-from bridle.engines.tracing import shapes, trace, trace_of, trace_runs
+from bridle.engines.round import Block, Several, block_of, check_compiled
 from bridle.storage import replacing
-from bridle.turns import Block, Several, block_of, check_compiled
 
 __all__ = ["advance", "advance_many", "step"]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records
-from bridle.engines.abreast import Seats
-from bridle.engines.tracing import shapes, trace
+from bridle.engines.codegen.trace import shapes, trace
+from bridle.engines.runs import Seats
 
 SHARE = 20
 """Where runs are few, a lane takes up to so many elements of the widest array: fewer lanes exchange less, more wait less."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bridle import records
-from bridle.turns import Block, gather, turn
+from bridle.engines.round import Block, gather, turn
 
 
 def advance(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str) -> tuple[Any, Any, Block]:

@@ -19,12 +19,12 @@ from bridle import terminal, validate
 from bridle.adapters import baselines
 from bridle.cells import digest, fingerprint, hash_file
 from bridle.core import InputError, Interrupted, Unavailable
+from bridle.engines.round import ENGINES, load_engine
 from bridle.executors import require
 from bridle.fraud import Options, Outcome, Progress, page, stream
 from bridle.fraud.figures import write_stream
 from bridle.fraud.measures import alerts_curve, judge
 from bridle.fraud.paper import folder
-from bridle.turns import ENGINES, load_engine
 
 Scorer = Callable[[stream.Rows, Callable[[int, int], None]], tuple[np.ndarray, dict[str, Any]]]
 

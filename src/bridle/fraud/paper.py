@@ -19,10 +19,10 @@ from bridle import terminal, validate
 from bridle.cells import digest, fingerprint, hash_file
 from bridle.core import InputError, Interrupted
 from bridle.data import load
+from bridle.engines.round import ENGINES, load_engine
 from bridle.executors import require
 from bridle.fraud import Options, Outcome, Progress, figures, page, training
 from bridle.page import span
-from bridle.turns import ENGINES, load_engine
 
 SEEDS = 3
 POINT = ("lambda", "seed", "fpr", "tpr", "ccv", "cost", "norm", "ccv_exponent")

@@ -16,7 +16,7 @@ import numpy as np
 
 from bridle import records
 from bridle.core import InputError
-from bridle.turns import Several, check_compiled, cores
+from bridle.engines.round import Several, check_compiled, cores
 
 
 class Seats(NamedTuple):

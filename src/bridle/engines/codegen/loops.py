@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bridle.engines.lowering import LANES, Value, Writer, kind_of
-from bridle.engines.nests import Nest, contract, place
+from bridle.engines.codegen.fuse import Nest, contract, place
+from bridle.engines.codegen.lower import LANES, Value, Writer, kind_of
 
 PREAMBLE = '''"""Written by bridle from the trace of a policy and its adversary; the name of this file is its own hash."""
 

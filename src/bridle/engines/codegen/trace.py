@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from bridle import records
+from bridle.engines.codegen.lower import LANES
 from bridle.engines.jax import ROLLED, one_round
-from bridle.engines.lowering import LANES
 
 
 def trace(constants: Any, states: Any, draw: Any, collect: str) -> tuple[Any, Any]:

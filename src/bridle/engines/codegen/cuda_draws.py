@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bridle.engines.layouts import flat
-from bridle.engines.lowering import Value
-from bridle.engines.statements import Gate, Statement, Unit
+from bridle.engines.codegen.cuda_layout import flat
+from bridle.engines.codegen.cuda_schedule import Gate, Statement, Unit
+from bridle.engines.codegen.lower import Value
 
 STAGE = 12_288
 """How many bytes of draws a block holds at a time, twice; a round that needs more is read from global memory as it goes."""

@@ -26,11 +26,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bridle.engines.arithmetic import MACHINE, PREAMBLE
-from bridle.engines.layouts import Grid, Piece, flat, grid_of, pieces, slots, spread, unravel
-from bridle.engines.lowering import Value, Writer, kind_of
-from bridle.engines.staging import Staging
-from bridle.engines.statements import NAME, VARIABLE, Choice, Gate, Statement, Unit, behind, declared, hoisted, sunk
+from bridle.engines.codegen.cuda_draws import Staging
+from bridle.engines.codegen.cuda_layout import Grid, Piece, flat, grid_of, pieces, slots, spread, unravel
+from bridle.engines.codegen.cuda_math import MACHINE, PREAMBLE
+from bridle.engines.codegen.cuda_schedule import NAME, VARIABLE, Choice, Gate, Statement, Unit, behind, declared, hoisted, sunk
+from bridle.engines.codegen.lower import Value, Writer, kind_of
 
 _OPERATION = {"add": "_Add", "mul": "_Mul", "max": "_Max", "min": "_Min", "and": "_And", "or": "_Or"}
 _START = {"add": "0.0", "mul": "1.0", "max": "-INFINITY", "min": "INFINITY", "and": "true", "or": "false"}
