@@ -25,7 +25,7 @@ import numpy as np
 import bridle
 from bridle import records
 from bridle.fraud import training
-from bridle.game import record_of
+from bridle.game.play import record_of
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX and CuPy share the card
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import bridle
-from bridle import metrics, report
+from bridle import report
+from bridle.game import metrics
 
 SCALARS = ("parameters", "problem_parameters", "constants", "ccv_each")
 

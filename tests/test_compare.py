@@ -15,10 +15,11 @@ import pyarrow.parquet
 import pytest
 
 import bridle
-from bridle import cells, compare, executors, metrics, policies, report
+from bridle import cells, compare, executors, policies, report
 from bridle.cells import COLUMNS, FACTS, Cell, Instance
 from bridle.core import InputError, Unavailable
 from bridle.executors import executor
+from bridle.game import metrics
 from bridle.grid import grid
 from bridle.store import Store
 from support import PROGRAM, strict

@@ -27,11 +27,11 @@ from bridle.engines.codegen import cuda_layout as layouts
 from bridle.engines.codegen import cuda_writer as warps
 from bridle.engines.round import Several, load_engine
 from bridle.fraud import training
-from bridle.game import record_of
-from bridle.matches import one_of
+from bridle.game.play import record_of
+from bridle.game.schedule import one_of
+from bridle.game.totals import Summing
 from bridle.problems.dealing import deal_blocks, player
 from bridle.problems.recorded import Recorded
-from bridle.totals import Summing
 from operations import OPERATIONS
 from support import make_domain
 from test_numba import PLACES, arena
@@ -126,7 +126,7 @@ def test_blocks_that_are_played_together_are_the_same_stream(gpu, monkeypatch):
     gpu(4)
     policy, problem = game("sinha2024", "ball", 1, {"lam": [1e-3, 1e-2]}, 2_500)
     whole = bridle.play(policy, problem, engine="cuda", horizon=2_500)
-    monkeypatch.setattr("bridle.matches.MOST", {"cuda": 1})  # one block at a time
+    monkeypatch.setattr("bridle.game.schedule.MOST", {"cuda": 1})  # one block at a time
     apart = bridle.play(policy, problem, engine="cuda", horizon=2_500)
     assert whole.totals.rounds == 2_500
     for a, b in zip(whole.curve, apart.curve, strict=True):

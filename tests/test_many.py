@@ -13,7 +13,7 @@ import bridle
 from bridle import policies, records
 from bridle.engines import numba as engine
 from bridle.engines import runs as abreast
-from bridle.matches import bytes_of
+from bridle.game.schedule import bytes_of
 from bridle.problems import problem_names
 from test_numba import PLACES, arena, interpreted
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.game import unplayed
+from bridle.game.play import unplayed
 
 ROOT = Path(__file__).parent.parent
 POINT = [-0.3, 0.0]

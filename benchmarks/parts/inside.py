@@ -16,7 +16,7 @@ import bridle
 import rounds as by_hand
 from bridle import intake, records
 from bridle.core import Round
-from bridle.totals import Totals, accumulate
+from bridle.game.totals import Totals, accumulate
 from parts.stream import recorded
 
 DIM, TOP = 30, 8

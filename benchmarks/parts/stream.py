@@ -9,7 +9,7 @@ import numpy as np
 
 import bridle
 from bridle import records
-from bridle.game import unplayed
+from bridle.game.play import unplayed
 from bridle.problems.recorded import Dealt, Recorded
 
 

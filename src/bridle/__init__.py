@@ -20,11 +20,7 @@ from bridle.core import (
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
-from bridle.game import Trace, play, policy_for
-from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD, potentials
-from bridle.learners.late import LateOGD
-from bridle.learners.wrappers import Delayed, Doubling
-from bridle.metrics import (
+from bridle.game.metrics import (
     best_action,
     ccv,
     ccv_curve,
@@ -38,6 +34,10 @@ from bridle.metrics import (
     squared_ccv,
     static_violation,
 )
+from bridle.game.play import Trace, play, policy_for
+from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD, potentials
+from bridle.learners.late import LateOGD
+from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov

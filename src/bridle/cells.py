@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 import bridle
-from bridle import metrics, policies, report
+from bridle import policies, report
 from bridle.core import BridleWarning, InputError, Unavailable
-from bridle.game import Trace, play, policy_for, unplayed
+from bridle.game import metrics
+from bridle.game.play import Trace, play, policy_for, unplayed
 from bridle.problems import Problem, problem, problem_names
 from bridle.solvers.hindsight import MOST, NoComparator
 

@@ -78,7 +78,7 @@ def play(
     What the policy must know (lipschitz, modulus, ...) is taken from the problem unless --set gives it.
     """
     from bridle import report, validate
-    from bridle.game import play as run
+    from bridle.game.play import play as run
 
     told = dict(validate.named_value("--set", text) for text in settings or [])
     made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, told)
@@ -156,7 +156,7 @@ DEMO: tuple[tuple[str, str, dict[str, Any]], ...] = (
 def demo_rows(horizon: int, seed: int, engine: str, progress: Any = None) -> list[dict[str, Any]]:
     """The games of the demonstration, as facts; a policy that does not apply says why."""
     from bridle import report
-    from bridle.game import play as run
+    from bridle.game.play import play as run
 
     rows: list[dict[str, Any]] = []
     for name in DEMO_PROBLEMS:
@@ -182,7 +182,7 @@ def arrange(
 ) -> tuple[Any, Any]:
     """The problem, and the policy told what the problem's constants say; a setting goes to whichever of the two has that parameter."""
     from bridle import policies, validate
-    from bridle.game import policy_for
+    from bridle.game.play import policy_for
     from bridle.problems import needs, problem_facts, takes
     from bridle.problems import problem as make_problem
 

@@ -15,7 +15,7 @@ from bridle import validate
 from bridle.cells import Cell, Instance, canonical, hash_file
 from bridle.core import InputError, Unavailable
 from bridle.engines.round import ENGINES, load_engine
-from bridle.game import policy_for
+from bridle.game.play import policy_for
 from bridle.problems import Problem, problem, problem_facts, problem_names, takes
 
 POLICIES = ("anytime", "sinha2024", "sinha2024:preset=practice", "guo2022", "neely2017", "ogd")

@@ -9,9 +9,10 @@ import numpy as np
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
-from bridle import metrics, policies, records
+from bridle import policies, records
 from bridle.core import Bound
-from bridle.game import Trace
+from bridle.game import metrics
+from bridle.game.play import Trace
 from bridle.policies.common import found
 from bridle.problems import problem_facts, problem_names
 from bridle.solvers.hindsight import NoComparator

@@ -16,7 +16,7 @@ import numpy as np
 from bridle import policies, records, validate
 from bridle import storage as files
 from bridle.core import InputError
-from bridle.game import record_of
+from bridle.game.play import record_of
 
 SCHEMA = 2
 READS = (1, 2)

@@ -17,7 +17,7 @@ from bridle.compiled import Compiled, Tally
 from bridle.compiled import engine as compiler
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.engines.round import check_compiled
-from bridle.game import domain_of, record_of
+from bridle.game.play import domain_of, record_of
 from bridle.halfspaces import TOLERANCE
 from bridle.standing import CHECK, GLANCE, LOOK, Run, due, glance, look
 from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting

@@ -24,7 +24,7 @@ from bridle import domains, policies
 from bridle.core import BridleWarning, Round
 from bridle.fraud.measures import average_precision, roc_auc
 from bridle.functions import Excess, LogisticLoss
-from bridle.game import Trace, play, policy_for
+from bridle.game.play import Trace, play, policy_for
 from bridle.networks import NetworkRound, weights
 from bridle.problems import Problem
 from bridle.problems.base import facts

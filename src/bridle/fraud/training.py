@@ -17,7 +17,7 @@ from bridle import domains, validate
 from bridle.analysis import power_law
 from bridle.core import InputError
 from bridle.data import Data
-from bridle.game import Trace, play
+from bridle.game.play import Trace, play
 from bridle.networks import NetworkRound, weights
 from bridle.policies import policy as make_policy
 from bridle.problems import Problem

@@ -11,7 +11,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.game import Trace
+from bridle.game.play import Trace
 from bridle.solvers import hindsight
 from bridle.solvers.hindsight import Blocks, Hindsight, NoComparator, best_fixed, costs_after, read_once, values_at
 

@@ -14,9 +14,9 @@ import numpy as np
 from bridle import policies, records, validate
 from bridle.core import Feedback, InputError, Round
 from bridle.engines.round import Block, Several, load_engine, load_engine_of_many
+from bridle.game.totals import Summing, Totals, curve_rounds
 from bridle.problems import Problem
 from bridle.problems.dealing import block_length, deal_blocks, player
-from bridle.totals import Summing, Totals, curve_rounds
 
 MEMORY = 2**30
 """How many bytes the rounds of a game may take at a time where nobody says otherwise."""

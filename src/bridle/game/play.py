@@ -18,10 +18,10 @@ from bridle import policies, records, validate
 from bridle.core import BridleWarning, InputError, Round
 from bridle.engines.round import ENGINES, Block, check_compiled, gather
 from bridle.functions import AFFINE
-from bridle.matches import MEMORY, Match, Opening, bytes_of, first_round, one_of, tried
+from bridle.game.schedule import MEMORY, Match, Opening, bytes_of, first_round, one_of, tried
+from bridle.game.totals import Totals, accumulate, curve_rounds, empty
 from bridle.problems import Problem, needs, problem, takes
 from bridle.problems.dealing import block_length, deal_blocks
-from bridle.totals import Totals, accumulate, curve_rounds, empty
 
 KEEP = ("totals", "rounds", "decisions")
 
