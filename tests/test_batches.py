@@ -15,13 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import batches, halfspaces, records
-from bridle.batches import BATCH, EACH, length, nothing, read
-from bridle.certificates import Ledger
+from bridle import records
 from bridle.core import Feedback
 from bridle.engines import numba as engine
-from bridle.halfspaces import Cuts
-from bridle.standing import CHECK, GLANCE
+from bridle.session import batch_sums as batches
+from bridle.session import feasibility as halfspaces
+from bridle.session.batch_sums import BATCH, EACH, length, nothing, read
+from bridle.session.feasibility import Cuts
+from bridle.session.ledger import Ledger
+from bridle.session.monitor import CHECK, GLANCE
 from test_numba import interpreted
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long

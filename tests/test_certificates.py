@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import halfspaces, standing
-from bridle.certificates import Ledger, regret_bound
 from bridle.core import Feedback
 from bridle.functions import AffineFunction, RoundQuadratic
+from bridle.session import feasibility as halfspaces
+from bridle.session import monitor as standing
+from bridle.session.ledger import Ledger, regret_bound
 from support import constraint_at, cost_at, instances, make_domain, moves
 
 POLICIES = ("anytime", "plain anytime", "sinha2024", "practice", "adagrad")

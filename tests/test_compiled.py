@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle import ops, policies, records
-from bridle.compiled import Compiled
 from bridle.core import Unavailable
 from bridle.engines import numba as engine
+from bridle.session.compiled_round import Compiled
 from test_numba import arena, interpreted
 from test_session import BAD, GOOD, SLIPS, identical, make, snapshot, stream
 

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import policies, records, savefile
-from bridle.session import LOOK
+from bridle import policies, records
+from bridle.session import savefile
+from bridle.session.session import LOOK
 from support import make_domain
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.InfeasibleWarning")  # the random stream below is not feasible for long

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import bridle
 from bridle import records
 from bridle.learners.late import late_regret
-from bridle.tickets import SHARED
+from bridle.session.late_feedback import SHARED
 from support import constraint_at, cost_at, instances, moves
 from test_session import identical, snapshot
 

@@ -14,9 +14,10 @@ import numpy as np
 
 import bridle
 import rounds as by_hand
-from bridle import intake, records
+from bridle import records
 from bridle.core import Round
 from bridle.game.totals import Totals, accumulate
+from bridle.session import feedback as intake
 from parts.stream import recorded
 
 DIM, TOP = 30, 8

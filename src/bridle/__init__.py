@@ -2,7 +2,6 @@
 
 from bridle.advice import Advice, advise
 from bridle.budgets import Gate, Pacer, pacing_bound
-from bridle.certificates import Certificate
 from bridle.core import (
     AssumptionWarning,
     Bound,
@@ -42,9 +41,10 @@ from bridle.networks import Network
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
 from bridle.problems import Problem, problem
-from bridle.session import Session
+from bridle.session.late_feedback import Ticket
+from bridle.session.ledger import Certificate
+from bridle.session.session import Session
 from bridle.solvers.hindsight import NoComparator
-from bridle.tickets import Ticket
 
 __version__ = "0.1.0"
 

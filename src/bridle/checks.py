@@ -16,7 +16,7 @@ from bridle.engines.round import load_engine
 from bridle.functions import AffineFunction
 from bridle.game.play import play, policy_for, record_of
 from bridle.problems import problem
-from bridle.session import Session
+from bridle.session.session import Session
 from bridle.validate import show
 
 

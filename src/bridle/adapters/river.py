@@ -19,7 +19,7 @@ from bridle.adapters import missing
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.linear import LinearModel, class_weights, probability
 from bridle.core import InputError
-from bridle.intake import LARGEST
+from bridle.session.feedback import LARGEST
 
 try:
     from river import base

@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records
-from bridle.batches import BATCH, Counted, Found, Frame, Limits, Sums, length, nothing, parts, read, width
 from bridle.core import Bound, Feedback
 from bridle.domains.closed_form import EPS
-from bridle.halfspaces import FLOOR, NEAR, TOLERANCE, TOUCHING, Cuts, Place, examine, lower, minimal, place, settle
+from bridle.session.batch_sums import BATCH, Counted, Found, Frame, Limits, Sums, length, nothing, parts, read, width
+from bridle.session.feasibility import FLOOR, NEAR, TOLERANCE, TOUCHING, Cuts, Place, examine, lower, minimal, place, settle
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
 """Violations above each of these are counted, unless the caller names others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bridle.certificates import Certificate
+from bridle.session.ledger import Certificate
 
 
 def report(found: Certificate) -> str:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle.alarms import Alarms
-from bridle.certificates import Charge, Conflict, Ledger
 from bridle.core import AssumptionWarning, Bound, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
-from bridle.halfspaces import RECENT
 from bridle.policies.common import found
-from bridle.tickets import Copy, Desk
+from bridle.session.alarms import Alarms
+from bridle.session.feasibility import RECENT
+from bridle.session.late_feedback import Copy, Desk
+from bridle.session.ledger import Charge, Conflict, Ledger
 
 LOOK = 64
 """Every so many rounds it is looked at whether the policy's assumptions still hold."""

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records
-from bridle.batches import Counted, Found, Frame, length, onward, unread
-from bridle.certificates import Ledger
 from bridle.core import Feedback
 from bridle.engines.round import load_engine
-from bridle.intake import LARGEST, floats
 from bridle.ops import Array, pos
-from bridle.tickets import Copy, Desk
+from bridle.session.batch_sums import Counted, Found, Frame, length, onward, unread
+from bridle.session.feedback import LARGEST, floats
+from bridle.session.late_feedback import Copy, Desk
+from bridle.session.ledger import Ledger
 
 
 class Tally(NamedTuple):

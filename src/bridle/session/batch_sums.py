@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import ops
-from bridle.halfspaces import FLOOR, KEPT, NEAR, Place
 from bridle.ops import Array
+from bridle.session.feasibility import FLOOR, KEPT, NEAR, Place
 
 BATCH = 32
 """A batch has at most so many rounds, and halfspaces."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Feedback, InputError
-from bridle.intake import join
+from bridle.session.feedback import join
 
 FORMS = ("copies", "pool")
 

@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from bridle import intake, records, savefile, validate, wording
-from bridle.alarms import Alarms, Contexts, spot_check
-from bridle.certificates import LEVELS, Certificate, Ledger
-from bridle.compiled import Compiled, Tally
-from bridle.compiled import engine as compiler
+from bridle import records, validate
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.engines.round import check_compiled
 from bridle.game.play import domain_of, record_of
-from bridle.halfspaces import TOLERANCE
-from bridle.standing import CHECK, GLANCE, LOOK, Run, due, glance, look
-from bridle.tickets import FORMS, Copy, Desk, Ticket, Waiting
+from bridle.session import feedback as intake
+from bridle.session import report_text as wording
+from bridle.session import savefile
+from bridle.session.alarms import Alarms, Contexts, spot_check
+from bridle.session.compiled_round import Compiled, Tally
+from bridle.session.compiled_round import engine as compiler
+from bridle.session.feasibility import TOLERANCE
+from bridle.session.late_feedback import FORMS, Copy, Desk, Ticket, Waiting
+from bridle.session.ledger import LEVELS, Certificate, Ledger
+from bridle.session.monitor import CHECK, GLANCE, LOOK, Run, due, glance, look
 
 ENGINES = ("python", "numba")
 """What can play a session's rounds, one at a time."""
