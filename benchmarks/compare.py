@@ -16,10 +16,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bridle import page
-from bridle.compare import open_store, run, write_table
-from bridle.executors import executor
-from bridle.grid import grid
+from bridle.compare import html_report as page
+from bridle.compare.executors import executor
+from bridle.compare.run import open_store, run, write_table
+from bridle.compare.spec import grid
 
 PROBLEMS, ROUNDS, WORKERS = ("halfspaces", "fixed"), 10_000, 2
 POLICIES = ("sinha2024", "sinha2024:preset=practice", "guo2022", "yi2023", "ogd")

@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any
 
 from bridle import policies
-from bridle.analysis import NATIVE, exponent
-from bridle.compare import compare
+from bridle.compare.analysis import NATIVE, exponent
+from bridle.compare.run import compare
 
 HORIZONS = (1_000, 3_162, 10_000, 31_623, 100_000)
 SHORT = (300, 1_000, 3_000)

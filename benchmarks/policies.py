@@ -17,7 +17,8 @@ from rich.progress import track
 from rich.table import Table
 
 import bridle
-from bridle import policies, report
+from bridle import policies
+from bridle.compare import tables as report
 
 DIM, ROUNDS, REPEATS = 30, {"python": 2_000, "jax": 20_480}, 3
 SLOW = {"steiner": 60}

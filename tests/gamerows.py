@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import bridle
-from bridle import report
+from bridle.compare import tables as report
 from bridle.game import metrics
 
 SCALARS = ("parameters", "problem_parameters", "constants", "ccv_each")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bridle import analysis
+from bridle.compare import analysis
 
 ROUNDS = [1, 3, 10, 31, 100, 316, 1000]
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import bridle
 from arena import ratios, stage
-from bridle import ops, report
+from bridle import ops
+from bridle.compare import tables as report
 from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.policies.anytime import Lazy

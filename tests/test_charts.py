@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gamerows
-from bridle import analysis, charts
+from bridle.compare import analysis, charts
 
 ROUNDS = [1, 2, 4, 8, 16, 32, 64, 100]
 

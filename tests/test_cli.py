@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import policies, report
+from bridle import policies
+from bridle.compare import tables as report
 from bridle.functions import AffineFunction
 from bridle.problems import problem_names
 from support import SIMULATED, strict

@@ -15,13 +15,17 @@ import pyarrow.parquet
 import pytest
 
 import bridle
-from bridle import cells, compare, executors, policies, report
-from bridle.cells import COLUMNS, FACTS, Cell, Instance
+from bridle import policies
+from bridle.compare import cell as cells
+from bridle.compare import executors
+from bridle.compare import run as compare
+from bridle.compare import tables as report
+from bridle.compare.cell import COLUMNS, FACTS, Cell, Instance
+from bridle.compare.executors import executor
+from bridle.compare.spec import grid
+from bridle.compare.store import Store
 from bridle.core import InputError, Unavailable
-from bridle.executors import executor
 from bridle.game import metrics
-from bridle.grid import grid
-from bridle.store import Store
 from support import PROGRAM, strict
 
 Rows = list[dict[str, Any]]

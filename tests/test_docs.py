@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import bridle
-from bridle import advice, policies, report
+from bridle import advice, policies
+from bridle.compare import tables as report
 
 ROOT = Path(__file__).parent.parent
 TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]

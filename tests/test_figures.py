@@ -11,7 +11,8 @@ import pytest
 
 import bridle
 import gamerows
-from bridle import charts, figures
+from bridle.compare import charts
+from bridle.compare import static_figures as figures
 
 ROWS = [row for row in gamerows.grid() if row["problem"] == "halfspaces"]
 NASTY = "_<&>\"' $x^2_ ../../etc \\frac ü≤😀"

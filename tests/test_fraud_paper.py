@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.analysis import power_law
+from bridle.compare.analysis import power_law
 from bridle.data import Data
 from bridle.engines import runs as abreast
 from bridle.fraud import PROTOCOLS, paper, training

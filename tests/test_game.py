@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import ops, records, report
+from bridle import ops, records
+from bridle.compare import tables as report
 from bridle.functions import AffineFunction, AffineRows, RoundQuadratic
 from support import SIMULATED, THE_SEED_DOES_NOT_SHOW
 

@@ -14,8 +14,8 @@ from scipy.optimize import linprog
 
 import bridle
 from arena import ratios, stage
-from bridle import report
 from bridle.adversaries import Fixed
+from bridle.compare import tables as report
 from bridle.core import Feedback, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.solvers import nearest_point as nearest

@@ -12,7 +12,8 @@ import pytest
 
 import bridle
 import gamerows
-from bridle import analysis, charts, page
+from bridle.compare import analysis, charts
+from bridle.compare import html_report as page
 
 ROWS = gamerows.grid()
 NASTY = "</script><script>alert(1)</script><!-- ]]> \"'&amp; $title ${data} %{x} \u2028 ü😀"

@@ -12,7 +12,8 @@ import pytest
 from scipy.optimize import linprog
 
 import bridle
-from bridle import policies, records, report
+from bridle import policies, records
+from bridle.compare import tables as report
 from bridle.core import InputError, Round
 from bridle.functions import AFFINE
 from bridle.problems import problem_facts, takes

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import bridle
 from arena import ratios, stage
-from bridle import report
 from bridle.adversaries import Fixed
+from bridle.compare import tables as report
 from bridle.core import Feedback, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
 from support import cost_at, instances, moves, rounding

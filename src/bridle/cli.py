@@ -43,7 +43,7 @@ def everything(
 @app.command()
 def policies(json_file: Json = None) -> None:
     """List the policies: assumptions, parameters, bounds, cost per round, reference."""
-    from bridle import report
+    from bridle.compare import tables as report
 
     rows = report.all_policies()
     _show(report.policies_table(rows), [], rows, json_file)
@@ -52,7 +52,7 @@ def policies(json_file: Json = None) -> None:
 @app.command()
 def problems(json_file: Json = None) -> None:
     """List the problems and their parameters."""
-    from bridle import report
+    from bridle.compare import tables as report
 
     rows = report.all_problems()
     _show(report.problems_table(rows), [], rows, json_file)
@@ -77,7 +77,8 @@ def play(
 
     What the policy must know (lipschitz, modulus, ...) is taken from the problem unless --set gives it.
     """
-    from bridle import report, validate
+    from bridle import validate
+    from bridle.compare import tables as report
     from bridle.game.play import play as run
 
     told = dict(validate.named_value("--set", text) for text in settings or [])
@@ -130,7 +131,7 @@ def demo(
     json_file: Json = None,
 ) -> None:
     """Play the paper's three algorithms on the four problems, beside the theorems' bounds."""
-    from bridle import report
+    from bridle.compare import tables as report
     from bridle.policies.sinha2024 import theorem3
 
     rows = _with_progress(lambda progress: demo_rows(horizon, seed, engine, progress))
@@ -155,7 +156,7 @@ DEMO: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 def demo_rows(horizon: int, seed: int, engine: str, progress: Any = None) -> list[dict[str, Any]]:
     """The games of the demonstration, as facts; a policy that does not apply says why."""
-    from bridle import report
+    from bridle.compare import tables as report
     from bridle.game.play import play as run
 
     rows: list[dict[str, Any]] = []

@@ -46,9 +46,9 @@ def compare(
     All combinations of problems, policies, horizons, seeds and settings are played, in parallel. Interrupted, it goes on where it stopped
     when it is called again with the same --out.
     """
-    from bridle import compare as comparison
-    from bridle.executors import executor, require
-    from bridle.grid import POLICIES, grid
+    from bridle.compare import run as comparison
+    from bridle.compare.executors import executor, require
+    from bridle.compare.spec import POLICIES, grid
 
     for package in ("joblib", "threadpoolctl", "pyarrow", "plotly", *(["matplotlib"] if figures else [])):
         require(package, "report")
@@ -120,20 +120,21 @@ def _progress() -> Iterator[Any]:
 
 def _write(rows: list[dict[str, Any]], out: Path, figures: bool) -> list[str]:
     """The files of a comparison, and where they are."""
-    from bridle import page
-    from bridle.compare import write_table
+    from bridle.compare import html_report as page
+    from bridle.compare.run import write_table
 
     write_table(rows, out / "results.parquet")
     notes = [f"rows: {out / 'results.parquet'}"]
     if figures:
-        from bridle import figures as drawn
+        from bridle.compare import static_figures as drawn
 
         notes.append(f"figures: {len(drawn.write(rows, out / 'figures'))} files in {out / 'figures'}")
     return [*notes, f"report: {page.write(rows, out / 'report.html', command=terminal.command())}"]
 
 
 def _show(rows: list[dict[str, Any]], notes: list[str], json_file: str | None) -> None:
-    from bridle import analysis, report
+    from bridle.compare import analysis
+    from bridle.compare import tables as report
 
     ranked = analysis.ranking(rows)
     terminal.show(report.ranking_table(ranked), [*report.ranking_notes(ranked, rows), *notes], rows, json_file)

@@ -18,7 +18,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import gamerows
-from bridle import analysis, charts, page
+from bridle.compare import analysis, charts
+from bridle.compare import html_report as page
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1> \"q\" 'a' & %{x} $t$ ü≤😀 <b>bold</b>"
 

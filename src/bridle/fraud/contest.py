@@ -17,10 +17,10 @@ import bridle
 from bridle import storage as files
 from bridle import terminal, validate
 from bridle.adapters import baselines
-from bridle.cells import digest, fingerprint, hash_file
+from bridle.compare.cell import digest, fingerprint, hash_file
+from bridle.compare.executors import require
 from bridle.core import InputError, Interrupted, Unavailable
 from bridle.engines.round import ENGINES, load_engine
-from bridle.executors import require
 from bridle.fraud import Options, Outcome, Progress, page, stream
 from bridle.fraud.figures import write_stream
 from bridle.fraud.measures import alerts_curve, judge

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bridle import charts
-from bridle.analysis import PowerLaw, power_law
-from bridle.charts import Axis
-from bridle.figures import INK, SETTINGS, SOFT, require_matplotlib, save, scale_axis
+from bridle.compare import charts
+from bridle.compare.analysis import PowerLaw, power_law
+from bridle.compare.charts import Axis
+from bridle.compare.static_figures import INK, SETTINGS, SOFT, require_matplotlib, save, scale_axis
 from bridle.fraud.training import AREA
 
 SHOWN = 5

@@ -9,9 +9,9 @@ from html import escape
 from pathlib import Path
 
 import bridle
-from bridle import charts
 from bridle import storage as files
-from bridle.page import palette, read_template
+from bridle.compare import charts
+from bridle.compare.html_report import palette, read_template
 
 
 def write(path: Path, title: str, lead: str, sections: Iterable[str], date: str | None = None) -> Path:

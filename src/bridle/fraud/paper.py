@@ -16,13 +16,13 @@ from rich.table import Table
 import bridle
 from bridle import storage as files
 from bridle import terminal, validate
-from bridle.cells import digest, fingerprint, hash_file
+from bridle.compare.cell import digest, fingerprint, hash_file
+from bridle.compare.executors import require
+from bridle.compare.html_report import span
 from bridle.core import InputError, Interrupted
 from bridle.data import load
 from bridle.engines.round import ENGINES, load_engine
-from bridle.executors import require
 from bridle.fraud import Options, Outcome, Progress, figures, page, training
-from bridle.page import span
 
 SEEDS = 3
 POINT = ("lambda", "seed", "fpr", "tpr", "ccv", "cost", "norm", "ccv_exponent")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import domains, validate
-from bridle.analysis import power_law
+from bridle.compare.analysis import power_law
 from bridle.core import InputError
 from bridle.data import Data
 from bridle.game.play import Trace, play

@@ -305,7 +305,7 @@ def comparison_notes(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def ranking_table(ranked: list[dict[str, Any]]) -> Fitting:
-    """The policies of a comparison in order, for each problem and horizon (see `bridle.analysis.ranking`); fewer columns where narrow."""
+    """The policies of a comparison in order, for each problem and horizon (see `bridle.compare.analysis.ranking`); fewer columns where narrow."""
     return Fitting(_ranking(ranked, bounds=True), _ranking(ranked, bounds=False))
 
 

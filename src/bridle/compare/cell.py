@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 import bridle
-from bridle import policies, report
+from bridle import policies
+from bridle.compare import tables as report
 from bridle.core import BridleWarning, InputError, Unavailable
 from bridle.game import metrics
 from bridle.game.play import Trace, play, policy_for, unplayed

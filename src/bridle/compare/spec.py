@@ -12,7 +12,7 @@ import numpy as np
 
 from bridle import policies as registry
 from bridle import validate
-from bridle.cells import Cell, Instance, canonical, hash_file
+from bridle.compare.cell import Cell, Instance, canonical, hash_file
 from bridle.core import InputError, Unavailable
 from bridle.engines.round import ENGINES, load_engine
 from bridle.game.play import policy_for

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bridle import storage as files
-from bridle.cells import (
+from bridle.compare.cell import (
     COLUMNS,
     FLAG,
     NUMBER,
@@ -33,10 +33,10 @@ from bridle.cells import (
     own_source,
     work,
 )
+from bridle.compare.executors import Executor, Here, executor, require
+from bridle.compare.spec import POLICIES, Grid, grid
+from bridle.compare.store import Store
 from bridle.core import InputError
-from bridle.executors import Executor, Here, executor, require
-from bridle.grid import POLICIES, Grid, grid
-from bridle.store import Store
 
 Progress = Callable[[float, float, int, int], None]
 """Told how much is done of how much, in rounds, and how many cells of how many."""
@@ -67,8 +67,8 @@ def compare(
 ) -> list[Row]:
     """Play every combination and give a row for each; `out` keeps them, as they finish in `out/store`, all in `out/results.parquet`.
 
-    See `bridle.grid.grid` for what problems, policies, seeds and sweep may be, `bridle.cells.COLUMNS` for what a row holds, and
-    `bridle.analysis` for what to ask of them. Called again, it does only what is not in the store yet.
+    See `bridle.compare.spec.grid` for what problems, policies, seeds and sweep may be, `bridle.compare.cell.COLUMNS` for what a row holds, and
+    `bridle.compare.analysis` for what to ask of them. Called again, it does only what is not in the store yet.
 
     >>> rows = compare(["fixed"], ["sinha2024", "sinha2024-strong"], horizons=[100], seeds=1, jobs=1)
     >>> [(row["label"], row["does_not_apply"]) for row in rows]  # doctest: +ELLIPSIS

@@ -10,10 +10,10 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from bridle import charts
 from bridle import storage as files
-from bridle.analysis import Row
-from bridle.charts import Axis, Bar, Chart, Line, Point
+from bridle.compare import charts
+from bridle.compare.analysis import Row
+from bridle.compare.charts import Axis, Bar, Chart, Line, Point
 from bridle.core import InputError
 
 MARKERS = dict(zip(charts.SYMBOLS, "osD^vp*h", strict=True))

@@ -11,8 +11,8 @@ from itertools import takewhile
 from math import floor, log10
 from typing import NamedTuple
 
-from bridle import analysis
-from bridle.analysis import Row, band, grouped, horizon_of, label_of, power_law, problem_of
+from bridle.compare import analysis
+from bridle.compare.analysis import Row, band, grouped, horizon_of, label_of, power_law, problem_of
 
 LIGHT = ("#4a4fbf", "#ec6633", "#054329", "#b73378", "#1293fe", "#685c06", "#b283a8", "#621776")
 DARK = ("#4079d9", "#bd4d00", "#b3fc9a", "#e87aa6", "#6ab2fb", "#c9b538", "#f8d1fd", "#995b92")

@@ -16,9 +16,9 @@ from string import Template
 from typing import Any
 
 import bridle
-from bridle import analysis, charts
 from bridle import storage as files
-from bridle.analysis import Row, grouped, horizon_of, label_of, problem_of
+from bridle.compare import analysis, charts
+from bridle.compare.analysis import Row, grouped, horizon_of, label_of, problem_of
 from bridle.core import InputError
 from bridle.problems import problem_facts
 
