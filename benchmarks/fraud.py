@@ -20,7 +20,7 @@ from rich.table import Table
 
 import bridle
 from bridle import data
-from bridle.fraud import training
+from bridle.fraud import paper_model as training
 
 ROWS, REPEATS, SEEDS, TEXT_SEEDS = 2_000, 5, 5, 3
 CHECKED = (0.01, 0.1, 1.0)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bridle.fraud import Options, contest
+from bridle.fraud import Options
+from bridle.fraud import stream as contest
 
 HERE = Path(__file__).parent
 RESULTS, DOCS = HERE / "fraud-stream.json", HERE.parent / "docs"

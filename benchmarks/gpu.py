@@ -24,7 +24,7 @@ import numpy as np
 
 import bridle
 from bridle import records
-from bridle.fraud import training
+from bridle.fraud import paper_model as training
 from bridle.game.play import record_of
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX and CuPy share the card

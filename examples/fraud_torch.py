@@ -6,8 +6,8 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from bridle import data
+from bridle.adapters.scaling import past_scaled
 from bridle.adapters.torch import ConstrainedOptimizer
-from bridle.scaling import past_scaled
 
 
 def main(rows: int = 30_000, batch: int = 50) -> dict[str, float]:

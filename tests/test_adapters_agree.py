@@ -12,10 +12,10 @@ import torch
 import bridle
 from bridle.adapters import river, sklearn
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
+from bridle.adapters.scaling import past_scaled
 from bridle.adapters.torch import ConstrainedOptimizer
 from bridle.adversaries import Recorded
 from bridle.functions import Excess, LogisticLoss
-from bridle.scaling import past_scaled
 from support import real
 
 ROWS, TOLERATED, RADIUS = 2000, 0.3, 2.0

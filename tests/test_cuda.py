@@ -26,7 +26,7 @@ from bridle.engines.codegen import cuda_draws as staging
 from bridle.engines.codegen import cuda_layout as layouts
 from bridle.engines.codegen import cuda_writer as warps
 from bridle.engines.round import Several, load_engine
-from bridle.fraud import training
+from bridle.fraud import paper_model as training
 from bridle.game.play import record_of
 from bridle.game.schedule import one_of
 from bridle.game.totals import Summing

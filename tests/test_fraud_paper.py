@@ -20,7 +20,8 @@ import bridle
 from bridle.compare.analysis import power_law
 from bridle.data import Data
 from bridle.engines import runs as abreast
-from bridle.fraud import PROTOCOLS, paper, training
+from bridle.fraud import PROTOCOLS, paper
+from bridle.fraud import paper_model as training
 from bridle.networks import score
 from support import PROGRAM, real
 

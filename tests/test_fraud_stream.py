@@ -14,9 +14,11 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 import bridle
 from bridle import records
-from bridle.adapters import baselines
 from bridle.core import Unavailable
-from bridle.fraud import contest, measures, stream
+from bridle.fraud import baselines
+from bridle.fraud import scores as measures
+from bridle.fraud import stream as contest
+from bridle.fraud import stream_model as stream
 from support import real
 
 RESULT = Path(__file__).parent.parent / "benchmarks" / "fraud-stream.json"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridle import InputError, scaling
+from bridle import InputError
+from bridle.adapters import scaling
 
 
 def one_by_one(table, scale=None):

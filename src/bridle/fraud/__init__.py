@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from bridle import validate
 
-PROTOCOLS = {"paper": "bridle.fraud.paper", "stream": "bridle.fraud.contest"}
+PROTOCOLS = {"paper": "bridle.fraud.paper", "stream": "bridle.fraud.stream"}
 """The protocols, and the module of each."""
 
 Progress = Callable[[float, float, str], None]

@@ -11,7 +11,7 @@ from bridle.compare import charts
 from bridle.compare.analysis import PowerLaw, power_law
 from bridle.compare.charts import Axis
 from bridle.compare.static_figures import INK, SETTINGS, SOFT, require_matplotlib, save, scale_axis
-from bridle.fraud.training import AREA
+from bridle.fraud.paper_model import AREA
 
 SHOWN = 5
 """How many of the lambdas have a curve of their own."""

@@ -22,7 +22,8 @@ from bridle.compare.html_report import span
 from bridle.core import InputError, Interrupted
 from bridle.data import load
 from bridle.engines.round import ENGINES, load_engine
-from bridle.fraud import Options, Outcome, Progress, figures, page, training
+from bridle.fraud import Options, Outcome, Progress, figures, page
+from bridle.fraud import paper_model as training
 
 SEEDS = 3
 POINT = ("lambda", "seed", "fpr", "tpr", "ccv", "cost", "norm", "ccv_exponent")

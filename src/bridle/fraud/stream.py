@@ -1,225 +1,250 @@
-"""The protocol `stream`: what a practitioner would accept.
-
-Rows come in the order of time. A row's features are scaled by the rows before it; it is scored before it is learned, and learned once. A
-model's score is read off its loss of the round, so that what is judged is what was played: for the logistic model f = ln(1 + e^{-s}) on a
-fraud and ln(1 + e^{s}) on a legitimate row, s the score.
-
-The cost is the loss of every row. The constraint is about frauds alone: the loss of each is to be at most a tolerance. No finite model
-brings the loss of a fraud to zero, so without a tolerance nothing would be feasible.
-
-`SETTING` was chosen by `select` on the first fifth of the stream, before the rest was scored.
-"""
+"""Protocol `stream` as a command: every contestant on the stream, kept one by one; a table, figures, a page and metrics.json."""
 
 from __future__ import annotations
 
-import itertools
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import hashlib
+import importlib.util
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from rich.table import Table
 
-from bridle import domains, policies
-from bridle.core import BridleWarning, Round
-from bridle.fraud.measures import average_precision, roc_auc
-from bridle.functions import Excess, LogisticLoss
-from bridle.game.play import Trace, play, policy_for
-from bridle.networks import NetworkRound, weights
-from bridle.problems import Problem
-from bridle.problems.base import facts
-from bridle.problems.recorded import RecordedRounds
-from bridle.scaling import past_scaled
+import bridle
+from bridle import storage as files
+from bridle import terminal, validate
+from bridle.compare.cell import digest, fingerprint, hash_file
+from bridle.compare.executors import require
+from bridle.core import InputError, Interrupted, Unavailable
+from bridle.engines.round import ENGINES, load_engine
+from bridle.fraud import Options, Outcome, Progress, baselines, page
+from bridle.fraud import stream_model as stream
+from bridle.fraud.figures import write_stream
+from bridle.fraud.paper import folder
+from bridle.fraud.scores import alerts_curve, judge
 
-HIDDEN, REACH, START = 10, 100.0, 0.3
-"""The network's hidden units, its longest weights (none come near), and the deviation of the weights that it starts from."""
+Scorer = Callable[[stream.Rows, Callable[[int, int], None]], tuple[np.ndarray, dict[str, Any]]]
 
-RADIUS = 10.0
-"""The longest weights: no contestant here comes near it."""
+HEAD = ("contestant", "AUC", "average precision", "unseen 80%: AUC", "AP", "recall at 0.1%", "at 1%", "miss loss", "us a row")
 
-CHOICE = 0.2
-"""The share of the stream, its first rows, on which settings are chosen."""
-
-
-class Rows(NamedTuple):
-    """The stream as it comes: the raw features (the first is the time) and 1 for a fraud."""
-
-    raw: np.ndarray
-    fraud: np.ndarray
-
-
-@dataclass(frozen=True)
-class Contestant:
-    """A model, the policy that trains it, and what the constraint tolerates.
-
-    `squash` is the most deviations from the mean that a feature can show, reached smoothly (0: no limit); without `time`, the first column
-    is left out.
-    """
-
-    name: str
-    policy: str
-    parameters: dict[str, Any] = field(default_factory=dict)
-    tolerance: float = 0.1
-    squash: float = 2.0
-    time: bool = True
-    model: str = "logistic"
-    about: str = ""
-
-
-def load(path: Any = None, verify: bool = True, progress: Any = None) -> Rows:
-    """The real transactions."""
-    from bridle import data
-
-    return rows_of(data.load("creditcard", path, verify, progress))
-
-
-def rows_of(table: Any) -> Rows:
-    """The rows of the data set."""
-    return Rows(np.ascontiguousarray(table.values[:, :-1]), np.ascontiguousarray(table.values[:, -1]))
-
-
-def head(rows: Rows, share: float) -> Rows:
-    """The first rows of the stream."""
-    n = int(share * len(rows.fraud))
-    return Rows(rows.raw[:n], rows.fraud[:n])
-
-
-def features(rows: Rows, squash: float, time: bool) -> np.ndarray:
-    """What the models see: every row scaled by those before it, squashed to within `squash` deviations, and a constant."""
-    scaled = past_scaled(rows.raw if time else rows.raw[:, 1:])
-    kept = squash * np.tanh(scaled / squash) if squash > 0.0 else scaled
-    return np.column_stack([kept, np.ones(len(kept))])
-
-
-def logistic(rows: Rows, tolerance: float, squash: float = 2.0, time: bool = True) -> Problem:
-    """Logistic regression on the stream, the loss of each fraud at most `tolerance`."""
-    a, label = features(rows, squash, time), 2.0 * rows.fraud - 1.0
-    n, d = a.shape
-    cost = LogisticLoss(a, label, np.ones(n))
-    missed = Excess(LogisticLoss(a, label, rows.fraud), np.full(n, tolerance))
-    domain = domains.Ball(d, radius=RADIUS)
-    size = float(np.linalg.norm(a, axis=1).max())
-    known = facts(domain, lipschitz=size, bound=RADIUS * size + 1.0, modulus=0.0, constraints=1, affine=False, time_varying=True)
-    return Problem(domain, RecordedRounds(Round(cost, (missed,)), 0.0), {**known, "rounds": n}, "fraud stream", {"horizon": n})
-
-
-def network(rows: Rows, tolerance: float, squash: float = 2.0, time: bool = True) -> Problem:
-    """The paper's network on the stream, the loss of each fraud at most `tolerance`; its loss is not convex."""
-    a = features(rows, squash, time)[:, :-1]
-    n, inputs = a.shape
-    domain = domains.Ball(weights(inputs, HIDDEN), radius=REACH)
-    # On the ball no weight of the output is longer than it, and a sigmoid's slope is at most 1/4.
-    G = ((float((a**2).sum(axis=1).max()) + 1.0) * REACH**2 / 16.0 + HIDDEN + 1.0) ** 0.5
-    known = {"constraints": 1, "lipschitz": G, "diameter": domain.diameter(), "convex": False, "time_varying": True, "rounds": n}
-    table = NetworkRound(a, rows.fraud, np.full(n, tolerance), np.ones(n))
-    return Problem(domain, RecordedRounds(table, 0.0), known, "fraud stream, network", {"horizon": n})
-
-
-def begin(problem: Problem, seed: int) -> np.ndarray:
-    """Where the network starts: small random weights, so that its hidden units differ."""
-    return np.asarray(problem.domain.project(START * np.random.default_rng(seed).standard_normal(problem.domain.dim)))
-
-
-def scores(trace: Trace, fraud: np.ndarray) -> np.ndarray:
-    """The log-odds of fraud that the model gave each row before it learned the row, from the loss that it had."""
-    costs = np.asarray(trace.costs)
-    odds = np.log(np.expm1(costs))
-    sign = 1.0 - 2.0 * fraud
-    return np.asarray(odds * sign.reshape(-1, *[1] * (odds.ndim - 1)))
-
-
-def quiet_play(policy: Any, problem: Problem, engine: str, progress: Any = None, x1: Any = None) -> Trace:
-    """A game whose notes are kept in the trace and not said aloud: no setting here is covered by a theorem, and the report says why."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BridleWarning)
-        return play(policy, problem, engine=engine, keep="rounds", progress=progress, x1=x1)
-
-
-class Setting(NamedTuple):
-    """One point of the grid that settings are chosen from; `pull` is lam times the squared diameter."""
-
-    time: bool
-    squash: float
-    tolerance: float
-    diameter: float
-    V: float
-    pull: float
-
-    def contestant(self, name: str) -> Contestant:
-        """The contestant with this setting."""
-        given = {"diameter": self.diameter, "V": self.V, "lam": self.pull / self.diameter**2, "halfspace": False}
-        about = "step and weights chosen on the first fifth of the stream; no halfspaces"
-        return Contestant(name, "anytime", given, self.tolerance, self.squash, self.time, about=about)
-
-
-SETTING = Setting(time=True, squash=2.0, tolerance=0.1, diameter=2.0, V=0.003, pull=1.0 / 32.0)
-"""What `select` finds best on the first fifth of the stream: fixed there, and not looked at again."""
-
-NETWORK = {"diameter": 3.0, "V": 0.01, "lam": 1.0 / 288.0, "halfspace": False}
-"""The best of twelve pairs of diameter (1 to 30) and V (0.001 to 0.1) for the network, on the same rows, with lam = 1/(32 diameter^2)."""
-
-
-def contestants(setting: Setting) -> list[Contestant]:
-    """Those of ours: the chosen setting, policies as they come, and what is left without the constraint."""
-    seen = (setting.tolerance, setting.squash, setting.time)
-    ours = [
-        setting.contestant("anytime, chosen setting"),
-        Contestant(
-            "anytime, as it comes",
-            "anytime",
-            {},
-            *seen,
-            about="nothing told: D is the domain's, V from the first gradient, halfspaces kept",
-        ),
-        Contestant("no constraint, same step", "adagrad", {"diameter": setting.diameter}, *seen, about="the cost alone"),
-    ]
-    for preset in ("theory", "tight", "practice"):
-        about = "told the number of rows and the longest row in advance"
-        ours.append(Contestant(f"Algorithm 1, {preset}", "sinha2024", {"preset": preset}, *seen, about=about))
-    ours.append(
-        Contestant("network, anytime", "anytime", NETWORK, *seen, model="network", about="30-10-1, the setting chosen on the same rows")
-    )
-    ours.append(Contestant("network, no constraint", "adagrad", {"diameter": 3.0}, *seen, model="network", about="30-10-1, the cost alone"))
-    for preset in ("theory", "tight", "practice"):
-        told = {"preset": preset, "diameter": 10.0}
-        about = "30-10-1, D = 10 as in the paper's code; told the number of rows and a Lipschitz constant in advance"
-        ours.append(Contestant(f"network, Algorithm 1, {preset}", "sinha2024", told, *seen, model="network", about=about))
-    return ours
-
-
-def play_contestant(rows: Rows, who: Contestant, engine: str, progress: Any = None, seed: int = 0) -> Trace:
-    """One contestant on the stream."""
-    problem = (network if who.model == "network" else logistic)(rows, who.tolerance, who.squash, who.time)
-    policy = policy_for(who.policy, problem, **who.parameters)
-    return quiet_play(policy, problem, engine, progress, begin(problem, seed) if who.model == "network" else None)
-
-
-GRID: dict[str, tuple[Any, ...]] = {
-    "time": (True, False),
-    "squash": (1.0, 2.0, 3.0, 5.0, 0.0),
-    "tolerance": (0.02, 0.1),
-    "diameter": (0.5, 1.0, 2.0, 4.0),
-    "V": (0.001, 0.003, 0.01),
-    "pull": (1.0 / 32.0, 0.25),
+READING = {
+    "AUC": "Area under the ROC curve: the chance that a fraud has a higher score than a legitimate row.",
+    "Average precision": "Area under precision and recall. At one fraud in 579 rows it says more than the AUC.",
+    "Unseen 80%": "The same two over the rows after the first fifth, on which the setting was chosen.",
+    "Recall at": "The share of frauds among the 0.1% or 1% of rows with the highest scores.",
+    "Miss loss": "CCV: what the log-loss of each fraud is above the tolerance, added up; what the constraint is about.",
+    "Scores": "Every row is scored before it is learned, with features scaled by earlier rows alone; one pass, in time order.",
+    "Theorems": "No weights bring the loss of every fraud below the tolerance, so no action is feasible and no theorem applies; the "
+    "network's loss is not convex either. The scores are what was measured.",
 }
 
 
-def merit(auc: float, precision: float) -> float:
-    """What settings are ranked by: the mean of the log-odds of both areas, so that what is left to 1 counts the same in each."""
-    return float(0.5 * np.log(auc / (1.0 - auc)) + 0.5 * np.log(precision / (1.0 - precision)))
+def command(options: Options, progress: Progress | None = None) -> Outcome:
+    """Play what is not in the folder yet, and write everything that is to be seen."""
+    for package in ("matplotlib", "rich"):
+        require(package, "report")
+    for name in ("variant", "lambdas"):
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name} is for protocol paper; protocol stream has no use for it")
+    engine = options.engine or next((name for name in ("numba", "jax") if importlib.util.find_spec(name)), "python")
+    if engine not in ENGINES:
+        raise validate.unknown("engine", engine, ENGINES)
+    load_engine(engine)
+    seeds = validate.whole("seeds", 1 if options.seeds is None else options.seeds)
+    out = folder(options.out)
+    rows = stream.load(options.data)
+    setting, tried = stream.SETTING, None
+    if options.choose:
+        setting, tried = _choose(rows, engine, progress)
+    lines, missing = _play(rows, contestants(setting, engine, options.baselines), out, engine, progress)
+    chosen = next(line for line in lines if line["name"] == "anytime, chosen setting")
+    facts = {
+        "protocol": "stream",
+        "version": bridle.__version__,
+        "engine": engine,
+        "rounds": len(rows.fraud),
+        "frauds": int(rows.fraud.sum()),
+        "setting": setting._asdict(),
+        "chosen_on": int(stream.CHOICE * len(rows.fraud)),
+        **{name: chosen[name] for name in ("auc", "average_precision", "us_per_row")},
+        "contestants": lines,
+        "missing": missing,
+    }
+    if tried is not None:
+        facts["tried"] = tried
+    idle = ["--seeds changes nothing here: the stream has one order, and what is drawn is drawn from seed 0"] if seeds > 1 else []
+    return Outcome(_table(lines), [*_notes(facts), *idle, *_write(facts, out)], facts)
 
 
-def select(rows: Rows, engine: str = "jax") -> Iterator[tuple[Setting, float, float]]:
-    """Every setting of the grid with both areas on these rows; those that see the same stream are played in one call."""
-    for time, squash, tolerance in itertools.product(GRID["time"], GRID["squash"], GRID["tolerance"]):
-        problem = logistic(rows, tolerance, squash, time)
-        batch = [Setting(time, squash, tolerance, *rest) for rest in itertools.product(GRID["diameter"], GRID["V"], GRID["pull"])]
-        columns = {
-            "diameter": [each.diameter for each in batch],
-            "V": [each.V for each in batch],
-            "lam": [each.pull / each.diameter**2 for each in batch],
-        }
-        policy = policies.policy("anytime", problem.domain, halfspace=False, **columns)
-        given = scores(quiet_play(policy, problem, engine), rows.fraud)
-        for i, each in enumerate(batch):
-            yield each, roc_auc(rows.fraud, given[:, i]), average_precision(rows.fraud, given[:, i])
+def _choose(rows: stream.Rows, engine: str, progress: Progress | None) -> tuple[stream.Setting, list[dict[str, Any]]]:
+    """The best setting of the grid on the first rows, and every one that was tried."""
+    first = stream.head(rows, stream.CHOICE)
+    tried, total = [], float(np.prod([len(values) for values in stream.GRID.values()]))
+    for setting, auc, precision in stream.select(first, engine):
+        tried.append({**setting._asdict(), "auc": auc, "average_precision": precision, "merit": stream.merit(auc, precision)})
+        if progress is not None:
+            progress(len(tried), total, "choosing on the first fifth")
+    best = max(tried, key=lambda each: each["merit"])
+    return stream.Setting(**{name: best[name] for name in stream.Setting._fields}), tried
+
+
+# --- contestants -----------------------------------------------------------------------------------------------------------------------
+
+
+def contestants(setting: stream.Setting, engine: str, with_baselines: bool) -> dict[str, tuple[str, Scorer]]:
+    """Everyone in the contest by name: what is said of it, and what scores the stream."""
+    made: dict[str, tuple[str, Scorer]] = {}
+    for each in stream.contestants(setting):
+        made[each.name] = (each.about, lambda rows, told, each=each: _trained(rows, each, engine, told))  # type: ignore[misc]
+    if not with_baselines:
+        return made
+    for variant in ("plain", "weighted", "under-sampled"):
+        made[f"river, {variant}, all columns"] = ("StandardScaler | LogisticRegression", _river(variant, lambda rows: rows.raw))
+        made[f"river, {variant}, without Time"] = ("StandardScaler | LogisticRegression", _river(variant, lambda rows: rows.raw[:, 1:]))
+        made[f"river, {variant}, our features"] = (
+            "LogisticRegression on the features that the chosen setting sees",
+            _river(variant, lambda rows: stream.features(rows, setting.squash, setting.time)[:, :-1], scaled=True),
+        )
+    for variant in ("plain", "weighted"):
+        made[f"scikit-learn, {variant}"] = ("StandardScaler, SGDClassifier(loss='log_loss'), in blocks of 100 rows", _sklearn(variant))
+    return made
+
+
+def _river(variant: str, columns: Callable[[stream.Rows], np.ndarray], scaled: bool = False) -> Scorer:
+    return lambda rows, told: (baselines.river_scores(columns(rows), rows.fraud, variant, scaled=scaled, told=told), {})
+
+
+def _sklearn(variant: str) -> Scorer:
+    return lambda rows, told: (baselines.sklearn_scores(rows.raw, rows.fraud, variant, told=told), {})
+
+
+def _trained(rows: stream.Rows, who: stream.Contestant, engine: str, told: Callable[[int, int], None]) -> tuple[np.ndarray, dict[str, Any]]:
+    """The scores of one of ours, its violation, and the time of the rounds alone (without the first block, in which an engine compiles)."""
+    trace = stream.play_contestant(rows, who, engine, told)
+    return stream.scores(trace, rows.fraud), {
+        "ccv": float(trace.totals.hard[0]), "us_per_row": trace.pace, "notes": list(trace.warnings), "tolerance": who.tolerance,
+        "policy": who.policy, "model": who.model, "parameters": who.parameters,
+    }  # fmt: skip
+
+
+def _play(
+    rows: stream.Rows, everyone: dict[str, tuple[str, Scorer]], out: Path, engine: str, progress: Progress | None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What came of every contestant, and who could not take part."""
+    data = hashlib.sha256(rows.raw.tobytes() + rows.fraud.tobytes()).hexdigest()
+    sources = [fingerprint(), *(hash_file(module.__file__ or "") for module in (stream, baselines))]
+    chosen_on = int(stream.CHOICE * len(rows.fraud))
+    done: list[dict[str, Any]] = []
+    missing: list[str] = []
+    try:
+        for n, (name, (about, score)) in enumerate(everyone.items()):
+            key = digest({"sources": sources, "data": data, "name": name, "about": about, "engine": engine})
+            place = out / "seeds" / f"stream-{key[:16]}.json"
+            if (kept := _kept(place)) is not None:
+                done.append(kept)
+                continue
+
+            def told(at: int, total: int, n: int = n, name: str = name) -> None:
+                if progress is not None:
+                    progress(n + at / total, len(everyone), name)
+
+            begun = time.perf_counter()
+            try:
+                scores, more = score(rows, told)
+            except Unavailable as why:
+                missing.append(f"{name}: {why}")
+                continue
+            seconds = time.perf_counter() - begun
+            line = {
+                "name": name, "about": about, **judge(rows.fraud, scores, chosen_on), "seconds": seconds,
+                "us_per_row": 1e6 * seconds / len(rows.fraud), "ccv": None, **more, "alerts": alerts_curve(rows.fraud, scores),
+            }  # fmt: skip
+            with files.replacing(place) as file:
+                file.write(json.dumps(line, allow_nan=False).encode())
+            done.append(line)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; {len(done)} of {len(everyone)} are done and kept in {out}; to go on: {terminal.command()}"
+        ) from None
+    return done, missing
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+# --- what came of it -------------------------------------------------------------------------------------------------------------------
+
+
+def lines(facts: dict[str, Any]) -> list[list[str]]:
+    """The contestants as texts under `HEAD`, best first by the mean log-odds of both areas."""
+    return [
+        [
+            line["name"], f"{line['auc']:.4f}", f"{line['average_precision']:.4f}", f"{line['auc_unseen']:.4f}",
+            f"{line['average_precision_unseen']:.4f}", f"{line['recall_at_0.001']:.3f}", f"{line['recall_at_0.01']:.3f}",
+            "-" if line["ccv"] is None else f"{line['ccv']:,.0f}", f"{line['us_per_row']:.3g}",
+        ]
+        for line in sorted(facts["contestants"], key=lambda line: -stream.merit(line["auc"], line["average_precision"]))
+    ]  # fmt: skip
+
+
+def _table(contestants: list[dict[str, Any]]) -> Table:
+    table = Table(title="The fraud stream in time order: every row scored before it is learned", title_justify="left")
+    for name in HEAD:
+        table.add_column(name, justify="left" if name == HEAD[0] else "right")
+    for line in lines({"contestants": contestants}):
+        table.add_row(*line)
+    return table
+
+
+def _notes(facts: dict[str, Any]) -> list[str]:
+    own = next(line for line in facts["contestants"] if line["name"] == "anytime, chosen setting")
+    river = [line for line in facts["contestants"] if line["name"].startswith("river")]
+    said = [
+        f"the chosen setting has AUC {own['auc']:.4f} and average precision {own['average_precision']:.4f}; it was chosen on the first "
+        f"{facts['chosen_on']:,} rows and then fixed: {', '.join(f'{name} = {value:g}' for name, value in facts['setting'].items())}"
+    ]
+    if river:
+        best = [max(river, key=lambda line, name=name: line[name]) for name in ("auc", "average_precision")]  # type: ignore[misc]
+        said.append(
+            f"of river's {len(river)} variants the best AUC is {best[0]['auc']:.4f} ({best[0]['name']}), the best average precision "
+            f"{best[1]['average_precision']:.4f} ({best[1]['name']})"
+        )
+    said.append("no theorem applies here: no weights bring the loss of every fraud below the tolerance")
+    return [*said, *(f"left out: {why}" for why in facts["missing"])]
+
+
+def _write(facts: dict[str, Any], out: Path) -> list[str]:
+    with files.replacing(out / "metrics.json") as file:
+        file.write((json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
+    drawn = write_stream(facts, out)
+    svg = {file.stem: file for file in drawn if file.suffix == ".svg"}
+    ran = {"Transactions": f"{facts['rounds']:,}", "Frauds": f"{facts['frauds']}", "Engine": facts["engine"]}
+    ran |= {name: f"{value:g}" for name, value in facts["setting"].items()}
+    said = [f"{note[0].upper()}{note[1:]}." for note in _notes(facts)]
+    captions = {
+        "areas": ("Both areas", "AUC and average precision of every contestant over the whole stream; up and right is better."),
+        "alerts": ("Frauds caught", "The share of frauds among the rows with the highest scores, against how many rows are flagged."),
+    }
+    report = page.write(
+        out / "report.html",
+        "Credit-card fraud, in time order",
+        f"{facts['rounds']:,} real card transactions, {facts['frauds']} of them frauds, each scored before its label was learned: AUC "
+        f"{facts['auc']:.3f} and average precision {facts['average_precision']:.3f} with one setting, fixed in advance.",
+        [
+            page.section("run", "What was run", page.facts(ran, terminal.command())),
+            page.section(
+                "results", "Results", page.paragraph(said[0], "takeaway"), *(page.paragraph(note, "note") for note in said[1:]),
+                page.figures([(*text, svg[name]) for name, text in captions.items()]),
+                page.table(HEAD, lines(facts), "Every contestant, best first by both areas."),
+            ),
+            page.section("reading", "How to read this page", page.reading(READING)),
+        ],
+    )  # fmt: skip
+    return [f"everything: {out / 'metrics.json'}", f"figures: {', '.join(map(str, drawn))}", f"report: {report}"]
