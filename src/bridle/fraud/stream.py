@@ -15,7 +15,8 @@ from rich.table import Table
 
 import bridle
 from bridle import storage as files
-from bridle import terminal, validate
+from bridle import validate
+from bridle.cli import output as terminal
 from bridle.compare.cell import digest, fingerprint, hash_file
 from bridle.compare.executors import require
 from bridle.core import InputError, Interrupted, Unavailable

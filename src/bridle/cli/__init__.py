@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from bridle import terminal
-from bridle.cli_advise import advise
-from bridle.cli_compare import compare
-from bridle.cli_fraud import fraud
+from bridle.cli import output as terminal
+from bridle.cli.advise import advise
+from bridle.cli.compare import compare
+from bridle.cli.fraud import fraud
+from bridle.cli.output import Json
+from bridle.cli.output import show as _show
 from bridle.core import BridleWarning, InputError, Interrupted
-from bridle.terminal import Json
-from bridle.terminal import show as _show
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -99,8 +99,8 @@ app.add_typer(data, name="data")
 @data.command("list")
 def data_list(json_file: Json = None) -> None:
     """List the data sets: what each is, where it comes from, whether the cache holds it."""
+    from bridle.cli.data import table
     from bridle.data import facts, names
-    from bridle.data.listing import table
 
     rows = [facts(name) for name in names()]
     _show(table(rows), [], rows, json_file)
@@ -115,8 +115,8 @@ def data_fetch(
     json_file: Json = None,
 ) -> None:
     """Get a data set: its raw file, verified, into the cache ($BRIDLE_DATA, else the user's cache folder)."""
+    from bridle.cli.data import table
     from bridle.data import facts, fetch
-    from bridle.data.listing import table
 
     _with_progress(lambda progress: fetch(name, path, progress), "fetching")
     known = facts(name)

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bridle import terminal, validate
+from bridle import validate
+from bridle.cli import output as terminal
 from bridle.core import InputError
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bridle import terminal
+from bridle.cli import output as terminal
 from bridle.core import BridleWarning
 
 
