@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bridle.compare import html_report as page
+from bridle.compare import html_report
 from bridle.compare.executors import executor
 from bridle.compare.run import open_store, run, write_table
 from bridle.compare.spec import grid
@@ -34,7 +34,7 @@ def measure(engine: str, cells: int) -> dict[str, float]:
         rows = run(asked, store, lambda: executor(WORKERS))
         played = time.perf_counter()
         write_table(rows, Path(folder) / "results.parquet")
-        page.write(rows, Path(folder) / "report.html")
+        html_report.write(rows, Path(folder) / "report.html")
         ended = time.perf_counter()
         assert not any(row["does_not_apply"] for row in rows)
         games = sum(store[cell.key]["spent"] for cell in asked.cells)

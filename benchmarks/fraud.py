@@ -20,7 +20,7 @@ from rich.table import Table
 
 import bridle
 from bridle import data
-from bridle.fraud import paper_model as training
+from bridle.fraud import paper_model
 
 ROWS, REPEATS, SEEDS, TEXT_SEEDS = 2_000, 5, 5, 3
 CHECKED = (0.01, 0.1, 1.0)
@@ -34,7 +34,7 @@ def torch_loop(features: np.ndarray, fraud: np.ndarray, start: np.ndarray, lam: 
     import torch
 
     torch.set_num_threads(1)  # nothing here is large enough for two
-    n, hidden = features.shape[1], training.HIDDEN
+    n, hidden = features.shape[1], paper_model.HIDDEN
     first, last = torch.nn.Linear(n, hidden, dtype=torch.float64), torch.nn.Linear(hidden, 1, dtype=torch.float64)
     network = torch.nn.Sequential(first, torch.nn.Sigmoid(), last, torch.nn.Sigmoid())
     weights = list(network.parameters())
@@ -60,11 +60,11 @@ def torch_loop(features: np.ndarray, fraud: np.ndarray, start: np.ndarray, lam: 
     return np.array(decisions)
 
 
-def check(rows: training.Rows) -> float:
+def check(rows: paper_model.Rows) -> float:
     """How far the iterates of the two sides are apart, at most; an error where that is more than 1e-6."""
-    problem, start = training.arrange(rows, "code", 0)
+    problem, start = paper_model.arrange(rows, "code", 0)
     table = problem.adversary.table
-    policy = training.policy_of(problem, "code", list(CHECKED))
+    policy = paper_model.policy_of(problem, "code", list(CHECKED))
     mine = bridle.play(policy, problem, horizon=ROWS, engine=ENGINE, x1=start, keep="decisions").decisions
     assert table.label[:ROWS].any(), "there is no fraud among the rows that are checked"
     apart = max(
@@ -75,18 +75,18 @@ def check(rows: training.Rows) -> float:
     return apart
 
 
-def measure(rows: training.Rows) -> dict[str, object]:
+def measure(rows: paper_model.Rows) -> dict[str, object]:
     """Times of both sides, interleaved, and what the seeds give."""
     apart = check(rows)
-    problem, start = training.arrange(rows, "code", 0)
-    table, lambdas = problem.adversary.table, training.grid()
-    training.play_seed(training.Rows(rows.features[:3000], rows.fraud[:3000]), "code", lambdas, 0, ENGINE)  # compiles
+    problem, start = paper_model.arrange(rows, "code", 0)
+    table, lambdas = problem.adversary.table, paper_model.grid()
+    paper_model.play_seed(paper_model.Rows(rows.features[:3000], rows.fraud[:3000]), "code", lambdas, 0, ENGINE)  # compiles
     torch_us, sweep_s, found = [], [], []
     for seed in range(max(REPEATS, SEEDS)):
         begun = time.perf_counter()
         torch_loop(table.a[:ROWS], table.label[:ROWS], start, 0.05)
         torch_us.append(1e6 * (time.perf_counter() - begun) / ROWS)
-        found.append(training.play_seed(rows, "code", lambdas, seed, ENGINE))
+        found.append(paper_model.play_seed(rows, "code", lambdas, seed, ENGINE))
         sweep_s.append(found[-1]["seconds"])
     runs = len(lambdas) * len(rows.fraud)
     ratios = [us * runs / 1e6 / s for us, s in zip(torch_us, sweep_s, strict=True)]
@@ -100,7 +100,7 @@ def measure(rows: training.Rows) -> dict[str, object]:
     }  # fmt: skip
 
 
-def summary(found: list[training.Seed], lambdas: list[float]) -> dict[str, object]:
+def summary(found: list[paper_model.Seed], lambdas: list[float]) -> dict[str, object]:
     """Areas of every seed, and means over seeds at some of the lambdas."""
     chosen = sorted({round(i) for i in np.linspace(0, len(lambdas) - 1, 7)})
     lines = []
@@ -152,9 +152,9 @@ def speed(result: dict) -> str:
 
 def main() -> None:
     transactions = data.load("creditcard")
-    result = measure(training.rows(transactions, "code"))
-    rows, lambdas = training.rows(transactions, "text"), training.grid()
-    result["text"] = summary([training.play_seed(rows, "text", lambdas, seed, ENGINE) for seed in range(TEXT_SEEDS)], lambdas)
+    result = measure(paper_model.rows(transactions, "code"))
+    rows, lambdas = paper_model.rows(transactions, "text"), paper_model.grid()
+    result["text"] = summary([paper_model.play_seed(rows, "text", lambdas, seed, ENGINE) for seed in range(TEXT_SEEDS)], lambdas)
     before, text = json.loads(RESULTS.read_text()), DOCS.read_text()
     DOCS.write_text(text.replace(markdown(before), markdown(result)).replace(speed(before), speed(result)))
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")

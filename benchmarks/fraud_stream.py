@@ -12,8 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bridle.fraud import Options
-from bridle.fraud import stream as contest
+from bridle.fraud import Options, stream
 
 HERE = Path(__file__).parent
 RESULTS, DOCS = HERE / "fraud-stream.json", HERE.parent / "docs"
@@ -22,13 +21,13 @@ BEGIN, END = "<!-- measured by benchmarks/fraud_stream.py -->\n", "<!-- end -->\
 
 def markdown(facts: dict) -> str:
     """The table of docs/fraud.md."""
-    rows = [f"| {' | '.join(contest.HEAD)} |", "|---" * len(contest.HEAD) + "|"]
-    return "\n".join([*rows, *(f"| {' | '.join(line)} |" for line in contest.lines(facts))]) + "\n"
+    rows = [f"| {' | '.join(stream.HEAD)} |", "|---" * len(stream.HEAD) + "|"]
+    return "\n".join([*rows, *(f"| {' | '.join(line)} |" for line in stream.lines(facts))]) + "\n"
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        outcome = contest.command(Options(out=folder, choose=True))
+        outcome = stream.command(Options(out=folder, choose=True))
         for name in ("areas", "alerts"):
             shutil.copyfile(Path(folder) / f"{name}.png", DOCS / f"fraud-{name}.png")
     facts = outcome.facts

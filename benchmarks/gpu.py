@@ -24,8 +24,8 @@ import numpy as np
 
 import bridle
 from bridle import records
-from bridle.fraud import paper_model as training
-from bridle.game.play import record_of
+from bridle.fraud import paper_model
+from bridle.policies.registry import record_of
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX and CuPy share the card
 
@@ -82,7 +82,8 @@ def jax_loop(policy: Any, problem: Any, runs: int, start: Any = None, repeats: i
     import jax.numpy as jnp
 
     from bridle.engines.jax import _run
-    from bridle.problems.dealing import block_length, deal_blocks, player
+    from bridle.engines.round import block_length
+    from bridle.problems.dealing import deal_blocks, player
 
     record, foe, d = record_of(policy), player(problem.adversary), problem.domain.dim
     length = block_length(d)
@@ -117,21 +118,21 @@ def algorithm1(dim: int, runs: int, rounds: int) -> tuple[Any, Any]:
     return bridle.policy_for("sinha2024", problem, lam=list(np.geomspace(1e-4, 1e-1, runs))), problem
 
 
-def fraud(rows: training.Rows, runs: int) -> tuple[Any, Any, np.ndarray]:
-    problem, start = training.arrange(rows, "code", 0)
-    return training.policy_of(problem, "code", training.grid(count=runs)), problem, start
+def fraud(rows: paper_model.Rows, runs: int) -> tuple[Any, Any, np.ndarray]:
+    problem, start = paper_model.arrange(rows, "code", 0)
+    return paper_model.policy_of(problem, "code", paper_model.grid(count=runs)), problem, start
 
 
-def transactions(path: str | None) -> training.Rows:
+def transactions(path: str | None) -> paper_model.Rows:
     if path is not None:
         found = np.load(path)
-        return training.Rows(found["features"].astype(float), found["fraud"].astype(float))
+        return paper_model.Rows(found["features"].astype(float), found["fraud"].astype(float))
     rng = np.random.default_rng(0)
-    return training.Rows(rng.standard_normal((TRANSACTIONS, 29)), (rng.random(TRANSACTIONS) < 0.00173).astype(float))
+    return paper_model.Rows(rng.standard_normal((TRANSACTIONS, 29)), (rng.random(TRANSACTIONS) < 0.00173).astype(float))
 
 
-def checks(rows: training.Rows) -> dict[str, float]:
-    few = training.Rows(rows.features[:3_000], rows.fraud[:3_000])
+def checks(rows: paper_model.Rows) -> dict[str, float]:
+    few = paper_model.Rows(rows.features[:3_000], rows.fraud[:3_000])
     found = {}
     for name, dim in (("sinha2024", 30), ("sinha2024", 300), ("anytime", 30)):
         problem = bridle.problem("halfspaces", horizon=2_000, dim=dim)
@@ -146,7 +147,7 @@ def checks(rows: training.Rows) -> dict[str, float]:
     return found
 
 
-def measure(rows: training.Rows, real: bool) -> dict[str, Any]:
+def measure(rows: paper_model.Rows, real: bool) -> dict[str, Any]:
     import cupy
 
     warnings.simplefilter("ignore")
@@ -173,7 +174,7 @@ def measure(rows: training.Rows, real: bool) -> dict[str, Any]:
     return found
 
 
-def sweep_lanes(rows: training.Rows) -> None:
+def sweep_lanes(rows: paper_model.Rows) -> None:
     """What each number of lanes to a run takes."""
     from bridle.engines import cuda
 
@@ -181,7 +182,7 @@ def sweep_lanes(rows: training.Rows) -> None:
     print(checks(rows), flush=True)
     chosen = cuda.lanes_for
     games = [(f"d = {d}", runs, *algorithm1(d, runs, 4_096), None) for d in (30, 300) for runs in RUNS]
-    games += [("fraud", runs, *fraud(training.Rows(rows.features[:20_480], rows.fraud[:20_480]), runs)) for runs in HAND]
+    games += [("fraud", runs, *fraud(paper_model.Rows(rows.features[:20_480], rows.fraud[:20_480]), runs)) for runs in HAND]
     for name, runs, policy, problem, start in games:
         default = chosen(runs, problem.domain.dim, 132)
         for lanes in (1, 2, 4, 8, 16, 32):

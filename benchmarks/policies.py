@@ -18,7 +18,7 @@ from rich.table import Table
 
 import bridle
 from bridle import policies
-from bridle.compare import tables as report
+from bridle.compare import tables
 
 DIM, ROUNDS, REPEATS = 30, {"python": 2_000, "jax": 20_480}, 3
 SLOW = {"steiner": 60}
@@ -63,7 +63,7 @@ def main() -> None:
     text = readme.read_text()
     start = text.index("| name |")
     end = text.index("\n\n", start)
-    readme.write_text(text[:start] + report.policies_markdown(report.all_policies(), measured) + text[end:])
+    readme.write_text(text[:start] + tables.policies_markdown(tables.all_policies(), measured) + text[end:])
     print(f"written to {target.name} and to the table in {readme.name}")
 
 

@@ -20,10 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 import bridle
-from bridle.policies import proximal as prox
+from bridle.policies import proximal
 from bridle.problems.dealing import deal_blocks
-from bridle.solvers import function_prox as curved
-from bridle.solvers import hinge_prox as hinges
+from bridle.solvers import function_prox, hinge_prox
 
 D, ROUNDS, CVXPY_ROUNDS, REPEATS = 30, 10_000, 100, 5
 DOMAINS = (("ball", bridle.Ball(D)), ("box", bridle.Box(-1.0, 1.0, dim=D)))
@@ -74,17 +73,17 @@ def through_cvxpy(problem, solve: Callable[..., np.ndarray], rounds: int) -> np.
 def steps_of(policy, problem) -> list[tuple]:
     """What every proximal step of a game is given."""
     seen: list[tuple] = []
-    step = prox.hinge
+    step = proximal.hinge
 
     def noted(*given):
         seen.append(given)
         return step(*given)
 
-    prox.hinge = noted
+    proximal.hinge = noted
     try:
         bridle.play(policy, problem)
     finally:
-        prox.hinge = step
+        proximal.hinge = step
     return seen
 
 
@@ -135,7 +134,7 @@ def games() -> Table:
         paths: dict[str, tuple[Callable[[], object], int]] = {
             "cvxpy, parameters": (lambda p=problem, s=compiled: through_cvxpy(p, s, CVXPY_ROUNDS), CVXPY_ROUNDS),
             "cvxpy, built anew": (lambda p=problem, s=anew: through_cvxpy(p, s, CVXPY_ROUNDS), CVXPY_ROUNDS),
-            "guo2022, the program alone": (every(prox.hinge, steps_of(guo, problem)), ROUNDS),
+            "guo2022, the program alone": (every(proximal.hinge, steps_of(guo, problem)), ROUNDS),
         }
         for label, policy in (("guo2022", guo), ("sinha2024", sinha)):
             for engine in ("python", "jax"):
@@ -181,10 +180,10 @@ def several() -> Table:
             functions = [
                 bridle.functions.QuadraticForm(P, -P @ z, 0.5 * z @ P @ z - e) for P, z, e in zip(forms, middles, level, strict=True)
             ]
-            return curved.hinges_of(domain, at, functions, prices, 1.0)
+            return function_prox.hinges_of(domain, at, functions, prices, 1.0)
 
         def steps(at, matrix, level, domain=domain):
-            return hinges.hinges(domain, at, matrix, level, np.ones(3), 1.0)
+            return hinge_prox.hinges(domain, at, matrix, level, np.ones(3), 1.0)
 
         flat = [(far * rng.standard_normal(D), rng.standard_normal((3, D)), rng.uniform(-0.2, 0.2, 3)) for _ in range(CVXPY_ROUNDS)]
         round_ = [

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import bridle
-from bridle.compare import tables as report
 from bridle.game import metrics
+from bridle.game.summary import summary
 
 SCALARS = ("parameters", "problem_parameters", "constants", "ccv_each")
 
@@ -33,7 +33,7 @@ def row(problem: str, policy: str, horizon: int, seed: int, given: dict[str, Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bridle.BridleWarning)
         trace = bridle.play(chosen, made)
-    facts = {key: value for key, value in report.summary(trace).items() if key not in SCALARS}
+    facts = {key: value for key, value in summary(trace).items() if key not in SCALARS}
     rounds = trace.curve.rounds
     bounds = [trace.policy.bound(trace.problem.constants, float(t)) for t in rounds]
     try:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import bridle
 from arena import ratios, stage
-from bridle import ops
-from bridle.compare import tables as report
 from bridle.core import Feedback, Round
+from bridle.domains.half_space_cut import sweep
 from bridle.functions import AffineFunction, RoundQuadratic
+from bridle.game.summary import summary
 from bridle.policies.anytime import Lazy
 from support import constraint_at, cost_at, instances, moves, rounding
 
@@ -303,7 +303,7 @@ def test_far_less_violation_than_algorithm_1_at_no_more_regret_than_its_bound():
 
 def test_bounds_without_a_given_scale_use_the_one_the_game_found():
     problem = bridle.problem("halfspaces", horizon=400, dim=3)
-    facts = report.summary(bridle.play(bridle.policy("anytime", problem.domain), problem))
+    facts = summary(bridle.play(bridle.policy("anytime", problem.domain), problem))
     assert all(facts[f"{bound}_holds"] for bound in ("regret_bound", "ccv_bound", "squared_bound"))
     before = bridle.policy("anytime", problem.domain).bound(problem.constants, 400)
     assert before.ccv is None
@@ -313,7 +313,7 @@ def test_bounds_without_a_given_scale_use_the_one_the_game_found():
 
 def test_without_any_cost_violation_is_bounded_all_the_same():
     problem = bridle.problem("nested-bodies", horizon=300, dim=2)
-    facts = report.summary(bridle.play(bridle.policy("anytime", problem.domain), problem))
+    facts = summary(bridle.play(bridle.policy("anytime", problem.domain), problem))
     D, G = problem.constants["diameter"], problem.constants["lipschitz"]
     assert facts["squared_bound"] == pytest.approx(4.0 * D * D * G * G * log(2.0))
     assert facts["squared_bound_holds"]
@@ -386,5 +386,5 @@ def test_a_sweep_projects_on_one_halfspace_after_the_other(rows):
         for row, level in zip(A, b, strict=True):
             expected = expected - max(0.0, row @ expected - level) * row
         before = y.copy()
-        np.testing.assert_allclose(ops.sweep(A, b, y), expected, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(sweep(A, b, y), expected, rtol=1e-12, atol=1e-13)
         np.testing.assert_array_equal(y, before)

@@ -18,8 +18,7 @@ import bridle
 from bridle import records
 from bridle.core import Feedback
 from bridle.engines import numba as engine
-from bridle.session import batch_sums as batches
-from bridle.session import feasibility as halfspaces
+from bridle.session import batch_sums, feasibility
 from bridle.session.batch_sums import BATCH, EACH, length, nothing, read
 from bridle.session.feasibility import Cuts
 from bridle.session.ledger import Ledger
@@ -157,7 +156,7 @@ def test_a_batch_has_no_more_halfspaces_than_are_looked_at_and_little_room():
             n = length(dim, k)
             assert CHECK % n == 0
             assert n * min(k, EACH) <= BATCH
-            assert n == 1 or n * batches.width(dim, k) <= batches.KEPT
+            assert n == 1 or n * batch_sums.width(dim, k) <= batch_sums.KEPT
 
 
 @settings(max_examples=60)
@@ -347,7 +346,7 @@ def test_halfspaces_that_wait_to_be_kept_are_looked_at_before_the_witness_moves(
 def test_after_a_search_that_gave_up_the_next_halfspaces_are_searched_whatever_the_old_witness_makes_of_them(saved, monkeypatch, tmp_path):
     sessions = pair(2)
     with monkeypatch.context() as patch:
-        patch.setattr(halfspaces, "PROGRAMS", 0)
+        patch.setattr(feasibility, "PROGRAMS", 0)
         for t in range(1, 41):
             limit(sessions, *{2: STRIP}.get(t, ()))
     if saved:

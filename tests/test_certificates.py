@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import Feedback
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.session import feasibility as halfspaces
-from bridle.session import monitor as standing
+from bridle.session import feasibility, monitor
 from bridle.session.ledger import Ledger, regret_bound
 from support import constraint_at, cost_at, instances, make_domain, moves
 
@@ -211,7 +210,7 @@ def test_what_a_variants_proof_does_not_bound_is_not_claimed():
 
 
 def test_many_dimensions_need_little_room_and_no_programs(monkeypatch):
-    monkeypatch.setattr(halfspaces._Outer, "solve", lambda *_: pytest.fail("a program was solved"))
+    monkeypatch.setattr(feasibility._Outer, "solve", lambda *_: pytest.fail("a program was solved"))
     dim = 20_000
     session = bridle.Session(bridle.policy("adagrad", bridle.Ball(dim)))
     for _ in range(70):
@@ -390,8 +389,8 @@ def test_a_constraint_that_no_action_can_satisfy_is_a_proof_by_itself():
 
 def test_the_sum_of_all_violated_rounds_is_a_proof_too(monkeypatch):
     """Where too few halfspaces are kept to see a contradiction, all of them added up still show it."""
-    monkeypatch.setattr(halfspaces, "RECENT", 1)
-    monkeypatch.setattr(halfspaces, "ACTIVE", 0)
+    monkeypatch.setattr(feasibility, "RECENT", 1)
+    monkeypatch.setattr(feasibility, "ACTIVE", 0)
     ledger = Ledger(bridle.Ball(2), 2)
     for t in range(1, 200):
         sign = 1.0 if t % 2 else -1.0
@@ -404,13 +403,13 @@ def test_the_sum_of_all_violated_rounds_is_a_proof_too(monkeypatch):
 def test_witness_and_programs_agree_about_random_halfspaces():
     """`examine` proves a contradiction exactly where an independent solver finds none to meet them, up to a thin border."""
     rng, domain = np.random.default_rng(0), bridle.Ball(3)
-    where, outcomes = halfspaces.place(domain, 3).boxed(), set()
+    where, outcomes = feasibility.place(domain, 3).boxed(), set()
     for _ in range(60):
         m = int(rng.integers(2, 12))
         N = rng.standard_normal((m, 3))
         N /= np.linalg.norm(N, axis=1, keepdims=True)
         levels = rng.uniform(-0.6, 0.2, m)
-        found = halfspaces.examine(where, N, levels, None if rng.random() < 0.5 else domain.center())
+        found = feasibility.examine(where, N, levels, None if rng.random() < 0.5 else domain.center())
         empty = infeasible_by_an_independent_solver(domain, [AffineFunction(n, -b) for n, b in zip(N, levels, strict=True)])
         assert (found.depth > 0.0) == empty
         assert (found.witness is not None) == (not empty)
@@ -550,13 +549,13 @@ def test_a_gradient_longer_than_declared_is_one_warning_with_its_figures():
         session.observe(0.0, [2.0 if t > 3 else 0.5, 0.0], -1.0, [0.0, 1.0])
 
     session = bridle.Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=1000, lipschitz=1.0))
-    (warning,) = alarms(session, 5 * standing.LOOK, record)
+    (warning,) = alarms(session, 5 * monitor.LOOK, record)
     assert isinstance(warning, bridle.LipschitzWarning)
     assert isinstance(warning, bridle.BridleWarning)
-    assert (warning.declared, warning.observed, warning.round) == (1.0, 2.0, standing.LOOK)
+    assert (warning.declared, warning.observed, warning.round) == (1.0, 2.0, monitor.LOOK)
     assert warning.figures == {"declared": 1.0, "observed": 2.0}
     assert "length 2 was seen" in str(warning)
-    assert ("LipschitzWarning", standing.LOOK) in session.certificate().alarms
+    assert ("LipschitzWarning", monitor.LOOK) in session.certificate().alarms
     assert "Alarms: LipschitzWarning in round 64." in session.report()
 
 
@@ -599,8 +598,8 @@ def test_a_run_that_contradicts_the_policys_own_proof_is_an_alarm():
     """A1: the proof's upper bound on regret is below the least that any action's regret can be."""
     (warning,) = alarms(bridle.Session(Boastful(bridle.Ball(2))), 200, lambda s, t: s.observe(0.0, [1.0, 0.0]))
     assert isinstance(warning, bridle.AssumptionWarning)
-    assert (warning.regret, warning.round) == (-1e6, standing.LOOK)
-    assert warning.least == pytest.approx(-standing.LOOK)
+    assert (warning.regret, warning.round) == (-1e6, monitor.LOOK)
+    assert warning.least == pytest.approx(-monitor.LOOK)
 
 
 @pytest.mark.parametrize("policy", ["anytime", "sinha2024"])

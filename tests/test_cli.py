@@ -15,8 +15,9 @@ import pytest
 
 import bridle
 from bridle import policies
-from bridle.compare import tables as report
+from bridle.compare import tables
 from bridle.functions import AffineFunction
+from bridle.game.summary import summary
 from bridle.problems import problem_names
 from support import SIMULATED, strict
 
@@ -95,7 +96,7 @@ def test_a_game_tells_the_same_in_its_table_and_its_json(run, tmp_path, name, po
     assert set(facts) >= PLAY_KEYS
     assert (facts["problem"], facts["policy"], facts["horizon"], facts["seed"], facts["engine"]) == (name, policy, 60, 3, "python")
     for key in ("cost", "regret", "ccv", "interval_violation"):
-        assert f" {report._number(facts[key])} " in out
+        assert f" {tables._number(facts[key])} " in out
     assert ("regret: not known, no action of the domain satisfies every constraint" in out) == (facts["regret"] is None)
     problem = bridle.problem(name, horizon=60, seed=3)
     trace = bridle.play(bridle.policy_for(policy, problem), problem)
@@ -203,11 +204,11 @@ class Impossible(NamedTuple):
 def test_a_regret_that_is_not_known_is_null_with_the_reason():
     problem = bridle.Problem(bridle.Ball(2), Impossible(np.array([1.0, 0.0])), {"lipschitz": 1.0, "diameter": 2.0}, "mine")
     policy = bridle.policy("sinha2024", problem.domain, horizon=20, lipschitz=1.0)
-    facts = report.summary(bridle.play(policy, problem))
+    facts = summary(bridle.play(policy, problem))
     assert facts["regret"] is None
     assert "no action of the domain satisfies every constraint" in facts["regret_why"]
     assert (facts["regret_bound"], facts["ccv_bound"], facts["regret_bound_holds"]) == (None, None, None)
-    assert report.game_notes(facts)[:2] == [
+    assert tables.game_notes(facts)[:2] == [
         f"regret: not known, {facts['regret_why']}",
         "no bound: no action is known to satisfy every constraint",
     ]
@@ -232,8 +233,8 @@ def test_the_demonstration_shows_every_game(run, tmp_path):
     assert "does not apply" in out
     assert "sinha2024-strong does not apply to lower-bound: its costs are absolute values, which are not strongly convex\n" in out
     for row in games:
-        assert report._number(row["regret"]) in out
-        assert report._number(row["ccv"]) in out
+        assert tables._number(row["regret"]) in out
+        assert tables._number(row["ccv"]) in out
     assert max(map(len, out.splitlines())) <= 200
 
 
@@ -253,7 +254,7 @@ def test_tables_fit_the_terminal_and_cut_nothing(run, monkeypatch, columns):
             assert row["policy"] in words
         if not row.get("does_not_apply"):
             for key in ("regret", "regret_bound", "ccv", "ccv_bound", "ccv_bound_paper", "interval_bound"):
-                assert report._number(row[key]) in words
+                assert tables._number(row[key]) in words
 
 
 def test_a_broken_bound_is_marked(run):
@@ -263,23 +264,23 @@ def test_a_broken_bound_is_marked(run):
     from rich.console import Console
 
     console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(report.comparison_table([broken], "t"))
-    console.print(report.game_table(broken))
+    console.print(tables.comparison_table([broken], "t"))
+    console.print(tables.game_table(broken))
     console.file.close()
     text = console.export_text()
     assert "1,000,000,000 !" in text
     assert re.search(r"CCV .* NO ", text)
-    assert report.comparison_notes([broken]) == ["!: above its bound, which must not happen"]
+    assert tables.comparison_notes([broken]) == ["!: above its bound, which must not happen"]
 
 
 def test_a_policy_that_is_not_registered_can_be_summarised():
     problem = bridle.problem("halfspaces", horizon=20, dim=3)
     doubling = bridle.Doubling(lambda T: bridle.policy("sinha2024", problem.domain, horizon=T, lipschitz=1.0))
-    facts = report.summary(bridle.play(doubling, problem))
+    facts = summary(bridle.play(doubling, problem))
     assert facts["policy"] == "DoublingPolicy"
     assert facts["bound_why"] == "the policy is not registered"
     strict(json.dumps(facts, allow_nan=False))
-    swept = report.summary(bridle.play(bridle.policy_for("sinha2024", problem, V=[0.1, 1.0]), problem))
+    swept = summary(bridle.play(bridle.policy_for("sinha2024", problem, V=[0.1, 1.0]), problem))
     assert len(swept["regret"]) == len(swept["ccv"]) == len(swept["regret_bound"]) == 2
     strict(json.dumps(swept, allow_nan=False))
 

@@ -19,13 +19,13 @@ from bridle import policies
 from bridle.compare import cell as cells
 from bridle.compare import executors
 from bridle.compare import run as compare
-from bridle.compare import tables as report
 from bridle.compare.cell import COLUMNS, FACTS, Cell, Instance
 from bridle.compare.executors import executor
 from bridle.compare.spec import grid
 from bridle.compare.store import Store
 from bridle.core import InputError, Unavailable
 from bridle.game import metrics
+from bridle.game.summary import summary
 from support import PROGRAM, strict
 
 Rows = list[dict[str, Any]]
@@ -68,7 +68,7 @@ def test_a_row_says_what_the_summary_of_its_game_says(whole, row):
     row = [one for one in whole if one["does_not_apply"] is None][3 * row]
     problem = bridle.problem(row["problem"], horizon=row["horizon"], seed=row["seed"])
     trace = bridle.play(bridle.policy_for(row["policy"], problem), problem)
-    facts = report.summary(trace)
+    facts = summary(trace)
     assert {name: row[name] for name in FACTS if name not in TIMES} == {name: facts[name] for name in FACTS if name not in TIMES}
     rounds, regrets = metrics.regret_curve(trace)
     at = [list(rounds).index(t) for t in row["curve_rounds"]]

@@ -22,14 +22,12 @@ from bridle import policies, records
 from bridle.core import Unavailable
 from bridle.engines import plans
 from bridle.engines import runs as abreast
-from bridle.engines.codegen import cuda_draws as staging
-from bridle.engines.codegen import cuda_layout as layouts
-from bridle.engines.codegen import cuda_writer as warps
+from bridle.engines.codegen import cuda_draws, cuda_layout, cuda_writer
 from bridle.engines.round import Several, load_engine
-from bridle.fraud import paper_model as training
-from bridle.game.play import record_of
+from bridle.fraud import paper_model
 from bridle.game.schedule import one_of
 from bridle.game.totals import Summing
+from bridle.policies.registry import record_of
 from bridle.problems.dealing import deal_blocks, player
 from bridle.problems.recorded import Recorded
 from operations import OPERATIONS
@@ -116,9 +114,9 @@ def test_runs_that_see_streams_of_their_own_agree(gpu):
 def test_the_fraud_network_agrees(gpu, lanes):
     gpu(lanes)
     rng = np.random.default_rng(1)
-    rows = training.Rows(rng.standard_normal((120, 29)), (rng.random(120) < 0.2).astype(float))
-    problem, start = training.arrange(rows, "code", 0)
-    agree(training.policy_of(problem, "code", [0.002, 0.1, 1.0]), problem, 120, x1=start)
+    rows = paper_model.Rows(rng.standard_normal((120, 29)), (rng.random(120) < 0.2).astype(float))
+    problem, start = paper_model.arrange(rows, "code", 0)
+    agree(paper_model.policy_of(problem, "code", [0.002, 0.1, 1.0]), problem, 120, x1=start)
 
 
 @compiled
@@ -175,7 +173,7 @@ def test_operations_are_written_out_right(tmp_path, lanes):
     with jax.enable_x64(True):
         trace = jax.make_jaxpr(everything)(1.0, 1.0)
         expected = [np.asarray(part) for part in everything(1.0, 1.0)]
-    program = warps.write(trace, [False], 0, [False], lanes, 32 // lanes)
+    program = cuda_writer.write(trace, [False], 0, [False], lanes, 32 // lanes)
     kernel = type("Module", (host_gpu.RawModule,), {"folder": tmp_path})(program.source, ()).get_function("play")
     kernel.max_dynamic_shared_size_bytes = 8 * program.words
     made = [np.full((2, 3, *part.shape), np.nan) for part in expected]
@@ -188,7 +186,7 @@ def test_operations_are_written_out_right(tmp_path, lanes):
 def test_arithmetic_is_right_to_the_last_places(tmp_path):
     """Without branches, and for numbers of any size: what is below the smallest normal one counts as zero."""
     source = "\n".join([
-        host_gpu.SHIM, warps.PREAMBLE, 'extern "C" void all(int n, const double* a, const double* b, double* made) {',
+        host_gpu.SHIM, cuda_writer.PREAMBLE, 'extern "C" void all(int n, const double* a, const double* b, double* made) {',
         "for (int i = 0; i < n; ++i) { double* m = made + 5 * i;",
         "m[0] = _over(a[i], b[i]); m[1] = _root(a[i]); m[2] = _exp(a[i]); m[3] = _log1p(a[i]); m[4] = _over_root(b[i], a[i]); } }",
     ])  # fmt: skip
@@ -220,8 +218,8 @@ def test_a_matrix_that_is_part_of_the_state_is_held_by_rows(tmp_path):
 
         with jax.enable_x64(True):
             traced = jax.make_jaxpr(turn)(np.zeros(size + more), np.zeros(columns))
-        assert (layouts.grid_of(traced, lanes) is None) == (rows > lanes)
-        program = warps.write(traced, [], 1, [False], lanes, 32 // lanes)
+        assert (cuda_layout.grid_of(traced, lanes) is None) == (rows > lanes)
+        program = cuda_writer.write(traced, [], 1, [False], lanes, 32 // lanes)
         kernel = type("Module", (host_gpu.RawModule,), {"folder": tmp_path})(program.source, ()).get_function("play")
         kernel.max_dynamic_shared_size_bytes = 8 * program.words
         runs, rounds = 3, 5
@@ -249,7 +247,7 @@ def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     else:
         where = abreast.seats(Several(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), foe.init(), (draws,)))
     plan = plans.plan(where, "sums")
-    return warps.write(plan.traced, plan.constants, len(records.leaves(plan.states)), plan.draws, lanes, 32 // lanes, marked=True)
+    return cuda_writer.write(plan.traced, plan.constants, len(records.leaves(plan.states)), plan.draws, lanes, 32 // lanes, marked=True)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -265,7 +263,7 @@ def test_every_policy_has_a_kernel(place):
         else:
             programs = [kernel_of(*found, lanes) for lanes in (32, 1)]
             assert programs == [kernel_of(*found, lanes) for lanes in (32, 1)], "the text is not always the same"
-            assert programs[1].words <= 2 * staging.STAGE // 8  # nothing but draws
+            assert programs[1].words <= 2 * cuda_draws.STAGE // 8  # nothing but draws
             assert not re.search("[\x01\x02@]", programs[0].source + programs[1].source)
         written += 1
     assert written >= 14
@@ -281,9 +279,9 @@ def test_state_that_only_its_owner_reads_stays_in_registers():
 def test_what_long_functions_make_of_the_state_is_remembered():
     """And what a draw of 0 multiplies is not waited for: both in one branch, whose test is known when the round begins."""
     rng = np.random.default_rng(1)
-    rows = training.Rows(rng.standard_normal((50, 29)), (rng.random(50) < 0.2).astype(float))
-    problem, _ = training.arrange(rows, "code", 0)
-    source = kernel_of(training.policy_of(problem, "code", [0.1, 1.0]), problem, 32, runs=2).source
+    rows = paper_model.Rows(rng.standard_normal((50, 29)), (rng.random(50) < 0.2).astype(float))
+    problem, _ = paper_model.arrange(rows, "code", 0)
+    source = kernel_of(paper_model.policy_of(problem, "code", [0.1, 1.0]), problem, 32, runs=2).source
     round_ = source[source.index("for (; t < stop") :]
     flag = re.search(r"(v[0-9]+k) = _any\(u1 != 0.0 \|\|", round_)[1]
     branch = round_[round_.index(f"if ({flag}) {{") :]

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle.functions import AffineFunction
-from bridle.solvers import function_prox as curved
-from bridle.solvers import hinge_prox as hinges
-from bridle.solvers import prox_dual as multipliers
+from bridle.solvers import function_prox, hinge_prox, prox_dual
 from reference import PROGRAMS, SHAPES, by_clarabel, inside, place, same, several, solved
 from support import DOMAINS, make_domain
 
@@ -48,7 +46,7 @@ def test_convex_functions_are_the_program(kind):
             g = make(0.0)
             offset.value = float(g.value(point))
             g, alpha = make(offset.value), 10.0 ** rng.uniform(-1.0, 1.0)
-            mine = curved.hinge_of(domain, v.value, g, c * alpha, alpha)
+            mine = function_prox.hinge_of(domain, v.value, g, c * alpha, alpha)
             met += abs(float(g.value(mine))) < 1e-8
 
             def cost(at, c=c, g=g):
@@ -73,7 +71,7 @@ def logsumexp(W, offset):
 def test_a_kink_is_refused_not_mishandled():
     kink = bridle.Maximum(bridle.Affine([1.0, 0.5]), bridle.Affine([-1.0, 0.5]))
     with pytest.raises(RuntimeError, match="is it differentiable"):
-        curved.weighted(bridle.Ball(2), np.array([0.0, 0.3]), [(5.0, kink)], 1.0)
+        function_prox.weighted(bridle.Ball(2), np.array([0.0, 0.3]), [(5.0, kink)], 1.0)
 
 
 # --- several ------------------------------------------------------------------------------------------------------------------------------
@@ -89,7 +87,7 @@ def test_several_functions_are_the_program(kind, d):
         k, joint = 2 + i % 2, i % 4 < 2
         v, functions, written, alpha = several(domain, k, rng, SHAPES[: 3 + i % 2])
         c = alpha * 10.0 ** rng.uniform(-1.0, 2.0, None if joint else k)
-        mine = curved.hinges_of(domain, v, functions, c, alpha, joint)
+        mine = function_prox.hinges_of(domain, v, functions, c, alpha, joint)
         for g in functions:
             kinds["spent" if g.value(mine) > 1e-9 else "met" if g.value(mine) > -1e-9 else "below"] += 1
         assert np.abs(mine - by_clarabel(domain, v, written, c / alpha, joint, mine)).max() <= 1e-6
@@ -117,7 +115,7 @@ def test_the_answer_proves_itself(seed, kind, d, k, joint, size, unit, weight):
     domain, v, alpha = make_domain(kind, d, size, np.random.default_rng(seed)), size * v, unit * alpha / size**2
     functions = functions if size == unit == 1.0 else [scaled(g, size, unit) for g in functions]
     c = 10.0 ** rng.uniform(-1.0, weight, None if joint else k)
-    x, s = curved.with_multipliers(domain, v, functions, c, alpha, joint)
+    x, s = function_prox.with_multipliers(domain, v, functions, c, alpha, joint)
 
     def cost(at):
         values = np.array([float(g.value(at)) for g in functions])
@@ -150,21 +148,21 @@ def test_every_way_gives_the_same(kind):
         c = alpha * 10.0 ** rng.uniform(-1.0, 1.0 if i % 2 else 6.0, 3)
         near = {"rtol": 0.0, "atol": 1e-9}
         for g, w in zip(functions, c.tolist(), strict=True):
-            one = curved.hinge_of(domain, v, g, w, alpha)
-            np.testing.assert_allclose(curved.hinges_of(domain, v, [g], [w], alpha), one, **near)
-            np.testing.assert_allclose(curved.hinges_of(domain, v, [g, g], [0.3 * w, 0.7 * w], alpha), one, **near)
-            np.testing.assert_allclose(curved.hinges_of(domain, v, [g, g], w, alpha, joint=True), one, **near)
-        joint = curved.hinges_of(domain, v, functions, c[0], alpha, joint=True)
-        np.testing.assert_allclose(curved.hinge_of(domain, v, bridle.Maximum(*functions), c[0], alpha), joint, **near)
+            one = function_prox.hinge_of(domain, v, g, w, alpha)
+            np.testing.assert_allclose(function_prox.hinges_of(domain, v, [g], [w], alpha), one, **near)
+            np.testing.assert_allclose(function_prox.hinges_of(domain, v, [g, g], [0.3 * w, 0.7 * w], alpha), one, **near)
+            np.testing.assert_allclose(function_prox.hinges_of(domain, v, [g, g], w, alpha, joint=True), one, **near)
+        joint = function_prox.hinges_of(domain, v, functions, c[0], alpha, joint=True)
+        np.testing.assert_allclose(function_prox.hinge_of(domain, v, bridle.Maximum(*functions), c[0], alpha), joint, **near)
         first, nested = bridle.Maximum(*functions[:2]), bridle.Maximum(functions[0], bridle.Maximum(*functions[1:]))
-        np.testing.assert_allclose(curved.hinges_of(domain, v, [nested, functions[0]], [c[0], 0.0], alpha), joint, **near)
-        apart = curved.hinges_of(domain, v, [first, functions[2]], c[:2], alpha)
+        np.testing.assert_allclose(function_prox.hinges_of(domain, v, [nested, functions[0]], [c[0], 0.0], alpha), joint, **near)
+        apart = function_prox.hinges_of(domain, v, [first, functions[2]], c[:2], alpha)
         assert total(apart, v, [first, functions[2]], c[:2], alpha) <= total(joint, v, [first, functions[2]], c[:2], alpha) + 1e-9 * c.sum()
         v, rows, _, alpha = several(domain, 3, rng, SHAPES[3:])
         A, b = np.array([g.a for g in rows]), -np.array([g.b for g in rows])
         for joint, w in ((False, c), (True, c[0])):
             np.testing.assert_allclose(
-                curved.hinges_of(domain, v, rows, w, alpha, joint), hinges.hinges(domain, v, A, b, w, alpha, joint), **near
+                function_prox.hinges_of(domain, v, rows, w, alpha, joint), hinge_prox.hinges(domain, v, A, b, w, alpha, joint), **near
             )
 
 
@@ -174,16 +172,16 @@ def test_edges_of_several_functions():
         bridle.Quadratic(2.0, center=[-0.5, 0.0], offset=-0.25),
         bridle.Quadratic([[2.0, 0.0], [0.0, 0.0]], center=[0.5, 0.0], offset=-0.25),
     ]
-    np.testing.assert_array_equal(curved.hinges_of(ball, v, bowls, [0.0, 0.0], 1.0), v)  # no weight
-    np.testing.assert_array_equal(curved.hinges_of(ball, 0.0 * v, bowls, [1e9, 1e9], 1.0), 0.0 * v)  # nothing in the way
-    corner = curved.hinges_of(ball, np.array([-0.5, 0.9]), bowls, [1e12, 1e12], 1.0)
+    np.testing.assert_array_equal(function_prox.hinges_of(ball, v, bowls, [0.0, 0.0], 1.0), v)  # no weight
+    np.testing.assert_array_equal(function_prox.hinges_of(ball, 0.0 * v, bowls, [1e9, 1e9], 1.0), 0.0 * v)  # nothing in the way
+    corner = function_prox.hinges_of(ball, np.array([-0.5, 0.9]), bowls, [1e12, 1e12], 1.0)
     np.testing.assert_allclose(corner, 0.0, atol=2e-5)  # they meet in one point only, where no multipliers hold it
     apart = [bridle.Quadratic(2.0, center=[-0.5, 0.0], offset=-0.2), bridle.Quadratic(2.0, center=[0.5, 0.0], offset=-0.2)]
-    between = curved.hinges_of(ball, v, apart, 1e9, 1.0, joint=True)
+    between = function_prox.hinges_of(ball, v, apart, 1e9, 1.0, joint=True)
     np.testing.assert_allclose(between, 0.0, atol=1e-9)  # they meet nowhere: where the larger one is least
     flat = [bridle.Quadratic(0.0, center=[0.0, 0.0], offset=1.0), bowls[0]]
     np.testing.assert_allclose(
-        curved.hinges_of(ball, v, flat, [5.0, 2.0], 1.0), curved.hinge_of(ball, v, bowls[0], 2.0, 1.0), atol=1e-12
+        function_prox.hinges_of(ball, v, flat, [5.0, 2.0], 1.0), function_prox.hinge_of(ball, v, bowls[0], 2.0, 1.0), atol=1e-12
     )  # a constant cannot be helped
 
 
@@ -191,7 +189,7 @@ def test_what_does_not_settle_is_an_error():
     kink = bridle.Callable(lambda x: float(abs(x[0]) + 0.5 * x[1]), lambda x: np.array([1.0 if x[0] >= 0.0 else -1.0, 0.5]))
     bowl = bridle.Quadratic(1.0, center=[1.0, 0.0], offset=-0.1)
     with pytest.raises(RuntimeError, match="is it differentiable"):
-        curved.hinges_of(bridle.Ball(2), np.array([0.0, 0.9]), [kink, bowl], [5.0, 1.0], 1.0)
+        function_prox.hinges_of(bridle.Ball(2), np.array([0.0, 0.9]), [kink, bowl], [5.0, 1.0], 1.0)
     signs = iter(np.resize([1.0, -1.0], 1000))
     with pytest.raises(bridle.InputError, match="no proximal step was found"):
-        multipliers.ascend(lambda s, near, accuracy: (s, np.full(1, next(signs)), np.ones(1)), np.eye(1), np.eye(1), np.full(1, 9.0), 1.0)
+        prox_dual.ascend(lambda s, near, accuracy: (s, np.full(1, next(signs)), np.ones(1)), np.eye(1), np.eye(1), np.full(1, 9.0), 1.0)

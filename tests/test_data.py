@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bridle import cli, data
+from bridle import cli, data, storage
 from bridle.core import InputError
 from bridle.data import cache, catalogue, parsers, sources
 from bridle.data.sources import Arff, Failed, Wheel
@@ -381,8 +381,8 @@ def test_the_cache_is_where_the_system_keeps_caches(monkeypatch, platform, given
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "/home/me", "USERPROFILE": "/home/me", **given}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(cache.sys, "platform", platform)
-    assert cache.folder() == Path(expected)
+    monkeypatch.setattr(storage.sys, "platform", platform)
+    assert storage.cache_folder() == Path(expected)
 
 
 def test_without_a_home_the_user_is_told_what_to_set(monkeypatch):

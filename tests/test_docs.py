@@ -13,7 +13,7 @@ import pytest
 
 import bridle
 from bridle import advice, policies
-from bridle.compare import tables as report
+from bridle.compare import tables
 
 ROOT = Path(__file__).parent.parent
 TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -23,11 +23,11 @@ def test_the_readme_lists_the_policies_as_registered():
     measured = json.loads((ROOT / "benchmarks" / "policies.json").read_text())
     assert measured.keys() == set(policies.names()), "run make bench: a policy has no measured cost"
     assert all(cost > 0.0 for found in measured.values() for cost in found.values()), "run make bench: a cost was not measured"
-    assert report.policies_markdown(report.all_policies(), measured) in (ROOT / "README.md").read_text()
+    assert tables.policies_markdown(tables.all_policies(), measured) in (ROOT / "README.md").read_text()
 
 
 def test_the_documentation_lists_the_problems_as_registered():
-    table = report.problems_markdown(report.all_problems())
+    table = tables.problems_markdown(tables.all_problems())
     assert table in (ROOT / "docs" / "problems.md").read_text(), f"docs/problems.md must hold this table:\n{table}"
 
 

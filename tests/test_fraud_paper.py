@@ -19,9 +19,8 @@ import pytest
 import bridle
 from bridle.compare.analysis import power_law
 from bridle.data import Data
-from bridle.engines import runs as abreast
-from bridle.fraud import PROTOCOLS, paper
-from bridle.fraud import paper_model as training
+from bridle.engines import runs
+from bridle.fraud import PROTOCOLS, paper, paper_model
 from bridle.networks import score
 from support import PROGRAM, real
 
@@ -42,7 +41,7 @@ def small(monkeypatch):
     monkeypatch.setattr(paper, "load", lambda name, path=None: invented())
 
 
-def loop(rows: training.Rows, start: np.ndarray, lam: float, D: float, S: float, beta: float, radius: float) -> np.ndarray:
+def loop(rows: paper_model.Rows, start: np.ndarray, lam: float, D: float, S: float, beta: float, radius: float) -> np.ndarray:
     """The released code's update in plain NumPy, from its description alone: nothing of the library is used."""
     x, Q, decisions = start.copy(), 0.0, []
     n, H = rows.features.shape[1], 10
@@ -68,12 +67,12 @@ def loop(rows: training.Rows, start: np.ndarray, lam: float, D: float, S: float,
 @pytest.mark.parametrize("variant", ["code", "text"])
 def test_the_library_plays_the_update_of_the_released_code(variant, engine):
     lambdas = [0.01, 0.3, 2.0]
-    rows = training.rows(invented(), variant)
-    problem, start = training.arrange(rows, variant, seed=3)
-    policy = training.policy_of(problem, variant, lambdas)
+    rows = paper_model.rows(invented(), variant)
+    problem, start = paper_model.arrange(rows, variant, seed=3)
+    policy = paper_model.policy_of(problem, variant, lambdas)
     trace = bridle.play(policy, problem, engine=engine, x1=start, keep="decisions")
     table = problem.adversary.table
-    played = training.Rows(table.a, table.label)
+    played = paper_model.Rows(table.a, table.label)
     if variant == "code":
         settings = {"D": 10.0, "S": 0.001, "beta": 1.0, "radius": 100.0}
     else:
@@ -81,63 +80,63 @@ def test_the_library_plays_the_update_of_the_released_code(variant, engine):
     for run, lam in enumerate(lambdas):
         np.testing.assert_allclose(trace.decisions[:, run], loop(played, start, lam, **settings), rtol=1e-7, atol=1e-9)
     # The rates, read off the losses, are the means of the network's outputs.
-    for run, point in enumerate(training.points_of(trace, lambdas, table.label, 3)):
+    for run, point in enumerate(paper_model.points_of(trace, lambdas, table.label, 3)):
         outputs = np.array([score(a, x) for a, x in zip(table.a, trace.decisions[:, run], strict=True)])
         assert point["fpr"] == pytest.approx(outputs[table.label == 0.0].mean(), rel=1e-9)
         assert point["tpr"] == pytest.approx(outputs[table.label == 1.0].mean(), rel=1e-9)
         assert point["ccv"] == pytest.approx(-np.log(outputs[table.label == 1.0]).sum(), rel=1e-9)
         assert point["cost"] == pytest.approx(-np.log1p(-outputs[table.label == 0.0]).sum(), rel=1e-9)
         running = np.cumsum(np.where(table.label == 1.0, -np.log(outputs), 0.0))
-        np.testing.assert_allclose(point["curve"], running[training.curve_rounds(len(outputs)) - 1], rtol=1e-9)
+        np.testing.assert_allclose(point["curve"], running[paper_model.curve_rounds(len(outputs)) - 1], rtol=1e-9)
         assert point["norm"] == pytest.approx(np.linalg.norm(policy.decide(trace.state)[run]))
 
 
 def test_the_variants_are_what_the_specification_says():
     data = invented()
-    code, text = training.rows(data, "code"), training.rows(data, "text")
+    code, text = paper_model.rows(data, "code"), paper_model.rows(data, "text")
     assert (code.features.shape[1], text.features.shape[1]) == (29, 30)
     for rows in (code, text):
         np.testing.assert_allclose(rows.features.mean(axis=0), 0.0, atol=1e-12)
         np.testing.assert_allclose(rows.features.std(axis=0), 1.0, rtol=1e-12)
-    problem, start = training.arrange(code, "code", 0)
+    problem, start = paper_model.arrange(code, "code", 0)
     assert problem.domain.dim == 311
     assert ((start >= 0.0) & (start < 1.0)).all()
-    assert training.arrange(text, "text", 0)[0].domain.dim == 321
-    assert np.linalg.norm(training.arrange(text, "text", 0)[1]) == pytest.approx(1.0)
-    record = training.policy_of(problem, "code", [0.1]).record
+    assert paper_model.arrange(text, "text", 0)[0].domain.dim == 321
+    assert np.linalg.norm(paper_model.arrange(text, "text", 0)[1]) == pytest.approx(1.0)
+    record = paper_model.policy_of(problem, "code", [0.1]).record
     assert (record.learner.diameter, record.learner.initial, record.beta, record.V) == (10.0, 0.001, 1.0, 1.0)
     assert record.domain.radius == 100.0
-    assert len(training.grid()) == 30
-    assert training.grid()[0] == pytest.approx(0.002)
-    assert training.grid()[-1] == pytest.approx(1.0)
+    assert len(paper_model.grid()) == 30
+    assert paper_model.grid()[0] == pytest.approx(0.002)
+    assert paper_model.grid()[-1] == pytest.approx(1.0)
 
 
 def test_a_seed_has_its_own_order_and_start_and_always_the_same():
-    rows = training.rows(invented(), "code")
-    (one, x), (again, x_again), (other, x_other) = (training.arrange(rows, "code", seed) for seed in (1, 1, 2))
+    rows = paper_model.rows(invented(), "code")
+    (one, x), (again, x_again), (other, x_other) = (paper_model.arrange(rows, "code", seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.adversary.table.a, again.adversary.table.a)
     np.testing.assert_array_equal(x, x_again)
     assert (x != x_other).all()
     assert (one.adversary.table.a != other.adversary.table.a).any()
     np.testing.assert_array_equal(np.sort(one.adversary.table.a[:, 0]), np.sort(rows.features[:, 0]))
-    in_order = training.arrange(training.rows(invented(), "text"), "text", 2)[0]
-    np.testing.assert_array_equal(in_order.adversary.table.a, training.rows(invented(), "text").features)
+    in_order = paper_model.arrange(paper_model.rows(invented(), "text"), "text", 2)[0]
+    np.testing.assert_array_equal(in_order.adversary.table.a, paper_model.rows(invented(), "text").features)
 
 
 def test_the_declared_lipschitz_constant_holds():
-    rows = training.rows(invented(), "text")
-    problem, start = training.arrange(rows, "text", 0)
-    trace = bridle.play(training.policy_of(problem, "text", [1.0]), problem, x1=start, keep="decisions")
+    rows = paper_model.rows(invented(), "text")
+    problem, start = paper_model.arrange(rows, "text", 0)
+    trace = bridle.play(paper_model.policy_of(problem, "text", [1.0]), problem, x1=start, keep="decisions")
     table = problem.adversary.table
     longest = max(np.linalg.norm(bridle.Network(a, y).grad(x)) for a, y, x in zip(table.a, table.label, trace.decisions[:, 0], strict=True))
     assert longest <= problem.constants["lipschitz"]
 
 
 def test_areas():
-    assert training.area([0.0, 0.0, 1.0], [0.0, 1.0, 1.0]) == 1.0
-    assert training.area([0.5], [0.5]) == 0.5
-    assert training.area([0.5], [0.5], corners=False) == 0.0
-    assert training.area([0.9, 0.1], [1.0, 0.8], corners=False) == pytest.approx(0.72)  # whatever the order of the points
+    assert paper_model.area([0.0, 0.0, 1.0], [0.0, 1.0, 1.0]) == 1.0
+    assert paper_model.area([0.5], [0.5]) == 0.5
+    assert paper_model.area([0.5], [0.5], corners=False) == 0.0
+    assert paper_model.area([0.9, 0.1], [1.0, 0.8], corners=False) == pytest.approx(0.72)  # whatever the order of the points
 
 
 def command(*more):
@@ -155,7 +154,7 @@ def test_the_command_writes_everything(run, small, tmp_path):
     assert {"lambda", "seed", "fpr", "tpr", "ccv", "cost", "norm"} <= facts["points"][0].keys()
     for area in facts["areas"]:
         own = [p for p in facts["points"] if p["seed"] == area["seed"]]
-        assert area["auc"] == pytest.approx(training.area([p["fpr"] for p in own], [p["tpr"] for p in own]))
+        assert area["auc"] == pytest.approx(paper_model.area([p["fpr"] for p in own], [p["tpr"] for p in own]))
     assert facts["auc"] == pytest.approx(np.mean([area["auc"] for area in facts["areas"]]))
     assert "not convex" in facts["bound_why"]
     with (out / "points.csv").open() as file:
@@ -179,7 +178,7 @@ def test_a_seed_is_played_once(run, small, tmp_path, monkeypatch):
     given = command("--engine", "python", "--out", tmp_path, "--json", "-")
     first = json.loads(run(*given, "--seeds", 1)[1])
     played = []
-    monkeypatch.setattr(training, "play_seed", lambda *a, whole=training.play_seed: played.append(a[3]) or whole(*a))
+    monkeypatch.setattr(paper_model, "play_seed", lambda *a, whole=paper_model.play_seed: played.append(a[3]) or whole(*a))
     again = json.loads(run(*given, "--seeds", 2)[1])
     assert played == [1]
     assert again["points"][:3] == first["points"]
@@ -194,24 +193,24 @@ def test_a_seed_is_played_once(run, small, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("engine", ["jax", "numba"])
 def test_threads_and_one_batch_give_the_same_points(engine, monkeypatch):
-    rows, lambdas = training.rows(invented(), "code"), training.grid(count=16)
-    monkeypatch.setattr(abreast, "cores", lambda: 2)
-    two = training.play_seed(rows, "code", lambdas, 0, engine)
-    one = training.play_seed(rows, "code", lambdas, 0, "python")
+    rows, lambdas = paper_model.rows(invented(), "code"), paper_model.grid(count=16)
+    monkeypatch.setattr(runs, "cores", lambda: 2)
+    two = paper_model.play_seed(rows, "code", lambdas, 0, engine)
+    one = paper_model.play_seed(rows, "code", lambdas, 0, "python")
     assert [p["lambda"] for p in two["points"]] == lambdas
     for mine, theirs in zip(two["points"], one["points"], strict=True):
         assert mine == pytest.approx(theirs, rel=1e-7)
 
 
 def test_an_interruption_keeps_the_seeds_that_are_done(run, small, tmp_path, monkeypatch):
-    whole = training.play_seed
+    whole = paper_model.play_seed
 
     def stopped(rows, variant, lambdas, seed, *more):
         if seed == 1:
             raise KeyboardInterrupt
         return whole(rows, variant, lambdas, seed, *more)
 
-    monkeypatch.setattr(training, "play_seed", stopped)
+    monkeypatch.setattr(paper_model, "play_seed", stopped)
     status, out, err = run(*command("--engine", "python", "--seeds", 3, "--out", tmp_path))
     assert (status, out) == (130, "")
     assert err.count("\n") == 1
@@ -219,15 +218,15 @@ def test_an_interruption_keeps_the_seeds_that_are_done(run, small, tmp_path, mon
 
 
 def test_an_interruption_ends_every_thread(monkeypatch):
-    monkeypatch.setattr(abreast, "cores", lambda: 2)
-    rows, heard = training.rows(invented(20_000), "code"), []
+    monkeypatch.setattr(runs, "cores", lambda: 2)
+    rows, heard = paper_model.rows(invented(20_000), "code"), []
 
     def told(at, total):
         heard.append(at)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        training.play_seed(rows, "code", training.grid(count=16), 0, "jax", told)
+        paper_model.play_seed(rows, "code", paper_model.grid(count=16), 0, "jax", told)
     assert len(heard) == 1  # all threads were stopped at their first block
 
 
@@ -268,11 +267,11 @@ def test_data_that_cannot_be_scaled_or_have_one_class_are_refused():
     flat = invented()
     flat.values[:, 5] = 1.0
     with pytest.raises(bridle.InputError, match="column V5 of the data has the same value"):
-        training.rows(flat, "code")
+        paper_model.rows(flat, "code")
     honest = invented()
     honest.values[:, -1] = 0.0
     with pytest.raises(bridle.InputError, match="Class of the data must hold 0 and 1"):
-        training.rows(honest, "code")
+        paper_model.rows(honest, "code")
 
 
 def test_every_protocol_has_a_command():
@@ -288,7 +287,7 @@ def test_the_documentation_shows_what_was_measured():
     text = (ROOT / "docs" / "fraud.md").read_text()
     assert benchmark.markdown(found) in text, "run benchmarks/fraud.py, and put its tables into docs/fraud.md"
     assert benchmark.speed(found) in text, "run benchmarks/fraud.py, and put its sentence into docs/fraud.md"
-    assert found["lambdas"] == len(training.grid())
+    assert found["lambdas"] == len(paper_model.grid())
     assert found["rounds"] == 284_807
     assert found["apart"] <= 1e-6
     assert len(found["code"]["auc"]) == benchmark.SEEDS
@@ -302,7 +301,7 @@ def test_the_library_gives_the_iterates_of_the_pytorch_loop(monkeypatch):
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
     monkeypatch.setattr(benchmark, "ROWS", 300)
-    assert benchmark.check(training.rows(invented(), "code")) <= 1e-6
+    assert benchmark.check(paper_model.rows(invented(), "code")) <= 1e-6
 
 
 # --- the real data ---------------------------------------------------------------------------------------------------------------------
@@ -310,10 +309,10 @@ def test_the_library_gives_the_iterates_of_the_pytorch_loop(monkeypatch):
 
 def test_the_real_transactions_give_the_papers_area_and_sublinear_violation():
     """A tenth of the lambdas' work of the whole experiment, on all rows: docs/fraud.md has the whole grid."""
-    rows = training.rows(real("creditcard"), "code")
+    rows = paper_model.rows(real("creditcard"), "code")
     assert rows.features.shape == (284_807, 29)
     assert rows.fraud.sum() == 492
-    found = training.play_seed(rows, "code", training.grid(count=8), 0, "jax")
+    found = paper_model.play_seed(rows, "code", paper_model.grid(count=8), 0, "jax")
     assert 0.89 <= found["auc"] <= 0.93  # a coarser grid cuts corners off the curve
     assert found["auc_without_corners"] < found["auc"]
     points = found["points"]

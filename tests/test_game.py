@@ -12,8 +12,8 @@ import pytest
 
 import bridle
 from bridle import ops, records
-from bridle.compare import tables as report
 from bridle.functions import AffineFunction, AffineRows, RoundQuadratic
+from bridle.game.summary import summary
 from support import SIMULATED, THE_SEED_DOES_NOT_SHOW
 
 ENGINES = ("python", "jax")
@@ -663,7 +663,7 @@ def test_no_bound_is_claimed_for_a_policy_on_another_domain():
     for radius in (0.01, 50.0):
         with pytest.warns(bridle.BridleWarning, match="the policy's domain is not the problem's"):
             trace = bridle.play(bridle.policy("sinha2024", bridle.Ball(3, radius=radius), horizon=200, lipschitz=1.0), problem)
-        facts = report.summary(trace)
+        facts = summary(trace)
         assert facts["bound_why"] == facts["paper_why"] == "the policy's domain is not the problem's"
         assert facts["regret_bound"] is facts["ccv_bound"] is facts["regret_bound_paper"] is facts["ccv_bound_paper"] is None
 
@@ -684,7 +684,7 @@ def test_no_bound_is_claimed_for_functions_that_are_not_convex():
     constants = {"lipschitz": 1.0, "diameter": 2.0, "feasible": np.zeros(2), "constraints": 1}
     wavy = bridle.Callable(lambda x: float(np.sin(3 * x[0]) / 3), lambda x: np.array([np.cos(3 * x[0]), 0.0]), convex=False)
     problem = bridle.Problem(bridle.Ball(2), Wavy(wavy), constants)
-    facts = report.summary(bridle.play(bridle.policy_for("sinha2024", problem, horizon=50), problem, horizon=50))
+    facts = summary(bridle.play(bridle.policy_for("sinha2024", problem, horizon=50), problem, horizon=50))
     assert facts["regret"] is facts["regret_bound"] is facts["regret_bound_paper"] is None
     assert "not convex" in facts["bound_why"]
 

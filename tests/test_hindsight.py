@@ -347,16 +347,16 @@ def test_what_cannot_be_used_is_refused():
 @pytest.mark.parametrize("cost", ["linear", "round-quadratic", "hinge"])
 def test_a_solver_that_lies_is_found_out(cost, monkeypatch):
     """Wrong points or wrong multipliers end in an error, never in a wrong number."""
-    from bridle.solvers import cutting_planes as solvers
+    from bridle.solvers import cutting_planes
 
-    honest = solvers.interior
+    honest = cutting_planes.interior
 
     def lazy(program, accuracy=0.0):
         answer = honest(program, 0.3)
         return answer._replace(x=program.shape.origin, limits=0.0 * answer.limits)
 
     domain, blocks, _ = instance("ball", cost, "affine", 1)
-    monkeypatch.setattr(solvers, "interior", lazy)
+    monkeypatch.setattr(cutting_planes, "interior", lazy)
     with pytest.raises(NoComparator):
         best_fixed(blocks, domain)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.solvers import hinge_prox as hinges
+from bridle.solvers import hinge_prox
 from reference import KINDS, PROGRAMS, Program, objective, place, same
 from support import make_domain
 
@@ -30,7 +30,7 @@ def test_one_hinge_is_the_program(kind):
     for _ in range(PROGRAMS):
         v, A, b, alpha = numbers(domain, 1, rng)
         c = 10.0 ** rng.uniform(-1.0, 2.0)
-        mine = hinges.hinge(domain, v, A[0], float(b[0]), c, alpha)
+        mine = hinge_prox.hinge(domain, v, A[0], float(b[0]), c, alpha)
         over = float(A[0] @ mine - b[0])
         kinds["spent" if over > 1e-9 else "cut" if over > -1e-9 else "below"] += 1
         theirs, price = program.solve(v, A, b, c / alpha, mine), c / alpha
@@ -47,7 +47,7 @@ def test_a_huge_weight_is_the_projection_onto_what_the_cut_leaves(kind, size):
     for _ in range(20):
         v, A, b, alpha = numbers(domain, 1, rng)
         level = min(max(float(b[0]), float(domain.linear_min(A[0])) + 0.05 * domain.diameter()), -float(domain.linear_min(-A[0])))
-        mine = hinges.hinge(domain, v, A[0], level, 1e12 * alpha * domain.diameter(), alpha)
+        mine = hinge_prox.hinge(domain, v, A[0], level, 1e12 * alpha * domain.diameter(), alpha)
         theirs = bridle.Halfspace(A[0], level, within=domain).project(v)
         assert np.abs(mine - theirs).max() <= 1e-11 * (domain.diameter() + np.abs(v).max() + np.abs(domain.center()).max())
         assert float(A[0] @ mine) <= level + 1e-12 * np.linalg.norm(A) * (domain.diameter() + np.abs(domain.center()).max())
@@ -58,12 +58,12 @@ def test_edges_of_the_one_hinge():
     v = np.array([2.0, 0.3, -0.4])
     for domain in (ball, box, bridle.Simplex(3)):
         np.testing.assert_array_equal(
-            hinges.hinge(domain, v, np.zeros(3), -1.0, 5.0, 1.0), domain.project(v)
+            hinge_prox.hinge(domain, v, np.zeros(3), -1.0, 5.0, 1.0), domain.project(v)
         )  # a constant cannot be helped
-        np.testing.assert_array_equal(hinges.hinge(domain, v, np.ones(3), -9.0, 0.0, 1.0), domain.project(v))  # no weight
-        missed = hinges.hinge(domain, v, np.array([1.0, 0.0, 0.0]), -9.0, 7.0, 1.0)  # a cut that misses the domain
+        np.testing.assert_array_equal(hinge_prox.hinge(domain, v, np.ones(3), -9.0, 0.0, 1.0), domain.project(v))  # no weight
+        missed = hinge_prox.hinge(domain, v, np.array([1.0, 0.0, 0.0]), -9.0, 7.0, 1.0)  # a cut that misses the domain
         np.testing.assert_allclose(missed, domain.project(v - [3.5, 0.0, 0.0]), atol=1e-15)
-    touching = hinges.hinge(ball, v, np.array([1.0, 0.0, 0.0]), -1.0, 1e12, 1.0)
+    touching = hinge_prox.hinge(ball, v, np.array([1.0, 0.0, 0.0]), -1.0, 1e12, 1.0)
     np.testing.assert_allclose(touching, [-1.0, 0.0, 0.0], atol=1e-6)
 
 
@@ -94,7 +94,7 @@ def test_a_cut_through_a_box_near_and_far(d, far):
             continue
         b = least + (over - least) * rng.choice([rng.uniform(), 1e-6, 1.0 - 1e-6])
         size = float(np.linalg.norm(high - low) + np.linalg.norm(low))
-        point = hinges.hinge(bridle.Box(low, high), x, a, b, 1e12 * (1.0 + far), 1.0)
+        point = hinge_prox.hinge(bridle.Box(low, high), x, a, b, 1e12 * (1.0 + far), 1.0)
         assert ((low <= point) & (point <= high)).all()
         assert abs(float(a @ point) - b) <= 1e-14 * size
         np.testing.assert_allclose(point, below_in_box(low, high, a, b, x), rtol=0, atol=1e-12 * size + 1e-15 * d * far)
@@ -109,14 +109,14 @@ def test_many_runs_are_the_loop(kind):
     rows = [numbers(domain, 1, rng) for _ in range(40)]
     v, a, b = (np.array([row[i] for row in rows]) for i in (0, 1, 2))
     c, alpha = 10.0 ** rng.uniform(-1.0, 9.0, (40, 1)), np.array([[row[3]] for row in rows])
-    together = hinges.hinge(domain, v, a[:, 0], b, c, alpha)
+    together = hinge_prox.hinge(domain, v, a[:, 0], b, c, alpha)
     for i in range(40):
-        alone = hinges.hinge(domain, v[i], a[i, 0], float(b[i, 0]), float(c[i, 0]), float(alpha[i, 0]))
+        alone = hinge_prox.hinge(domain, v[i], a[i, 0], float(b[i, 0]), float(c[i, 0]), float(alpha[i, 0]))
         np.testing.assert_allclose(together[i], alone, rtol=0, atol=1e-12)
         few = slice(i, i + 2)  # so few that some pairs are alike, and take a short cut together
-        np.testing.assert_allclose(hinges.hinge(domain, v[few], a[few, 0], b[few], c[few], alpha[few])[0], alone, rtol=0, atol=1e-12)
-    shared = hinges.hinge(domain, v, a[0, 0], float(b[0, 0]), 2.0, 1.0)
-    np.testing.assert_allclose(shared[5], hinges.hinge(domain, v[5], a[0, 0], float(b[0, 0]), 2.0, 1.0), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(hinge_prox.hinge(domain, v[few], a[few, 0], b[few], c[few], alpha[few])[0], alone, rtol=0, atol=1e-12)
+    shared = hinge_prox.hinge(domain, v, a[0, 0], float(b[0, 0]), 2.0, 1.0)
+    np.testing.assert_allclose(shared[5], hinge_prox.hinge(domain, v[5], a[0, 0], float(b[0, 0]), 2.0, 1.0), rtol=0, atol=1e-12)
 
 
 # --- several, and functions -------------------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_several_hinges_are_the_program(kind, joint):
         if i % 10 == 0:
             A[1] = A[0]  # the same constraint twice
         c = 10.0 ** rng.uniform(-1.0, 2.0, None if joint else k)
-        mine = hinges.hinges(domain, v, A, b, c, alpha, joint)
+        mine = hinge_prox.hinges(domain, v, A, b, c, alpha, joint)
         theirs = programs[k].solve(v, A, b, c / alpha, mine)
         near += same(domain, mine, theirs, lambda x, v=v, A=A, b=b, p=c / alpha: objective(x, v, A, b, p, joint))
     assert near >= 0.98 * PROGRAMS
@@ -149,7 +149,7 @@ def test_one_of_several_is_one(kind):
         v, A, b, alpha = numbers(domain, 1, rng)
         c = 10.0 ** rng.uniform(-1.0, 1.0 if i % 2 else 8.0)
         b = np.maximum(b, float(domain.linear_min(A[0])) + 0.05 * domain.diameter())
-        mine = hinges.hinge(domain, v, A[0], float(b[0]), c, alpha)
+        mine = hinge_prox.hinge(domain, v, A[0], float(b[0]), c, alpha)
         for joint in (False, True):
-            np.testing.assert_allclose(hinges.hinges(domain, v, A, b, c if joint else [c], alpha, joint), mine, rtol=0, atol=1e-9)
-            np.testing.assert_allclose(hinges._by_dual(domain, v, A, b, np.array([c]), alpha, joint), mine, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(hinge_prox.hinges(domain, v, A, b, c if joint else [c], alpha, joint), mine, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(hinge_prox._by_dual(domain, v, A, b, np.array([c]), alpha, joint), mine, rtol=0, atol=1e-9)

@@ -12,7 +12,7 @@ import pytest
 import bridle
 from bridle import policies, records
 from bridle.engines import numba as engine
-from bridle.engines import runs as abreast
+from bridle.engines import runs
 from bridle.game.schedule import bytes_of
 from bridle.problems import problem_names
 from test_numba import PLACES, arena, interpreted
@@ -26,7 +26,7 @@ def written(monkeypatch):
     monkeypatch.setattr(engine, "_load", interpreted)
     monkeypatch.setattr(engine, "_COMPILED", {})
     monkeypatch.setattr(engine, "FEW", 1)
-    monkeypatch.setattr(abreast, "cores", lambda: 1)
+    monkeypatch.setattr(runs, "cores", lambda: 1)
 
 
 def agree(policy, problem, name="numba", tolerance=1e-12, **settings):

@@ -15,10 +15,10 @@ from scipy.optimize import linprog
 import bridle
 from arena import ratios, stage
 from bridle.adversaries import Fixed
-from bridle.compare import tables as report
 from bridle.core import Feedback, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.solvers import nearest_point as nearest
+from bridle.game.summary import summary
+from bridle.solvers import nearest_point
 from reference import KINDS, inside, place, solved
 from support import constraint_at, cost_at, instances, make_domain, moves, rounding
 
@@ -30,7 +30,7 @@ def rows_of(rng, domain, count, spare):
     )
     A = rng.standard_normal((count, domain.dim))
     A /= np.linalg.norm(A, axis=1, keepdims=True)
-    middle = nearest.place_for(domain).middle
+    middle = nearest_point.place_for(domain).middle
     return A, A @ (point - middle) + spare + rng.exponential(0.1 * domain.diameter(), count)
 
 
@@ -41,12 +41,12 @@ def rows_of(rng, domain, count, spare):
 def test_the_projection_is_that_of_another_solver(kind):
     rng = np.random.default_rng(KINDS.index(kind))
     domain = place(kind)
-    where = nearest.place_for(domain)
+    where = nearest_point.place_for(domain)
     asked = 0
     for trial in range(12):
         A, b = rows_of(rng, domain, int(rng.integers(1, 30)), 0.0 if trial % 3 == 0 else 0.02)
         v = domain.center() + domain.diameter() * 10.0 ** rng.uniform(-1, 1) * rng.standard_normal(domain.dim)
-        found, held = nearest.nearest(where, v, A, b, [])
+        found, held = nearest_point.nearest(where, v, A, b, [])
         assert found is not None
         assert domain.contains(found)
         assert (A @ (found - where.middle) - b).max() <= 1e-9 * where.scale
@@ -65,30 +65,30 @@ def test_the_projection_meets_the_conditions_for_a_nearest_point(kind, dim, size
     """v - x is a sum of rows that hold x, with positive weights, and of a normal of the domain: by non-negative least squares."""
     rng = np.random.default_rng(seed)
     domain = make_domain(kind, dim, 10.0**size, rng)
-    where = nearest.place_for(domain)
+    where = nearest_point.place_for(domain)
     A, b = rows_of(rng, domain, int(rng.integers(1, 40)), 0.0)
     v = domain.center() + domain.diameter() * rng.standard_normal(domain.dim)
     hint = rng.integers(0, len(A), 3).tolist()
-    x, held = nearest.nearest(where, v, A, b, hint)
-    again, _ = nearest.nearest(where, v, A, b, [])
+    x, held = nearest_point.nearest(where, v, A, b, hint)
+    again, _ = nearest_point.nearest(where, v, A, b, [])
     np.testing.assert_allclose(x, again, atol=1e-9 * where.scale)
     assert (A @ (x - where.middle) - b).max() <= 1e-10 * where.scale
     assert domain.contains(x)
     # Without the other rows, and from the point itself, it is the same.
-    alone, _ = nearest.nearest(where, v, A[held], b[held], [])
+    alone, _ = nearest_point.nearest(where, v, A[held], b[held], [])
     np.testing.assert_allclose(alone, x, atol=1e-8 * where.scale)
-    still, none = nearest.nearest(where, x, A, b + 1e-9 * where.scale, [])
+    still, none = nearest_point.nearest(where, x, A, b + 1e-9 * where.scale, [])
     np.testing.assert_allclose(still, x, atol=1e-12 * where.scale)
     assert none == []
 
 
 def test_no_point_is_left():
     for domain in (bridle.Ball(3), bridle.Box(-1.0, 1.0, dim=3), bridle.L1Ball(9), bridle.Simplex(3)):
-        where = nearest.place_for(domain)
+        where = nearest_point.place_for(domain)
         a = np.eye(domain.dim)[0]
         away = np.array([a, -a])
-        assert nearest.nearest(where, domain.center(), away, np.array([-0.3, 0.2]), [])[0] is None
-        assert nearest.nearest(where, domain.center(), away[:1], np.array([-9.0]), [])[0] is None
+        assert nearest_point.nearest(where, domain.center(), away, np.array([-0.3, 0.2]), [])[0] is None
+        assert nearest_point.nearest(where, domain.center(), away[:1], np.array([-9.0]), [])[0] is None
 
 
 # --- what may be left out
@@ -99,9 +99,9 @@ def test_rows_are_left_out_only_where_the_others_imply_them(kind):
     """By linear programs of another solver: what the rows that stay allow on a polyhedron around the domain, the others allow too."""
     rng = np.random.default_rng(3)
     domain = place(kind, 3)
-    where = nearest.place_for(domain)
+    where = nearest_point.place_for(domain)
     A, b = rows_of(rng, domain, 120, 0.05 * domain.diameter())
-    gone = nearest.redundant(where, A, b)
+    gone = nearest_point.redundant(where, A, b)
     assert 10 < gone.sum() < 120
     shell, levels = where.shell()
     rows, room = np.vstack([A[~gone], shell]), np.append(b[~gone], levels)
@@ -148,7 +148,7 @@ def test_where_there_is_no_room_the_bounds_still_hold_and_it_is_said():
     problem = bridle.problem("halfspaces", horizon=600, dim=6)
     with pytest.warns(bridle.BridleWarning, match=r"halfspaces were given up for lack of room \(cuts = 12\)"):
         trace = bridle.play(bridle.policy_for("vaze2025", problem, cuts=12), problem)
-    facts = report.summary(trace)
+    facts = summary(trace)
     assert facts["ccv"] <= facts["ccv_bound"]
     assert facts["regret"] <= facts["regret_bound"]
     assert trace.state.used <= 12.0
@@ -169,7 +169,7 @@ def test_the_oracle_and_all_that_was_revealed_hold_in_every_round(instance, k, c
         return
     policy = bridle.policy("vaze2025-strong", domain, modulus=mu) if curved else bridle.policy("vaze2025", domain, lipschitz=G)
     state = policy.init(domain.center())
-    scale, W, steps, moved, ccv, regret, size = nearest.place_for(domain).scale, D * D, 0.0, 0.0, np.zeros(k), 0.0, 0.0
+    scale, W, steps, moved, ccv, regret, size = nearest_point.place_for(domain).scale, D * D, 0.0, 0.0, np.zeros(k), 0.0, 0.0
     seen = []
     for t, (cost_move, constraint_move) in enumerate(moves(rng, 40), 1):
         x = policy.decide(state)

@@ -15,7 +15,7 @@ from bridle import ops, policies
 from bridle.engines import numba as engine
 from bridle.engines.codegen.loops import PREAMBLE, lower
 from bridle.engines.round import check_compiled
-from bridle.game.play import record_of
+from bridle.policies.registry import record_of
 from bridle.problems import problem_names
 from operations import OPERATIONS
 from support import make_domain

@@ -12,8 +12,7 @@ import pytest
 
 import bridle
 import gamerows
-from bridle.compare import analysis, charts
-from bridle.compare import html_report as page
+from bridle.compare import analysis, charts, html_report
 
 ROWS = gamerows.grid()
 NASTY = "</script><script>alert(1)</script><!-- ]]> \"'&amp; $title ${data} %{x} \u2028 ü😀"
@@ -67,13 +66,13 @@ class Reader(HTMLParser):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Plotly's script is five megabytes of no interest here."""
-    real = page._plotly
-    monkeypatch.setattr(page, "_plotly", lambda: "/* plotly */")
+    real = html_report._plotly
+    monkeypatch.setattr(html_report, "_plotly", lambda: "/* plotly */")
     return real
 
 
 def read(rows, **given):
-    return Reader(page.render(analysis.told_apart(rows), given.get("title"), given.get("command"), given.get("date", "2026-01-31")))
+    return Reader(html_report.render(analysis.told_apart(rows), given.get("title"), given.get("command"), given.get("date", "2026-01-31")))
 
 
 # --- what it says ---------------------------------------------------------------------------------------------------------------------
@@ -89,7 +88,7 @@ def test_it_says_what_was_run():
 
 
 def test_a_title_can_be_given():
-    tags = page.render(ROWS, "Mine & yours", None, "2026-01-31")
+    tags = html_report.render(ROWS, "Mine & yours", None, "2026-01-31")
     assert "<title>Mine &amp; yours</title>" in tags
     assert "<h1>Mine &amp; yours</h1>" in tags
 
@@ -127,7 +126,7 @@ def test_at_a_glance_has_the_ranks_at_the_longest_horizon():
         assert [cell for cell in cells[2:]] == [str(ranks[cells[0], problem] or "-") for problem in ("halfspaces", "fixed")]
     means = [float(cells[1]) for cells in glance[1:] if cells[1] != "-"]
     assert means == sorted(means)
-    assert 'id="glance"' not in page.render([row for row in ROWS if row["problem"] == "fixed"], None, None, "")
+    assert 'id="glance"' not in html_report.render([row for row in ROWS if row["problem"] == "fixed"], None, None, "")
 
 
 def test_reasons_warnings_and_gaps_are_told_in_sentences():
@@ -219,7 +218,7 @@ def test_it_asks_for_nothing_from_elsewhere():
     places = [value for _, attributes in found.tags for key, value in attributes.items() if key in ("src", "href", "action", "data")]
     assert places
     assert all(place.startswith("#") for place in places)
-    css = page.read_template("report.css").template
+    css = html_report.read_template("report.css").template
     assert "url(" not in css
     assert "@import" not in css
     (policy,) = (attributes["content"] for tag, attributes in found.tags if attributes.get("http-equiv") == "Content-Security-Policy")
@@ -228,15 +227,15 @@ def test_it_asks_for_nothing_from_elsewhere():
 
 def test_names_that_a_file_system_lets_pass_but_utf8_does_not(tmp_path):
     rows = [row | {"label": "odd \udcff name"} for row in ROWS[:2]]
-    assert "odd ? name" in page.write(rows, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "odd ? name" in html_report.write(rows, tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 # --- writing --------------------------------------------------------------------------------------------------------------------------
 
 
 def test_it_is_one_file_with_plotly_inside(tmp_path, monkeypatch, small):
-    monkeypatch.setattr(page, "_plotly", small)
-    path = page.write(ROWS, str(tmp_path / "report.html"))
+    monkeypatch.setattr(html_report, "_plotly", small)
+    path = html_report.write(ROWS, str(tmp_path / "report.html"))
     assert path == tmp_path / "report.html"
     assert os.listdir(tmp_path) == ["report.html"]
     text = path.read_text(encoding="utf-8")
@@ -246,12 +245,12 @@ def test_it_is_one_file_with_plotly_inside(tmp_path, monkeypatch, small):
 
 
 def test_the_same_rows_give_the_same_page(tmp_path):
-    pages = [page.write(gamerows.grid(), tmp_path / f"{i}.html", date="2026-01-31").read_bytes() for i in range(2)]
+    pages = [html_report.write(gamerows.grid(), tmp_path / f"{i}.html", date="2026-01-31").read_bytes() for i in range(2)]
     assert pages[0] == pages[1]
 
 
 def test_the_old_page_stays_where_writing_fails(tmp_path, monkeypatch):
-    path = page.write(ROWS, tmp_path / "report.html")
+    path = html_report.write(ROWS, tmp_path / "report.html")
     before = path.read_bytes()
 
     def full(*_):
@@ -259,26 +258,26 @@ def test_the_old_page_stays_where_writing_fails(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(bridle.InputError, match="No space left on device"):
-        page.write(ROWS[:4], path)
+        html_report.write(ROWS[:4], path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["report.html"]
 
 
 def test_where_it_cannot_be_written_it_says_so(tmp_path):
     with pytest.raises(bridle.InputError, match=r"cannot write .*nowhere.*: No such file or directory"):
-        page.write(ROWS, tmp_path / "nowhere" / "report.html")
+        html_report.write(ROWS, tmp_path / "nowhere" / "report.html")
 
 
 def test_no_rows_are_refused(tmp_path):
     with pytest.raises(bridle.InputError, match="rows must hold at least one game"):
-        page.write([], tmp_path / "report.html")
+        html_report.write([], tmp_path / "report.html")
     assert os.listdir(tmp_path) == []
 
 
 def test_without_plotly_it_names_the_extra(tmp_path, monkeypatch, small):
-    monkeypatch.setattr(page, "_plotly", small)
+    monkeypatch.setattr(html_report, "_plotly", small)
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(bridle.InputError, match=re.escape("needs the package plotly: pip install 'bridle[report]'")):
-        page.write(ROWS, tmp_path / "report.html")
+        html_report.write(ROWS, tmp_path / "report.html")
     assert os.listdir(tmp_path) == []

@@ -15,8 +15,7 @@ import bridle
 from bridle import cli, records
 from bridle.core import InputError
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
-from bridle.problems import from_arrays as arrays
-from bridle.problems import problem_facts
+from bridle.problems import from_arrays, problem_facts
 from bridle.solvers import hindsight
 
 VARIABLE = '''
@@ -478,7 +477,7 @@ def test_the_command_line_plays_files(write, save, capsys, monkeypatch, tmp_path
 
 def test_every_key_is_documented():
     text = (Path(__file__).parent.parent / "docs" / "problems.md").read_text()
-    for key, meaning in arrays.KEYS.items():
+    for key, meaning in from_arrays.KEYS.items():
         assert f"| `{key}` | {meaning} |" in text, key
 
 

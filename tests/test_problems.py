@@ -13,9 +13,10 @@ from scipy.optimize import linprog
 
 import bridle
 from bridle import policies, records
-from bridle.compare import tables as report
+from bridle.compare import tables
 from bridle.core import InputError, Round
 from bridle.functions import AFFINE
+from bridle.game.summary import BOUNDED, summary
 from bridle.problems import problem_facts, takes
 from bridle.solvers import hindsight
 from support import SIMULATED, THE_SEED_DOES_NOT_SHOW
@@ -471,8 +472,8 @@ def test_no_theorem_is_refuted(name, policy):
             expected.append("slater")
         assert any(words in refusal for words in expected), refusal
         return
-    facts = report.summary(trace)
-    for measured, bound in report.BOUNDED:
+    facts = summary(trace)
+    for measured, bound in BOUNDED:
         assert facts[f"{bound}_holds"] is not False, f"{measured} is {facts[measured]}, above {facts[bound]}"
     benchmark = problem.constants.get("benchmark")
     if benchmark is not None and facts["regret_bound"] is not None:
@@ -482,10 +483,10 @@ def test_no_theorem_is_refuted(name, policy):
 def test_the_special_settings_have_their_theorems():
     """Theorems 4 and 5 are about streams without a feasible action: there they say something, and Theorem 1 does not."""
     for name in ("s-feasible", "p-constrained"):
-        facts = report.summary(play("sinha2024-ocs", made(name, 500)))
+        facts = summary(play("sinha2024-ocs", made(name, 500)))
         assert facts["interval_bound"] > facts["interval_violation"]
         assert facts["interval_bound_paper"] > facts["interval_violation"]
-        assert report.summary(play("sinha2024", made(name, 500)))["ccv_bound"] is None
+        assert summary(play("sinha2024", made(name, 500)))["ccv_bound"] is None
 
 
 # --- what is told about them ----------------------------------------------------------------------------------------------------------
@@ -500,7 +501,7 @@ def test_it_says_what_it_is(name):
         assert f" {symbol}" in facts["about"]
     assert [p["name"] for p in facts["parameters"]][:2] == ["horizon", "seed"]
     assert all(p["help"] for p in facts["parameters"])
-    row = report.problems_table([facts]).columns[1]._cells[0]
+    row = tables.problems_table([facts]).columns[1]._cells[0]
     assert facts["summary"] in row.replace("\\[", "[")
     assert facts["about"] in row.replace("\\[", "[")
 

@@ -14,9 +14,9 @@ import bridle
 from bridle import records
 from bridle.adversaries import Recorded
 from bridle.core import Round
-from bridle.engines.round import load_engine
+from bridle.engines.round import block_length, load_engine
 from bridle.functions import AffineFunction, AffineRows, LogisticLoss, QuadraticForm, RoundQuadratic
-from bridle.problems.dealing import block_length, deal_blocks, player
+from bridle.problems.dealing import deal_blocks, player
 from bridle.problems.recorded import Dealt
 
 D = 3

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import bridle
 from arena import ratios, stage
 from bridle.adversaries import Fixed
-from bridle.compare import tables as report
 from bridle.core import Feedback, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
+from bridle.game.summary import summary
 from support import cost_at, instances, moves, rounding
 
 SHAPES = ("affine", "round", "several")
@@ -158,13 +158,13 @@ def game(x1=None, **given):
 def test_a_game_reports_zero_and_its_bound():
     """The start's own distance is known to the bound once the game has been played, and not before."""
     trace = game()
-    facts = report.summary(trace)
+    facts = summary(trace)
     assert facts["ccv"] == facts["ccv_bound"] == 0.0
     assert facts["regret"] <= facts["regret_bound"] < 1.0 * 2.0 * 400
     assert trace.policy.bound(trace.problem.constants, 400).ccv > 0.0
     corner = trace.problem.adversary.round.constraints[0].grad(np.zeros(3))
     outside = game(x1=corner / np.linalg.norm(corner))
-    facts = report.summary(outside)
+    facts = summary(outside)
     assert 0.0 < facts["ccv"] <= facts["ccv_bound"] < 100.0
     assert outside.warnings == ()
 
@@ -173,7 +173,7 @@ def test_practice_has_less_regret_and_no_bound_on_it_in_advance():
     theory, practice = game(), game(preset="practice")
     assert bridle.regret(practice) < 0.5 * bridle.regret(theory)
     assert bridle.ccv(practice) == 0.0
-    found = report.summary(practice)
+    found = summary(practice)
     assert found["regret_bound"] is None
     assert found["ccv_bound"] == 0.0
     assert bridle.regret(practice) <= practice.policy.record.certified_regret(practice.state)

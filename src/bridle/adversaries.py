@@ -6,7 +6,8 @@ share as a third argument. One whose rounds were there before the game has `repl
 that stands for it in an engine. `oblivious` says that its rounds do not depend on the decisions.
 """
 
-from bridle.problems.dealing import block_length, deal_blocks, player
+from bridle.engines.round import block_length
+from bridle.problems.dealing import deal_blocks, player
 from bridle.problems.paper import CoinPerCoordinate, Fixed, Minimax, RandomHalfspaces
 from bridle.problems.recorded import Recorded
 

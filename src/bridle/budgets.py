@@ -49,8 +49,7 @@ from typing import Any
 
 import numpy as np
 
-from bridle import storage as files
-from bridle import validate
+from bridle import storage, validate
 from bridle.core import InputError
 
 MOST = 10**13
@@ -133,7 +132,7 @@ class Gate:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Gate:
         """The gate that was saved."""
-        return cls._from(_read(path, "gate"), files.named(path))
+        return cls._from(_read(path, "gate"), storage.named(path))
 
     def facts(self) -> dict[str, Any]:
         """Everything there is to it, in units, as JSON has it."""
@@ -281,7 +280,7 @@ class Pacer:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Pacer:
         """The pacer that was saved, bit for bit."""
-        where = files.named(path)
+        where = storage.named(path)
         facts = _read(path, "pacer")
         with _checking(where):
             pacer = cls(0.0, facts["rounds"], facts["value"], facts["spend"], facts["plan"], facts["goal"], facts["gate"]["unit"])
@@ -367,12 +366,12 @@ def _checking(where: str) -> Iterator[None]:
 
 
 def _write(path: str | PathLike[str], kind: str, facts: dict[str, Any]) -> None:
-    with files.replacing(path) as file:
+    with storage.replacing(path) as file:
         file.write(json.dumps({"library": "bridle", "kind": kind, "schema": 1, **facts}, indent=1).encode())
 
 
 def _read(path: str | PathLike[str], kind: str) -> dict[str, Any]:
-    where = files.named(path)
+    where = storage.named(path)
     try:
         with open(path, "rb") as file:
             facts = json.load(file)

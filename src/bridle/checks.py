@@ -14,7 +14,8 @@ from bridle import domains, policies, records
 from bridle.core import BridleWarning, Feedback, InputError, Round
 from bridle.engines.round import load_engine
 from bridle.functions import AffineFunction
-from bridle.game.play import play, policy_for, record_of
+from bridle.game.play import play, policy_for
+from bridle.policies.registry import record_of
 from bridle.problems import problem
 from bridle.session.session import Session
 from bridle.validate import show

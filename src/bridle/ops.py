@@ -187,59 +187,6 @@ def worst(g: Array, dg: Array) -> tuple[Array, Array]:
     return (value if g.ndim > 1 else value[0]), row
 
 
-def sweep(A: Array, b: Array, y: Array) -> Array:
-    """`y` projected on the halfspaces <A_i, y> <= b_i one after the other; rows of `A` have length 1 or 0.
-
-    All are checked in one product, so that a point which violates none costs little.
-
-    >>> import numpy as np
-    >>> sweep(np.eye(3), np.array([1.0, 5.0, 1.0]), np.array([2.0, 2.0, 2.0]))
-    array([1., 2., 1.])
-    """
-    if isinstance(A, np.ndarray) and isinstance(y, np.ndarray) and y.ndim == 1:
-        over = A.dot(y) - b
-        outside = int(np.count_nonzero(over > 0.0))
-        if outside == 0:
-            return y
-        if outside > 2 and len(A) <= _FEW:
-            return y - _moves(A, over).dot(A)
-        start = int((over > 0.0).argmax())
-        while True:
-            y = y - float(over[start]) * A[start]
-            rest = A[start + 1 :]
-            over[start + 1 :] = rest.dot(y) - b[start + 1 :]
-            later = over[start + 1 :] > 0.0
-            if not later.any():
-                return y
-            start += 1 + int(later.argmax())
-
-    def one(i: Any, y: Array) -> Array:
-        row, level = A[..., i, :], b[..., i] if b.ndim == 1 else b[..., i, None]
-        return y - pos(dot(row, y) - level) * row
-
-    each = getattr(namespace(A, b, y), "bridle_each", None)
-    if each is not None:
-        return each(A.shape[-2], one, y)
-    for i in range(A.shape[-2]):
-        y = one(i, y)
-    return y
-
-
-_FEW = 64
-"""Up to so many halfspaces, what a projection on one does to the others is read off all their products at once."""
-
-
-def _moves(A: np.ndarray, over: np.ndarray) -> np.ndarray:
-    """By how much a point is moved along each row, one after the other, that lies so far outside of them."""
-    products, left, moves = A.dot(A.T).tolist(), over.tolist(), np.zeros(len(A))
-    for i in range(len(left)):
-        if (far := left[i]) > 0.0:
-            moves[i], row = far, products[i]
-            for j in range(i + 1, len(left)):
-                left[j] -= far * row[j]
-    return moves
-
-
 def put(rows: Array, place: Array, row: Array, flag: Array) -> Array:
     """`rows` with `row` at `place` (a whole number held as a float) along the runs' first own axis, where `flag` holds.
 

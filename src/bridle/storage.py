@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
 from bridle.core import InputError
@@ -47,3 +49,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         if os.path.exists(temporary):
             os.remove(temporary)
+
+
+def cache_folder() -> Path:
+    """The cache: the folder that the environment variable BRIDLE_DATA names, else bridle's own in the user's cache folder."""
+    named = os.environ.get("BRIDLE_DATA")
+    if named:
+        return Path(named).expanduser()
+    try:
+        if sys.platform == "win32":
+            local = os.environ.get("LOCALAPPDATA")
+            return (Path(local) if local else Path.home() / "AppData" / "Local") / "bridle" / "Cache"
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "bridle"
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "bridle"
+    except RuntimeError:
+        raise InputError("there is no home folder to keep data in: set BRIDLE_DATA to a folder") from None

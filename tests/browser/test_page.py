@@ -18,8 +18,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import gamerows
-from bridle.compare import analysis, charts
-from bridle.compare import html_report as page
+from bridle.compare import analysis, charts, html_report
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1> \"q\" 'a' & %{x} $t$ ü≤😀 <b>bold</b>"
 
@@ -39,7 +38,7 @@ ROWS = gamerows.grid() + nasty_rows()
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory) -> str:
-    path = page.write(ROWS, tmp_path_factory.mktemp("report") / "report.html", command=f"bridle compare {NASTY}")
+    path = html_report.write(ROWS, tmp_path_factory.mktemp("report") / "report.html", command=f"bridle compare {NASTY}")
     return path.as_uri()
 
 

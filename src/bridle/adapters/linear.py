@@ -15,9 +15,8 @@ from bridle import domains, ops, policies, records, validate
 from bridle.adapters import limits
 from bridle.adapters.scaling import RunningScale, Scale, scaled_along
 from bridle.core import InputError, Round
-from bridle.engines.round import ENGINES, check_compiled, load_engine
+from bridle.engines.round import ENGINES, block_length, check_compiled, load_engine
 from bridle.functions import AffineFunction, LogisticLoss
-from bridle.problems.dealing import block_length
 from bridle.problems.recorded import Dealt
 from bridle.session.compiled_round import Memory
 from bridle.session.feedback import LARGEST

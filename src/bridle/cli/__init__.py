@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from bridle.cli import output as terminal
+from bridle.cli import output
 from bridle.cli.advise import advise
 from bridle.cli.compare import compare
 from bridle.cli.fraud import fraud
 from bridle.cli.output import Json
 from bridle.cli.output import show as _show
 from bridle.core import BridleWarning, InputError, Interrupted
+from bridle.game.summary import summary
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -43,19 +44,19 @@ def everything(
 @app.command()
 def policies(json_file: Json = None) -> None:
     """List the policies: assumptions, parameters, bounds, cost per round, reference."""
-    from bridle.compare import tables as report
+    from bridle.compare import tables
 
-    rows = report.all_policies()
-    _show(report.policies_table(rows), [], rows, json_file)
+    rows = tables.all_policies()
+    _show(tables.policies_table(rows), [], rows, json_file)
 
 
 @app.command()
 def problems(json_file: Json = None) -> None:
     """List the problems and their parameters."""
-    from bridle.compare import tables as report
+    from bridle.compare import tables
 
-    rows = report.all_problems()
-    _show(report.problems_table(rows), [], rows, json_file)
+    rows = tables.all_problems()
+    _show(tables.problems_table(rows), [], rows, json_file)
 
 
 @app.command()
@@ -78,13 +79,13 @@ def play(
     What the policy must know (lipschitz, modulus, ...) is taken from the problem unless --set gives it.
     """
     from bridle import validate
-    from bridle.compare import tables as report
+    from bridle.compare import tables
     from bridle.game.play import play as run
 
     told = dict(validate.named_value("--set", text) for text in settings or [])
     made, chosen = arrange(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, told)
-    facts = _with_progress(lambda progress: report.summary(run(chosen, made, engine=engine, memory=memory, progress=progress)))
-    _show(report.game_table(facts), report.game_notes(facts), facts, json_file)
+    facts = _with_progress(lambda progress: summary(run(chosen, made, engine=engine, memory=memory, progress=progress)))
+    _show(tables.game_table(facts), tables.game_notes(facts), facts, json_file)
 
 
 app.command()(compare)
@@ -131,7 +132,7 @@ def demo(
     json_file: Json = None,
 ) -> None:
     """Play the paper's three algorithms on the four problems, beside the theorems' bounds."""
-    from bridle.compare import tables as report
+    from bridle.compare import tables
     from bridle.policies.sinha2024 import theorem3
 
     rows = _with_progress(lambda progress: demo_rows(horizon, seed, engine, progress))
@@ -142,7 +143,7 @@ def demo(
     ]
     notes.append(f"lower-bound: no policy keeps both regret and CCV below sqrt(T)/4 = {theorem3(horizon):.4g} on average (Theorem 3).")
     title = f"The paper's algorithms, T = {horizon:,}, seed {seed}, engine {engine}"
-    _show(report.comparison_table(rows, title), [*report.comparison_notes(rows), *notes], rows, json_file)
+    _show(tables.comparison_table(rows, title), [*tables.comparison_notes(rows), *notes], rows, json_file)
 
 
 DEMO_PROBLEMS = ("lower-bound", "minimax", "fixed", "halfspaces")
@@ -156,7 +157,6 @@ DEMO: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 def demo_rows(horizon: int, seed: int, engine: str, progress: Any = None) -> list[dict[str, Any]]:
     """The games of the demonstration, as facts; a policy that does not apply says why."""
-    from bridle.compare import tables as report
     from bridle.game.play import play as run
 
     rows: list[dict[str, Any]] = []
@@ -167,7 +167,7 @@ def demo_rows(horizon: int, seed: int, engine: str, progress: Any = None) -> lis
                 row = {"problem": name, "policy": policy, "does_not_apply": "its costs are absolute values, which are not strongly convex"}
             else:
                 made, chosen = arrange(name, policy, horizon, seed, {"modulus": 1.0 if curved else None}, dict(given))
-                row = report.summary(run(chosen, made, engine=engine))
+                row = summary(run(chosen, made, engine=engine))
             rows.append({**row, "label": label})
             if progress is not None:
                 progress(len(rows), len(DEMO) * len(DEMO_PROBLEMS))
@@ -222,7 +222,7 @@ def _with_progress(work: Any, doing: str = "playing") -> Any:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: bad usage or bad input is one line on standard error and exit status 2."""
     given = sys.argv[1:] if arguments is None else arguments
-    terminal.typed[:] = given
+    output.typed[:] = given
     stopped = "interrupted; nothing was written"
     try:
         status = app(args=given or ["--help"], prog_name="bridle", standalone_mode=False)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bridle import validate
-from bridle.cli import output as terminal
+from bridle.cli import output
 from bridle.core import InputError
 
 
@@ -47,7 +47,7 @@ def advise(
     linear: Annotated[bool | None, _yes("linear")] = None,
     few: Annotated[bool | None, _yes("few")] = None,
     delay: Annotated[bool | None, _yes("delay")] = None,
-    json_file: terminal.Json = None,
+    json_file: output.Json = None,
 ) -> None:
     """Say which policy to use for what you know: its guarantee, what it needs, and code that runs.
 
@@ -65,7 +65,7 @@ def advise(
     elif not answers and sys.stdin.isatty():
         answers = _ask()
     found = advice.advise(**answers)
-    terminal.show_text(_text(found), {"answers": advice.facts(**answers), **found.facts()}, json_file)
+    output.show_text(_text(found), {"answers": advice.facts(**answers), **found.facts()}, json_file)
 
 
 def _horizon(text: str) -> int | None:

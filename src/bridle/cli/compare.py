@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bridle import validate
-from bridle.cli import output as terminal
+from bridle.cli import output
 from bridle.core import InputError, Interrupted
 
 
@@ -40,9 +40,9 @@ def compare(
         str | None, typer.Option(metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is there, or has written that file.")
     ] = None,
     figures: Annotated[bool, typer.Option("--figures", help="Also write the figures as PNG and SVG.")] = False,
-    json_file: terminal.Json = None,
+    json_file: output.Json = None,
 ) -> None:
-    """Play policies on problems, each against the same streams: a ranked table, results.parquet and report.html.
+    """Play policies on problems, each against the same streams: a ranked table, results.parquet and tables.html.
 
     All combinations of problems, policies, horizons, seeds and settings are played, in parallel. Interrupted, it goes on where it stopped
     when it is called again with the same --out.
@@ -71,7 +71,7 @@ def compare(
         store.refresh()  # what was being written when the interruption came is there, too
         done = sum(cell.key in store for cell in asked.cells)
         raise Interrupted(
-            f"interrupted; {done} of {len(asked.cells)} cells are done and kept in {out}; to go on: {terminal.command()}"
+            f"interrupted; {done} of {len(asked.cells)} cells are done and kept in {out}; to go on: {output.command()}"
         ) from None
     if known:
         notes.append(f"{known} of {len(rows)} cells were there already")
@@ -121,21 +121,20 @@ def _progress() -> Iterator[Any]:
 
 def _write(rows: list[dict[str, Any]], out: Path, figures: bool) -> list[str]:
     """The files of a comparison, and where they are."""
-    from bridle.compare import html_report as page
+    from bridle.compare import html_report
     from bridle.compare.run import write_table
 
     write_table(rows, out / "results.parquet")
     notes = [f"rows: {out / 'results.parquet'}"]
     if figures:
-        from bridle.compare import static_figures as drawn
+        from bridle.compare import static_figures
 
-        notes.append(f"figures: {len(drawn.write(rows, out / 'figures'))} files in {out / 'figures'}")
-    return [*notes, f"report: {page.write(rows, out / 'report.html', command=terminal.command())}"]
+        notes.append(f"figures: {len(static_figures.write(rows, out / 'figures'))} files in {out / 'figures'}")
+    return [*notes, f"report: {html_report.write(rows, out / 'report.html', command=output.command())}"]
 
 
 def _show(rows: list[dict[str, Any]], notes: list[str], json_file: str | None) -> None:
-    from bridle.compare import analysis
-    from bridle.compare import tables as report
+    from bridle.compare import analysis, tables
 
     ranked = analysis.ranking(rows)
-    terminal.show(report.ranking_table(ranked), [*report.ranking_notes(ranked, rows), *notes], rows, json_file)
+    output.show(tables.ranking_table(ranked), [*tables.ranking_notes(ranked, rows), *notes], rows, json_file)

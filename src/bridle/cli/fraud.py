@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bridle.cli import output as terminal
+from bridle.cli import output
 from bridle.core import BridleWarning
 
 
@@ -32,7 +32,7 @@ def fraud(
     choose: Annotated[bool, typer.Option("--choose", help="stream: choose the setting anew on the first fifth of the rows.")] = False,
     baselines: Annotated[bool, typer.Option(help="stream: with river and scikit-learn.")] = True,
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder for the results; seeds that it has are not played again.")] = "fraud",
-    json_file: terminal.Json = None,
+    json_file: output.Json = None,
 ) -> None:
     """The credit-card experiment on the real data: points, areas, figures, metrics.json and report.html.
 
@@ -40,11 +40,11 @@ def fraud(
     """
     from bridle.fraud import Options, run
 
-    asked = Options(out=out, seeds=seeds, engine=engine, data=data, variant=variant, lambdas=lambdas, choose=choose, baselines=baselines)
+    asked = Options(out, seeds, engine, data, variant, lambdas, choose, baselines, output.command())
     with warnings.catch_warnings(), _progress() as progress:
         warnings.simplefilter("ignore", BridleWarning)  # the results say it
         outcome = run(protocol, asked, progress)
-    terminal.show(outcome.table, outcome.notes, outcome.facts, json_file)
+    output.show(outcome.table, outcome.notes, outcome.facts, json_file)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bridle import storage as files
+from bridle import storage
 from bridle.core import InputError
 
 typed: list[str] = []
@@ -77,6 +77,6 @@ def write_json(facts: Any, path: str | None) -> list[str]:
         with open(path, "w", encoding="utf-8") as pipe:
             pipe.write(text)
     else:
-        with files.replacing(path) as file:
+        with storage.replacing(path) as file:
             file.write(text.encode())
     return [f"facts written to {path}"]

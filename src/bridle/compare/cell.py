@@ -21,10 +21,10 @@ import numpy as np
 
 import bridle
 from bridle import policies
-from bridle.compare import tables as report
 from bridle.core import BridleWarning, InputError, Unavailable
 from bridle.game import metrics
 from bridle.game.play import Trace, play, policy_for, unplayed
+from bridle.game.summary import BOUNDED, bound_curves, plain, summary
 from bridle.problems import Problem, problem, problem_names
 from bridle.solvers.hindsight import MOST, NoComparator
 
@@ -63,12 +63,12 @@ APART = (
 
 TEXT, NUMBER, WHOLE, FLAG, TEXTS, NUMBERS, WHOLES = "text", "number", "whole", "flag", "texts", "numbers", "wholes"
 MEASURED = ("cost", "regret", "ccv", "ccv_max", "soft_violation", "interval_violation", "squared_ccv")
-BOUNDS = (*(bound for _, bound in report.BOUNDED), "regret_bound_paper", "ccv_bound_paper", "interval_bound_paper")
+BOUNDS = (*(bound for _, bound in BOUNDED), "regret_bound_paper", "ccv_bound_paper", "interval_bound_paper")
 FACTS = {
     "dim": WHOLE, "constraints": WHOLE,
     **dict.fromkeys((*MEASURED, *BOUNDS), NUMBER),
     **dict.fromkeys(("regret_why", "bound_why", "paper_why"), TEXT),
-    **dict.fromkeys([f"{bound}_holds" for _, bound in report.BOUNDED], FLAG),
+    **dict.fromkeys([f"{bound}_holds" for _, bound in BOUNDED], FLAG),
     "us_per_round": NUMBER, "seconds": NUMBER, "warnings": TEXTS,
 }  # fmt: skip
 """What a row takes from the summary of its game, and of what kind each is."""
@@ -235,7 +235,7 @@ def measure(instance: Instance) -> dict[str, Any]:
     except (InputError, *BEYOND) as reason:  # where there is no such game, each cell of it will say so
         facts: dict[str, Any] = {"why": why(reason)}
     else:
-        facts = report.plain({"cost": best.cost, "costs": best.costs, "x": best.x if len(best.x) <= MOST else None, "why": None})
+        facts = plain({"cost": best.cost, "costs": best.costs, "x": best.x if len(best.x) <= MOST else None, "why": None})
     return {"key": instance.key, "comparator": facts, "spent": time.perf_counter() - begun}
 
 
@@ -272,7 +272,7 @@ def _played(cell: Cell, found: dict[str, Any] | None) -> tuple[Row, float]:
     trace = play(policy, made, engine=cell.engine)
     comparator = _comparator(found) if found is not None else _own(trace)
     spent = time.perf_counter() - begun
-    facts = report.summary(trace, comparator)
+    facts = summary(trace, comparator)
     return {name: facts[name] for name in FACTS} | curves(trace, comparator), spent
 
 
@@ -295,13 +295,13 @@ def curves(trace: Trace, comparator: metrics.Comparator | NoComparator) -> Row:
     n = len(trace.curve.rounds)
     at = np.unique(np.round(np.linspace(0, n - 1, min(n, POINTS))).astype(int))
     regrets = None if isinstance(comparator, NoComparator) else metrics.regret_curve(trace, comparator)[1][at]
-    regret_bounds, ccv_bounds = report.bound_curves(trace, regrets, at)
+    regret_bounds, ccv_bounds = bound_curves(trace, regrets, at)
     found = {
         "curve_rounds": trace.curve.rounds[at].astype(int), "curve_cost": trace.curve.cost[at],
         "curve_ccv": metrics.ccv_curve(trace)[1][at], "curve_regret": regrets, "curve_regret_bound": regret_bounds,
         "curve_ccv_bound": ccv_bounds,
     }  # fmt: skip
-    return {name: report.plain(found[name]) for name in CURVES}
+    return {name: plain(found[name]) for name in CURVES}
 
 
 @contextmanager

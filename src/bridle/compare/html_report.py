@@ -16,7 +16,7 @@ from string import Template
 from typing import Any
 
 import bridle
-from bridle import storage as files
+from bridle import storage
 from bridle.compare import analysis, charts
 from bridle.compare.analysis import Row, grouped, horizon_of, label_of, problem_of
 from bridle.core import InputError
@@ -34,7 +34,7 @@ def write(
     if not games:
         raise InputError("rows must hold at least one game for a report, not none")
     text = render(games, title, command, date or datetime.now(UTC).date().isoformat())
-    with files.replacing(path) as file:
+    with storage.replacing(path) as file:
         file.write(text.encode("utf-8", "replace"))
     return Path(fspath(path))
 
@@ -378,7 +378,7 @@ def _safe_json(value: Any) -> str:
 
 def read_template(name: str) -> Template:
     """A template of the package."""
-    return Template((resources("bridle") / "templates" / name).read_text(encoding="utf-8"))
+    return Template((resources("bridle.compare") / "templates" / name).read_text(encoding="utf-8"))
 
 
 def _plotly() -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridle import storage as files
+from bridle import storage
 from bridle.compare.cell import (
     COLUMNS,
     FLAG,
@@ -67,8 +67,8 @@ def compare(
 ) -> list[Row]:
     """Play every combination and give a row for each; `out` keeps them, as they finish in `out/store`, all in `out/results.parquet`.
 
-    See `bridle.compare.spec.grid` for what problems, policies, seeds and sweep may be, `bridle.compare.cell.COLUMNS` for what a row holds, and
-    `bridle.compare.analysis` for what to ask of them. Called again, it does only what is not in the store yet.
+    See `bridle.compare.spec.grid` for what problems, policies, seeds and sweep may be, `bridle.compare.cell.COLUMNS` for what a row holds,
+    and `bridle.compare.analysis` for what to ask of them. Called again, it does only what is not in the store yet.
 
     >>> rows = compare(["fixed"], ["sinha2024", "sinha2024-strong"], horizons=[100], seeds=1, jobs=1)
     >>> [(row["label"], row["does_not_apply"]) for row in rows]  # doctest: +ELLIPSIS
@@ -309,5 +309,5 @@ def write_table(rows: list[Row], path: Path) -> None:
     }  # fmt: skip
     schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
     table = pa.Table.from_pylist(rows, schema=schema)
-    with files.replacing(path) as file:
+    with storage.replacing(path) as file:
         parquet.write_table(table, file)

@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from bridle import storage as files
+from bridle import storage
 from bridle.compare import charts
 from bridle.compare.analysis import Row
 from bridle.compare.charts import Axis, Bar, Chart, Line, Point
@@ -100,7 +100,7 @@ def save(sheet: Any, path: Path) -> Path:
         png(sheet).print_png(made, metadata={"Software": None})
     else:
         svg(sheet).print_svg(made, metadata={"Date": None})
-    with files.replacing(path) as file:
+    with storage.replacing(path) as file:
         file.write(made.getvalue())
     return path
 

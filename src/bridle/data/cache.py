@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,23 +19,6 @@ WORK = ".fetch-"
 
 ABANDONED = 24 * 3600.0
 """Seconds after which such a folder is taken to be what a killed process left behind."""
-
-
-def folder() -> Path:
-    """The cache: the folder that the environment variable BRIDLE_DATA names, else bridle's own in the user's cache folder."""
-    named = os.environ.get("BRIDLE_DATA")
-    if named:
-        return Path(named).expanduser()
-    try:
-        if sys.platform == "win32":
-            local = os.environ.get("LOCALAPPDATA")
-            return (Path(local) if local else Path.home() / "AppData" / "Local") / "bridle" / "Cache"
-        if sys.platform == "darwin":
-            return Path.home() / "Library" / "Caches" / "bridle"
-        base = os.environ.get("XDG_CACHE_HOME", "")
-        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "bridle"
-    except RuntimeError:
-        raise InputError("there is no home folder to keep data in: set BRIDLE_DATA to a folder") from None
 
 
 def digest(path: Path) -> str:

@@ -20,9 +20,8 @@ import numpy as np
 
 from bridle import ops, records
 from bridle.core import InputError
-from bridle.engines import runs as abreast
-from bridle.engines.round import Block, Several, block_of, check_compiled, turn
-from bridle.problems.dealing import block_length
+from bridle.engines import runs
+from bridle.engines.round import Block, Several, block_length, block_of, check_compiled, turn
 
 
 def _loop(count: int, body: Any, state: Any, done: Any) -> Any:
@@ -126,18 +125,18 @@ def advance(
 
 def advance_many(given: Several, rounds: int, collect: str, wanted: Any = None) -> tuple[Any, Any, Block]:
     """The same for several runs."""
-    where, dim = abreast.seats(given), given.policy.decide(given.state).shape[-1]
+    where, dim = runs.seats(given), given.policy.decide(given.state).shape[-1]
     length = _length((given.policy, given.players[0], given.state), given.draws[0], rounds, dim)
     # A GPU takes all runs at once; a core's share should be worth its while.
-    ends = abreast.shares(where.runs, *SHARE) if jax.default_backend() == "cpu" else [0, where.runs]
+    ends = runs.shares(where.runs, *SHARE) if jax.default_backend() == "cpu" else [0, where.runs]
 
     def work(begin: int, end: int) -> Any:
-        mine = abreast.group(where, given, range(begin, end))
-        constants, states, dealt = (abreast.record(like, arrays) for like, arrays in zip(where.single, mine, strict=True))
+        mine = runs.group(where, given, range(begin, end))
+        constants, states, dealt = (runs.record(like, arrays) for like, arrays in zip(where.single, mine, strict=True))
         return _played(constants, states, dealt, rounds, length, collect, where.own, wanted)
 
-    made = abreast.in_threads(work, ends)
-    (state, foe), seen = (abreast.whole(made[0][n], [records.leaves(part[n]).values() for part in made], n) for n in (0, 1))
+    made = runs.in_threads(work, ends)
+    (state, foe), seen = (runs.whole(made[0][n], [records.leaves(part[n]).values() for part in made], n) for n in (0, 1))
     return state, foe, block_of(seen, collect)
 
 

@@ -22,13 +22,12 @@ import numpy as np
 
 from bridle import records
 from bridle.core import InputError
-from bridle.data.cache import folder
-from bridle.engines import runs as abreast
+from bridle.engines import runs
 from bridle.engines.codegen.loops import lower, lower_step
 from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
 from bridle.engines.jax import one_round
 from bridle.engines.round import Block, Several, block_of, check_compiled
-from bridle.storage import replacing
+from bridle.storage import cache_folder, replacing
 
 __all__ = ["advance", "advance_many", "step"]
 
@@ -61,7 +60,7 @@ def advance(
     round's cost and constraint values.
     """
     check_compiled(policy, adversary, draws)
-    given = [[abreast.plain(leaf) for leaf in records.leaves(part).values()] for part in ((policy, adversary), (state, foe), draws)]
+    given = [[runs.plain(leaf) for leaf in records.leaves(part).values()] for part in ((policy, adversary), (state, foe), draws)]
     program = _program((policy, adversary), (state, foe), shapes(draws, 1), collect)
     after, seen = _run(program, given, rounds, wanted, ())
     new_state, new_foe = _filled((state, foe), after)
@@ -70,28 +69,28 @@ def advance(
 
 def advance_many(given: Several, rounds: int, collect: str, wanted: Any = None) -> tuple[Any, Any, Block]:
     """The same for several runs."""
-    where = abreast.seats(given)
+    where = runs.seats(given)
     widest = max(np.size(leaf) for leaf in records.leaves(where.single[1]).values())
-    ends = abreast.shares(where.runs, max((width for width in WIDTHS if width * widest <= CACHE), default=WIDTHS[0]), FEW)
+    ends = runs.shares(where.runs, max((width for width in WIDTHS if width * widest <= CACHE), default=WIDTHS[0]), FEW)
     apart, most = where.runs < FEW * (len(ends) - 1), -(-where.runs // (len(ends) - 1))
     wide = next(width for width in WIDTHS if width >= most)
     program = _program(*where.single[:2], shapes(where.single[2], 1), collect, None if apart else where.own, wide)
 
     def work(begin: int, end: int) -> Any:
         more = 0 if apart else -(end - begin) % FEW  # what is left of an instruction plays the last run once more
-        mine = abreast.group(where, given, [*range(begin, end), *[end - 1] * more], last=True)
+        mine = runs.group(where, given, [*range(begin, end), *[end - 1] * more], last=True)
         if apart:
             alike = zip(*(_run(program, _lane(where, mine, i), rounds, wanted, ()) for i in range(end - begin)), strict=True)
             return [[np.stack(arrays, axis=-1) for arrays in zip(*part, strict=True)] for part in alike]
         made = _run(program, mine, rounds, wanted, (end - begin + more,))
         return [[array[..., : end - begin] for array in part] for part in made]
 
-    after, seen = zip(*abreast.in_threads(work, ends), strict=True)
-    new_state, new_foe = abreast.whole(where.single[1], after, 0, last=True)
-    return new_state, new_foe, block_of(abreast.whole(program.layout, seen, 1, last=True), collect)
+    after, seen = zip(*runs.in_threads(work, ends), strict=True)
+    new_state, new_foe = runs.whole(where.single[1], after, 0, last=True)
+    return new_state, new_foe, block_of(runs.whole(program.layout, seen, 1, last=True), collect)
 
 
-def _lane(where: abreast.Seats, given: abreast.Group, i: int) -> list[list[np.ndarray]]:
+def _lane(where: runs.Seats, given: runs.Group, i: int) -> list[list[np.ndarray]]:
     """The arrays of one run of a group."""
     return [
         [np.array(array[..., i]) if mine else array for array, mine in zip(part, records.leaves(own).values(), strict=True)]
@@ -184,7 +183,7 @@ def _load(source: str) -> Any:
 
 def _keep(name: str, source: str) -> Path | None:
     """The source in a file of the cache, named by its hash; None where nothing can be written."""
-    place = Path(os.environ.get("BRIDLE_COMPILED") or folder() / "compiled") / f"{name}.py"
+    place = Path(os.environ.get("BRIDLE_COMPILED") or cache_folder() / "compiled") / f"{name}.py"
     try:
         if not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -97,3 +97,8 @@ def check_compiled(*parts: Array) -> None:
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def block_length(dim: int) -> int:
+    """How many rounds are dealt at a time: fixed by the dimension alone, so that a stream depends on nothing but its seed."""
+    return max(1, min(1024, 2**21 // dim))

@@ -31,6 +31,7 @@ class Options(NamedTuple):
     lambdas: str | None = None
     choose: bool = False
     baselines: bool = True
+    command: str = "bridle fraud"  # as it was typed: shown on the page, and how to go on after an interruption
 
 
 class Outcome(NamedTuple):

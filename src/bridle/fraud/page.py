@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 import bridle
-from bridle import storage as files
+from bridle import storage
 from bridle.compare import charts
 from bridle.compare.html_report import palette, read_template
 
@@ -24,7 +24,7 @@ def write(path: Path, title: str, lead: str, sections: Iterable[str], date: str 
         css=read_template("report.css").substitute(light=palette(charts.LIGHT), dark=palette(charts.DARK)),
         sections="\n".join(sections),
     )
-    with files.replacing(path) as file:
+    with storage.replacing(path) as file:
         file.write(text.encode())
     return path
 

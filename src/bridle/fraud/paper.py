@@ -14,17 +14,14 @@ import numpy as np
 from rich.table import Table
 
 import bridle
-from bridle import storage as files
-from bridle import validate
-from bridle.cli import output as terminal
+from bridle import storage, validate
 from bridle.compare.cell import digest, fingerprint, hash_file
 from bridle.compare.executors import require
 from bridle.compare.html_report import span
 from bridle.core import InputError, Interrupted
 from bridle.data import load
 from bridle.engines.round import ENGINES, load_engine
-from bridle.fraud import Options, Outcome, Progress, figures, page
-from bridle.fraud import paper_model as training
+from bridle.fraud import Options, Outcome, Progress, figures, page, paper_model
 
 SEEDS = 3
 POINT = ("lambda", "seed", "fpr", "tpr", "ccv", "cost", "norm", "ccv_exponent")
@@ -46,8 +43,8 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
     for package in ("matplotlib", "rich"):
         require(package, "report")
     variant = "code" if options.variant is None else options.variant
-    if variant not in training.VARIANTS:
-        raise validate.unknown("variant", variant, training.VARIANTS)
+    if variant not in paper_model.VARIANTS:
+        raise validate.unknown("variant", variant, paper_model.VARIANTS)
     lambdas = parse_lambdas(options.lambdas)
     seeds = list(range(validate.whole("seeds", SEEDS if options.seeds is None else options.seeds)))
     engine = options.engine or next((name for name in ("numba", "jax") if importlib.util.find_spec(name)), "python")
@@ -55,10 +52,10 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
         raise validate.unknown("engine", engine, ENGINES)
     load_engine(engine)  # what is not installed is said before the data are read
     out = folder(options.out)
-    rows = training.rows(load("creditcard", options.data), variant)
-    parts, known = _play(rows, variant, lambdas, seeds, engine, out, progress)
+    rows = paper_model.rows(load("creditcard", options.data), variant)
+    parts, known = _play(rows, variant, lambdas, seeds, engine, out, progress, options.command)
     facts = _facts(rows, variant, lambdas, engine, parts)
-    notes = _write(facts, parts, out)
+    notes = _write(facts, parts, out, options.command)
     if known:
         notes.append(f"{known} of {len(seeds)} seeds were there already")
     return Outcome(_table(facts), [*_notes(facts), *notes], facts)
@@ -71,7 +68,7 @@ def parse_lambdas(text: str | None) -> list[float]:
     ([0.01, 0.1], [0.01, 0.1, 1.0])
     """
     if text is None:
-        return training.grid()
+        return paper_model.grid()
     if text.count(":") == 2 and "," not in text:
         least, most, count = (validate.from_text(part.strip()) for part in text.split(":"))
         low, high, n = validate.positive("lambdas", least), validate.positive("lambdas", most), validate.whole("lambdas", count, 2)
@@ -79,7 +76,7 @@ def parse_lambdas(text: str | None) -> list[float]:
             raise InputError(f"lambdas must go from a smaller to a larger one, as in 0.002:1:30, not {text!r}")
         if n > 10_000:
             raise InputError(f"lambdas must be at most 10,000, not {n}")
-        return training.grid(low, high, n)
+        return paper_model.grid(low, high, n)
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise InputError(f"lambdas must hold at least one number, not {text!r}")
@@ -105,11 +102,18 @@ def folder(name: str) -> Path:
 
 
 def _play(
-    rows: training.Rows, variant: str, lambdas: list[float], seeds: list[int], engine: str, out: Path, progress: Progress | None
-) -> tuple[list[training.Seed], int]:
+    rows: paper_model.Rows,
+    variant: str,
+    lambdas: list[float],
+    seeds: list[int],
+    engine: str,
+    out: Path,
+    progress: Progress | None,
+    typed: str,
+) -> tuple[list[paper_model.Seed], int]:
     """What every seed gives, in order, and how many were there already."""
     data = hashlib.sha256(rows.features.tobytes() + rows.fraud.tobytes()).hexdigest()
-    sources = [fingerprint(), hash_file(training.__file__)]
+    sources = [fingerprint(), hash_file(paper_model.__file__)]
     asked = {"sources": sources, "data": data, "variant": variant, "lambdas": lambdas, "engine": engine}
     keys = {seed: digest({**asked, "seed": seed}) for seed in seeds}
     found = {seed: _kept(out / "seeds" / f"{variant}-{seed}.json", keys[seed]) for seed in seeds}
@@ -122,17 +126,17 @@ def _play(
                 if progress is not None:
                     progress(n * rounds + at, len(left) * rounds, f"seed {seed}, {n + 1} of {len(left)}")
 
-            made = training.play_seed(rows, variant, lambdas, seed, engine, told)
-            with files.replacing(out / "seeds" / f"{variant}-{seed}.json") as file:
+            made = paper_model.play_seed(rows, variant, lambdas, seed, engine, told)
+            with storage.replacing(out / "seeds" / f"{variant}-{seed}.json") as file:
                 file.write(json.dumps({"key": keys[seed], "found": made}, allow_nan=False).encode())
             found[seed] = made
     except KeyboardInterrupt:
         done = sum(part is not None for part in found.values())
-        raise Interrupted(f"interrupted; {done} of {len(seeds)} seeds are done and kept in {out}; to go on: {terminal.command()}") from None
+        raise Interrupted(f"interrupted; {done} of {len(seeds)} seeds are done and kept in {out}; to go on: {typed}") from None
     return [part for part in found.values() if part is not None], known
 
 
-def _kept(path: Path, key: str) -> training.Seed | None:
+def _kept(path: Path, key: str) -> paper_model.Seed | None:
     """What an earlier run has left of a seed, if it is whole and answers the same question."""
     try:
         kept = json.loads(path.read_text())
@@ -144,31 +148,31 @@ def _kept(path: Path, key: str) -> training.Seed | None:
 # --- what came of it -------------------------------------------------------------------------------------------------------------------
 
 
-def _facts(rows: training.Rows, variant: str, lambdas: list[float], engine: str, parts: list[training.Seed]) -> dict[str, Any]:
-    problem, _ = training.arrange(rows, variant, parts[0]["seed"])
-    policy = training.policy_of(problem, variant, lambdas)
+def _facts(rows: paper_model.Rows, variant: str, lambdas: list[float], engine: str, parts: list[paper_model.Seed]) -> dict[str, Any]:
+    problem, _ = paper_model.arrange(rows, variant, parts[0]["seed"])
+    policy = paper_model.policy_of(problem, variant, lambdas)
     T, inputs = rows.features.shape
     seconds = sum(part["seconds"] for part in parts)
     return {
         "protocol": "paper",
         "variant": variant,
-        "about": training.VARIANTS[variant].about,
+        "about": paper_model.VARIANTS[variant].about,
         "engine": engine,
         "version": bridle.__version__,
         "rounds": T,
         "frauds": int(rows.fraud.sum()),
         "inputs": inputs,
-        "hidden": training.HIDDEN,
+        "hidden": paper_model.HIDDEN,
         "weights": problem.domain.dim,
         "settings": {
-            "radius": training.VARIANTS[variant].radius, "diameter": policy.record.learner.diameter,
+            "radius": paper_model.VARIANTS[variant].radius, "diameter": policy.record.learner.diameter,
             "initial": getattr(policy.record.learner, "initial", 0.0), "beta": policy.record.beta, "V": policy.record.V,
         },
         "lambdas": lambdas,
         "seeds": [part["seed"] for part in parts],
         "auc": float(np.mean([part["auc"] for part in parts])),
         "auc_without_corners": float(np.mean([part["auc_without_corners"] for part in parts])),
-        "auc_paper": training.AREA,
+        "auc_paper": paper_model.AREA,
         "areas": [{name: part[name] for name in ("seed", "auc", "auc_without_corners", "seconds")} for part in parts],
         "points": [point for part in parts for point in part["points"]],
         "seconds": seconds,
@@ -231,7 +235,7 @@ def _notes(facts: dict[str, Any]) -> list[str]:
     ]
 
 
-def _write(facts: dict[str, Any], parts: list[training.Seed], out: Path) -> list[str]:
+def _write(facts: dict[str, Any], parts: list[paper_model.Seed], out: Path, typed: str) -> list[str]:
     """The files of the experiment, and where they are."""
     curves = {
         "rounds": parts[0]["curve_rounds"],
@@ -240,16 +244,16 @@ def _write(facts: dict[str, Any], parts: list[training.Seed], out: Path) -> list
             for part in parts for point, curve in zip(part["points"], part["curves"], strict=True)
         ],
     }  # fmt: skip
-    with files.replacing(out / "metrics.json") as file:
+    with storage.replacing(out / "metrics.json") as file:
         file.write((json.dumps({**facts, "curves": curves}, indent=1, allow_nan=False) + "\n").encode())
     text = io.StringIO()
     sheet = csv.DictWriter(text, POINT, lineterminator="\n")
     sheet.writeheader()
     sheet.writerows(facts["points"])
-    with files.replacing(out / "points.csv") as file:
+    with storage.replacing(out / "points.csv") as file:
         file.write(text.getvalue().encode())
     drawn = figures.write(facts, curves, out)
-    report = _page(facts, drawn, out / "report.html")
+    report = _page(facts, drawn, out / "report.html", typed)
     return [
         f"points: {out / 'points.csv'}; everything: {out / 'metrics.json'}", f"figures: {', '.join(map(str, drawn))}", f"report: {report}"
     ]  # fmt: skip
@@ -259,7 +263,7 @@ def _sentence(note: str) -> str:
     return f"{note[0].upper()}{note[1:]}."
 
 
-def _page(facts: dict[str, Any], drawn: list[Path], path: Path) -> Path:
+def _page(facts: dict[str, Any], drawn: list[Path], path: Path, typed: str) -> Path:
     svg = {file.stem: file for file in drawn if file.suffix == ".svg"}
     captions = [
         ("ROC curve", f"One point for each lambda; bold: seed {facts['seeds'][0]}. The paper reports an area of {facts['auc_paper']:.2f}."),
@@ -281,7 +285,7 @@ def _page(facts: dict[str, Any], drawn: list[Path], path: Path) -> Path:
         f"A network trained online by Algorithm 1 on {facts['rounds']:,} real card transactions, one pass, once for each lambda: "
         f"area under the ROC curve {facts['auc']:.3f}, in the paper {facts['auc_paper']:.2f}.",
         [
-            page.section("run", "What was run", page.facts(ran, terminal.command()), page.paragraph(_sentence(about))),
+            page.section("run", "What was run", page.facts(ran, typed), page.paragraph(_sentence(about))),
             page.section(
                 "results", "Results", page.paragraph(_sentence(area), "takeaway"), page.paragraph(_sentence(theorem), "note"),
                 page.figures([(*text, svg[name]) for text, name in zip(captions, ("roc", "ccv"), strict=True)]),

@@ -14,20 +14,17 @@ import numpy as np
 from rich.table import Table
 
 import bridle
-from bridle import storage as files
-from bridle import validate
-from bridle.cli import output as terminal
+from bridle import storage, validate
 from bridle.compare.cell import digest, fingerprint, hash_file
 from bridle.compare.executors import require
 from bridle.core import InputError, Interrupted, Unavailable
 from bridle.engines.round import ENGINES, load_engine
-from bridle.fraud import Options, Outcome, Progress, baselines, page
-from bridle.fraud import stream_model as stream
+from bridle.fraud import Options, Outcome, Progress, baselines, page, stream_model
 from bridle.fraud.figures import write_stream
 from bridle.fraud.paper import folder
 from bridle.fraud.scores import alerts_curve, judge
 
-Scorer = Callable[[stream.Rows, Callable[[int, int], None]], tuple[np.ndarray, dict[str, Any]]]
+Scorer = Callable[[stream_model.Rows, Callable[[int, int], None]], tuple[np.ndarray, dict[str, Any]]]
 
 HEAD = ("contestant", "AUC", "average precision", "unseen 80%: AUC", "AP", "recall at 0.1%", "at 1%", "miss loss", "us a row")
 
@@ -56,11 +53,11 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
     load_engine(engine)
     seeds = validate.whole("seeds", 1 if options.seeds is None else options.seeds)
     out = folder(options.out)
-    rows = stream.load(options.data)
-    setting, tried = stream.SETTING, None
+    rows = stream_model.load(options.data)
+    setting, tried = stream_model.SETTING, None
     if options.choose:
         setting, tried = _choose(rows, engine, progress)
-    lines, missing = _play(rows, contestants(setting, engine, options.baselines), out, engine, progress)
+    lines, missing = _play(rows, contestants(setting, engine, options.baselines), out, engine, progress, options.command)
     chosen = next(line for line in lines if line["name"] == "anytime, chosen setting")
     facts = {
         "protocol": "stream",
@@ -69,7 +66,7 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
         "rounds": len(rows.fraud),
         "frauds": int(rows.fraud.sum()),
         "setting": setting._asdict(),
-        "chosen_on": int(stream.CHOICE * len(rows.fraud)),
+        "chosen_on": int(stream_model.CHOICE * len(rows.fraud)),
         **{name: chosen[name] for name in ("auc", "average_precision", "us_per_row")},
         "contestants": lines,
         "missing": missing,
@@ -77,28 +74,28 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
     if tried is not None:
         facts["tried"] = tried
     idle = ["--seeds changes nothing here: the stream has one order, and what is drawn is drawn from seed 0"] if seeds > 1 else []
-    return Outcome(_table(lines), [*_notes(facts), *idle, *_write(facts, out)], facts)
+    return Outcome(_table(lines), [*_notes(facts), *idle, *_write(facts, out, options.command)], facts)
 
 
-def _choose(rows: stream.Rows, engine: str, progress: Progress | None) -> tuple[stream.Setting, list[dict[str, Any]]]:
+def _choose(rows: stream_model.Rows, engine: str, progress: Progress | None) -> tuple[stream_model.Setting, list[dict[str, Any]]]:
     """The best setting of the grid on the first rows, and every one that was tried."""
-    first = stream.head(rows, stream.CHOICE)
-    tried, total = [], float(np.prod([len(values) for values in stream.GRID.values()]))
-    for setting, auc, precision in stream.select(first, engine):
-        tried.append({**setting._asdict(), "auc": auc, "average_precision": precision, "merit": stream.merit(auc, precision)})
+    first = stream_model.head(rows, stream_model.CHOICE)
+    tried, total = [], float(np.prod([len(values) for values in stream_model.GRID.values()]))
+    for setting, auc, precision in stream_model.select(first, engine):
+        tried.append({**setting._asdict(), "auc": auc, "average_precision": precision, "merit": stream_model.merit(auc, precision)})
         if progress is not None:
             progress(len(tried), total, "choosing on the first fifth")
     best = max(tried, key=lambda each: each["merit"])
-    return stream.Setting(**{name: best[name] for name in stream.Setting._fields}), tried
+    return stream_model.Setting(**{name: best[name] for name in stream_model.Setting._fields}), tried
 
 
 # --- contestants -----------------------------------------------------------------------------------------------------------------------
 
 
-def contestants(setting: stream.Setting, engine: str, with_baselines: bool) -> dict[str, tuple[str, Scorer]]:
+def contestants(setting: stream_model.Setting, engine: str, with_baselines: bool) -> dict[str, tuple[str, Scorer]]:
     """Everyone in the contest by name: what is said of it, and what scores the stream."""
     made: dict[str, tuple[str, Scorer]] = {}
-    for each in stream.contestants(setting):
+    for each in stream_model.contestants(setting):
         made[each.name] = (each.about, lambda rows, told, each=each: _trained(rows, each, engine, told))  # type: ignore[misc]
     if not with_baselines:
         return made
@@ -107,14 +104,14 @@ def contestants(setting: stream.Setting, engine: str, with_baselines: bool) -> d
         made[f"river, {variant}, without Time"] = ("StandardScaler | LogisticRegression", _river(variant, lambda rows: rows.raw[:, 1:]))
         made[f"river, {variant}, our features"] = (
             "LogisticRegression on the features that the chosen setting sees",
-            _river(variant, lambda rows: stream.features(rows, setting.squash, setting.time)[:, :-1], scaled=True),
+            _river(variant, lambda rows: stream_model.features(rows, setting.squash, setting.time)[:, :-1], scaled=True),
         )
     for variant in ("plain", "weighted"):
         made[f"scikit-learn, {variant}"] = ("StandardScaler, SGDClassifier(loss='log_loss'), in blocks of 100 rows", _sklearn(variant))
     return made
 
 
-def _river(variant: str, columns: Callable[[stream.Rows], np.ndarray], scaled: bool = False) -> Scorer:
+def _river(variant: str, columns: Callable[[stream_model.Rows], np.ndarray], scaled: bool = False) -> Scorer:
     return lambda rows, told: (baselines.river_scores(columns(rows), rows.fraud, variant, scaled=scaled, told=told), {})
 
 
@@ -122,22 +119,24 @@ def _sklearn(variant: str) -> Scorer:
     return lambda rows, told: (baselines.sklearn_scores(rows.raw, rows.fraud, variant, told=told), {})
 
 
-def _trained(rows: stream.Rows, who: stream.Contestant, engine: str, told: Callable[[int, int], None]) -> tuple[np.ndarray, dict[str, Any]]:
+def _trained(
+    rows: stream_model.Rows, who: stream_model.Contestant, engine: str, told: Callable[[int, int], None]
+) -> tuple[np.ndarray, dict[str, Any]]:
     """The scores of one of ours, its violation, and the time of the rounds alone (without the first block, in which an engine compiles)."""
-    trace = stream.play_contestant(rows, who, engine, told)
-    return stream.scores(trace, rows.fraud), {
+    trace = stream_model.play_contestant(rows, who, engine, told)
+    return stream_model.scores(trace, rows.fraud), {
         "ccv": float(trace.totals.hard[0]), "us_per_row": trace.pace, "notes": list(trace.warnings), "tolerance": who.tolerance,
         "policy": who.policy, "model": who.model, "parameters": who.parameters,
     }  # fmt: skip
 
 
 def _play(
-    rows: stream.Rows, everyone: dict[str, tuple[str, Scorer]], out: Path, engine: str, progress: Progress | None
+    rows: stream_model.Rows, everyone: dict[str, tuple[str, Scorer]], out: Path, engine: str, progress: Progress | None, typed: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What came of every contestant, and who could not take part."""
     data = hashlib.sha256(rows.raw.tobytes() + rows.fraud.tobytes()).hexdigest()
-    sources = [fingerprint(), *(hash_file(module.__file__ or "") for module in (stream, baselines))]
-    chosen_on = int(stream.CHOICE * len(rows.fraud))
+    sources = [fingerprint(), *(hash_file(module.__file__ or "") for module in (stream_model, baselines))]
+    chosen_on = int(stream_model.CHOICE * len(rows.fraud))
     done: list[dict[str, Any]] = []
     missing: list[str] = []
     try:
@@ -163,13 +162,11 @@ def _play(
                 "name": name, "about": about, **judge(rows.fraud, scores, chosen_on), "seconds": seconds,
                 "us_per_row": 1e6 * seconds / len(rows.fraud), "ccv": None, **more, "alerts": alerts_curve(rows.fraud, scores),
             }  # fmt: skip
-            with files.replacing(place) as file:
+            with storage.replacing(place) as file:
                 file.write(json.dumps(line, allow_nan=False).encode())
             done.append(line)
     except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted; {len(done)} of {len(everyone)} are done and kept in {out}; to go on: {terminal.command()}"
-        ) from None
+        raise Interrupted(f"interrupted; {len(done)} of {len(everyone)} are done and kept in {out}; to go on: {typed}") from None
     return done, missing
 
 
@@ -191,7 +188,7 @@ def lines(facts: dict[str, Any]) -> list[list[str]]:
             f"{line['average_precision_unseen']:.4f}", f"{line['recall_at_0.001']:.3f}", f"{line['recall_at_0.01']:.3f}",
             "-" if line["ccv"] is None else f"{line['ccv']:,.0f}", f"{line['us_per_row']:.3g}",
         ]
-        for line in sorted(facts["contestants"], key=lambda line: -stream.merit(line["auc"], line["average_precision"]))
+        for line in sorted(facts["contestants"], key=lambda line: -stream_model.merit(line["auc"], line["average_precision"]))
     ]  # fmt: skip
 
 
@@ -221,8 +218,8 @@ def _notes(facts: dict[str, Any]) -> list[str]:
     return [*said, *(f"left out: {why}" for why in facts["missing"])]
 
 
-def _write(facts: dict[str, Any], out: Path) -> list[str]:
-    with files.replacing(out / "metrics.json") as file:
+def _write(facts: dict[str, Any], out: Path, typed: str) -> list[str]:
+    with storage.replacing(out / "metrics.json") as file:
         file.write((json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
     drawn = write_stream(facts, out)
     svg = {file.stem: file for file in drawn if file.suffix == ".svg"}
@@ -239,7 +236,7 @@ def _write(facts: dict[str, Any], out: Path) -> list[str]:
         f"{facts['rounds']:,} real card transactions, {facts['frauds']} of them frauds, each scored before its label was learned: AUC "
         f"{facts['auc']:.3f} and average precision {facts['average_precision']:.3f} with one setting, fixed in advance.",
         [
-            page.section("run", "What was run", page.facts(ran, terminal.command())),
+            page.section("run", "What was run", page.facts(ran, typed)),
             page.section(
                 "results", "Results", page.paragraph(said[0], "takeaway"), *(page.paragraph(note, "note") for note in said[1:]),
                 page.figures([(*text, svg[name]) for name, text in captions.items()]),

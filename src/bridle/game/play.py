@@ -16,12 +16,13 @@ import numpy as np
 
 from bridle import policies, records, validate
 from bridle.core import BridleWarning, InputError, Round
-from bridle.engines.round import ENGINES, Block, check_compiled, gather
+from bridle.engines.round import ENGINES, Block, block_length, check_compiled, gather
 from bridle.functions import AFFINE
 from bridle.game.schedule import MEMORY, Match, Opening, bytes_of, first_round, one_of, tried
 from bridle.game.totals import Totals, accumulate, curve_rounds, empty
+from bridle.policies.registry import domain_of, record_of
 from bridle.problems import Problem, needs, problem, takes
-from bridle.problems.dealing import block_length, deal_blocks
+from bridle.problems.dealing import deal_blocks
 
 KEEP = ("totals", "rounds", "decisions")
 
@@ -283,16 +284,6 @@ def policy_for(name: str, problem: Problem, **given: Any) -> Any:
             f"policy {name} does not apply: the costs of problem {problem.name or '(unnamed)'} are not strongly convex (modulus 0)"
         )
     return policies.policy(name, problem.domain, **given)
-
-
-def record_of(policy: Any) -> Any:
-    """The record that plays, whether or not it comes from the registry."""
-    return getattr(policy, "record", policy)
-
-
-def domain_of(policy: Any) -> Any:
-    """The policy's domain, where it tells."""
-    return getattr(policy, "domain", None)
 
 
 def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tuple[Any, Problem, int, tuple[int, ...], int | None]:

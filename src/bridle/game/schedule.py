@@ -13,10 +13,10 @@ import numpy as np
 
 from bridle import policies, records, validate
 from bridle.core import Feedback, InputError, Round
-from bridle.engines.round import Block, Several, load_engine, load_engine_of_many
+from bridle.engines.round import Block, Several, block_length, load_engine, load_engine_of_many
 from bridle.game.totals import Summing, Totals, curve_rounds
 from bridle.problems import Problem
-from bridle.problems.dealing import block_length, deal_blocks, player
+from bridle.problems.dealing import deal_blocks, player
 
 MEMORY = 2**30
 """How many bytes the rounds of a game may take at a time where nobody says otherwise."""

@@ -44,9 +44,10 @@ import numpy as np
 
 from bridle import ops, records, validate
 from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.domains.half_space_cut import sweep
 from bridle.learners import adaptive_step
 from bridle.learners.potentials import UNIT, ExponentialPotential
-from bridle.ops import Array, dot, exp, minimum, norm, pos, put, ratio, scalar, sweep, where, worst
+from bridle.ops import Array, dot, exp, minimum, norm, pos, put, ratio, scalar, where, worst
 from bridle.policies.common import diameter_of, flat, switch, unmet
 from bridle.policies.entry import Entry
 

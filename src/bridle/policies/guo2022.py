@@ -33,7 +33,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, maximum, pos, scalar, worst
-from bridle.policies import proximal as prox
+from bridle.policies import proximal
 from bridle.policies.common import climb, diameter_of, powers, settle, unmet
 from bridle.policies.entry import Entry
 
@@ -117,7 +117,7 @@ def _recoo(
     domain: Any, alpha: Any, power: float, modulus: Any, constraints: Any, initial: Any, exponent: Any, beta: Any, form: str
 ) -> Recoo:
     k = validate.whole("constraints", constraints)
-    inside = prox.prox_for(domain, form, k)
+    inside = proximal.prox_for(domain, form, k)
     initial, e, beta = validate.setting("initial", initial), validate.setting("exponent", exponent), validate.setting("beta", beta)
     return Recoo(inside, alpha, power, initial, e, beta, modulus, np.ones(k))
 
@@ -142,7 +142,7 @@ def recoo_bound(policy: Any, constants: Constants, t: float) -> Bound:
     R = 0.25 * G * G * inverse + pull * t**power
     after = (G * D * powers(t, q) + 0.25 * G * G / alpha * powers(t, power + q) + pull * climb(t, power, q)) / record.initial
     ccv = after + G * np.sqrt(2.0 * (G * D * t + R + 0.25 * G * G * inverse) * inverse)
-    exact = isinstance(record.prox, prox.FunctionHinge) or constants.get("affine", False)
+    exact = isinstance(record.prox, proximal.FunctionHinge) or constants.get("affine", False)
     if not constants.get("time_varying", True) and exact:
         ccv = np.minimum(ccv, G * D + after)
     return settle(R, ccv, G * D, 1.0, t)

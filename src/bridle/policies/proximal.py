@@ -1,6 +1,7 @@
 """What a policy holds that takes a proximal step every round: `OneHinge`, `SumOfHinges` and `FunctionHinge`; each reads a `Feedback`.
 
-The steps themselves are in `bridle.solvers.hinge_prox` (constraints read as affine) and `bridle.solvers.function_prox` (constraints as the functions they are).
+The steps themselves are in `bridle.solvers.hinge_prox` (constraints read as affine) and `bridle.solvers.function_prox` (constraints as
+the functions they are).
 """
 
 from __future__ import annotations

@@ -247,3 +247,13 @@ def _canonical(value: Any) -> Any:
             raise InputError(f"a swept parameter must be a list of numbers, one per run, not {validate.show(value)}")
         return swept[:, None]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def record_of(policy: Any) -> Any:
+    """The record that plays, whether or not it comes from the registry."""
+    return getattr(policy, "record", policy)
+
+
+def domain_of(policy: Any) -> Any:
+    """The policy's domain, where it tells."""
+    return getattr(policy, "domain", None)

@@ -7,10 +7,10 @@ Every constraint, read at the decision, cuts off what it rules out, and the next
 
 Exact in one dimension (the middle of an interval) and in two, where what is left is bounded by straight edges and, if the domain is a ball,
 arcs of its circle: a corner counts by its exterior angle, an arc by an integral in closed form. From three on it is the mean over fixed
-random pairs of directions +-u, with linear programs in polyhedra and an active-set method in balls (`bridle.solvers.steiner_body`); cuts that take off
-no farthest point do not take part. The pairs make it exact for boxes while cuts are parallel to the axes, and for balls until a cut takes
-part. A cut that would leave nothing is left out and counted: then no action satisfies every constraint. The first decision is s(X),
-wherever the game starts.
+random pairs of directions +-u, with linear programs in polyhedra and an active-set method in balls (`bridle.solvers.steiner_body`); cuts
+that take off no farthest point do not take part. The pairs make it exact for boxes while cuts are parallel to the axes, and for balls until
+a cut takes part. A cut that would leave nothing is left out and counted: then no action satisfies every constraint. The first decision is
+s(X), wherever the game starts.
 
 Guarantee: the total violation of every constraint is at most G times the distance travelled (up to 1e-12 a round, times the domain's
     scale). Where the point is exact, in one and two dimensions, `steiner_bound` bounds that distance; for the mean over fixed directions

@@ -52,7 +52,7 @@ from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array
 from bridle.policies.common import diameter_of, flat, harmonic, powers, unmet
 from bridle.policies.entry import Entry
-from bridle.solvers import nearest_point as nearest
+from bridle.solvers import nearest_point
 
 FAR = 1000.0
 """Times the diameter: no gradient step is longer."""
@@ -121,7 +121,7 @@ class Nested(NamedTuple):
             if size == 0.0:
                 left_out += float(g > 0.0)
                 continue
-            slack = nearest.EMPTY * self.place.scale
+            slack = nearest_point.EMPTY * self.place.scale
             if 0.0 < g <= 100.0 * slack * size:  # a known wall that the decision is at; or, at the last point left, rounding and no more
                 continue
             a = dg / size
@@ -136,7 +136,7 @@ class Nested(NamedTuple):
         if x is None:  # a contradiction, or nearly: one at a time, with up to a thousand times the room for rounding
             after = rows
             for a, b in fresh:
-                wider = (self._added(after, a, b + room * nearest.EMPTY * self.place.scale, t) for room in (0.0, 9.0, 99.0, 999.0))
+                wider = (self._added(after, a, b + room * nearest_point.EMPTY * self.place.scale, t) for room in (0.0, 9.0, 99.0, 999.0))
                 found = next((more for more in wider if more is after or self._project(v, more, t)[0] is not None), None)
                 after, left_out = (after, left_out + 1.0) if found is None else (found, left_out)
             x, held = self._project(v, after, t)
@@ -146,7 +146,7 @@ class Nested(NamedTuple):
 
     def _project(self, v: np.ndarray, rows: Rows, t: float) -> tuple[np.ndarray | None, list[int]]:
         hint = np.flatnonzero(rows.seen >= t - 1.0)  # what held the last decision, and what is new
-        return nearest.nearest(self.place, v, rows.A, rows.b, hint.tolist() if len(hint) <= 2 * len(v) else [])
+        return nearest_point.nearest(self.place, v, rows.A, rows.b, hint.tolist() if len(hint) <= 2 * len(v) else [])
 
     def _added(self, rows: Rows, a: np.ndarray, b: float, t: float) -> Rows:
         """The rows with one more; without those that it implies, or as they are where one of them, or the domain, implies it.
@@ -173,7 +173,7 @@ class Nested(NamedTuple):
     def _make_room(self, rows: Rows, fresh: int, lossy: bool) -> tuple[Rows, float]:
         """The rows without those that are implied, and if that is not enough without the ones unused for longest: how many of these."""
         if not lossy:
-            rows = rows.keep(~nearest.redundant(self.place, rows.A, rows.b))
+            rows = rows.keep(~nearest_point.redundant(self.place, rows.A, rows.b))
         most = max(0, len(self.slots) - max(fresh, len(self.slots) // 8))
         gone = max(0, len(rows.b) - most)
         kept = np.full(len(rows.b), True)
@@ -213,7 +213,7 @@ def vaze2025_strong(domain: Any, modulus: Any, diameter: Any = None, cuts: Any =
 def _nested(domain: Any, diameter: Any, step: Any, modulus: Any, cuts: Any, constraints: Any) -> Nested:
     if constraints is not None:
         validate.whole("constraints", constraints)
-    return Nested(domain, nearest.place_for(domain), diameter, step, modulus, np.ones(validate.whole("cuts", cuts)))
+    return Nested(domain, nearest_point.place_for(domain), diameter, step, modulus, np.ones(validate.whole("cuts", cuts)))
 
 
 def nested_bound(policy: Any, constants: Constants, t: float) -> Bound:

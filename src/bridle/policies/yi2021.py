@@ -34,7 +34,7 @@ import numpy as np
 from bridle import records, validate
 from bridle.core import Bound, Constants, Feedback, InputError
 from bridle.ops import Array, maximum, pos, scalar, vector
-from bridle.policies import proximal as prox
+from bridle.policies import proximal
 from bridle.policies.common import diameter_of, powers, settle, smooth_sum, unmet
 from bridle.policies.entry import READ_AS_AFFINE, Entry
 
@@ -101,7 +101,7 @@ def yi2021(
     if np.any(np.asarray(c) > 1.0):
         raise InputError(f"exponent must be between 0 and 1, not {validate.show(exponent)}")
     alpha = (sqrt(2.0) * D / G if step is None else validate.setting("step", step)) if convex else 2.0 / mu
-    return GrowingWeights(prox.prox_for(domain, form, k), alpha, c, 1.0 / (sqrt(2.0 * k) * G), mu, np.ones(k))
+    return GrowingWeights(proximal.prox_for(domain, form, k), alpha, c, 1.0 / (sqrt(2.0 * k) * G), mu, np.ones(k))
 
 
 def growing_weights_bound(policy: Any, constants: Constants, t: float) -> Bound:
@@ -140,7 +140,7 @@ def growing_weights_bound(policy: Any, constants: Constants, t: float) -> Bound:
 
 def curved(record: Any, constants: Constants) -> str:
     """What is wrong with reading constraints as affine, where the problem says that they are not."""
-    if constants.get("affine", False) or any(isinstance(node, prox.FunctionHinge) for node in records.nodes(record.prox)):
+    if constants.get("affine", False) or any(isinstance(node, proximal.FunctionHinge) for node in records.nodes(record.prox)):
         return ""
     return "a constraint is not affine: the bound needs form='function'"
 

@@ -34,7 +34,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback
 from bridle.ops import Array, combine, maximum, minimum, vector
-from bridle.policies import proximal as prox
+from bridle.policies import proximal
 from bridle.policies.common import diameter_of, flat, largest, settle, switch, unmet
 from bridle.policies.entry import CLIPPED, READ_AS_AFFINE, Entry, Variant
 from bridle.policies.yi2021 import curved
@@ -59,7 +59,7 @@ class Projected(NamedTuple):
 class Unclipped(NamedTuple):
     """The functions as they are, not clipped: the proximal step of their weighted sum is a program."""
 
-    functions: prox.FunctionHinge
+    functions: proximal.FunctionHinge
 
     @property
     def domain(self) -> Any:
@@ -112,7 +112,7 @@ def yu2020(
 ) -> BackwardQueue:
     """The constant parameters for a horizon."""
     T, G, k = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
-    D, positive, inside = diameter_of(domain, diameter), switch("clip", clip), prox.prox_for(domain, form, k)
+    D, positive, inside = diameter_of(domain, diameter), switch("clip", clip), proximal.prox_for(domain, form, k)
     if not positive:
         inside = Unclipped(inside) if form == "function" else Projected(domain)
     rho = G * T**0.5 / (sqrt(2.0) * D)

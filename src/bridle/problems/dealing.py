@@ -9,11 +9,7 @@ import numpy as np
 
 from bridle import records
 from bridle.core import InputError
-
-
-def block_length(dim: int) -> int:
-    """How many rounds are dealt at a time: fixed by the dimension alone, so that a stream depends on nothing but its seed."""
-    return max(1, min(1024, 2**21 // dim))
+from bridle.engines.round import block_length
 
 
 def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1) -> Iterator[Any]:

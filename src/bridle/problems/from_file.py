@@ -22,7 +22,7 @@ import numpy as np
 
 from bridle import records, validate
 from bridle.core import Domain, InputError, Round
-from bridle.problems import from_arrays as arrays
+from bridle.problems import from_arrays
 from bridle.problems.base import Problem
 from bridle.problems.dealing import deal_blocks
 
@@ -42,7 +42,7 @@ def factory(name: str | os.PathLike[str]) -> Callable[..., Problem]:
     path = os.fspath(name)
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}" if not os.path.exists(path) else f"{path} is not a file")
-    return arrays.factory(path) if path.endswith(".npz") else _python(path)
+    return from_arrays.factory(path) if path.endswith(".npz") else _python(path)
 
 
 def _python(path: str) -> Callable[..., Problem]:

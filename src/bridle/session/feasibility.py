@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records
+from bridle.domains.half_space_cut import sweep
 from bridle.domains.polyhedron import PolyhedronSet
-from bridle.ops import sweep
 
 TOLERANCE = 1e-9
 """Values of a constraint are taken to be right to this, relative to the sizes of the domain and the gradient, unless told otherwise."""

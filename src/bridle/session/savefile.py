@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from bridle import policies, records, validate
-from bridle import storage as files
+from bridle import policies, records, storage, validate
 from bridle.core import InputError
-from bridle.game.play import record_of
+from bridle.policies.registry import record_of
 
 SCHEMA = 2
 READS = (1, 2)
 """Schema 1 knew neither certificates nor rounds that wait."""
 
 HOMES = (
-    "bridle.domains.closed_form", "bridle.domains.half_space_cut", "bridle.domains.polyhedron", "bridle.learners", "bridle.learners.late", "bridle.potentials", "bridle.learners.wrappers",
-    "bridle.policies.sinha2024",
+    "bridle.domains.closed_form", "bridle.domains.half_space_cut", "bridle.domains.polyhedron",
+    "bridle.learners", "bridle.learners.late", "bridle.learners.potentials", "bridle.learners.wrappers", "bridle.policies.sinha2024",
 )  # fmt: skip
 """Where the record types that a file may name are defined. Files name the type alone, so a type can move between these."""
 
@@ -119,7 +118,7 @@ def write(
     facts: dict[str, Any],
 ) -> None:
     """Write a save file: the whole new one, or the old one stays. `more` are other arrays, `facts` goes into the header."""
-    name = files.named(path)
+    name = storage.named(path)
     arrays = {"start": start}
     header: dict[str, Any] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(record_of(policy)).__name__}
     header["session"] = facts
@@ -132,13 +131,13 @@ def write(
     arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
     arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
     arrays |= {key: np.asarray(value, dtype=float) for key, value in more.items()}
-    with files.replacing(name) as file:
+    with storage.replacing(name) as file:
         np.savez(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
 
 
 def read(path: str | PathLike[str]) -> Saved:
     """Read a save file back, or say in one line what is wrong with it."""
-    name = files.named(path)
+    name = storage.named(path)
     try:
         with open(name, "rb") as opened, np.load(opened, allow_pickle=False) as file:  # closed also where np.load forgets to
             arrays = {key: file[key] for key in file.files}

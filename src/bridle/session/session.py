@@ -13,10 +13,9 @@ import numpy as np
 from bridle import records, validate
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.engines.round import check_compiled
-from bridle.game.play import domain_of, record_of
+from bridle.policies.registry import domain_of, record_of
 from bridle.session import feedback as intake
-from bridle.session import report_text as wording
-from bridle.session import savefile
+from bridle.session import report_text, savefile
 from bridle.session.alarms import Alarms, Contexts, spot_check
 from bridle.session.compiled_round import Compiled, Tally
 from bridle.session.compiled_round import engine as compiler
@@ -366,7 +365,7 @@ class Session:
 
     def report(self) -> str:
         """The certificate in plain sentences."""
-        return wording.report(self.certificate())
+        return report_text.report(self.certificate())
 
     def bound(self) -> Bound:
         """The policy's theorem for this run: with the longest gradient seen, over all copies, plus what dropped rounds may add.

@@ -1,8 +1,8 @@
 """Proximal steps on convex functions that are known by their values and gradients; on the Python engine only.
 
 `weighted` is the step on a weighted sum of functions, `hinge_of` on the positive part of one, by a search for its one multiplier, and
-`hinges_of` on the positive parts of several, by their dual (see `bridle.solvers.prox_dual`); `with_multipliers` adds the proof of what it found.
-The functions must be differentiable, except that a positive part takes a maximum of such ones apart.
+`hinges_of` on the positive parts of several, by their dual (`prox_dual`); `with_multipliers` adds the proof of what it found. The
+functions must be differentiable, except that a positive part takes a maximum of such ones apart.
 """
 
 from __future__ import annotations
