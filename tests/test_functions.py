@@ -25,7 +25,7 @@ from bridle.functions import (
     QuadraticForm,
     RoundQuadratic,
 )
-from support import EPS
+from helpers.instances import EPS
 
 KINDS = ("affine", "round", "form", "logistic", "wealth", "hinge", "deviation", "coordinate", "coordinate-deviation", "maximum", "nested")
 kinds, seeds, dims = st.sampled_from(KINDS), st.integers(0, 2**32 - 1), st.integers(1, 6)

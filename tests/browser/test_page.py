@@ -17,15 +17,15 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-import gamerows
 from bridle.compare import analysis, charts, html_report
+from helpers import comparison_rows
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1> \"q\" 'a' & %{x} $t$ ü≤😀 <b>bold</b>"
 
 
 def nasty_rows() -> list[dict[str, Any]]:
     """Games of a policy and a problem whose names are out to break the page, beside an honest one; one seed, no bounds."""
-    rows = [row for row in gamerows.grid() if row["problem"] == "fixed" and row["horizon"] == 100 and row["seed"] == 0]
+    rows = [row for row in comparison_rows.grid() if row["problem"] == "fixed" and row["horizon"] == 100 and row["seed"] == 0]
     rows = [row for row in rows if row["policy"] in ("sinha2024", "ogd")]
     for row in rows:
         row |= {"problem": NASTY, "problem_label": NASTY, "curve_regret_bound": None, "curve_ccv_bound": None, "regret_bound": None}
@@ -33,7 +33,7 @@ def nasty_rows() -> list[dict[str, Any]]:
     return rows
 
 
-ROWS = gamerows.grid() + nasty_rows()
+ROWS = comparison_rows.grid() + nasty_rows()
 
 
 @pytest.fixture(scope="module")

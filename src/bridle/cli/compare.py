@@ -42,7 +42,7 @@ def compare(
     figures: Annotated[bool, typer.Option("--figures", help="Also write the figures as PNG and SVG.")] = False,
     json_file: output.Json = None,
 ) -> None:
-    """Play policies on problems, each against the same streams: a ranked table, results.parquet and tables.html.
+    """Play policies on problems, each against the same streams: a ranked table, results.parquet and report.html.
 
     All combinations of problems, policies, horizons, seeds and settings are played, in parallel. Interrupted, it goes on where it stopped
     when it is called again with the same --out.

@@ -1,0 +1,649 @@
+"""Comparisons: the same numbers wherever they are played, nothing played twice, and nothing lost however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet
+import pytest
+
+import bridle
+from bridle import policies
+from bridle.compare import cell as cells
+from bridle.compare import executors
+from bridle.compare import run as compare
+from bridle.compare.cell import COLUMNS, FACTS, Cell, Instance
+from bridle.compare.executors import executor
+from bridle.compare.spec import grid
+from bridle.compare.store import Store
+from bridle.core import InputError, Unavailable
+from bridle.game import metrics
+from bridle.game.summary import summary
+from helpers.instances import PROGRAM, strict
+
+Rows = list[dict[str, Any]]
+TIMES = ("us_per_round", "seconds")
+GRID: dict[str, Any] = {
+    "problems": ["halfspaces", "minimax"], "policies": ["sinha2024", "ogd", "sinha2024-strong"], "horizons": [2000, 300], "seeds": 3,
+}  # fmt: skip
+COMMAND = (
+    "compare", "halfspaces", "minimax", "--policies", "sinha2024,ogd,sinha2024-strong", "--horizons", "2000,300", "--seeds", "3",
+)  # fmt: skip
+
+
+def timeless(rows: Rows) -> Rows:
+    """Rows without what differs from run to run."""
+    return [{name: value for name, value in row.items() if name not in TIMES} for row in rows]
+
+
+def entries(folder: Path) -> Rows:
+    """Every complete entry of a store, in whichever file, in no order."""
+    lines = [line for path in folder.glob("store/*.jsonl") for line in path.read_text().split("\n")[:-1]]
+    return [json.loads(line)[1] for line in lines]
+
+
+def played(folder: Path) -> list[str]:
+    """The keys of the rows in a store, as often as they are there."""
+    return [entry["key"] for entry in entries(folder) if "row" in entry]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Rows:
+    """The rows of the grid, played without interruption in this process."""
+    return compare.compare(**GRID, out=tmp_path_factory.mktemp("whole"), jobs=1)
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", range(8))
+def test_a_row_says_what_the_summary_of_its_game_says(whole, row):
+    row = [one for one in whole if one["does_not_apply"] is None][3 * row]
+    problem = bridle.problem(row["problem"], horizon=row["horizon"], seed=row["seed"])
+    trace = bridle.play(bridle.policy_for(row["policy"], problem), problem)
+    facts = summary(trace)
+    assert {name: row[name] for name in FACTS if name not in TIMES} == {name: facts[name] for name in FACTS if name not in TIMES}
+    rounds, regrets = metrics.regret_curve(trace)
+    at = [list(rounds).index(t) for t in row["curve_rounds"]]
+    assert at[0] == 0
+    assert at[-1] == len(rounds) - 1
+    assert len(at) == min(len(rounds), cells.POINTS)
+    assert row["curve_regret"] == regrets[at].tolist()
+    assert row["curve_cost"] == trace.curve.cost[at].tolist()
+    assert row["curve_ccv"] == metrics.ccv_curve(trace)[1][at].tolist()
+    assert row["curve_regret"][-1] == row["regret"]
+    assert row["curve_ccv"][-1] == row["ccv"]
+    for name in ("regret", "ccv"):
+        curve = row[f"curve_{name}_bound"]
+        assert len(curve) == len(at)
+        assert curve[-1] == row[f"{name}_bound"]
+        known = [(measured, bound) for measured, bound in zip(row[f"curve_{name}"], curve, strict=True) if bound is not None]
+        assert all(measured <= bound for measured, bound in known)
+
+
+def test_rows_are_plain_json_with_every_column(whole):
+    assert all(list(row) == list(COLUMNS) for row in whole)
+    strict(json.dumps(whole, allow_nan=False))
+    assert len({row["key"] for row in whole}) == len(whole) == 2 * 3 * 2 * 3
+    assert {row["bridle_version"] for row in whole} == {bridle.__version__}
+
+
+def test_the_best_action_is_found_once_for_a_stream_that_all_policies_see(tmp_path):
+    compare.compare(["halfspaces", "minimax"], ["sinha2024", "ogd"], [100], 2, tmp_path, jobs=1)
+    found = [entry for entry in entries(tmp_path) if "comparator" in entry]
+    assert len(found) == 2  # of halfspaces, for two seeds; the minimax adversary answers each policy with another stream
+    for entry in found:
+        assert len(entry["comparator"]["x"]) == 10
+        assert entry["comparator"]["why"] is None
+
+
+def test_a_policy_that_does_not_apply_is_a_row_that_says_why(tmp_path):
+    rows = compare.compare(["fixed", "lower-bound"], ["sinha2024-strong", "banditq", "ogd", "steiner"], [50], 1, tmp_path, jobs=1)
+    reasons = {(row["problem"], row["policy"]): row["does_not_apply"] for row in rows}
+    assert "not strongly convex" in reasons["fixed", "sinha2024-strong"]
+    assert "simplex" in reasons["fixed", "banditq"]
+    assert reasons["fixed", "ogd"] is None
+    for row in rows:
+        if row["does_not_apply"]:
+            assert (row["cost"], row["curve_rounds"], row["curve_regret"], row["warnings"]) == (None, [], None, [])
+    engines = compare.compare(["halfspaces:dim=1"], ["steiner"], [20], 1, tmp_path, engine="jax", jobs=1)
+    assert "engine 'python' only" in engines[0]["does_not_apply"]
+
+
+def test_a_game_that_blows_up_is_a_row_that_says_where(tmp_path, monkeypatch):
+    rows = compare.compare(["halfspaces"], ["sinha2024:beta=1e300"], [200], 1, tmp_path, jobs=1)
+    assert rows[0]["does_not_apply"] == "the cost or a constraint is not finite in round 9 of the game"
+    monkeypatch.setattr(cells, "play", lambda *a, **k: 1.0 / 0.0)
+    rows = compare.compare(["fixed"], ["adagrad"], [30], 1, tmp_path, jobs=1)
+    assert rows[0]["does_not_apply"].startswith("too large or too small to compute: ")
+
+
+def test_a_mistake_in_a_game_is_not_taken_for_a_result(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "play", lambda *a, **k: {}["missing"])
+    with pytest.raises(RuntimeError, match="ogd on fixed, horizon 30, seed 0, engine python: KeyError: 'missing'"):
+        compare.compare(["fixed"], ["ogd"], [30], 1, tmp_path, jobs=1)
+    assert played(tmp_path) == []
+    monkeypatch.setattr(cells, "policy_for", lambda *a, **k: (_ for _ in ()).throw(Unavailable("needs a package")))
+    with pytest.raises(Unavailable):
+        compare.compare(["fixed"], ["ogd"], [30], 1, tmp_path, jobs=1)
+    assert played(tmp_path) == []  # it may be there tomorrow
+
+
+# --- keys and the grid ----------------------------------------------------------------------------------------------------------------
+
+
+def test_another_configuration_is_another_cell(tmp_path, monkeypatch):
+    base = {"problem": "fixed", "settings": {}, "horizon": 10, "seed": 0, "inputs": {}}
+    changed: list[dict[str, Any]] = [
+        {"problem": "minimax"}, {"settings": {"dim": 3}}, {"horizon": 11}, {"seed": 1}, {"inputs": {"data.csv": "00"}},
+    ]  # fmt: skip
+    made = [Cell(Instance(**{**base, **change}), "ogd", {}) for change in ({}, *changed)]
+    made += [Cell(made[0].instance, "adagrad", {}), Cell(made[0].instance, "ogd", {"step": 1}), Cell(made[0].instance, "ogd", {}, "jax")]
+    keys = {cell.key for cell in made}
+    assert len(keys) == len(made)
+    assert len({cell.instance.key for cell in made}) == 1 + len(changed)
+    assert Cell(Instance(**base), "ogd", {}).key in keys
+    monkeypatch.setattr(cells, "fingerprint", lambda: "edited")
+    assert Cell(Instance(**base), "ogd", {}).key not in keys
+
+
+def test_the_fingerprint_is_of_the_sources_that_make_the_numbers(tmp_path, monkeypatch):
+    home = tmp_path / "bridle"
+    (home / "policies").mkdir(parents=True)
+    for name in ("__init__.py", "game.py", "cli.py", "cli_compare.py", "page.py", "policies/ogd.py"):
+        (home / name).write_text("one")
+    monkeypatch.setattr(bridle, "__file__", str(home / "__init__.py"))
+    fingerprint = cells.fingerprint.__wrapped__
+    before = fingerprint()
+    for name in ("cli.py", "cli_compare.py", "page.py"):
+        (home / name).write_text("two")
+    assert fingerprint() == before
+    (home / "policies" / "ogd.py").write_text("two")
+    assert fingerprint() != before
+
+
+def test_a_problem_in_other_words_is_the_same_cell():
+    plain = grid(["halfspaces"], ["ogd"], [10]).cells[0]
+    assert grid(["halfspaces:dim=10"], ["ogd"], [10]).cells[0].key == plain.key
+    assert grid(["halfspaces"], ["ogd"], [10], sweep={"dim": [10.0]}).cells[0].key == plain.key
+    assert grid(["halfspaces:dim=9"], ["ogd"], [10]).cells[0].key != plain.key
+
+
+def test_a_sweep_goes_to_whatever_has_the_parameter():
+    made = grid(["fixed", "lower-bound"], ["sinha2024", "ogd"], [40], 2, sweep={"dim": [3, 4], "preset": ["theory", "practice"]}).cells
+    seen = {(cell.instance.problem, *cell.instance.settings.items(), cell.policy, *cell.settings.items()) for cell in made}
+    dims, presets = [("dim", 3), ("dim", 4)], [("preset", "theory"), ("preset", "practice")]
+    expected = {(name, dim, "sinha2024", preset) for name in ("fixed", "lower-bound") for dim in dims for preset in presets}
+    assert seen == expected | {(name, dim, "ogd") for name in ("fixed", "lower-bound") for dim in dims}
+    assert len(made) == 2 * len(seen)
+
+
+def test_a_setting_that_one_problem_cannot_have_is_a_row_there(tmp_path):
+    rows = compare.compare(["fixed", "lower-bound"], ["ogd"], [40], 1, tmp_path, sweep={"dim": [3]}, jobs=1)
+    assert [row["does_not_apply"] for row in rows] == [None, "dim of problem lower-bound is its horizon, 40, not 3"]
+    assert rows[0]["problem_label"] == "fixed dim=3"
+    assert rows[0]["problem_settings"] == '{"dim":3}'
+
+
+@pytest.mark.parametrize(("asked", "message"), [
+    ({"problems": ["halfspace"]}, "unknown problem 'halfspace'; did you mean halfspaces"),
+    ({"policies": ["sinha2042"]}, "unknown policy 'sinha2042'; did you mean sinha2024"),
+    ({"policies": ["sinha2024:presset=practice"]}, "unknown parameter of policy sinha2024 'presset'; did you mean preset"),
+    ({"policies": ["sinha2024:preset=practise"]}, "'practise'"),
+    ({"policies": ["sinha2024:preset"]}, "takes NAME=VALUE, not 'preset'"),
+    ({"problems": ["fixed:dimm=3"]}, "unknown parameter of problem fixed 'dimm'; did you mean dim"),
+    ({"problems": ["fixed:dim=0"]}, "dim must be 1 or above, not 0"),
+    ({"horizons": [0]}, "horizon must be 1 or above, not 0"),
+    ({"horizons": []}, "horizons must hold at least one"),
+    ({"seeds": 0}, "seeds must be 1 or above, not 0"),
+    ({"seeds": []}, "seeds must hold at least one seed"),
+    ({"sweep": {"lamb": [1.0]}}, "unknown parameter of these problems and policies 'lamb'; did you mean lam"),
+    ({"sweep": {"lam": [-1.0]}}, "lam must be above 0, not -1"),
+    ({"sweep": {"lam": []}}, "lam must be given at least one value"),
+    ({"sweep": {"domain": [bridle.Ball(3)]}}, "domain must be a number or text in a comparison"),
+    ({"engine": "jaxx"}, "unknown engine 'jaxx'; did you mean jax"),
+    ({"jobs": 0}, "jobs must be 1 or above, not 0"),
+])  # fmt: skip
+def test_what_is_wrong_is_said_before_anything_runs(tmp_path, monkeypatch, asked, message):
+    monkeypatch.setattr(cells, "play", lambda *a, **k: pytest.fail("something ran"))
+    with pytest.raises(InputError) as wrong:
+        compare.compare(**{"problems": ["fixed"], "policies": ["sinha2024"], "horizons": [10], "seeds": 1, "out": tmp_path} | asked)
+    assert message in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+
+
+def test_a_policy_of_the_users_own_is_keyed_by_its_file_and_stays_in_this_process(tmp_path, monkeypatch):
+    own = policies.entry("ogd")
+    policies.register(policies.Entry("mine", lambda domain, lipschitz: own.factory(domain, lipschitz), "mine", "-", "-", "-"))
+    rows = compare.compare(["fixed"], ["mine", "ogd"], [50], 1, tmp_path, jobs=1)
+    assert rows[0]["cost"] == rows[1]["cost"]
+    with pytest.raises(InputError, match="policy mine is registered in this process alone"):
+        compare.compare(["fixed"], ["mine"], [51], 1, tmp_path, jobs=2)
+    monkeypatch.setattr(cells, "_hash_source", lambda name: "edited")
+    assert grid(["fixed"], ["mine"], [50]).cells[0].key != rows[0]["key"]
+
+
+# --- the store ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_store_gives_back_what_processes_wrote(tmp_path):
+    one, two = Store(tmp_path), Store(tmp_path)
+    one.add([{"key": "a", "row": {"x": 1.5}}, {"key": "b", "row": {}}])
+    two.add([{"key": "b", "row": {"late": True}}, {"key": "c", "row": {}}])
+    one.claim(["d"])
+    assert two.refresh() == ["a"]
+    assert one.refresh() == ["c"]
+    assert one.refresh() == two.refresh() == []
+    assert (two["a"], two.claimed, one.claimed) == ({"key": "a", "row": {"x": 1.5}}, {"d"}, set())
+    third = Store(tmp_path, wanted={"a", "c"})
+    assert set(third.entries) == {"a", "c"}
+    assert len(list(tmp_path.glob("*.jsonl"))) == 2
+
+
+def test_an_unfinished_last_line_is_left_for_later(tmp_path):
+    Store(tmp_path).add([{"key": "a", "row": {}}, {"key": "b", "row": {"long": "x" * 100}}])
+    (path,) = tmp_path.glob("*.jsonl")
+    text = path.read_bytes()
+    for size in range(len(text)):
+        path.write_bytes(text[:size])
+        assert set(Store(tmp_path).entries) == ({"a"} if text[:size].count(b"\n") >= 2 else set())
+    path.write_bytes(text[:-40])
+    reader = Store(tmp_path)
+    path.write_bytes(text)
+    assert reader.refresh() == ["b"]
+
+
+@pytest.mark.parametrize("damage", [b"not json", b'{"key": "b"}', b'["00000000",{"key":"b","row":{}}]', b"", b"\x00" * 30])
+def test_a_damaged_line_is_named_and_nothing_is_touched(tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    Store(tmp_path).add([{"key": "a", "row": {}}, {"key": "b", "row": {}}])
+    (path,) = tmp_path.glob("*.jsonl")
+    lines = path.read_bytes().split(b"\n")
+    lines[1] = damage
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(InputError, match=rf"the store is damaged: line 2 of .*{path.name} is not an entry"):
+        Store(tmp_path)
+    assert path.read_bytes() == b"\n".join(lines)
+
+
+@pytest.mark.parametrize("data", [b"\x93\x01 no line ends here", b'["00000000",{"store":"bridle","schema":2}]\n'])
+def test_a_file_that_is_not_a_store_s_own_is_named(tmp_path, monkeypatch, data):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    (tmp_path / "foreign.jsonl").write_bytes(data)
+    with pytest.raises(InputError, match=r"the store is damaged: line 1 of .*foreign.jsonl is not an entry"):
+        Store(tmp_path)
+    (tmp_path / "foreign.jsonl").write_bytes(b"")  # one that another process has just made
+    assert Store(tmp_path).entries == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--set", "horizon=2"), "horizon cannot be swept"),
+        (("--policies", "ogd:"), "a policy's settings follow its name as in ogd:step=0.1, not 'ogd:'"),
+        (("--out", ""), "--out must name a folder"),
+    ],
+)
+def test_odd_requests_are_refused(run, tmp_path, options, message):
+    status, out, err = run(
+        "compare", "fixed", "--policies", "ogd", "--horizons", 20, "--seeds", 1, "--jobs", 1, "--out", tmp_path, *options
+    )
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_a_digit_that_changed_on_the_disk_is_noticed(tmp_path):
+    Store(tmp_path).add([{"key": "a", "row": {"cost": 1.25}}])
+    (path,) = tmp_path.glob("*.jsonl")
+    path.write_text(path.read_text().replace("1.25", "7.25"))
+    with pytest.raises(InputError, match="damaged"):
+        Store(tmp_path)
+
+
+def test_a_full_disk_loses_nothing_and_the_next_line_goes_elsewhere(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    store.add([{"key": "a", "row": {}}])
+    real = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda handle, data: real(handle, data[:5]))
+        with pytest.raises(InputError, match="there is no room left"):
+            store.add([{"key": "b", "row": {}}])
+
+        def fails(handle: int, data: bytes) -> int:
+            raise OSError(28, "No space left on device")
+
+        patch.setattr(os, "write", fails)
+        with pytest.raises(InputError, match=r"cannot write to .*: No space left on device"):
+            store.add([{"key": "b", "row": {}}])
+    assert "b" not in store
+    store.add([{"key": "c", "row": {}}])
+    assert set(Store(tmp_path).entries) == {"a", "c"}
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match=r"cannot write .*file.store: Not a directory"):
+        compare.compare(["fixed"], ["ogd"], [10], 1, tmp_path / "file", jobs=1)
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    store = Store(folder)
+    folder.chmod(0o500)
+    rank = os.geteuid()
+    if rank == 0:  # nothing is closed to root
+        tmp_path.chmod(0o755)
+        for parent in tmp_path.parents[:3]:
+            parent.chmod(parent.stat().st_mode | 0o055)
+        folder.chmod(0o555)
+        os.seteuid(65534)
+    try:
+        with pytest.raises(InputError, match=r"cannot write to .*closed: Permission denied"):
+            store.add([{"key": "a", "row": {}}])
+        with pytest.raises(InputError, match=r"cannot write .*closed.more: Permission denied"):
+            Store(folder / "more")
+    finally:
+        os.seteuid(rank)
+        folder.chmod(0o700)
+
+
+# --- workers --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_two_processes_give_the_same_numbers_also_where_one_is_killed(tmp_path, whole):
+    asked = grid(**GRID)
+    store = compare.open_store(asked, tmp_path)
+    killed: list[int] = []
+    pool = executor(jobs=2)
+    assert isinstance(pool, executors.Processes)
+
+    def kill(done: float, total: float, cells: int, of: int) -> None:
+        if cells and not killed:
+            killed.append(next(iter(pool.pool._processes)))
+            os.kill(killed[0], signal.SIGKILL)
+
+    rows = compare.run(asked, store, lambda: pool, kill)
+    assert len(killed) == 1
+    assert not psutil.pid_exists(killed[0])
+    assert timeless(rows) == timeless(whole)
+    assert len(played(tmp_path)) == len(whole)  # what was stored before is not played again
+
+
+def test_dask_gives_the_same_numbers_also_where_a_worker_is_killed(tmp_path, whole):
+    from distributed import Client, LocalCluster
+
+    asked = grid(**GRID)
+    killed: list[int] = []
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+
+        def kill(done: float, total: float, cells: int, of: int) -> None:
+            if cells and not killed:
+                killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        store = compare.open_store(asked, tmp_path)
+        rows = compare.run(asked, store, lambda: executor(dask=cluster.scheduler_address), kill)
+    assert len(killed) == 1
+    assert timeless(rows) == timeless(whole)
+
+
+def test_a_cluster_can_be_named_by_the_file_of_its_scheduler(tmp_path):
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        (tmp_path / "scheduler.json").write_text(json.dumps({"address": cluster.scheduler_address}))
+        pool = executor(dask=str(tmp_path / "scheduler.json"))
+        assert pool.submit(sum, [1, 2]).result() == 3
+        pool.close()
+        with pytest.raises(InputError, match=r"the Dask cluster at .*scheduler.json is gone"):
+            pool.submit(sum, [1, 2])
+
+
+def test_a_cluster_that_is_not_there_is_one_line(monkeypatch):
+    with pytest.raises(InputError, match="cannot reach a Dask scheduler at nowhere"):
+        executor(dask="nowhere")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(Unavailable, match=r"this needs the package distributed: pip install 'bridle\[dask\]'"):
+        executor(dask="tcp://127.0.0.1:1")
+    with pytest.raises(Unavailable, match=r"this needs the package joblib: pip install 'bridle\[report\]'"):
+        executor(jobs=2)
+
+
+def die(jobs: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def other_sources(jobs: Any) -> tuple[str, list[Any]]:
+    return "other", []
+
+
+def test_workers_that_keep_dying_are_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare, "work", die)
+    with pytest.raises(InputError, match="workers were lost 3 times in a row"):
+        compare.compare(["fixed"], ["ogd"], [50], 2, tmp_path, jobs=2)
+
+
+def test_a_worker_with_other_sources_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare, "work", other_sources)
+    with pytest.raises(InputError, match="other sources of bridle"):
+        compare.compare(["fixed"], ["ogd"], [50], 2, tmp_path, jobs=1)
+
+
+def test_what_another_process_is_at_comes_last_and_what_it_finishes_is_not_played(tmp_path, monkeypatch):
+    asked = grid(["fixed"], ["ogd", "adagrad", "sinha2024"], [5000], 2)  # a task each
+    keys = [cell.key for cell in asked.cells]
+    other, store = Store(tmp_path / "store"), compare.open_store(asked, tmp_path)
+    other.claim([keys[0], keys[1]])
+    order: list[str] = []
+    real = cells.perform
+
+    def perform(cell: Cell, found: Any = None) -> dict[str, Any]:
+        order.append(cell.key)
+        if len(order) == 4:
+            other.add([real(asked.cells[0], found)])
+        return real(cell, found)
+
+    monkeypatch.setattr(cells, "perform", perform)
+    rows = compare.run(asked, store, lambda: executor(jobs=1))
+    assert [row["key"] for row in rows] == keys
+    assert set(order[:4]) == set(keys[2:])
+    assert order[4:] == [keys[1]]
+
+
+def test_jax_gives_the_same_numbers_and_compiles_a_program_once(tmp_path):
+    policies_ = ["sinha2024", "ogd"]
+    plain = compare.compare(["halfspaces"], policies_, [300, 1100], 4, tmp_path, jobs=1)
+    asked = grid(["halfspaces"], policies_, [300, 1100], 4, engine="jax")
+    tasks = list(compare._cell_batches(asked.cells, workers=2))
+    assert len(tasks) == 2  # one program each, every horizon and seed of it
+    assert all(len({cell.policy for cell in task}) == 1 for task in tasks)
+    from bridle.engines import jax as engine
+
+    before = engine._compiled()._cache_size()
+    fast = compare.compare(["halfspaces"], policies_, [300, 1100], 4, tmp_path, engine="jax", jobs=1)
+    assert engine._compiled()._cache_size() <= before + 4  # one for games of a block, one for longer ones
+    for one, two in zip(plain, fast, strict=True):
+        assert two["engine"] == "jax"
+        assert one["key"] != two["key"]
+        assert two["ccv"] == pytest.approx(one["ccv"], rel=1e-9)
+        assert two["regret"] == pytest.approx(one["regret"], rel=1e-9)
+
+
+# --- the command ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_table_a_file_and_a_page(run, tmp_path):
+    out = tmp_path / "results"
+    arguments = ("compare", "fixed", "halfspaces:dim=3", "--policies", "ogd,sinha2024:preset=practice,banditq", "--horizons", "60,1e2",
+                 "--seeds", 2, "--out", out, "--jobs", 1)  # fmt: skip
+    status, text, err = run(*arguments, "--json", tmp_path / "rows.json")
+    assert (status, err) == (0, "")
+    for shown in ("sinha2024 preset=practice", "fixed, T = 60", "halfspaces dim=3, T = 100", "does not apply", "report.html"):
+        assert shown in text
+    rows = strict((tmp_path / "rows.json").read_text())
+    table = pyarrow.parquet.read_table(out / "results.parquet")
+    assert table.column_names == list(COLUMNS)
+    assert str(table.schema.field("curve_regret").type) == "list<element: double>"
+    assert str(table.schema.field("regret_bound_holds").type) == "bool"
+    assert table.to_pylist() == rows
+    assert len(rows) == 2 * 3 * 2 * 2
+    assert [(row["problem"], row["horizon"]) for row in rows[::6]] == [
+        ("fixed", 60),
+        ("fixed", 100),
+        ("halfspaces", 60),
+        ("halfspaces", 100),
+    ]
+    assert "<html" in (out / "report.html").read_text()
+    before = played(out)
+    status, again, err = run(*arguments)
+    assert (status, err) == (0, "")
+    assert f"{len(rows)} of {len(rows)} cells were there already" in again
+    assert again.splitlines()[:20] == text.splitlines()[:20]
+    assert played(out) == before
+    status, text, err = run(*arguments, "--json", "-", "--figures")
+    assert (status, err) == (0, "")
+    assert strict(text) == rows
+    assert {path.suffix for path in (out / "figures").iterdir()} == {".png", ".svg"}
+
+
+def test_a_swept_parameter_is_in_the_labels(run, tmp_path):
+    status, text, _ = run("compare", "fixed", "--policies", "sinha2024,ogd", "--horizons", 30, "--seeds", 1, "--jobs", 1, "--out",
+                          tmp_path, "--set", "V=1,2", "--set", "modulus=0,1", "--json", "-")  # fmt: skip
+    assert status == 0
+    rows = strict(text)
+    assert {row["label"] for row in rows} == {"sinha2024 V=1", "sinha2024 V=2", "ogd"}
+    assert {row["problem_label"] for row in rows} == {"fixed", "fixed modulus=1"}
+
+
+def test_reasons_and_warnings_are_told_once_for_all_that_they_are_true_of(run, tmp_path):
+    status, text, _ = run("compare", "halfspaces", "fixed", "--policies", "sinha2024-strong,guo2022-strong,yi2021,banditq",
+                          "--horizons", "20,30", "--seeds", 1, "--jobs", 1, "--out", tmp_path, "--set", "dim=2")  # fmt: skip
+    assert status == 0
+    notes = [line for line in text.splitlines() if line.startswith(("does not apply", "warning"))]
+    assert notes[0] == (
+        "does not apply: sinha2024-strong, guo2022-strong on halfspaces dim=2, fixed dim=2: "
+        "the costs of the problem are not strongly convex (modulus 0)"
+    )
+    assert notes[1].startswith("does not apply: banditq on halfspaces dim=2, fixed dim=2: domain must be a simplex")
+    assert notes[2].startswith("warning: yi2021 on halfspaces dim=2: policy yi2021 is for constraints that stay the same")
+    assert len(notes) == 3
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["halfspace"], "unknown problem 'halfspace'; did you mean halfspaces"),
+    (["fixed", "--policies", "sinha2042"], "did you mean sinha2024"),
+    (["fixed", "--policies", ","], "--policies must name at least one"),
+    (["fixed", "--horizons", "0"], "horizon must be 1 or above, not 0"),
+    (["fixed", "--horizons", "many"], "horizon must be a number, not 'many'"),
+    (["fixed", "--seeds", "0"], "seeds must be 1 or above"),
+    (["fixed", "--set", "V"], "--set takes NAME=VALUE or NAME=V1,V2, not 'V'"),
+    (["fixed", "--set", "V=1", "--set", "V=2"], "--set gives V twice"),
+    (["fixed", "--set", "W=1"], "unknown parameter of these problems and policies 'W'"),
+    (["fixed", "--jobs", "0"], "jobs must be 1 or above"),
+    (["fixed", "--engine", "jaxx"], "did you mean jax"),
+    (["fixed", "--dask", "nowhere"], "cannot reach a Dask scheduler at nowhere"),
+    (["no/such/file.py"], "file.py"),
+    ([], "PROBLEM"),
+])  # fmt: skip
+def test_bad_input_is_one_line_and_nothing_is_lost(run, tmp_path, arguments, message):
+    kept = tmp_path / "out" / "store"
+    Store(kept).add([{"key": "a", "row": {}}])
+    before = {path: path.read_bytes() for path in kept.iterdir()}
+    status, out, err = run("compare", *arguments, "--out", tmp_path / "out")
+    assert (status, out) == (2, "")
+    assert err.startswith("bridle: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert {path: path.read_bytes() for path in kept.iterdir()} == before
+
+
+def test_a_damaged_store_is_one_line_and_stays_as_it_is(run, tmp_path):
+    arguments = ("compare", "fixed", "--policies", "ogd", "--horizons", 20, "--seeds", 1, "--jobs", 1, "--out", tmp_path)
+    assert run(*arguments)[0] == 0
+    (path,) = (tmp_path / "store").iterdir()
+    damaged = path.read_bytes().replace(b"ogd", b"odg", 1)
+    path.write_bytes(damaged)
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"bridle: the store is damaged: line 5 of {path} is not an entry")
+    assert path.read_bytes() == damaged
+    path.write_bytes(damaged[:-10].replace(b"odg", b"ogd"))  # only the end is missing
+    assert run(*arguments)[0] == 0
+
+
+def test_a_missing_package_is_one_line_at_the_start(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pyarrow" else name)
+    assert run("compare", "fixed", "--out", tmp_path / "x") == (
+        2,
+        "",
+        "bridle: this needs the package pyarrow: pip install 'bridle[report]'\n",
+    )
+    assert not (tmp_path / "x").exists()
+
+
+def start(out: Path, *more: str) -> subprocess.Popen[str]:
+    """The command in a process and a group of its own."""
+    return subprocess.Popen(
+        [*PROGRAM, *COMMAND, "--out", str(out), *more],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def until_some_are_done(out: Path, process: subprocess.Popen[str]) -> list[str]:
+    """Wait until a few rows are stored: which."""
+    while not (done := played(out)):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    return done
+
+
+def final(out: Path) -> Rows:
+    return pyarrow.parquet.read_table(out / "results.parquet").to_pylist()
+
+
+def test_kill_9_and_the_same_command_again_end_as_if_nothing_had_happened(tmp_path, whole):
+    first = start(tmp_path, "--jobs", "2")
+    until_some_are_done(tmp_path, first)
+    children = psutil.Process(first.pid).children(recursive=True)
+    first.kill()
+    first.communicate()
+    psutil.wait_procs(children, timeout=10)
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    done = played(tmp_path)
+    assert 0 < len(done) < len(whole)
+    assert not (tmp_path / "results.parquet").exists()
+    second = start(tmp_path, "--jobs", "1")
+    out, err = second.communicate()
+    assert (second.returncode, err) == (0, "")
+    assert f"{len(done)} of {len(whole)} cells were there already" in out
+    assert timeless(final(tmp_path)) == timeless(whole)
+    assert sorted(played(tmp_path)) == sorted(row["key"] for row in whole)  # each once: what was done is not done again
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, whole):
+    process = start(tmp_path, "--jobs", "2")
+    until_some_are_done(tmp_path, process)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    out, err = process.communicate()
+    done = len(played(tmp_path))
+    assert (process.returncode, out) == (130, "")
+    assert err == (
+        f"bridle: interrupted; {done} of {len(whole)} cells are done and kept in {tmp_path}; to go on: bridle {' '.join(COMMAND)} "
+        f"--out {tmp_path} --jobs 2\n"
+    )
+    assert 0 < done < len(whole)
+
+
+def test_two_commands_at_once_share_the_work_and_lose_nothing(tmp_path, whole):
+    both = [start(tmp_path, "--jobs", "1") for _ in range(2)]
+    ends = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], ends
+    assert timeless(final(tmp_path)) == timeless(whole)
+    keys = played(tmp_path)
+    assert set(keys) == {row["key"] for row in whole}
+    assert len(keys) - len(whole) <= len(whole) // 2  # at worst what the other was at when there was nothing else left

@@ -1,0 +1,235 @@
+"""The numba engine: loops written from a trace compute what it says, agree with the Python engine, and are never old code."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from jax import numpy as jnp
+
+import bridle
+from bridle import ops, policies
+from bridle.engines import numba as engine
+from bridle.engines.codegen.loops import PREAMBLE, lower
+from bridle.engines.round import check_compiled
+from bridle.policies.registry import record_of
+from bridle.problems import problem_names
+from helpers.instances import make_domain
+from helpers.traced_operations import OPERATIONS
+
+PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
+
+
+def interpreted(source: str):
+    """The function `run` of a source as plain Python: the same loops, without a compiler."""
+    scope: dict = {}
+    exec(source.replace("from numba import njit", "njit = lambda **_: lambda function: function"), scope)
+    return scope["run"]
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """The engine without its compiler: what it writes is run as it stands."""
+    monkeypatch.setattr(engine, "_load", interpreted)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+
+
+def agree(policy, problem, rounds: int, tolerance: float = 1e-12, **settings) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = bridle.play(policy, problem, horizon=rounds, keep="decisions", **settings)
+        two = bridle.play(policy, problem, horizon=rounds, keep="decisions", engine="numba", **settings)
+    for name in ("decisions", "costs", "values"):
+        a, b = getattr(one, name), getattr(two, name)
+        assert a.shape == b.shape
+        assert np.abs(a - b).max() <= tolerance * max(np.abs(a).max(), problem.domain.diameter()), name
+
+
+def arena(name: str, place: str, constraints: int, rounds: int, dim: int = 5):
+    """A game that the policy can play, or None where it does not apply or calls a solver."""
+    curved = {"modulus": 0.5} if policies.entry(name).strongly_convex else {}
+    try:
+        domain = make_domain(place, dim, 1.0, np.random.default_rng(7))
+        problem = bridle.problem("halfspaces", horizon=rounds, domain=domain, constraints=constraints, **curved)
+        policy = bridle.policy_for(name, problem)
+        check_compiled(record_of(policy))
+    except bridle.InputError:
+        return None
+    if len(getattr(record_of(policy), "each", range(constraints))) != constraints:
+        return None  # it has constraints of its own, one for every coordinate
+    return policy, problem
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("place", PLACES)
+def test_every_policy_is_written_out_right(place):
+    played = 0
+    for name in policies.names():
+        for constraints in (1, 3) if place in ("ball", "simplex") else (2,):
+            game = arena(name, place, constraints, 20)
+            if game is not None:
+                agree(*game, 20, 1e-9 if place == "spectrahedron" else 1e-12)
+                played += 1
+    assert played >= 15
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("place", ["ball", "box", "simplex", "l1", "halfspace"])
+def test_every_policy_is_written_out_right_on_a_line(place):
+    games = [game for name in policies.names() if (game := arena(name, place, 1, 20, dim=1)) is not None]
+    assert len(games) >= (10 if place == "simplex" else 15)  # a simplex of one coordinate is a point
+    for game in games:
+        agree(*game, 20)
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("name", [name for name in problem_names() if name != "lower-bound"])
+def test_every_problem_is_written_out_right(name):
+    problem = bridle.problem(name, horizon=20)
+    agree(bridle.policy_for("anytime", problem), problem, 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "constraints", "more"),
+    [
+        ("sinha2024", "ball", 1, {}),
+        ("sinha2024", "simplex", 3, {"learner": "adaftrl"}),
+        ("sinha2024", "box", 2, {"learner": "ftpl", "samples": 20}),
+        ("sinha2024", "ball", 1, {"lam": [1e-3, 1e-2, 1e-1]}),
+        ("anytime", "box", 1, {}),
+        ("anytime", "ball", 3, {"form": "self-bounding", "smoothness": 1.0, "halfspace": False}),
+        ("sinha2024-ocs", "l1", 2, {}),
+        ("neely2017", "halfspace", 2, {}),
+        ("guo2022", "box", 1, {}),
+        ("yu2020", "cut-box", 1, {}),
+        ("ogd", "spectrahedron", 1, {}),
+    ],
+)
+def test_compiled_games_agree(name, place, constraints, more):
+    domain = make_domain(place, 5, 1.0, np.random.default_rng(7))
+    problem = bridle.problem("halfspaces", horizon=2_000, domain=domain, constraints=constraints, seed=3)
+    agree(bridle.policy_for(name, problem, **more), problem, 2_000, 1e-9 if place == "spectrahedron" or name == "guo2022" else 1e-12)
+
+
+def test_several_seeds_and_an_adaptive_adversary_agree():
+    problem = bridle.problem("violation-seeking", horizon=500, dim=4)
+    agree(bridle.policy_for("sinha2024", problem), problem, 500, seed=[1, 2])
+
+
+def test_an_exponent_that_would_overflow_stays_finite():
+    problem = bridle.problem("fixed", horizon=2_000, dim=3)
+    agree(bridle.policy("sinha2024", problem.domain, horizon=2_000, lipschitz=1e-6, V=1e9), problem, 2_000, 1e-9)
+
+
+def loops(body, *operands):
+    """What a function of arrays gives when its trace is written out, one round, and what JAX makes of it."""
+    with jax.enable_x64(True):
+        trace = jax.make_jaxpr(body)(*operands)
+        expected = [np.asarray(part) for part in jax.tree.leaves(body(*operands))]
+    run = interpreted(lower(trace, constants=len(operands), states=0))
+    made = tuple(np.empty((1, *part.shape), dtype=part.dtype) for part in expected)
+    run(1, 1, np.zeros(0, int), tuple(np.asarray(each) for each in operands), made)
+    for got, want in zip(made, expected, strict=True):
+        np.testing.assert_allclose(got[0], want, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("body", OPERATIONS)
+def test_operations_are_written_out_right(body):
+    loops(lambda one: jax.tree.map(lambda part: part + 0.0 * one, body()), np.float64(1.0))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda v: jnp.concatenate([v[:0], v]) + v[:0].sum(),
+        lambda v: jnp.pad(v[:0] * 2.0, (1, 1)) + v.sum(),
+        lambda v: (jnp.zeros((0, 4)) @ v, v[:0] * 2.0),
+        lambda v: jnp.zeros((3, 0)) @ jnp.zeros((0, 2)) + v[0],
+    ],
+)
+def test_arrays_of_no_elements_are_left_alone(body):
+    """Compiled loops do not look where an array ends."""
+    loops(body, np.arange(1.0, 5.0))
+
+
+def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
+    scope: dict = {}
+    exec(PREAMBLE + "@njit\ndef run(x, y):\n    for i in range(len(x)):\n        y[i] = _exp(x[i])\n", scope)
+    rng, edges = np.random.default_rng(0), [709.782712893384, 709.7827128933841, -745.1332191019411, -745.1332191019412, -708.3964185322641]
+    halves = (np.arange(-1075, 1025) + 0.5) * np.log(2.0)
+    tiny = np.concatenate([np.geomspace(1e-320, 1.0, 500), -np.geomspace(1e-320, 1.0, 500)])
+    x = np.concatenate(
+        [rng.uniform(-746.0, 710.0, 50_000), rng.uniform(-1.0, 1.0, 20_000), rng.uniform(-746.0, -708.0, 20_000), halves, tiny]
+    )
+    x = np.concatenate([x, edges, [0.0, -0.0, np.inf, -np.inf, np.nan, 1e308, -1e308]])
+    made = np.empty_like(x)
+    scope["run"](x, made)
+    with np.errstate(over="ignore", under="ignore"):
+        exact = np.exp(x.astype(np.longdouble))
+        rounded = exact.astype(float)
+    fine = np.isfinite(rounded)
+    np.testing.assert_array_equal(made[~fine], rounded[~fine])
+    assert (np.abs(made[fine] - exact[fine]) / np.spacing(rounded[fine])).max() < 1.0 + 1e-6
+    alone = {}
+    exec(PREAMBLE.replace("from numba import njit", "njit = lambda **_: lambda function: function"), alone)
+    assert np.isnan(alone["_exp"](np.float64(np.nan)))  # and no warning of a cast
+
+
+def test_what_it_does_not_know_is_named():
+    with pytest.raises(bridle.InputError, match="'erf'"):
+        loops(lambda v: jax.scipy.special.erf(v), np.ones(2))
+
+
+def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatch):
+    """A second process would load it; another algorithm has another name, so that an old one is never served."""
+    monkeypatch.setenv("BRIDLE_COMPILED", str(tmp_path))
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    problem = bridle.problem("fixed", horizon=50, dim=2)
+    policy = bridle.policy_for("ogd", problem)
+    first = bridle.play(policy, problem, engine="numba")
+    (kept,) = tmp_path.glob("*.py")
+    assert list((tmp_path / "__pycache__").glob("*.nbc"))
+    step = type(policy.record).update
+
+    def slower(self, state, feedback):
+        return step(self, state, feedback._replace(df=0.5 * feedback.df))
+
+    monkeypatch.setattr(type(policy.record), "update", slower)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    second = bridle.play(policy, problem, engine="numba")
+    assert len(list(tmp_path.glob("*.py"))) == 2
+    assert kept.exists()
+    assert first.totals.cost != second.totals.cost
+    np.testing.assert_allclose(second.totals.cost, bridle.play(policy, problem).totals.cost, rtol=1e-12)
+
+
+def test_where_nothing_can_be_kept_it_compiles_all_the_same(tmp_path, monkeypatch):
+    blocked = tmp_path / "a file"
+    blocked.write_text("")
+    monkeypatch.setenv("BRIDLE_COMPILED", str(blocked / "folder"))
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    problem = bridle.problem("fixed", horizon=30, dim=2)
+    agree(bridle.policy_for("ogd", problem), problem, 30)
+    assert Path(blocked).read_text() == ""
+
+
+def test_what_calls_a_solver_is_refused():
+    problem = bridle.problem("halfspaces", horizon=10, dim=2)
+    with pytest.raises(bridle.InputError, match="engine 'python' only"):
+        bridle.play(bridle.policy_for("steiner", problem), problem, engine="numba")
+
+
+@pytest.mark.usefixtures("plain")
+def test_arrays_without_numbers_are_neither_read_nor_written():
+    def one(constants, states, given):
+        whole = ops.join([given, states[0] * constants, states[0]], -1)
+        return states[0] + 1.0, states[1] + whole.sum() + (states[0] * states[0]).sum()
+
+    run, size = engine.step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
+    memory = np.zeros(size)
+    memory[:3] = [1.0, 2.0, 3.0]
+    assert run(memory) == 0
+    assert memory[0] == 6.0

@@ -1,0 +1,699 @@
+"""Every registered policy keeps the contract, its entry tells the truth about it, and `check_policy` rejects what breaks the contract."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import bridle
+from bridle import cli, policies, validate
+from bridle.adversaries import Fixed
+from bridle.checks import check_policy
+from bridle.core import Bound, Feedback, InputError
+from bridle.ops import Array, dot, ratio, scalar, sqrt, worst
+from bridle.problems import takes
+from helpers.instances import SIMULATED
+
+NAMES = policies.names()
+ROUNDS = 36
+
+UNITS_MATTER = {
+    "banditq": "rewards are between 0 and 1 by definition",
+}
+"""The policies that do not promise to ignore the units of costs and constraints, and why."""
+
+
+# --- every registered policy
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_keeps_the_contract(name):
+    report = check_policy(name, scale_free=name not in UNITS_MATTER)
+    checked = [line for line in report if not line.startswith("skipped")]
+    skipped = [line for line in report if line.startswith("skipped")]
+    places = {line.split(",")[0] for line in checked if ", k = " in line}
+    everywhere = {"ball", "box", "segment", "simplex"}
+    assert "simplex" in places
+    for place in everywhere - places:  # then it says that it is for a simplex, or for this and others
+        refused = [line.partition(":")[2] for line in skipped if line.startswith(f"skipped {place},")]
+        assert refused
+        assert all("simplex" in reason.lower() for reason in refused)
+    if any("skipped sessions" in line for line in skipped):
+        assert "function" in policies.entry(name).feedback
+    if any(line.startswith("skipped batch") for line in skipped):
+        assert any(line.startswith("skipped engines") for line in skipped)
+    else:
+        assert any(line.endswith(": engines") for line in checked)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_entry_is_complete(name):
+    item, known = policies.entry(name), policies.parameters(name)
+    assert item.name == name
+    assert re.fullmatch(r"[a-z0-9-]+", name)
+    assert item.title.strip()
+    for paper in item.reference.split("; "):
+        assert re.fullmatch(r"[A-Z].+, [A-Z][A-Za-z ]+ (19|20)\d\d|[A-Z].+, arXiv (19|20)\d\d", paper), "a reference has a venue and a year"
+    for order in (item.regret, item.violation):
+        assert order == "-" or "O(" in order, order
+    assert item.metric in ("ccv", "soft", "interval")
+    assert item.metric == "ccv" or item.violation == "-" or item.metric in item.violation, "the order says what kind of violation it bounds"
+    assert item.reduces in ("max", "max-distance", "all")
+    assert item.feedback.strip()
+    assert item.cost.strip()
+    assert item.slater in ("no", "sharper", "required")
+    for flag in (item.time_varying, item.strongly_convex, item.affine, item.rewards):
+        assert isinstance(flag, bool)
+    assert item.paper_constraints in ("time-varying", "fixed")
+    assert item.time_varying or item.paper_constraints == "fixed", "no more is assumed here than in the paper"
+    assert {p.name for p in known} <= set(policies.PARAMETERS), "parameters have one name everywhere"
+    assert all(p.help.strip() for p in known)
+    assert set(item.needs) <= {p.name for p in known}
+    assert {p.name for p in known if p.required} <= set(item.needs), "what must be given is needed"
+    assert item.strongly_convex <= ("modulus" in {p.name for p in known})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_variants_are_settings_it_takes(name):
+    problem = place_for(name)
+    for variant in policies.entry(name).variants:
+        policy = bridle.policy_for(name, problem(variant), **{variant.parameter: variant.value})
+        for field, value in variant.changes.items():
+            assert getattr(policy.entry, field) == value
+    base = bridle.policy_for(name, problem(None))
+    defaults = {p.name: p.default for p in policies.parameters(name) if not p.required}
+    assert base.entry == policies.entry(name).with_settings(defaults)
+    assert base.entry.variants == ()
+
+
+def place_for(name: str):
+    """Problems with a modulus, on a domain that the policy (or its variant) is for."""
+
+    def problem(variant):
+        domains = (variant.changes.get("domains") if variant else None) or policies.entry(name).domains
+        return bridle.problem("fixed", horizon=ROUNDS, dim=3, modulus=0.5, domain=domains[0] if domains else "ball")
+
+    return problem
+
+
+# The paper's Table 1, row by row: regret, CCV, and what is assumed. Its b is `exponent`, its Theorem 2 comes in two rows.
+TABLE = (
+    ("mahdavi2012", "O(sqrt(T))", "O(T^3/4)", {"fixed"}),
+    ("jenatton2016", "O(T^max(b,1-b))", "O(T^(1-b/2))", {"fixed"}),
+    ("sun2017", "O(sqrt(T))", "O(T^3/4)", set()),
+    ("neely2017", "O(sqrt(T))", "O(sqrt(T)) with Slater", {"Slater"}),
+    ("yuan2018", "O(T^max(b,1-b))", "O(T^(1-b/2))", {"fixed"}),
+    ("yu2020", "O(sqrt(T))", "O(1) with Slater", {"Slater", "fixed"}),
+    ("yi2021", "O(T^max(b,1-b))", "O(T^((1-b)/2))", {"fixed"}),
+    ("yi2022", "O(T^b) strongly convex", "O(T^(1-b/2))", set()),
+    ("guo2022", "O(sqrt(T))", "O(T^3/4)", set()),
+    ("guo2022-strong", "O(log T)", "O(sqrt(T log T))", {"strongly convex"}),
+    ("yi2023", "O(T^max(b,1-b))", "O(T^(1-b/2))", set()),
+    ("yi2023-strong", "O(log T)", "O(sqrt(T log T))", {"strongly convex"}),
+    ("sinha2024", "O(sqrt(T))", "O(sqrt(T) log T)", set()),
+    ("sinha2024-strong", "O(log T)", "O(sqrt(T log T))", {"strongly convex"}),
+    ("sinha2024-strong", "O(log T)", "O(log T) where regret >= 0", {"strongly convex"}),
+)
+
+
+@pytest.mark.parametrize(("name", "regret", "violation", "assumed"), TABLE)
+def test_it_is_registered_as_in_the_papers_table(name, regret, violation, assumed):
+    item = policies.entry(name)
+    assert regret in item.regret
+    assert violation in item.violation
+    assert ("fixed" in assumed) == (item.paper_constraints == "fixed")
+    assert ("strongly convex" in assumed) == item.strongly_convex
+    assert "Slater" not in assumed or item.slater != "no"
+    assert item.slater != "required", "where the table has Slater's condition, a weaker bound without it is proved here"
+
+
+KINDS = {
+    "ball": bridle.Ball(3), "box": bridle.Box(-1.0, 1.0, dim=3), "simplex": bridle.Simplex(3), "l1": bridle.L1Ball(3),
+    "polyhedron": bridle.Polyhedron(np.vstack([np.eye(3), -np.eye(3)]), np.ones(6)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_made_on_the_domains_its_entry_names(name, kind):
+    known = {"horizon": ROUNDS, "lipschitz": 1.0, "modulus": 0.5, "bound": 2.0, "slater": 0.5}
+    given = {p.name: known[p.name] for p in policies.parameters(name) if p.required}
+    item = policies.entry(name)
+    for extra in ({}, *({variant.parameter: variant.value} for variant in item.variants)):
+        allowed = item.with_settings(extra).domains
+        if not allowed or kind in allowed:
+            assert bridle.policy(name, KINDS[kind], **given, **extra).record.domain is KINDS[kind]
+        else:
+            with pytest.raises(InputError, match=allowed[0]):
+                bridle.policy(name, KINDS[kind], **given, **extra)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_module_says_what_it_guarantees(name):
+    text = sys.modules[policies.entry(name).factory.__module__].__doc__ or ""
+    for part in ("Guarantee:", "Reference:", ">>> "):
+        assert part in text, f"the module's docstring lacks {part}"
+    assert (policies.entry(name).factory.__doc__ or "").strip(), "the factory says in one line what it makes"
+
+
+def test_the_command_line_lists_every_policy(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["policies", "--json", "-"])
+    assert not ended.value.code
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert set(NAMES) <= set(rows)
+    for name in NAMES:
+        assert [p["name"] for p in rows[name]["parameters"]] == [p.name for p in policies.parameters(name)]
+        assert rows[name]["metric"] == policies.entry(name).metric
+    fixed = "fixed in the paper, time-varying here"
+    assert {name for name in NAMES if rows[name]["constraints"] == fixed} == {"mahdavi2012", "jenatton2016", "yuan2018", "yuan2018-strong"}
+    assert {name for name in NAMES if rows[name]["constraints"] == "fixed"} == {"yu2020", "yi2021", "hutchinson2025"}
+    assert rows["banditq"]["domains"] == ["simplex"]
+    assert rows["sun2017"]["assumes"] == ["domain: simplex (mirror=entropic)"]
+    assert rows["mahdavi2012"]["assumes"] == ["fixed constraints, affine constraints (form=mirror-prox)"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"time_varying": False}, "policy copy is for constraints that stay the same"),
+        ({"slater": "required"}, "policy copy assumes an action that satisfies every constraint with room to spare"),
+        ({"rewards": True}, "policy copy is for costs -<r, x>"),
+        ({"variants": (policies.Variant("step", 0.5, {"time_varying": False}),)}, "this step of policy copy is for constraints that stay"),
+        ({"variants": (policies.Variant("step", None, {"time_varying": False}),)}, ""),
+    ],
+)
+def test_results_warn_of_what_the_entry_assumes_and_the_problem_breaks(monkeypatch, changes, words):
+    """The rule reads the registry's data: a copy of a policy that assumes more is warned about, under any name."""
+    monkeypatch.setitem(policies._ENTRIES, "copy", dataclasses.replace(policies.entry("ogd"), name="copy", **changes))
+    problem = bridle.problem("halfspaces", horizon=ROUNDS, slater=0.0)
+    policy = bridle.policy_for("copy", problem, step=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bridle.BridleWarning)
+        trace = bridle.play(policy, problem)
+    assert len(trace.warnings) == bool(words)
+    assert "".join(trace.warnings).startswith(words)
+
+
+@pytest.mark.parametrize("name", ["yi2021", "yu2020"])
+def test_results_warn_where_constraints_are_read_as_affine_and_are_not(name):
+    disc = bridle.Quadratic(1.0, offset=-0.1, center=np.zeros(2))
+    constants = {"lipschitz": 2.0, "diameter": 2.0, "feasible": np.zeros(2), "time_varying": False}
+    problem = bridle.Problem(bridle.Ball(2), Fixed(bridle.Round(bridle.Affine([1.0, 0.0]), (disc,))), constants, parameters={"horizon": 9})
+    for form, count in (("affine", 1), ("function", 0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bridle.BridleWarning)
+            trace = bridle.play(bridle.policy_for(name, problem, form=form), problem)
+        assert len(trace.warnings) == count
+        assert all(f"this form of policy {name} is for affine constraints" in note for note in trace.warnings)
+
+
+def curved(where: str) -> bool:
+    """Whether the problem can have strongly convex costs."""
+    return takes(where, "modulus") and where != "lower-bound"
+
+
+def refusal(name: str, where: str) -> str:
+    """Why a policy is refused on a problem, as a pattern of the error; empty where it must play."""
+    if policies.entry(name).strongly_convex and not curved(where):
+        return "not strongly convex"
+    placed = takes(where, "domain") or where == "game"  # on a simplex, or on any domain
+    if name == "banditq" and not (placed and takes(where, "constraints")):
+        return r"made for 10, the problem reveals \d" if placed else "domain must be a simplex"
+    if any(p.name == "slater" and p.required for p in policies.parameters(name)):
+        return "" if bridle.problem(where, horizon=ROUNDS).constants.get("slater") else "slater"
+    return ""
+
+
+def pairs(refused: bool):
+    """Every policy and every problem, with the strong convexity the policy needs where the problem can have it."""
+    for name in NAMES:
+        for where in SIMULATED:
+            about = {"modulus": 0.5} if policies.entry(name).strongly_convex and curved(where) else {}
+            if bool(refusal(name, where)) == refused:
+                yield pytest.param(name, where, about, id=f"{name}-{where}")
+
+
+def setting(name: str, where: str, about: dict[str, Any]) -> tuple[Any, Any]:
+    """The policy and the problem; on the simplex where the policy does not live on the problem's usual ball."""
+    problem = bridle.problem(where, horizon=ROUNDS, **about)
+    try:
+        return bridle.policy_for(name, problem), problem
+    except InputError as no:
+        if "simplex" not in str(no).lower() or not takes(where, "domain"):
+            raise
+    problem = bridle.problem(where, horizon=ROUNDS, domain="simplex", **about)
+    return bridle.policy_for(name, problem), problem
+
+
+def fitted(name: str, where: str, about: dict[str, Any]) -> tuple[Any, Any]:
+    """Likewise, with as many constraints as the policy is for, where the problem can have them."""
+    policy, problem = setting(name, where, about)
+    each = getattr(policy.record, "each", None)
+    if each is not None and len(each) != problem.constants["constraints"] and takes(where, "constraints"):
+        problem = bridle.problem(**{"name": where, **problem.parameters, "constraints": len(each)})
+    return policy, problem
+
+
+@pytest.mark.parametrize(("name", "where", "about"), list(pairs(refused=True)))
+def test_it_is_refused_in_words_where_it_does_not_apply(name, where, about):
+    with pytest.raises(InputError, match=refusal(name, where)):
+        bridle.play(*setting(name, where, about))
+
+
+@pytest.mark.parametrize(("name", "where", "about"), list(pairs(refused=False)))
+def test_it_plays_every_problem_or_says_why_not(name, where, about):
+    policy, problem = fitted(name, where, about)
+    item = policies.entry(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bridle.BridleWarning)
+        trace = bridle.play(policy, problem, keep="decisions")
+    assert trace.rounds == ROUNDS
+    assert problem.domain.contains(trace.decisions)
+    changes = bool(problem.constants.get("time_varying"))
+    assert any("stay the same" in note for note in trace.warnings) == (changes and not item.time_varying)
+    assert any("room to spare" in note for note in trace.warnings) == bool(
+        item.slater == "required" and not problem.constants.get("slater")
+    )
+
+    for bound in (policy.bound(problem.constants, ROUNDS), policy.paper_bound(problem.constants, ROUNDS)):
+        assert isinstance(bound, Bound)
+        numbers = {key: value for key, value in bound._asdict().items() if key != "why" and value is not None}
+        assert numbers or bound.why, "a theorem gives numbers, or says why not"
+        assert all(np.all(np.isfinite(value)) for value in numbers.values())
+        if changes and not item.time_varying:
+            assert bound.why
+            assert not numbers, f"a theorem for fixed constraints gave {numbers} where they change"
+        seen = {
+            "ccv": bridle.ccv(trace), "soft": bridle.soft_violation(trace), "interval": bridle.interval_violation(trace),
+            "squared": bridle.squared_ccv(trace),
+        }  # fmt: skip
+        for key in seen.keys() & numbers.keys():
+            assert seen[key] <= numbers[key] * (1 + 1e-9) + 1e-9, f"{key} is {seen[key]}, above the bound {numbers[key]}"
+        if "regret" in numbers:
+            against = problem.constants["benchmark" if problem.constants["feasible"] is None else "feasible"]
+            total = sum(float(np.sum(block.cost.value(against))) for block in replay(trace))
+            assert float(trace.totals.cost) - total <= float(np.max(numbers["regret"])) * (1 + 1e-9) + 1e-9
+
+
+def replay(trace):
+    """The rounds of the stream, one by one."""
+    from bridle import records
+
+    for block in trace.blocks():
+        length = len(next(iter(records.leaves(block).values())))
+        for i in range(length):
+            yield records.take(block, float(i))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_past_its_horizon_it_bounds_nothing(name):
+    policy, problem = setting(name, "fixed", {"modulus": 0.5} if policies.entry(name).strongly_convex else {})
+    if "horizon" in policy.parameters:
+        late = policy.bound(problem.constants, ROUNDS + 1)
+        assert "horizon" in late.why
+        assert late._replace(why="") == Bound()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_feasible_action_no_violation_is_bounded(name):
+    policy, problem = setting(name, "fixed", {"modulus": 0.5} if policies.entry(name).strongly_convex else {})
+    unknown = {**problem.constants, "feasible": None, "window": None, "optimum": None, "slater": None}
+    bound = policy.bound(unknown, ROUNDS)
+    assert bound._replace(why="", regret=None) == Bound()
+    assert bound.why or policies.entry(name).violation == "-"  # what ignores the constraints has regret against any action
+
+
+# --- and check_policy rejects what is not one
+
+
+class State(NamedTuple):
+    x: Array
+    t: Array
+
+
+class Good(NamedTuple):
+    """x_{t+1} = P_X(x_t - step / sqrt(t) (grad f_t + grad (g_t)^+))."""
+
+    domain: Any
+    step: Array
+    spare: Array
+
+    def init(self, x1: Array) -> State:
+        return State(x1, scalar(x1))
+
+    def decide(self, state: State) -> Array:
+        return state.x
+
+    def grad(self, feedback: Feedback) -> Array:
+        g, dg = worst(feedback.g, feedback.dg)
+        return feedback.df + (g > 0.0) * dg
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        t = state.t + 1.0
+        return State(self.domain.project(state.x - self.step / sqrt(t) * self.grad(feedback)), t)
+
+
+def factory(kind: Any = Good):
+    def make(domain: Any, constraints: int = 1, lipschitz: float = 1.0) -> Any:
+        return kind(domain, domain.diameter() / validate.setting("lipschitz", lipschitz), np.zeros(2))
+
+    return make
+
+
+def test_a_policy_of_ones_own_passes():
+    report = check_policy(factory(), scale_free=True)
+    assert report[0] == "ball, k = 1: decisions, repetition, purity, state, session, resume, refusal, batch, scale"
+    assert not any("skipped" in line for line in report)
+    assert {line.split(",")[0] for line in report if "," in line} == {"ball", "box", "segment", "simplex"}
+
+
+class NoProjection(Good):
+    def update(self, state, feedback):
+        return State(state.x - self.step * self.grad(feedback), state.t + 1.0)
+
+
+class TooFarAtHugeGradients(Good):
+    def update(self, state, feedback):
+        grad = self.grad(feedback)
+        x = state.x - self.step * grad
+        return State(x + (dot(grad, grad) < 1e8) * (self.domain.project(x) - x), state.t + 1.0)
+
+
+class ChangesState(Good):
+    def update(self, state, feedback):
+        x = state.x
+        x -= self.step * self.grad(feedback)
+        x[...] = self.domain.project(x)
+        return State(x, state.t + 1.0)
+
+
+class ChangesFeedback(Good):
+    def update(self, state, feedback):
+        after = Good.update(self, state, feedback)
+        feedback.dg[...] = 0.0
+        return after
+
+
+class ChangesItself(Good):
+    def update(self, state, feedback):
+        self.spare[0] += 1.0
+        return Good.update(self, state, feedback)
+
+
+class ChangesStateWhenAsked(Good):
+    def decide(self, state):
+        state.x[...] = self.domain.project(0.5 * state.x)
+        return state.x.copy()
+
+
+class Random(Good):
+    def update(self, state, feedback):
+        noise = np.random.default_rng().standard_normal(state.x.shape)
+        return State(self.domain.project(state.x + noise), state.t + 1.0)
+
+
+CALLS = [0]
+SCRATCH: dict[int, np.ndarray] = {}
+MEMORY: dict[str, Any] = {}
+
+
+class CountsCalls(Good):
+    def update(self, state, feedback):
+        CALLS[0] += 1
+        return State(self.domain.project(state.x - self.step / CALLS[0] * self.grad(feedback)), state.t + 1.0)
+
+
+class ReusesItsAnswer(Good):
+    def decide(self, state):
+        room = SCRATCH.setdefault(state.x.shape[-1], np.zeros(state.x.shape[-1]))
+        if state.x.ndim > 1:
+            return state.x
+        room[...] = state.x
+        return room
+
+
+class RemembersOutsideItsState(Good):
+    """Momentum from a place that no state knows of; it starts anew at init, so whole runs repeat."""
+
+    def init(self, x1):
+        MEMORY["last"] = 0.0
+        return Good.init(self, x1)
+
+    def update(self, state, feedback):
+        grad = self.grad(feedback) + 0.5 * MEMORY["last"]
+        MEMORY["last"] = grad
+        return State(self.domain.project(state.x - self.step / sqrt(state.t + 1.0) * grad), state.t + 1.0)
+
+
+class Normalised(Good):
+    def update(self, state, feedback):
+        grad = self.grad(feedback)
+        return State(self.domain.project(state.x - self.step * grad / sqrt(dot(grad, grad))), state.t + 1.0)
+
+
+class QuietNaN(Good):
+    def update(self, state, feedback):
+        with np.errstate(all="ignore"):
+            grad = self.grad(feedback)
+            return State(self.domain.project(state.x - self.step * grad / np.sqrt((grad * grad).sum())), state.t + 1.0)
+
+
+class NaNInsideTheState(Good):
+    def update(self, state, feedback):
+        after = Good.update(self, state, feedback)
+        return after._replace(t=after.t + 0.0 * float("nan"))
+
+
+class IntLeaf(Good):
+    def init(self, x1):
+        return State(x1, 0)
+
+
+class BoolLeaf(Good):
+    def update(self, state, feedback):
+        return State(Good.update(self, state, feedback).x, np.bool_(True))
+
+
+class SinglePrecision(Good):
+    def init(self, x1):
+        return State(x1.astype(np.float32), scalar(x1))
+
+    def update(self, state, feedback):
+        return State(Good.update(self, state, feedback).x.astype(np.float32), state.t + 1.0)
+
+
+class GrowingState(Good):
+    def init(self, x1):
+        return State(x1, np.zeros(1))
+
+    def update(self, state, feedback):
+        x = self.domain.project(state.x - self.step * self.grad(feedback))
+        return State(x, np.append(state.t, 1.0))
+
+
+class LateLeaf(Good):
+    def init(self, x1):
+        return State(x1, None)
+
+    def update(self, state, feedback):
+        return State(self.domain.project(state.x - self.step * self.grad(feedback)), 1.0)
+
+
+class OneNormForAllRuns(Good):
+    def update(self, state, feedback):
+        grad = self.grad(feedback)
+        return State(self.domain.project(state.x - ratio(self.step, float(np.sqrt((grad * grad).sum()))) * grad), state.t + 1.0)
+
+
+class MeanOverRuns(Good):
+    def update(self, state, feedback):
+        x = Good.update(self, state, feedback).x
+        return State(x if x.ndim == 1 else 0.0 * x + x.mean(axis=0), state.t + 1.0)
+
+
+class BranchesOnData(Good):
+    def update(self, state, feedback):
+        g, dg = worst(feedback.g, feedback.dg)
+        grad = feedback.df + dg if g > 0.0 else feedback.df
+        return State(self.domain.project(state.x - self.step * grad), state.t + 1.0)
+
+
+class NumpyOnly(Good):
+    def update(self, state, feedback):
+        return State(self.domain.project(state.x - self.step / np.sqrt(state.t + 1.0) * self.grad(feedback)), state.t + 1.0)
+
+
+class OtherCompiled(Good):
+    def update(self, state, feedback):
+        after = Good.update(self, state, feedback)
+        return after if isinstance(after.x, np.ndarray) else after._replace(x=self.domain.project(after.x + 1e-6))
+
+
+class FixedHorizon(Good):
+    def update(self, state, feedback):
+        steps = 1.0 / np.arange(1.0, 31.0)
+        step = steps[int(np.max(state.t))]
+        return State(self.domain.project(state.x - self.step * step * self.grad(feedback)), state.t + 1.0)
+
+
+class WrongShape(Good):
+    def decide(self, state):
+        return state.x[None]
+
+
+class ChokesInSessions(Good):
+    def update(self, state, feedback):
+        if feedback.round is None:
+            raise KeyError("round")
+        return Good.update(self, state, feedback)
+
+
+class LosesDigitsOnDisk(Good):
+    """Its state is not all there is: a leaf of another precision that the file does not keep."""
+
+    def init(self, x1):
+        return State(x1, np.longdouble(0.0))
+
+
+class NotARecord:
+    def __init__(self, domain, step, spare):
+        self.inner = Good(domain, step, spare)
+        self.init, self.decide, self.update = self.inner.init, self.inner.decide, self.inner.update
+
+
+class NoUpdate(NamedTuple):
+    domain: Any
+    step: Array
+    spare: Array
+
+    def init(self, x1):
+        return State(x1, scalar(x1))
+
+    def decide(self, state):
+        return state.x
+
+
+BROKEN = [
+    (NoProjection, "must be in the domain"),
+    (TooFarAtHugeGradients, "must be in the domain"),
+    (ChangesState, "must not change the state"),
+    (ChangesFeedback, "must not change the feedback"),
+    (ChangesItself, "must not change the policy itself"),
+    (ChangesStateWhenAsked, "same decision when asked again|decide must not change the state"),
+    (Random, "same inputs"),
+    (CountsCalls, "same inputs"),
+    (ReusesItsAnswer, "later rounds changed it"),
+    (RemembersOutsideItsState, "repeated from round"),
+    (Normalised, "update in round 1 raised"),
+    (QuietNaN, "is NaN|must be finite"),
+    (NaNInsideTheState, "'t' of the state is NaN"),
+    (IntLeaf, "leaf 't' is of type int"),
+    (BoolLeaf, "leaf 't' is of type bool"),
+    (SinglePrecision, "leaf 'x' is of type ndarray float32"),
+    (LosesDigitsOnDisk, "leaf 't' is of type longdouble"),
+    (GrowingState, "'t' of the state must keep its shape"),
+    (LateLeaf, "must keep its leaves"),
+    (OneNormForAllRuns, "3 runs"),
+    (MeanOverRuns, "3 runs at once must be the 3 runs one by one"),
+    (BranchesOnData, "update of 3 runs in round 1 raised ValueError"),
+    (NumpyOnly, "engine jax raised Tracer"),
+    (OtherCompiled, "the engines must agree"),
+    (FixedHorizon, "update in round 31 raised IndexError"),
+    (WrongShape, "a decision must have shape"),
+    (ChokesInSessions, "Session.observe raised KeyError"),
+    (NotARecord, "must be a NamedTuple"),
+    (NoUpdate, "must have the method `update`"),
+]
+
+
+@pytest.mark.parametrize(("kind", "complaint"), BROKEN, ids=[kind.__name__ for kind, _ in BROKEN])
+def test_check_policy_rejects(kind, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        check_policy(factory(kind))
+
+
+def test_a_policy_whose_units_matter_is_rejected_only_where_it_promised():
+    def make(domain, constraints=1, lipschitz=1.0):
+        return Good(domain, 1.0, np.zeros(2))
+
+    check_policy(make, {"disk": bridle.Ball(2)}, [1])
+    with pytest.raises(AssertionError, match="1000 times as large must not change decisions"):
+        check_policy(make, {"disk": bridle.Ball(2)}, [1], scale_free=True)
+
+
+def test_a_factory_that_draws_lots_is_rejected():
+    rng = np.random.default_rng(0)
+
+    def make(domain, constraints=1):
+        return Good(domain, float(rng.uniform()), np.zeros(2))
+
+    with pytest.raises(AssertionError, match="made alike must decide alike"):
+        check_policy(make)
+
+
+def test_a_factory_may_refuse_but_not_everything_and_not_in_other_words():
+    def only_for_the_simplex(domain, constraints=1):
+        if type(domain) is not type(bridle.Simplex(2)):
+            raise InputError("domain must be a simplex")
+        if constraints != domain.dim:
+            raise InputError(f"constraints must be {domain.dim}")
+        return Good(domain, 1.0, np.zeros(2))
+
+    report = check_policy(only_for_the_simplex)
+    assert sum(line.startswith("skipped") for line in report) == 2 + 3 + 2 + 2  # the box has two coordinates, and so a third try
+    assert any(line.startswith("simplex, k = 4: decisions") for line in report)
+    with pytest.raises(AssertionError, match="must accept some domain: skipped disk"):
+        check_policy(only_for_the_simplex, {"disk": bridle.Ball(2)})
+
+    def chokes(domain, constraints=1):
+        raise TypeError("no")
+
+    with pytest.raises(AssertionError, match="the factory raised TypeError: no"):
+        check_policy(chokes)
+
+
+class NeedsFunctions(Good):
+    @property
+    def compiled(self):
+        return False
+
+    def update(self, state, feedback):
+        if feedback.round is None:
+            raise InputError("this policy needs the functions")
+        return Good.update(self, state, feedback)
+
+
+def test_what_does_not_apply_is_said():
+    report = check_policy(factory(NeedsFunctions), {"disk": bridle.Ball(2)}, [1])
+    assert report == [
+        "skipped sessions on disk, k = 1: this policy needs the functions",
+        "skipped batch on disk, k = 1: NeedsFunctions is not pure arithmetic",
+        "disk, k = 1: decisions, repetition, purity, state",
+        "skipped engines on disk: NeedsFunctions runs on engine python only",
+    ]
+
+
+def test_without_jax_the_engines_are_skipped(monkeypatch):
+    monkeypatch.delitem(sys.modules, "bridle.engines.jax", raising=False)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    report = check_policy(factory(), {"disk": bridle.Ball(2)}, [1])
+    assert report[-1].startswith("skipped engines on disk: engine 'jax' needs the package")
+
+
+def test_wrapped_policies_keep_the_contract():
+    def doubling(domain, constraints=1):
+        return bridle.Doubling(lambda T: bridle.policy("sinha2024", domain, horizon=T, lipschitz=1.0))
+
+    def delayed(domain, constraints=1):
+        return bridle.Delayed(bridle.policy("sinha2024", domain, horizon=50, lipschitz=1.0), 3, constraints=constraints)
+
+    for make in (doubling, delayed):
+        check_policy(make, {"box": bridle.Box([-1.0, 0.0], [0.5, 3.0])}, [2])

@@ -1,0 +1,611 @@
+"""Feedback that comes late, in any order, in parts, or never: guarantees, totals, what is charged, and what changes nothing."""
+
+from __future__ import annotations
+
+import warnings
+from math import log, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_session import identical, snapshot
+
+import bridle
+from bridle import records
+from bridle.learners.late import late_regret
+from bridle.session.late_feedback import SHARED
+from helpers.instances import constraint_at, cost_at, instances, moves
+
+COST = {"f": 0.3, "df": [1.0, 0.0]}
+LIMIT = {"g": 0.1, "dg": [0.0, 1.0]}
+
+
+def start(name: str = "anytime", dim: int = 2, **more: Any) -> bridle.Session:
+    given = {"sinha2024": {"horizon": 5000, "lipschitz": 1.0}, "anytime": {}, "adagrad": {}}[name]
+    own = {key: more.pop(key) for key in ("delay", "halfspace") if key in more}
+    return bridle.Session(bridle.policy(name, bridle.Ball(dim), **given, **own), **more)
+
+
+def saved(session: bridle.Session, folder: Any) -> dict[str, bytes]:
+    """Everything there is, as it would be written."""
+    session.save(folder / "now.npz")
+    with np.load(folder / "now.npz") as file:
+        return {name: file[name].tobytes() for name in file.files}
+
+
+# --- tickets --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_ticket_is_a_number_and_a_decision():
+    session = start()
+    first, second = session.ask(), session.ask()
+    assert (first.id, int(second), list("abc")[first]) == (1, 2, "b")
+    np.testing.assert_array_equal(first.x, [0.0, 0.0])
+    assert first == bridle.Ticket(1, second.x)
+    assert len({first, second, first}) == 2
+    first.x[:] = 9.0  # it is the caller's
+    session.observe(**COST, **LIMIT, ticket=int(second))
+    session.observe(**COST, ticket=np.int64(1))
+    assert (session.rounds, session.pending) == (2, 0)
+    assert session.cost == 0.6
+    assert session.ccv == 0.1
+
+
+@pytest.mark.parametrize("late", ["copies", "pool"])
+def test_a_round_that_is_asked_for_and_observed_at_once_is_a_plain_one(late):
+    plain, asked = start(late=late), start(late=late)
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        c, a = rng.uniform(-0.7, 0.7, (2, 2))
+        x = plain.decide()
+        plain.observe(float(c @ x), c, float(a @ x), a)
+        ticket = asked.ask()
+        np.testing.assert_array_equal(ticket.x, x)
+        asked.observe(float(c @ x), c, float(a @ x), a, ticket=ticket)
+    states = [session._desk.copies[0].state for session in (plain, asked)]
+    for p, q in zip(records.leaves(states[0]).values(), records.leaves(states[1]).values(), strict=True):
+        assert np.asarray(p).tobytes() == np.asarray(q).tobytes()
+    assert (plain.rounds, plain.cost, plain.ccv) == (asked.rounds, asked.cost, asked.ccv)
+    assert plain.certificate().regret == asked.certificate().regret
+
+
+def test_late_feedback_is_about_the_decision_of_its_own_ticket():
+    for late in ("copies", "pool"):
+        session = start(late=late)
+        old = session.ask()
+        for _ in range(10):
+            session.observe(0.0, [1.0, 0.0], -1.0, [0.0, 1.0])
+        assert not np.array_equal(session.decide(), old.x)
+        seen: list[Any] = []
+        session.history = seen.append
+        session.observe(0.5, [0.0, 1.0], 0.25, [0.0, 1.0], ticket=old)
+        np.testing.assert_array_equal(seen[0]["x"], old.x)
+        assert (seen[0]["ticket"], seen[0]["round"], seen[0]["f"]) == (1, 11, 0.5)
+        # The halfspace that the certificate keeps is the one at the old decision: x_2 <= -1/4.
+        normals, levels = session._ledger.settled().cuts.lines
+        i = int(np.argmax(normals @ [0.0, 1.0]))
+        assert levels[i] == pytest.approx(-0.25, abs=1e-9)
+
+
+@pytest.mark.parametrize("bad", [0, 3, -1, "1", 1.0, 1.5, None.__class__, True, [1], np.array([1, 2])])
+@pytest.mark.parametrize("what", ["observe", "forget"])
+def test_tickets_that_are_none_are_one_error(bad, what):
+    session = start()
+    session.ask(), session.ask()
+    with pytest.raises(bridle.InputError, match=r"^ticket ") as wrong:
+        session.observe(**COST, ticket=bad) if what == "observe" else session.forget(bad)
+    assert "\n" not in str(wrong.value)
+    assert (session.rounds, session.pending) == (0, 2)
+
+
+def test_a_ticket_is_used_once():
+    session = start()
+    ticket = session.ask()
+    session.observe(**COST, ticket=ticket)
+    for again in (lambda: session.observe(**COST, ticket=ticket), lambda: session.forget(ticket)):
+        with pytest.raises(bridle.InputError, match="ticket 1 is closed: it was observed, forgotten or dropped"):
+            again()
+    assert session.rounds == 1
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [("cost", "limit"), ("limit", "cost")])
+@pytest.mark.parametrize("late", ["copies", "pool"])
+def test_cost_and_constraints_may_come_apart(order, late):
+    whole, apart = start(late=late), start(late=late)
+    parts = {"cost": COST, "limit": LIMIT}
+    seen: list[Any] = []
+    apart.history = seen.append
+    a, b = whole.ask(), apart.ask()
+    whole.observe(**COST, **LIMIT, ticket=a)
+    apart.observe(**parts[order[0]], ticket=b, partial=True)
+    assert (apart.rounds, apart.pending, seen) == (0, 1, [])
+    apart.observe(**parts[order[1]], ticket=b, partial=order[0] == "cost")  # complete either way
+    assert (apart.rounds, apart.pending, apart.cost, apart.ccv) == (whole.rounds, 0, whole.cost, whole.ccv)
+    assert (seen[0]["f"], seen[0]["g"].tolist()) == (0.3, [0.1])
+    if late == "copies":  # the copy is told when all has come, so nothing is different
+        identical(snapshot(whole), snapshot(apart))
+    assert apart.certificate().regret == pytest.approx(whole.certificate().regret)
+
+
+def test_a_record_without_a_part_says_that_there_is_none_unless_it_is_partial():
+    session = start()
+    session.observe(**COST, ticket=session.ask())
+    session.observe(**LIMIT, ticket=session.ask())
+    session.observe(ticket=session.ask())
+    assert (session.rounds, session.dropped) == (3, (0, 0))
+
+
+def test_parts_that_do_not_fit_are_errors_and_change_nothing(tmp_path):
+    session = start()
+    ticket = session.ask()
+    session.observe(**COST, ticket=ticket, partial=True)
+    before = saved(session, tmp_path)
+    for record, message in (
+        ({**COST, "ticket": ticket}, "ticket 1 has had the cost already"),
+        ({**COST, **LIMIT, "ticket": ticket}, "ticket 1 has had the cost already"),
+        ({"ticket": ticket, "partial": True}, "partial must come with a cost"),
+        ({**COST, "partial": True}, "partial must be given with a ticket"),
+    ):
+        with pytest.raises(bridle.InputError, match=message):
+            session.observe(**record)
+        assert saved(session, tmp_path) == before
+    session.observe(**LIMIT, ticket=ticket)
+    assert (session.rounds, session.dropped) == (1, (0, 0))
+
+
+# --- what never comes -----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_forgotten_is_charged():
+    session = start("sinha2024")
+    full, half = session.ask(), session.ask()
+    session.observe(0.3, [0.6, 0.0], ticket=half, partial=True)
+    before = session.bound()
+    session.forget(full)
+    session.forget(half)
+    assert (session.rounds, session.pending, session.dropped) == (1, 0, (1, 2))
+    found = session.certificate()
+    assert found.charge.declared
+    assert (found.charge.regret, found.charge.ccv) == (2.0, 4.0)  # G D = 2 each
+    after = session.bound()
+    assert before.regret is not None
+    alone = session.policy.bound({"lipschitz": 0.6, "diameter": 2.0, "feasible": np.zeros(2)}, 1.0)
+    assert (after.regret, after.ccv) == (alone.regret + 2.0, alone.ccv + 4.0)
+    assert "Dropped: 1 cost and the constraints of 2 rounds never came" in session.report()
+    assert "the Lipschitz constant given" in session.report()
+
+
+def test_without_a_lipschitz_constant_the_charge_says_that_it_is_a_guess():
+    session = start()
+    session.observe(0.1, [3.0, 0.0], -1.0, [0.0, 0.5])
+    session.forget(session.ask())
+    found = session.certificate()
+    assert (found.charge.regret, found.charge.ccv, found.charge.declared) == (6.0, 1.0, False)
+    assert "if those missing are no longer" in session.report()
+
+
+def test_a_copy_that_was_forgotten_plays_again():
+    session = start()
+    for _ in range(50):
+        session.forget(session.ask())
+    assert len(session._desk.copies) <= 2
+
+
+def test_the_oldest_makes_way_when_too_many_wait():
+    session = start(pending=3)
+    tickets = [session.ask() for _ in range(3)]
+    with pytest.warns(bridle.DroppedWarning, match="ticket 1 was dropped: too many rounds were waiting") as caught:
+        tickets += [session.ask() for _ in range(4)]
+    assert len(caught) == 1
+    assert caught[0].message.ticket == 1
+    assert (session.pending, session.dropped) == (3, (4, 4))
+    for ticket in tickets[:4]:
+        with pytest.raises(bridle.InputError, match="is closed"):
+            session.observe(**COST, ticket=ticket)
+    for ticket in tickets[4:]:
+        session.observe(**COST, **LIMIT, ticket=ticket)
+    assert session.rounds == 3
+
+
+@pytest.mark.filterwarnings("ignore::bridle.core.DroppedWarning")
+def test_what_waits_too_long_is_dropped():
+    session = start(timeout=2)
+    first = session.ask()
+    session.ask()
+    session.ask()  # two further rounds have begun: the first may still be observed
+    session.observe(**COST, ticket=first)
+    late = session.ask()
+    for _ in range(3):
+        session.ask()
+    with pytest.raises(bridle.InputError, match=f"ticket {late.id} is closed"):
+        session.observe(**COST, ticket=late)
+    assert session.pending == 3
+
+
+@pytest.mark.parametrize("given", [{"pending": 0}, {"pending": 1.5}, {"timeout": -1}, {"timeout": "a"}, {"late": "never"}])
+def test_bad_settings_are_named(given):
+    with pytest.raises(bridle.InputError, match=next(iter(given))):
+        start(**given)
+
+
+# --- guarantees -----------------------------------------------------------------------------------------------------------------------
+
+
+def delayed(
+    session: bridle.Session, domain: Any, feasible: np.ndarray, G: float, rng: np.random.Generator, rounds: int, delay: int, k: int = 1
+) -> dict[str, float]:
+    """Play an adaptive opponent whose feedback comes 0 to `delay` rounds later, in any order; all of it arrives in the end."""
+    due: dict[int, list[Any]] = {}
+    regret = ccv = 0.0
+    for t, (cost_move, move) in enumerate(moves(rng, rounds), 1):
+        ticket = session.ask()
+        x = ticket.x
+        assert domain.contains(x)
+        cost = cost_at(cost_move, x, feasible, G, t, rng)
+        limits = [constraint_at(move, x, feasible, G, domain.diameter(), t, rng) for _ in range(k)]
+        regret += float(cost.value(x)) - float(cost.value(feasible))
+        ccv += max(0.0, *(float(g.value(x)) for g in limits))
+        due.setdefault(t + int(rng.integers(0, delay + 1)), []).append((ticket, cost, limits))
+        arrived = due.pop(t, []) if t < rounds else [item for key in sorted(due) for item in due[key]]
+        rng.shuffle(arrived)
+        for old, f, gs in arrived:
+            session.observe(
+                float(f.value(old.x)), f.grad(old.x), [float(g.value(old.x)) for g in gs], [g.grad(old.x) for g in gs], ticket=old
+            )
+    assert session.pending == 0
+    assert session.rounds == rounds
+    return {"regret": regret, "ccv": ccv}
+
+
+@settings(max_examples=25)
+@given(instances(), st.sampled_from([0, 5, 50]), st.integers(1, 2), st.booleans())
+def test_copies_of_anytime_keep_the_sum_of_their_bounds(instance, delay, k, halfspace):
+    """Regret <= sqrt(2) D G sqrt(m T) + sum of 1/(2V) for m copies; squared violation at most m times that of one."""
+    domain, feasible, G, rng = instance
+    T, D = 250, domain.diameter()
+    session = bridle.Session(bridle.policy("anytime", domain, halfspace=halfspace))
+    seen = delayed(session, domain, feasible, G, rng, T, delay, k)
+    found = session.certificate()
+    played = [copy for copy in session._desk.copies if copy.updates]
+    m = len(played)
+    assert m <= delay + 1
+    assert sum(copy.updates for copy in played) == T
+    bound = session.bound()
+    assert seen["regret"] <= bound.regret * (1.0 + 1e-9)
+    assert seen["regret"] <= found.regret
+    assert found.regret_algorithm is None or seen["regret"] <= found.regret_algorithm + 1e-6 * G * D
+    assert bound.regret <= sqrt(2.0 * m * T) * D * G * (1.0 + 1e-9) + sum(0.5 / copy.state.V for copy in played if copy.state.V)
+    assert found.squared <= found.squared_bound * (1.0 + 1e-9)
+    assert bound.ccv is None or seen["ccv"] <= bound.ccv
+    if delay == 0:
+        assert m == 1
+
+
+@settings(max_examples=15)
+@given(instances(), st.sampled_from([0, 5, 50]), st.sampled_from(["theory", "practice"]))
+def test_copies_of_sinha2024_keep_the_sum_of_their_bounds(instance, delay, preset):
+    domain, feasible, G, rng = instance
+    session = bridle.Session(bridle.policy("sinha2024", domain, horizon=250, lipschitz=G, preset=preset))
+    seen = delayed(session, domain, feasible, G, rng, 250, delay)
+    bound = session.bound()
+    assert seen["regret"] <= bound.regret * (1.0 + 1e-9)
+    assert seen["ccv"] <= bound.ccv * (1.0 + 1e-9)
+    assert seen["regret"] <= session.certificate().regret
+
+
+@settings(max_examples=25)
+@given(instances(), st.sampled_from([0, 5, 50]), st.integers(1, 2), st.sampled_from(["theory", "tight", "practice"]))
+def test_one_pool_of_sinha2024_keeps_the_bound_for_its_delay(instance, delay, k, preset):
+    """Regret <= 1.5 G D sqrt(1 + 2 delay) (sqrt T + 1), CCV <= 3 G D sqrt(1 + 2 delay) sqrt(T) ln(2 (1 + 2T))."""
+    domain, feasible, G, rng = instance
+    T, D = 250, domain.diameter()
+    session = bridle.Session(bridle.policy("sinha2024", domain, horizon=T, lipschitz=G, delay=delay, preset=preset), late="pool")
+    seen = delayed(session, domain, feasible, G, rng, T, delay, k)
+    assert len(session._desk.copies) == 1
+    assert session._desk.outstanding <= delay
+    facts = {"lipschitz": G, "diameter": D, "feasible": feasible}
+    root = sqrt(1.0 + 2.0 * delay)
+    for bound in (session.bound(), session.policy.bound(facts, T)):
+        assert seen["regret"] <= bound.regret * (1.0 + 1e-9)
+        assert seen["ccv"] <= bound.ccv * (1.0 + 1e-9)
+    if preset == "theory":
+        assert bound.regret <= 1.5 * G * D * root * (sqrt(T) + 1.0)
+        assert bound.ccv <= max(3.0 * G * D * root * sqrt(T) * log(2.0 * (1.0 + 2.0 * T)), 0.0)
+    assert seen["regret"] <= session.certificate().regret
+
+
+@settings(max_examples=30)
+@given(instances(), st.integers(0, 20), st.booleans())
+def test_the_late_learner_keeps_its_regret_for_any_order(instance, delay, adversarial):
+    """Gradients of any size, delivered so that at most `delay` others are outstanding: the oldest may wait for ever."""
+    domain, u, G, rng = instance
+    learner = bridle.LateOGD(domain, delay)
+    state, waiting, total, longest, fed = learner.init(domain.center()), [], 0.0, 0.0, 0
+    for t in range(200):
+        x = learner.decide(state)
+        p = rng.standard_normal(len(x)) if not adversarial else x - u + 1e-3 * rng.standard_normal(len(x))
+        p *= G * 10.0 ** rng.uniform(-2.0, 0.0) / max(float(np.linalg.norm(p)), 1e-300)
+        waiting.append((x, p))
+        while len(waiting) > delay or (waiting and t == 199):
+            old, q = waiting.pop(len(waiting) - 1 if adversarial and len(waiting) > 1 else int(rng.integers(len(waiting))))
+            state = learner.step(state, q)
+            total, longest, fed = total + float(q @ (old - u)), max(longest, float(np.linalg.norm(q))), fed + 1
+            assert domain.contains(learner.decide(state))
+        if fed:
+            done = total  # regret over the gradients that have arrived
+            assert done <= late_regret(domain.diameter(), longest, fed, delay) * (1.0 + 1e-9)
+
+
+def test_more_waiting_than_the_policy_was_made_for_voids_its_bound_and_warns():
+    session = start("sinha2024", delay=2, late="pool")
+
+    def serve(waiting: int) -> None:
+        tickets = [session.ask() for _ in range(waiting)]
+        for ticket in tickets:
+            session.observe(**COST, **LIMIT, ticket=ticket)
+
+    serve(3)
+    assert session.bound().regret is not None
+    serve(60)
+    with pytest.warns(bridle.DelayWarning, match="59 other rounds were waiting by round 73") as caught:
+        serve(10)
+    assert (caught[0].message.declared, caught[0].message.observed) == (2.0, 59.0)
+    assert session.bound().regret is None
+    assert "the policy was made for 2" in session.bound().why
+    unprepared = start("sinha2024", late="pool")
+    a, b = unprepared.ask(), unprepared.ask()
+    unprepared.observe(**COST, ticket=b)
+    assert unprepared.bound().regret is not None  # nothing has come late yet
+    unprepared.observe(**COST, ticket=a)
+    assert "was not made for that" in unprepared.bound().why
+    assert unprepared.certificate().regret_algorithm is None
+    assert unprepared.certificate().regret is not None  # what was observed proves the same, whatever the policy
+
+
+def test_the_delay_is_a_parameter_like_any_other(tmp_path):
+    ball = bridle.Ball(2)
+    with pytest.raises(bridle.InputError, match="delay must be 0 or above"):
+        bridle.policy("sinha2024", ball, horizon=100, lipschitz=1.0, delay=-1)
+    with pytest.raises(bridle.InputError, match="delay is for the learner that it brings along, not for learner='adaftrl'"):
+        bridle.policy("sinha2024", ball, horizon=100, lipschitz=1.0, delay=3, learner="adaftrl")
+    late = bridle.policy("sinha2024", ball, horizon=100, lipschitz=1.0, delay=3)
+    assert "delay was set by hand" in late.paper_bound({"lipschitz": 1.0, "diameter": 2.0, "feasible": np.zeros(2)}, 100).why
+    for policy in (late, bridle.policy("sinha2024", ball, horizon=100, lipschitz=1.0, learner=bridle.LateOGD(ball, 3))):
+        session = bridle.Session(policy, late="pool")
+        session.observe(**COST, **LIMIT)
+        session.save(tmp_path / "a.npz")
+        identical(snapshot(session), snapshot(bridle.Session.load(tmp_path / "a.npz")))
+
+
+def test_the_late_learner_runs_on_every_engine_and_in_sweeps():
+    problem = bridle.problem("halfspaces", horizon=300, dim=3)
+    policy = bridle.policy("sinha2024", problem.domain, horizon=300, lipschitz=1.0, delay=7, preset="practice")
+    one, two = (bridle.play(policy, problem, engine=engine) for engine in ("python", "jax"))
+    np.testing.assert_allclose(policy.decide(one.state), policy.decide(two.state), rtol=0, atol=1e-12)
+    wide = bridle.policy("sinha2024", problem.domain, horizon=300, lipschitz=1.0, delay=[0, 7], preset="practice")
+    np.testing.assert_allclose(wide.decide(bridle.play(wide, problem).state)[1], policy.decide(one.state), rtol=0, atol=1e-12)
+    late = bridle.play(bridle.Delayed(policy, 7), problem)
+    assert bridle.regret(late) <= policy.bound(problem.constants, 300).regret
+
+
+def test_parts_fed_to_a_pool_count_as_two():
+    session = start("sinha2024", delay=5, late="pool")
+    a, b = session.ask(), session.ask()
+    session.observe(**COST, ticket=a, partial=True)
+    session.observe(**COST, ticket=b, partial=True)
+    session.observe(**LIMIT, ticket=a)
+    session.observe(**LIMIT, ticket=b)
+    assert session._desk.copies[0].updates == 4
+    assert session._desk.outstanding == 5
+    assert session.bound().regret is not None
+
+
+class Alone:
+    """A policy's record without what lets its copies learn from each other."""
+
+    def __init__(self, record: Any) -> None:
+        self.init, self.decide, self.update, self.domain = record.init, record.decide, record.update, record.domain
+
+
+def test_copies_share_the_halfspaces_they_find():
+    """Copies that each had to find every limit by themselves would break each of them as many times."""
+
+    def play(share: bool) -> float:
+        record = bridle.policy("anytime", bridle.Ball(5)).record
+        session = bridle.Session(record if share else Alone(record), certify=False, domain=record.domain)
+        rng, waiting = np.random.default_rng(0), []
+        for t in range(1000):
+            a = rng.standard_normal(5)
+            a[0] = abs(a[0])
+            waiting.append((session.ask(), a / np.linalg.norm(a)))
+            while len(waiting) > 50 or (t == 999 and waiting):
+                ticket, a = waiting.pop(0)
+                session.observe(-float(ticket.x[0]), [-1.0, 0, 0, 0, 0], float(a @ ticket.x) - 0.1, a, ticket=ticket)
+        return session.ccv
+
+    assert play(True) <= 0.5 * play(False)
+
+
+# --- order ----------------------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["anytime", "sinha2024"]))
+def test_between_two_asks_the_order_of_arrival_does_not_matter_to_copies(seed, name):
+    """Every copy gets its own feedback only, and what they share is sorted by round: decisions and bounds are the same bit for bit."""
+    rng = np.random.default_rng(seed)
+    sessions = [start(name, dim=3) for _ in range(2)]
+    waiting: list[list[Any]] = [[], []]
+    for _ in range(40):
+        new = int(rng.integers(1, 6))
+        for session, mine in zip(sessions, waiting, strict=True):
+            mine.extend(session.ask() for _ in range(new))
+        np.testing.assert_array_equal(*[[ticket.x for ticket in mine] for mine in waiting])
+        c, a, b = rng.uniform(-0.5, 0.5, (2, len(waiting[0]), 3)), rng.uniform(-0.5, 0.5, (len(waiting[0]), 3)), -0.05
+        chosen = rng.permutation(len(waiting[0]))[: int(rng.integers(0, len(waiting[0]) + 1))]
+        for which, (session, mine) in enumerate(zip(sessions, waiting, strict=True)):
+            for i in chosen if which == 0 else rng.permutation(chosen):
+                x = mine[i].x
+                session.observe(float(c[0, i] @ x), c[0, i], float(a[i] @ x) + b, a[i], ticket=mine[i])
+            mine[:] = [ticket for i, ticket in enumerate(mine) if i not in set(chosen.tolist())]
+    one, two = sessions
+    for p, q in zip(one._desk.copies, two._desk.copies, strict=True):
+        for v, w in zip(records.leaves(p.state).values(), records.leaves(q.state).values(), strict=True):
+            assert np.asarray(v).tobytes() == np.asarray(w).tobytes()
+    assert (one.rounds, one.pending) == (two.rounds, two.pending)
+    assert one.cost == pytest.approx(two.cost, rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(one.violations, two.violations, rtol=1e-12, atol=1e-12)
+    assert one.certificate().regret_any == pytest.approx(two.certificate().regret_any, rel=1e-9, abs=1e-6)
+    assert len(one._desk.shared) <= SHARED
+
+
+def test_decide_between_tickets_is_what_ask_would_give():
+    session = start(dim=3)
+    rng, waiting = np.random.default_rng(0), []
+    for t in range(200):
+        x = session.decide()
+        np.testing.assert_array_equal(session.decide(), x)
+        if rng.random() < 0.3:
+            a = rng.uniform(-0.5, 0.5, 3)
+            session.observe(0.0, a, float(a @ x) - 0.01, a)
+            continue
+        waiting.append(session.ask())
+        np.testing.assert_array_equal(waiting[-1].x, x)
+        if t % 3 == 0:
+            ticket = waiting.pop(int(rng.integers(len(waiting))))
+            a = rng.uniform(-0.5, 0.5, 3)
+            session.observe(0.0, a, float(a @ ticket.x) - 0.01, a, ticket=ticket)
+
+
+# --- saving ---------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("late", ["copies", "pool"])
+@pytest.mark.parametrize("name", ["anytime", "sinha2024"])
+@pytest.mark.filterwarnings("ignore::bridle.core.DroppedWarning")
+def test_rounds_that_wait_are_saved_and_go_on_bit_for_bit(name, late, tmp_path):
+    def go_on(session: bridle.Session, waiting: list[int], rng: np.random.Generator, rounds: int) -> None:
+        for _ in range(rounds):
+            waiting.append(session.ask().id)
+            while len(waiting) > 12:
+                number = waiting.pop(int(rng.integers(len(waiting))))
+                if number not in session._desk.waiting:
+                    continue
+                x, a, c = session._desk.waiting[number].x, rng.uniform(-0.5, 0.5, 3), rng.uniform(-0.5, 0.5, 3)
+                parts: list[dict[str, Any]] = [{"f": float(c @ x), "df": c}, {"g": [float(a @ x) - 0.02, -1.0], "dg": [a, c]}]
+                seen = session._desk.waiting[number]
+                if seen.cost is not None:
+                    session.observe(**parts[1], ticket=number)
+                elif rng.random() < 0.3:
+                    session.observe(**parts[0], ticket=number, partial=True)
+                    waiting.append(number)
+                elif rng.random() < 0.1:
+                    session.forget(number)
+                else:
+                    session.observe(**parts[0], **parts[1], ticket=number)
+
+    def fresh() -> bridle.Session:
+        return start(name, dim=3, late=late, pending=20, timeout=40, **({"delay": 30} if name == "sinha2024" and late == "pool" else {}))
+
+    whole, first = fresh(), fresh()
+    waiting: list[int] = []
+    rng = np.random.default_rng(4)
+    go_on(whole, waiting, rng, 60)
+    again, other = [], np.random.default_rng(4)
+    go_on(first, again, other, 30)
+    before = saved(first, tmp_path)
+    assert first.pending > 0
+    second = bridle.Session.load(tmp_path / "now.npz")
+    assert saved(second, tmp_path) == before
+    identical(snapshot(first), snapshot(second))
+    go_on(second, again, other, 30)
+    assert again == waiting
+    assert saved(second, tmp_path) == saved(whole, tmp_path)
+    assert second.report() == whole.report()
+
+
+# --- garbage --------------------------------------------------------------------------------------------------------------------------
+
+ANYTHING: st.SearchStrategy[Any] = st.one_of(
+    st.none(), st.booleans(), st.floats(), st.integers(-(10**3), 10**3), st.text(max_size=3), st.just(1j), st.just(10**400), st.just(1e200),
+    st.lists(st.floats(), max_size=4), st.lists(st.lists(st.floats(-1, 1), min_size=2, max_size=2), max_size=3),
+    st.just([1.0, 0.0]), st.just([[1.0, 0.0]]), st.just([0.5]), st.just(object()), st.just(np.ones((2, 2))), st.just(np.array(["a"])),
+)  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "f": ANYTHING, "df": ANYTHING, "g": ANYTHING, "dg": ANYTHING, "modulus": ANYTHING, "ticket": ANYTHING,
+            "partial": st.booleans(), "context": ANYTHING,
+        },
+    ),
+    st.sampled_from(["copies", "pool"]),
+)  # fmt: skip
+def test_any_record_that_is_refused_leaves_everything_as_it_was(tmp_path_factory, record, late):
+    folder = tmp_path_factory.mktemp("garbage")
+    session = start(late=late)
+    session.observe(**COST, **LIMIT)
+    tickets = [session.ask() for _ in range(3)]
+    session.observe(**COST, ticket=tickets[0], partial=True)
+    before, message = saved(session, folder), None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bridle.BridleWarning)
+            session.observe(**record)
+    except bridle.InputError as wrong:
+        message = str(wrong)
+    assert message is None or ("\n" not in message and saved(session, folder) == before)
+    session.observe(**COST, **LIMIT, ticket=session.ask())  # and it goes on
+    assert np.isfinite(session.decide()).all()
+
+
+def test_a_policy_that_breaks_down_on_late_feedback_leaves_the_round_waiting(tmp_path):
+    session = start(late="copies")
+    ticket = session.ask()
+    before = saved(session, tmp_path)
+    real = session._record
+
+    class Broken:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def update(self, state: Any, feedback: Any) -> Any:
+            return state._replace(Q=float("nan"))
+
+    session._record = Broken()
+    with pytest.raises(bridle.InputError, match="cannot be used"):
+        session.observe(**COST, **LIMIT, ticket=ticket)
+    session._record = real
+    assert saved(session, tmp_path) == before
+    session.observe(**COST, **LIMIT, ticket=ticket)
+    assert session.rounds == 1
+
+
+def test_costs_that_wait_for_their_constraints_are_no_contradiction_to_the_policys_own_proof():
+    session = bridle.Session(bridle.policy("anytime", bridle.Box(-1, 1, dim=1), halfspace=False, V=0.1), x1=[1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(320):
+            x = session.decide()
+            session.observe(f=-x[0], df=[-1.0], g=x[0] + 1.0, dg=[1.0])  # -1 is feasible
+            ticket = session.ask()
+            session.observe(f=ticket.x[0], df=[1.0], ticket=ticket, partial=True)
+
+
+def test_the_bound_on_squares_is_about_the_rounds_that_were_fed():
+    session = bridle.Session(bridle.policy("anytime", bridle.Box(-1, 1, dim=1)), x1=[1.0])
+    for _ in range(5):
+        x = session.decide()
+        session.observe(f=-x[0], df=[-1.0], g=x[0] + 1.0, dg=[1.0])
+    before = session.certificate().squared_bound
+    ticket = session.ask()
+    session.observe(f=0.0, df=[1.0], ticket=ticket, partial=True)
+    assert session.certificate().squared_bound >= before
