@@ -7,11 +7,15 @@ never a policy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypedDict, TypeVar, runtime_checkable
 
 from bridle import ops
-from bridle.ops import Array
+from bridle.ops import Array, Scalar
+
+S = TypeVar("S")
+"""The state of an algorithm: a record of numbers that only the algorithm itself reads."""
+S_co = TypeVar("S_co", covariant=True)
 
 
 class InputError(ValueError):
@@ -32,7 +36,7 @@ class BridleWarning(UserWarning):
     `round` is the round it was noticed in, `figures` the numbers behind it; each is an attribute of the warning too.
     """
 
-    def __init__(self, message: str = "", round: int | None = None, **figures: Any) -> None:
+    def __init__(self, message: str = "", round: int | None = None, **figures: object) -> None:
         super().__init__(message)
         self.round, self.figures = round, figures
         vars(self).update(figures)
@@ -114,7 +118,7 @@ class Domain(Protocol):
         """Whether every row of `x` is in the set, up to `tolerance` times the set's scale."""
         ...
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         """The minimum of <v, x> over the set."""
         ...
 
@@ -132,7 +136,7 @@ class Function(Protocol):
         """Whether it is convex: where it is not, no theorem applies and results say so."""
         ...
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         """The value at x: a scalar of each run, or ``(..., k)`` for a record that holds k functions."""
         ...
 
@@ -141,14 +145,14 @@ class Function(Protocol):
         ...
 
 
-class Learner(Protocol):
+class Learner(Protocol[S]):
     """An algorithm for online convex optimisation: it steps on the gradient of each loss."""
 
-    def init(self, x1: Array) -> Any: ...
+    def init(self, x1: Array) -> S: ...
 
-    def decide(self, state: Any) -> Array: ...
+    def decide(self, state: S) -> Array: ...
 
-    def step(self, state: Any, grad: Array, modulus: Array | None = None) -> Any:
+    def step(self, state: S, grad: Array, modulus: Scalar | None = None) -> S:
         """The state after a loss with gradient `grad`; `modulus` is its strong convexity where the caller knows it."""
         ...
 
@@ -156,12 +160,12 @@ class Learner(Protocol):
 class Potential(Protocol):
     """A Lyapunov function of the accumulated violation: non-decreasing, convex, zero at zero."""
 
-    def value(self, q: Array) -> Array: ...
+    def value(self, q: Scalar) -> Scalar: ...
 
-    def slope(self, q: Array) -> Array: ...
+    def slope(self, q: Scalar) -> Scalar: ...
 
 
-class Policy(Protocol):
+class Policy(Protocol[S]):
     """An algorithm for constrained online convex optimisation: it updates on the feedback of each round.
 
     It may offer more, which a `Session` then uses: ``alarm(state)`` says in words that an assumption is broken; ``certified_regret(state)``
@@ -170,14 +174,14 @@ class Policy(Protocol):
     ``steer(state, A, b)`` let copies of it share what each has found.
     """
 
-    def init(self, x1: Array) -> Any: ...
+    def init(self, x1: Array) -> S: ...
 
-    def decide(self, state: Any) -> Array: ...
+    def decide(self, state: S) -> Array: ...
 
-    def update(self, state: Any, feedback: Feedback) -> Any: ...
+    def update(self, state: S, feedback: Feedback) -> S: ...
 
 
-class Adversary(Protocol):
+class Adversary(Protocol[S_co]):
     """An environment, which may adapt to the decisions it sees.
 
     One that needs random numbers also has ``deal(rng, rounds)``: the draws of the next `rounds` rounds as a record of arrays with a
@@ -186,9 +190,12 @@ class Adversary(Protocol):
     it in an engine, so that the rounds are handed over block by block and never all at once.
     """
 
-    def init(self) -> Any: ...
+    def init(self) -> S_co: ...
 
-    def answer(self, state: Any, x: Array) -> tuple[Any, Round]: ...
+    @property
+    def answer(self) -> Callable[..., tuple[S_co, Round]]:
+        """``answer(state, x)``, or ``answer(state, x, draw)`` for one with `deal` or `replay`: the new state, and the round."""
+        ...
 
 
 class Feedback(NamedTuple):
@@ -199,19 +206,19 @@ class Feedback(NamedTuple):
     """
 
     x: Array
-    f: Array
+    f: Scalar
     df: Array
     g: Array
     dg: Array
-    modulus: Array | None = None
-    round: Any = None
+    modulus: Scalar | None = None
+    round: Round | None = None
 
 
 class Round(NamedTuple):
     """What the adversary chose: one cost, and a tuple of constraints (each a function, or a record that holds several)."""
 
-    cost: Any
-    constraints: tuple[Any, ...]
+    cost: Function
+    constraints: tuple[Function, ...]
 
     def reveal(self, x: Array) -> Feedback:
         """The feedback of this round at the decision `x`."""
@@ -235,20 +242,44 @@ class Round(NamedTuple):
         return bool(self.cost.convex and all(constraint.convex for constraint in self.constraints))
 
 
-def _holds_several(function: Any) -> bool:
+def _holds_several(function: Function) -> bool:
     return bool(getattr(function, "several", False))
 
 
 class Bound(NamedTuple):
     """The right-hand side of a theorem, as numbers; None for what it does not bound, and `why` says so where it does not apply."""
 
-    regret: Any = None
-    ccv: Any = None
-    interval: Any = None
-    soft: Any = None
-    squared: Any = None
+    regret: Scalar | None = None
+    ccv: Scalar | None = None
+    interval: Scalar | None = None
+    soft: Scalar | None = None
+    squared: Scalar | None = None
     why: str = ""
 
 
-Constants = Mapping[str, Any]
-"""True facts of a problem, under the parameter names: lipschitz, diameter, bound, modulus, constraints, slater, window, feasible, ..."""
+class Constants(TypedDict, total=False):
+    """True facts of a problem, under the names of the parameters; and what a game has found, where a bound is about it."""
+
+    lipschitz: float  # the largest |gradient| of cost or constraint
+    diameter: float
+    bound: float  # the largest |g|
+    modulus: float  # strong convexity of the costs
+    smoothness: float
+    constraints: int  # k
+    slater: float | None  # a margin by which one action satisfies every constraint
+    window: float
+    rounds: int  # how many rounds there are at most
+    convex: bool
+    affine: bool
+    time_varying: bool
+    feasible: Array  # an action that satisfies every constraint
+    optimum: Array
+    optimal_cost: float
+    benchmark: Array
+    excess: float
+    rewards: bool
+    regret: Scalar | None  # of the game so far
+    least_regret: float
+    V: Scalar
+    first: Scalar
+    unseen: Scalar

@@ -11,23 +11,38 @@ broadcasting batches. Functions that reduce the last axis keep to that rule.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from types import ModuleType, SimpleNamespace
+from typing import TypeAlias, TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array: TypeAlias = Any
-"""A float, an ndarray, or whatever array type an engine has registered."""
+Array: TypeAlias = NDArray[np.float64]
+"""An array of floats: NumPy's, or of a kind that an engine has registered, which to an algorithm looks the same."""
 
-_NAMESPACES: list[tuple[type, Any]] = []
+Scalar: TypeAlias = float | Array
+"""A number of one run, as a float, or of each of several, as an array ``(B, 1)``."""
+
+Flag: TypeAlias = bool | NDArray[np.bool_]
+"""A comparison of scalars: of one run, or of each of several."""
+
+Number = TypeVar("Number", bound=Scalar)
+"""A scalar or an array: what comes out is of the kind that went in."""
+
+Namespace: TypeAlias = ModuleType | SimpleNamespace
+"""NumPy's function names for one kind of array."""
+
+_NAMESPACES: list[tuple[type, Namespace]] = []
 
 
-def register(kind: type, namespace: Any) -> None:
+def register(kind: type, namespace: Namespace) -> None:
     """Make arrays of type `kind` known: `namespace` offers NumPy's function names for them."""
     if (kind, namespace) not in _NAMESPACES:
         _NAMESPACES.append((kind, namespace))
 
 
-def namespace(*arrays: Array) -> Any:
+def namespace(*arrays: object) -> Namespace:
     """The module whose functions work on these arrays: numpy, unless one of them is of a registered kind."""
     for kind, module in _NAMESPACES:
         for array in arrays:
@@ -36,12 +51,12 @@ def namespace(*arrays: Array) -> Any:
     return np
 
 
-def _elementwise(name: str, on_float: Any) -> Any:
+def _elementwise(name: str, on_float: Callable[[float], float]) -> Callable[[Number], Number]:
     on_array = getattr(np, name)
 
-    def apply(x: Array) -> Array:
+    def apply(x: Number) -> Number:
         if isinstance(x, float):
-            return on_float(x)
+            return on_float(x)  # type: ignore[return-value]
         if isinstance(x, np.ndarray):
             return on_array(x)
         return getattr(namespace(x), name)(x)
@@ -56,7 +71,15 @@ log = _elementwise("log", math.log)
 floor = _elementwise("floor", lambda x: float(math.floor(x)) if math.isfinite(x) else x)
 
 
-def maximum(a: Array, b: Array) -> Array:
+@overload
+def maximum(a: float, b: float) -> float: ...
+@overload
+def maximum(a: Array, b: Scalar) -> Array: ...
+@overload
+def maximum(a: Scalar, b: Array) -> Array: ...
+@overload
+def maximum(a: Scalar, b: Scalar) -> Scalar: ...
+def maximum(a: Scalar, b: Scalar) -> Scalar:
     """The larger of the two, elementwise."""
     if isinstance(a, float) and isinstance(b, float):
         return a if a >= b else b
@@ -65,7 +88,15 @@ def maximum(a: Array, b: Array) -> Array:
     return namespace(a, b).maximum(a, b)
 
 
-def minimum(a: Array, b: Array) -> Array:
+@overload
+def minimum(a: float, b: float) -> float: ...
+@overload
+def minimum(a: Array, b: Scalar) -> Array: ...
+@overload
+def minimum(a: Scalar, b: Array) -> Array: ...
+@overload
+def minimum(a: Scalar, b: Scalar) -> Scalar: ...
+def minimum(a: Scalar, b: Scalar) -> Scalar:
     """The smaller of the two, elementwise."""
     if isinstance(a, float) and isinstance(b, float):
         return a if a <= b else b
@@ -74,19 +105,19 @@ def minimum(a: Array, b: Array) -> Array:
     return namespace(a, b).minimum(a, b)
 
 
-def pos(x: Array) -> Array:
+def pos(x: Number) -> Number:
     """The positive part, (x)^+."""
-    return maximum(x, 0.0)
+    return maximum(x, 0.0)  # type: ignore[return-value]
 
 
-def softplus(x: Array) -> Array:
+def softplus(x: Number) -> Number:
     """ln(1 + e^x) without overflow."""
     if isinstance(x, float):
-        return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+        return maximum(x, 0.0) + math.log1p(math.exp(-abs(x)))  # type: ignore[return-value]
     return namespace(x).logaddexp(x, 0.0)
 
 
-def sigmoid(x: Array) -> Array:
+def sigmoid(x: Number) -> Number:
     """1 / (1 + e^-x) without overflow, to full relative precision also where it is tiny.
 
     >>> sigmoid(0.0), sigmoid(-800.0)
@@ -94,12 +125,20 @@ def sigmoid(x: Array) -> Array:
     """
     if isinstance(x, float):
         e = math.exp(-abs(x))
-        return (1.0 if x >= 0.0 else e) / (1.0 + e)
-    e = exp(-abs(x))
-    return namespace(x).where(x >= 0.0, 1.0, e) / (1.0 + e)
+        return (1.0 if x >= 0.0 else e) / (1.0 + e)  # type: ignore[return-value]
+    small = exp(-abs(x))
+    return namespace(x).where(x >= 0.0, 1.0, small) / (1.0 + small)
 
 
-def ratio(a: Array, b: Array) -> Array:
+@overload
+def ratio(a: float, b: float) -> float: ...
+@overload
+def ratio(a: Array, b: Scalar) -> Array: ...
+@overload
+def ratio(a: Scalar, b: Array) -> Array: ...
+@overload
+def ratio(a: Scalar, b: Scalar) -> Scalar: ...
+def ratio(a: Scalar, b: Scalar) -> Scalar:
     """a / b, and 0 where b is 0: the step "stay" of an accumulator that has seen nothing."""
     if isinstance(b, float):
         return a / b if b != 0.0 else 0.0 * a
@@ -110,14 +149,18 @@ def ratio(a: Array, b: Array) -> Array:
     return xp.where(empty, 0.0, a / xp.where(empty, 1.0, b))
 
 
-def where(flag: Array, a: Array, b: Array) -> Array:
+@overload
+def where(flag: Flag, a: Array, b: Array) -> Array: ...
+@overload
+def where(flag: Flag, a: Scalar, b: Scalar) -> Scalar: ...
+def where(flag: Flag, a: Scalar, b: Scalar) -> Scalar:
     """`a` where `flag` holds, else `b`; `flag` is a scalar of one run or of each run."""
     if isinstance(flag, (bool, np.bool_)):
         return a if flag else b
     return namespace(flag, a, b).where(flag, a, b)
 
 
-def dot(a: Array, b: Array) -> Array:
+def dot(a: Array, b: Array) -> Scalar:
     """The inner product over the last axis: a float for vectors, ``(..., 1)`` otherwise."""
     if a.ndim == 1 and b.ndim == 1:
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
@@ -127,7 +170,7 @@ def dot(a: Array, b: Array) -> Array:
     return (a * b).sum(axis=-1, keepdims=True)
 
 
-def descend(x: Array, step: Array, grad: Array) -> Array:
+def descend(x: Array, step: Scalar, grad: Array) -> Array:
     """x - step * grad."""
     if isinstance(x, np.ndarray):
         return x - step * grad
@@ -135,15 +178,15 @@ def descend(x: Array, step: Array, grad: Array) -> Array:
     return x - step * grad if fused is None else fused(x, step, grad)
 
 
-def settled(flag: Array) -> Array:
-    """A flag of one run as a bool, where asking is cheap; inside a compiler's trace it stays what it is."""
+def concrete(flag: Flag) -> Flag:
+    """The flag as a Python bool if its value is known; unchanged inside a compiler's trace."""
     if isinstance(flag, (bool, np.bool_, np.ndarray)):
         return flag
-    ask = getattr(namespace(flag), "bridle_settled", None)
+    ask = getattr(namespace(flag), "bridle_concrete", None)
     return flag if ask is None else ask(flag)
 
 
-def norm(a: Array) -> Array:
+def norm(a: Array) -> Scalar:
     """The Euclidean length along the last axis, a scalar in the sense of `dot`."""
     return sqrt(dot(a, a))
 
@@ -155,7 +198,7 @@ def combine(weights: Array, rows: Array) -> Array:
     return (weights[..., None, :] @ rows)[..., 0, :]
 
 
-def scalar(x: Array, value: float = 0.0) -> Array:
+def scalar(x: Array, value: float = 0.0) -> Scalar:
     """A scalar `value` for every run that the decision `x` stands for."""
     if x.ndim == 1:
         return value
@@ -167,7 +210,7 @@ def vector(x: Array, like: Array) -> Array:
     return np.zeros((*x.shape[:-1], like.shape[-1])) if isinstance(x, np.ndarray) else namespace(x).zeros((*x.shape[:-1], like.shape[-1]))
 
 
-def worst(g: Array, dg: Array) -> tuple[Array, Array]:
+def worst(g: Array, dg: Array) -> tuple[Scalar, Array]:
     """The largest of the k constraints and its gradient; the lowest index on ties.
 
     >>> import numpy as np
@@ -187,7 +230,7 @@ def worst(g: Array, dg: Array) -> tuple[Array, Array]:
     return (value if g.ndim > 1 else value[0]), row
 
 
-def put(rows: Array, place: Array, row: Array, flag: Array) -> Array:
+def put(rows: Array, place: Scalar, row: Array, flag: Flag) -> Array:
     """`rows` with `row` at `place` (a whole number held as a float) along the runs' first own axis, where `flag` holds.
 
     >>> import numpy as np
@@ -204,7 +247,7 @@ def put(rows: Array, place: Array, row: Array, flag: Array) -> Array:
     return where(here[..., None] > 0.0, row[..., None, :], rows)
 
 
-def first(x: Array) -> Array:
+def first(x: Array) -> float:
     """The only element of a one-element vector, as a scalar."""
     return float(x[0]) if isinstance(x, np.ndarray) else x[0]
 
@@ -222,17 +265,17 @@ def running_max(x: Array) -> Array:
     return xp.where(order[None, :] <= order[:, None], x[None, :], 0.0).max(-1)
 
 
-def onehot(j: Array, x: Array) -> Array:
+def onehot(j: Scalar, x: Array) -> Array:
     """The unit vector of coordinate `j` (a whole number held as a float), as long as the decision `x`."""
     return (namespace(j, x).arange(float(x.shape[-1])) == j) * 1.0
 
 
-def columns(*parts: Array) -> Array:
+def columns(*parts: Scalar) -> Array:
     """The parts side by side along a new last axis."""
     return namespace(*parts).stack(parts, axis=-1)
 
 
-def join(parts: list[Array], axis: int) -> Array:
+def join(parts: Sequence[Array], axis: int) -> Array:
     """The parts one after the other along `axis`."""
     if len(parts) == 1:
         return parts[0]

@@ -7,30 +7,35 @@ Everything here maps over the leaves of a record: naming them, rebuilding a reco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
 from bridle import ops
+from bridle.ops import Array, Flag, Scalar
+
+R = TypeVar("R")
+"""A record: what comes out is one of the same type as what went in, with other leaves."""
 
 
-def is_record(value: Any) -> bool:
+def is_record(value: object) -> TypeGuard[tuple[Any, ...]]:
     """Whether `value` is a NamedTuple or a plain tuple, that is, a node and not a leaf."""
     return isinstance(value, tuple)
 
 
-def children(record: Any) -> list[tuple[str, Any]]:
+def children(record: tuple[Any, ...]) -> list[tuple[str, Any]]:
     """The parts of a record under their names; positions name the parts of a plain tuple."""
     names = getattr(record, "_fields", None) or [str(i) for i in range(len(record))]
     return list(zip(names, record, strict=True))
 
 
-def rebuild(record: Any, parts: Sequence[Any]) -> Any:
+def rebuild(record: R, parts: Sequence[object]) -> R:
     """A record of the same type as `record` with other parts."""
-    return record._make(parts) if hasattr(record, "_make") else tuple(parts)
+    make = getattr(type(record), "_make", tuple)
+    return make(parts)  # type: ignore[no-any-return]
 
 
-def transform(function: Callable[..., Any], record: Any, *others: Any) -> Any:
+def transform(function: Callable[..., object], record: R, *others: object) -> R:
     """`function` applied to every leaf of `record`, with the leaves of `others` at the same places; None stays None.
 
     >>> transform(lambda a, b: a + b, (1.0, (2.0, None)), (10.0, (20.0, None)))
@@ -70,7 +75,7 @@ def unflatten(record: Any) -> tuple[Callable[[Any, Any], Any], int]:
     return built(record, 0)
 
 
-def leaves(record: Any, prefix: str = "") -> dict[str, Any]:
+def leaves(record: object, prefix: str = "") -> dict[str, Any]:
     """The leaves of a record under their dotted names, without the Nones.
 
     >>> leaves((1.0, (2.0, None)))
@@ -84,7 +89,7 @@ def leaves(record: Any, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: object, b: object) -> bool:
     """Whether two records are of one type and hold equal numbers throughout.
 
     >>> same((1.0, (2.0,)), (1.0, (2.0,))), same((1.0,), (2.0,))
@@ -97,7 +102,7 @@ def same(a: Any, b: Any) -> bool:
     return not (is_record(a) or is_record(b)) and bool(np.array_equal(a, b))
 
 
-def nodes(record: Any) -> Iterator[Any]:
+def nodes(record: object) -> Iterator[tuple[Any, ...]]:
     """The record itself and every record inside it."""
     if is_record(record):
         yield record
@@ -105,17 +110,17 @@ def nodes(record: Any) -> Iterator[Any]:
             yield from nodes(part)
 
 
-def choose(flag: Any, a: Any, b: Any) -> Any:
+def choose(flag: Flag, a: R, b: R) -> R:
     """The record `a` where `flag` holds, else `b`."""
     if isinstance(flag, (bool, np.bool_)):
         return a if flag else b
     return transform(lambda p, q: ops.where(flag, p, q), a, b)
 
 
-def take(record: Any, i: Any) -> Any:
+def take(record: R, i: Scalar) -> R:
     """Element `i` (a whole number, held as a float) of every leaf's first axis."""
 
-    def pick(leaf: Any) -> Any:
+    def pick(leaf: Array) -> Scalar:
         if isinstance(i, float) and isinstance(leaf, np.ndarray):
             part = leaf[int(i)]
             return float(part) if part.ndim == 0 else part
@@ -124,22 +129,22 @@ def take(record: Any, i: Any) -> Any:
     return transform(pick, record)
 
 
-def cut(record: Any, start: int, stop: int) -> Any:
+def cut(record: R, start: int, stop: int) -> R:
     """The part of a sequence of records from `start` to `stop` along the first axis."""
     return transform(lambda leaf: leaf[start:stop], record)
 
 
-def stack(records: Sequence[Any], axis: int = 0) -> Any:
+def stack(records: Sequence[R], axis: int = 0) -> R:
     """Records of one structure as one record with a new axis, on NumPy arrays."""
     return transform(lambda *parts: np.stack([np.asarray(part, dtype=float) for part in parts], axis=axis), records[0], *records[1:])
 
 
-def join(records: Sequence[Any]) -> Any:
+def join(records: Sequence[R]) -> R:
     """Sequences of records one after the other along the first axis."""
     return transform(lambda *parts: np.concatenate(parts, axis=0), records[0], *records[1:])
 
 
-def unstack(record: Any, length: int) -> Iterator[Any]:
+def unstack(record: R, length: int) -> Iterator[R]:
     """The records of a sequence, one after the other; scalars come out as Python floats."""
     if record is None:
         yield from [None] * length
@@ -154,7 +159,7 @@ def unstack(record: Any, length: int) -> Iterator[Any]:
         yield from record
 
 
-def widen(record: Any, outer: int) -> Any:
+def widen(record: R, outer: int) -> R:
     """Give per-run scalars their trailing axis: a leaf with only `outer` leading axes becomes ``(..., 1)``.
 
     With `outer` = 1 a sequence of records over time becomes a batch that can be evaluated at one decision in one call.
@@ -162,10 +167,10 @@ def widen(record: Any, outer: int) -> Any:
     return transform(lambda leaf: leaf[..., None] if leaf.ndim == outer else leaf, record)
 
 
-def spread(record: Any, runs: int) -> Any:
+def spread(record: R, runs: int) -> R:
     """The record of one run as that of `runs` equal runs: ``()`` becomes ``(runs, 1)``, any other leaf gets a leading axis."""
 
-    def widened(leaf: Any) -> Any:
+    def widened(leaf: Scalar) -> Array:
         leaf = np.asarray(leaf, dtype=float)
         return np.full((runs, 1), leaf) if leaf.ndim == 0 else np.broadcast_to(leaf, (runs, *leaf.shape)).copy()
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
 from bridle.core import InputError
+from bridle.ops import Array, Scalar
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """A value in a message: short, on one line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: object) -> float:
     """A finite float."""
     try:
         if isinstance(value, (str, bytes, bool, np.bool_)) or np.iscomplexobj(value):
             raise TypeError
-        result = float(value)
+        result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be a number, not {show(value)}") from None
     if not np.isfinite(result):
@@ -28,7 +29,7 @@ def number(name: str, value: Any) -> float:
     return result
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: object) -> float:
     """A finite float above zero."""
     result = number(name, value)
     if result <= 0.0:
@@ -36,7 +37,7 @@ def positive(name: str, value: Any) -> float:
     return result
 
 
-def nonnegative(name: str, value: Any) -> float:
+def nonnegative(name: str, value: object) -> float:
     """A finite float, zero or above."""
     result = number(name, value)
     if result < 0.0:
@@ -44,7 +45,7 @@ def nonnegative(name: str, value: Any) -> float:
     return result
 
 
-def whole(name: str, value: Any, least: int = 1) -> int:
+def whole(name: str, value: object, least: int = 1) -> int:
     """A whole number, `least` or above."""
     result = number(name, value)
     if result != int(result) or isinstance(value, bool):
@@ -54,7 +55,7 @@ def whole(name: str, value: Any, least: int = 1) -> int:
     return int(result)
 
 
-def setting(name: str, value: Any, *, zero: bool = False) -> Any:
+def setting(name: str, value: object, *, zero: bool = False) -> Scalar:
     """A hyper-parameter: a number above zero (or zero too), or one for each run, shaped ``(runs, 1)``."""
     if not isinstance(value, (list, tuple, range, np.ndarray)) or np.shape(np.asarray(value, dtype=object)) == ():
         return (nonnegative if zero else positive)(name, value)
@@ -68,7 +69,7 @@ def setting(name: str, value: Any, *, zero: bool = False) -> Any:
     return values[:, None]
 
 
-def rounds(name: str, value: Any) -> Any:
+def rounds(name: str, value: object) -> Scalar:
     """A number of rounds, as a float: a whole number above zero, or one for each run, shaped ``(runs, 1)``."""
     result = setting(name, value)
     if np.any(np.floor(result) != result):
@@ -76,7 +77,7 @@ def rounds(name: str, value: Any) -> Any:
     return result
 
 
-def array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+def array(name: str, value: object, shape: tuple[int, ...] | None = None) -> Array:
     """A finite float64 array in C order, of the given shape where one is given."""
     try:
         given = np.asarray(value)
@@ -93,7 +94,7 @@ def array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.nda
     return result
 
 
-def vector(name: str, value: Any, dim: int | None = None) -> np.ndarray:
+def vector(name: str, value: object, dim: int | None = None) -> Array:
     """A finite, non-empty vector, of length `dim` where it is given."""
     result = array(name, value, None if dim is None else (dim,))
     if result.ndim != 1 or result.size == 0:
@@ -101,7 +102,7 @@ def vector(name: str, value: Any, dim: int | None = None) -> np.ndarray:
     return result
 
 
-def named_value(what: str, text: str) -> tuple[str, Any]:
+def named_value(what: str, text: str) -> tuple[str, int | float | str]:
     """The name and the value of NAME=VALUE: a whole number, a number, or text.
 
     >>> named_value("--set", "lam=0.5"), named_value("--set", "preset=practice")
@@ -113,7 +114,7 @@ def named_value(what: str, text: str) -> tuple[str, Any]:
     return name, from_text(value)
 
 
-def from_text(text: str) -> Any:
+def from_text(text: str) -> int | float | str:
     """A value as it is typed: a whole number, a number, or text."""
     for kind in (int, float):
         try:
@@ -123,7 +124,7 @@ def from_text(text: str) -> Any:
     return text
 
 
-def unknown(kind: str, name: Any, known: Any) -> InputError:
+def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     """The error for a name that is not there, with the nearest ones that are."""
     from difflib import get_close_matches
 

@@ -31,7 +31,7 @@ class BallSet(NamedTuple):
     def project(self, x: Array) -> Array:
         away = x - self.middle
         distance = norm(away)
-        inside = ops.settled(distance <= self.radius)
+        inside = ops.concrete(distance <= self.radius)
         if surely(inside):
             return x
         return ops.where(inside, x, self.middle + away * (self.radius / ops.maximum(distance, self.radius)))
