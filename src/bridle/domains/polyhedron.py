@@ -10,16 +10,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import ops, validate
 from bridle.core import InputError, Unavailable
-from bridle.ops import Array
+from bridle.ops import Array, Scalar
 
 
 class Daqp(NamedTuple):
     """The dual active-set solver DAQP: exact up to rounding, and fast up to some hundred variables."""
 
-    def nearest(self, A: np.ndarray, room: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def nearest(self, A: Array, room: Array) -> list[tuple[Array, Array]]:
         """For each row r of `room`: the y of least length with A y <= r, and its multipliers."""
         daqp = _package("daqp")
         identity, zero = np.eye(A.shape[1]), np.zeros(A.shape[1])  # (H=None would mean the identity too, but leaves the multipliers unset)
@@ -35,7 +36,7 @@ class Daqp(NamedTuple):
 class Osqp(NamedTuple):
     """The operator-splitting solver OSQP: for polyhedra with very many rows."""
 
-    def nearest(self, A: np.ndarray, room: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def nearest(self, A: Array, room: Array) -> list[tuple[Array, Array]]:
         """For each row r of `room`: the y of least length with A y <= r, and its multipliers."""
         osqp = _package("osqp")
         from scipy import sparse
@@ -59,7 +60,7 @@ class Osqp(NamedTuple):
         return found
 
 
-_SOLVERS: dict[str, Any] = {"daqp": Daqp(), "osqp": Osqp()}
+_SOLVERS: dict[str, Daqp | Osqp] = {"daqp": Daqp(), "osqp": Osqp()}
 
 
 class PolyhedronSet(NamedTuple):
@@ -68,8 +69,8 @@ class PolyhedronSet(NamedTuple):
     A: Array
     b: Array
     middle: Array
-    span: Array
-    solver: Any
+    span: float
+    solver: Daqp | Osqp
 
     @property
     def compiled(self) -> bool:
@@ -95,7 +96,7 @@ class PolyhedronSet(NamedTuple):
         result[outside] = [self._refine(v + unit * y, pull) for v, unit, (y, pull) in zip(rows[outside], units, moves, strict=True)]
         return result.reshape(x.shape)
 
-    def _refine(self, x: np.ndarray, pull: np.ndarray) -> np.ndarray:
+    def _refine(self, x: Array, pull: Array) -> Array:
         """`x` put back onto the rows that hold it: rounding at the scale of a far point has left it a little off them."""
         held = pull > 1e-10 * pull.max()
         off = self.A[held] @ x - self.b[held]
@@ -115,16 +116,17 @@ class PolyhedronSet(NamedTuple):
         slack = tolerance * (self.span + ops.norm(self.middle))
         return bool(np.all(x @ self.A.T <= self.b + slack))
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return ops.dot(v, self.linear_argmin(v))
 
     def linear_argmin(self, v: Array) -> Array:
         rows = v.reshape(-1, self.dim)
         room = self.b - self.A @ self.middle
-        return (self.middle + np.array([_program(row, self.A, room)[0] for row in rows])).reshape(v.shape)
+        lowest: Array = self.middle + np.array([_program(row, self.A, room)[0] for row in rows])
+        return lowest.reshape(v.shape)
 
 
-def Polyhedron(A: Any, b: Any, solver: str = "daqp") -> PolyhedronSet:
+def Polyhedron(A: ArrayLike, b: ArrayLike, solver: str = "daqp") -> PolyhedronSet:
     """{x : A x <= b}, which must be bounded and not empty; needs ``pip install 'bridle[qp]'``.
 
     The diameter is that of a certified bounding box: never too small, and at most sqrt(dim) times too large.
@@ -160,7 +162,7 @@ def _package(name: str) -> Any:
         raise Unavailable(f"a Polyhedron with solver={name!r} needs the package {name}: pip install 'bridle[qp]'") from None
 
 
-def _program(cost: np.ndarray, A: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _program(cost: Array, A: Array, room: Array) -> tuple[Array, Array]:
     """The x that minimises <cost, x> subject to A x <= room, and the multipliers of the rows."""
     from scipy.optimize import linprog
 
@@ -173,7 +175,7 @@ def _program(cost: np.ndarray, A: np.ndarray, room: np.ndarray) -> tuple[np.ndar
     return size * result.x, -weight * result.ineqlin.marginals
 
 
-def _chebyshev(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _chebyshev(A: Array, b: Array) -> Array:
     """The centre of the largest ball inside {x : A x <= b}, whose rows have unit length."""
     ball = np.hstack([A, np.ones((len(A), 1))])  # <a_i, x> + radius <= b_i; a negative radius is how far the rows are from meeting
     cost = np.append(np.zeros(A.shape[1]), -1.0)
@@ -190,7 +192,7 @@ def _chebyshev(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     return x
 
 
-def _span(A: np.ndarray, room: np.ndarray) -> float:
+def _span(A: Array, room: Array) -> float:
     """An upper bound on the diameter of {x : A x <= room}, which holds the origin: the diagonal of a bounding box.
 
     For multipliers y >= 0, however they were found, every x of the set has x_j <= <room, y> + <e_j - A'y, x>. Where all residuals
