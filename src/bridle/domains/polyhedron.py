@@ -7,13 +7,14 @@ own tolerances.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import ops, validate
-from bridle.core import InputError, Unavailable
+from bridle.backends import linear_program, package, quadratic_program
+from bridle.core import InputError
 from bridle.ops import Array, Scalar
 
 
@@ -22,15 +23,14 @@ class Daqp(NamedTuple):
 
     def nearest(self, A: Array, room: Array) -> list[tuple[Array, Array]]:
         """For each row r of `room`: the y of least length with A y <= r, and its multipliers."""
-        daqp = _package("daqp")
         identity, zero = np.eye(A.shape[1]), np.zeros(A.shape[1])  # (H=None would mean the identity too, but leaves the multipliers unset)
-        found = []
+        moves = []
         for r in room:
-            y, _, flag, info = daqp.solve(identity, zero, A, r, primal_tol=1e-12, dual_tol=1e-12, iter_limit=10_000)
+            y, multipliers, flag = quadratic_program(identity, zero, A, r, need=_NEED["daqp"])
             if flag != 1:
                 raise RuntimeError(f"daqp stopped with exit flag {flag} while projecting onto a polyhedron; try solver='osqp'")
-            found.append((y, info["lam"]))
-        return found
+            moves.append((y, multipliers))
+        return moves
 
 
 class Osqp(NamedTuple):
@@ -38,7 +38,7 @@ class Osqp(NamedTuple):
 
     def nearest(self, A: Array, room: Array) -> list[tuple[Array, Array]]:
         """For each row r of `room`: the y of least length with A y <= r, and its multipliers."""
-        osqp = _package("osqp")
+        osqp = package("osqp", _NEED["osqp"])
         from scipy import sparse
 
         identity, zero = sparse.eye(A.shape[1], format="csc"), np.zeros(A.shape[1])
@@ -46,7 +46,7 @@ class Osqp(NamedTuple):
         solver.setup(
             identity, zero, sparse.csc_matrix(A), np.full(len(A), -np.inf), room[0], verbose=False, polishing=True, max_iter=200_000
         )
-        found = []
+        moves = []
         for r in room:
             solver.update(u=r)
             for tolerance in (1e-8, 1e-11, 1e-14):  # until the rows that hold the point are known: polishing is then exact
@@ -56,11 +56,12 @@ class Osqp(NamedTuple):
                     break
             if result.info.status_val not in (1, 2):
                 raise RuntimeError(f"osqp stopped with '{result.info.status}' while projecting onto a polyhedron; try solver='daqp'")
-            found.append((result.x, result.y))
-        return found
+            moves.append((result.x, result.y))
+        return moves
 
 
 _SOLVERS: dict[str, Daqp | Osqp] = {"daqp": Daqp(), "osqp": Osqp()}
+_NEED = {name: f"a Polyhedron with solver={name!r} needs" for name in _SOLVERS}
 
 
 class PolyhedronSet(NamedTuple):
@@ -137,7 +138,7 @@ def Polyhedron(A: ArrayLike, b: ArrayLike, solver: str = "daqp") -> PolyhedronSe
     """
     if solver not in _SOLVERS:
         raise validate.unknown("solver", solver, _SOLVERS)
-    _package(solver)
+    package(solver, _NEED[solver])
     rows = validate.array("A", A)
     if rows.ndim != 2 or rows.size == 0:
         raise InputError(f"A must be a matrix with a row for each constraint, not an array of shape {rows.shape}")
@@ -153,26 +154,13 @@ def Polyhedron(A: ArrayLike, b: ArrayLike, solver: str = "daqp") -> PolyhedronSe
     return PolyhedronSet(rows, offsets, middle, _span(rows, offsets - rows @ middle), _SOLVERS[solver])
 
 
-def _package(name: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise Unavailable(f"a Polyhedron with solver={name!r} needs the package {name}: pip install 'bridle[qp]'") from None
-
-
 def _program(cost: Array, A: Array, room: Array) -> tuple[Array, Array]:
     """The x that minimises <cost, x> subject to A x <= room, and the multipliers of the rows."""
-    from scipy.optimize import linprog
-
-    # HiGHS stops at absolute tolerances: make the data of the order of 1, and undo it.
-    size, weight = float(abs(room).max()) or 1.0, float(abs(cost).max()) or 1.0
-    exact: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    result = linprog(cost / weight, A_ub=A, b_ub=room / size, bounds=(None, None), method="highs", options=exact)
-    if result.x is None:  # every program here starts from a set known not to be empty
+    size, weight = float(abs(room).max()) or 1.0, float(abs(cost).max()) or 1.0  # to make the data of the order of 1
+    answer = linear_program(cost / weight, A, room / size)
+    if answer is None:  # every program here starts from a set known not to be empty
         raise InputError(f"the polyhedron is unbounded: it has no least <v, x> for v = {validate.show(cost.tolist())}")
-    return size * result.x, -weight * result.ineqlin.marginals
+    return size * answer.x, -weight * answer.marginals
 
 
 def _chebyshev(A: Array, b: Array) -> Array:
