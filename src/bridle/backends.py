@@ -120,7 +120,7 @@ def least_distance(A: Array, b: Array, iterations: int | None = None) -> tuple[A
 
     >>> u, rest = least_distance(np.array([[-1.0, 0.0]]), np.array([-2.0]))
     >>> -rest[:-1] / rest[-1]
-    array([ 2., -0.])
+    array([2., 0.])
     """
     from scipy.optimize import nnls
 
