@@ -95,7 +95,7 @@ def quadratic_in_bands(H: Array, f: Array, bands: Sequence[Band], eps_prox: floa
     """The x with the least  x'Hx/2 + f'x  where low <= rows x <= high in every band, if DAQP finds it, and the multipliers of all rows."""
     rows, low, high = stacked(bands)
     sense = np.where(low == high, 5, 0).astype(np.int32)
-    answer = quadratic_program(H, f, np.ascontiguousarray(rows), high, low, sense, eta_prox=1e-13, eps_prox=eps_prox, **settings)
+    answer = quadratic_program(H, f, np.ascontiguousarray(rows), high, low, sense, SEVERAL, eta_prox=1e-13, eps_prox=eps_prox, **settings)
     return (answer.x if answer.flag >= 1 else None), answer.multipliers
 
 

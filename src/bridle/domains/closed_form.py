@@ -7,6 +7,7 @@ far the point; nothing branches on data inside a compiler.
 
 from __future__ import annotations
 
+from itertools import product
 from math import isqrt, sqrt
 from typing import Literal, NamedTuple
 
@@ -14,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridle import ops
+from bridle.backends import UNBOUNDED
 from bridle.core import Domain
+from bridle.domains.facets import FEW, BallPart, ConePart, Facets, Slab, facets, side_by_side
 from bridle.ops import Array, Flag, Scalar, absolute, dot, norm
 
 EPS = 2.0**-52
@@ -54,6 +57,9 @@ class BallSet(NamedTuple):
     def linear_argmin(self, v: Array) -> Array:
         return self.middle - v * ops.ratio(self.radius, norm(v))
 
+    def facets(self) -> Facets:
+        return Facets(self.dim, (BallPart(np.ones(self.dim), self.middle, float(self.radius)),))
+
 
 class BoxSet(NamedTuple):
     """{x : low <= x <= high}."""
@@ -84,6 +90,12 @@ class BoxSet(NamedTuple):
 
     def linear_argmin(self, v: Array) -> Array:
         return ops.where(v > 0.0, self.low, self.high)
+
+    def facets(self) -> Facets:
+        return Facets(self.dim, (Slab(np.eye(self.dim), self.low, self.high),))
+
+    def corners(self) -> Array | None:
+        return np.array(list(product(*zip(self.low, self.high, strict=True)))) if self.dim <= FEW else None
 
 
 class SimplexSet(NamedTuple):
@@ -117,6 +129,13 @@ class SimplexSet(NamedTuple):
 
     def linear_argmin(self, v: Array) -> Array:
         return self.mass * ops.onehot(v.argmin(axis=-1)[..., None], v)
+
+    def facets(self) -> Facets:
+        d, mass = self.dim, np.full(1, self.mass)
+        return Facets(d, (Slab(np.eye(d), np.zeros(d), np.full(d, UNBOUNDED)), Slab(np.ones((1, d)), mass, mass)))
+
+    def corners(self) -> Array:
+        return np.asarray(self.mass * np.eye(self.dim))
 
 
 class L1BallSet(NamedTuple):
@@ -156,6 +175,22 @@ class L1BallSet(NamedTuple):
         steepest = ops.onehot(abs(v).argmax(axis=-1)[..., None], v)
         corner: Array = self.middle - self.radius * steepest * ops.namespace(v).sign(v)
         return corner
+
+    def facets(self) -> Facets:
+        """With more variables u >= |x - middle|, whose sum is bounded."""
+        d, I = self.dim, np.eye(self.dim)
+        rows = np.block([[I, -I], [-I, -I], [np.zeros((1, d)), np.ones((1, d))]])
+        high = np.concatenate([self.middle, -self.middle, [self.radius]])
+        return Facets(d, (Slab(rows, np.full(2 * d + 1, -UNBOUNDED), high),), more=d)
+
+    def halfspaces(self) -> Array | None:
+        if self.dim > FEW:
+            return None
+        signs = np.array(list(product((1.0, -1.0), repeat=self.dim)))
+        return np.column_stack([signs, self.radius + signs @ self.middle])
+
+    def corners(self) -> Array:
+        return np.concatenate([self.middle + sign * self.radius * np.eye(self.dim) for sign in (1.0, -1.0)])
 
 
 class SpectrahedronSet(NamedTuple):
@@ -202,6 +237,9 @@ class SpectrahedronSet(NamedTuple):
         lowest: Array = ops.namespace(v).linalg.eigh(0.5 * (matrix + _transposed(matrix)))[1][..., 0]
         return self.trace * (lowest[..., :, None] * lowest[..., None, :]).reshape(v.shape)
 
+    def facets(self) -> Facets:
+        return Facets(self.dim, (ConePart(0, self.dim, self.trace),))
+
 
 class ProductSet(NamedTuple):
     """The decisions whose consecutive parts are in one domain each."""
@@ -230,6 +268,10 @@ class ProductSet(NamedTuple):
 
     def linear_argmin(self, v: Array) -> Array:
         return ops.join([domain.linear_argmin(part) for domain, part in self._parts(v)], -1)
+
+    def facets(self) -> Facets | None:
+        known = [part for part in map(facets, self.domains) if part is not None]
+        return side_by_side(known) if len(known) == len(self.domains) else None
 
     def _parts(self, x: Array) -> list[tuple[Domain, Array]]:
         parts, start = [], 0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bridle import ops
 from bridle.core import Domain
 from bridle.domains.closed_form import EPS, BallSet, BoxSet, all_of, margin, surely
+from bridle.domains.facets import Facets, facets, peeled
 from bridle.ops import Array, Flag, Scalar, absolute, dot, namespace, norm, pos
 from bridle.records import choose
 
@@ -65,6 +66,12 @@ class BallCut(NamedTuple):
         along = self._along(v)
         below = dot(self.a, lowest - self.middle) <= self.height
         return ops.where(below, lowest, self._disk(-along * ops.ratio(self._rim(self.height), norm(along))))
+
+    def facets(self) -> Facets:
+        return BallSet(self.middle, self.radius).facets().cut(self.a, float(self.height + self.a @ self.middle))
+
+    def peeled(self) -> tuple[Domain, Array]:
+        return BallSet(self.middle, self.radius), np.append(self.a, self.height + self.a @ self.middle)[None]
 
     def _along(self, u: Array) -> Array:
         """The part of `u` along the cut; taken twice, so that rounding at the scale of a far point does not show."""
@@ -137,6 +144,14 @@ class DomainCut(NamedTuple):
 
         end = _iterate(halve, start, 64, v, lambda at: at.high - at.low <= EPS * at.high)
         return ops.where(below, free, _meet(end.above, end.beneath, a, b))
+
+    def facets(self) -> Facets | None:
+        whole = facets(self.within)
+        return None if whole is None else whole.cut(self.a, self.b)
+
+    def peeled(self) -> tuple[Domain, Array]:
+        base, cuts = peeled(self.within)
+        return base, np.vstack([cuts, np.append(self.a, self.b)])
 
     def crossing(self, x: Array, onto: Array, over: Scalar) -> Array:
         """The nearest point to x, whose projection `onto` the set is `over` above the cut."""
@@ -286,16 +301,6 @@ def _pick(sequence: Array, k: _Index) -> Array:
     """Element k of each run's sequence, or elements k."""
     picked: Array = sequence[k] if sequence.ndim == 1 else ops.namespace(sequence, k).take_along_axis(sequence, k, axis=-1)
     return picked
-
-
-def peeled(domain: Domain) -> tuple[Domain, Array]:
-    """The domain without its cuts, and these as rows (a, b)."""
-    if isinstance(domain, BallCut):
-        return BallSet(domain.middle, domain.radius), np.append(domain.a, domain.height + domain.a @ domain.middle)[None]
-    if isinstance(domain, DomainCut):
-        base, cuts = peeled(domain.within)
-        return base, np.vstack([cuts, np.append(domain.a, domain.b)])
-    return domain, np.zeros((0, domain.dim + 1))
 
 
 def sweep(A: Array, b: Array, y: Array) -> Array:

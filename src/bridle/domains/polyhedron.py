@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import ops, validate
-from bridle.backends import linear_program, package, quadratic_program
+from bridle.backends import UNBOUNDED, linear_program, package, quadratic_program
 from bridle.core import InputError
+from bridle.domains.facets import Facets, Slab
 from bridle.ops import Array, Scalar
 
 
@@ -125,6 +126,9 @@ class PolyhedronSet(NamedTuple):
         room = self.b - self.A @ self.middle
         lowest: Array = self.middle + np.array([_program(row, self.A, room)[0] for row in rows])
         return lowest.reshape(v.shape)
+
+    def facets(self) -> Facets:
+        return Facets(self.dim, (Slab(self.A, np.full(len(self.b), -UNBOUNDED), self.b),))
 
 
 def Polyhedron(A: ArrayLike, b: ArrayLike, solver: str = "daqp") -> PolyhedronSet:

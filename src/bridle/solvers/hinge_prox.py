@@ -25,7 +25,8 @@ import numpy as np
 from bridle import ops
 from bridle.backends import UNBOUNDED, quadratic_in_bands
 from bridle.core import InputError
-from bridle.domains.closed_form import BallSet, BoxSet, ProductSet, SimplexSet, surely
+from bridle.domains.closed_form import BallSet, BoxSet, surely
+from bridle.domains.facets import faces
 from bridle.domains.half_space_cut import BallCut, DomainCut, crossing_in_box, slide_in_box
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array, dot, norm
@@ -118,26 +119,6 @@ def hinges(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: Any, alp
         return _by_dual(domain, v, A, b, weights, alpha, joint)
     size = float(domain.diameter() + norm(v - onto))
     return np.asarray(domain.project(_program(v, A, b, weights, alpha, joint, *sides, size)))
-
-
-def faces(domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The domain as  low <= rows x <= high  where it can be written so."""
-    if isinstance(domain, BoxSet):
-        return np.eye(domain.dim), domain.low, domain.high
-    if isinstance(domain, SimplexSet):
-        ends = np.append(np.zeros(domain.dim), domain.mass), np.append(np.full(domain.dim, UNBOUNDED), domain.mass)
-        return np.vstack([np.eye(domain.dim), np.ones(domain.dim)]), *ends
-    if isinstance(domain, PolyhedronSet):
-        return domain.A, np.full(len(domain.b), -UNBOUNDED), domain.b
-    if isinstance(domain, DomainCut) and (inner := faces(domain.within)) is not None:
-        return np.vstack([inner[0], domain.a]), np.append(inner[1], -UNBOUNDED), np.append(inner[2], domain.b)
-    if isinstance(domain, ProductSet):
-        parts = [part for part in map(faces, domain.domains) if part is not None]
-        if len(parts) == len(domain.domains):
-            from scipy.linalg import block_diag
-
-            return block_diag(*(p[0] for p in parts)), np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
-    return None
 
 
 def _program(

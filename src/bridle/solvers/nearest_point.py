@@ -24,9 +24,8 @@ from bridle import validate
 from bridle.backends import UNBOUNDED, least_distance, quadratic_in_bands, redundant_rows, stacked
 from bridle.core import InputError
 from bridle.domains.closed_form import BallSet, L1BallSet
-from bridle.domains.half_space_cut import peeled
+from bridle.domains.facets import faces, one_sided, peeled
 from bridle.ops import Array, norm
-from bridle.solvers.hinge_prox import faces
 
 FINE = 1e-11
 """Times the domain's scale: a row holds where it is exceeded by no more than this; the programs are solved to a tenth of it."""
@@ -68,8 +67,7 @@ class Flat(NamedTuple):
 
     def shell(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and levels of a polyhedron that holds the domain."""
-        below, above = self.high < UNBOUNDED, self.low > -UNBOUNDED
-        return np.vstack([self.rows[below], -self.rows[above]]), np.append(self.high[below], -self.low[above])
+        return one_sided(self.rows, self.low, self.high)
 
 
 class Round(NamedTuple):
