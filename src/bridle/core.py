@@ -165,6 +165,14 @@ class Function(Protocol):
 class Learner(Protocol[S]):
     """An algorithm for online convex optimisation: it steps on the gradient of each loss."""
 
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether multiplying every gradient by one constant leaves the decisions as they are; then it has `rescale`."""
+        ...
+
     def init(self, x1: Array) -> S: ...
 
     def decide(self, state: S) -> Array: ...
@@ -294,7 +302,7 @@ class Constants(TypedDict, total=False):
     optimal_cost: float
     benchmark: Array
     excess: float
-    rewards: bool
+    rewards: float  # the largest reward, where costs are -<r, x> and constraints lam_i - r_i x_i
     regret: Scalar | None  # of the game so far
     least_regret: float
     V: Scalar
