@@ -146,7 +146,10 @@ class Domain(Protocol):
 
 @runtime_checkable
 class Function(Protocol):
-    """A function of the decision; its arrays may carry a leading time axis, and then it is a sequence of functions."""
+    """A function of the decision; its arrays may carry a leading time axis, and then it is a sequence of functions.
+
+    It may offer more: ``several`` is True where it holds k functions; ``total()`` is the sum of a sequence as one function.
+    """
 
     @property
     def convex(self) -> bool:
@@ -163,7 +166,12 @@ class Function(Protocol):
 
 
 class Learner(Protocol[S]):
-    """An algorithm for online convex optimisation: it steps on the gradient of each loss."""
+    """An algorithm for online convex optimisation: it steps on the gradient of each loss.
+
+    It may offer more, which bounds then use: ``adaptivity(diameter)`` is c of a regret bound c sqrt(sum of squared gradients) for every
+    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient|; ``squares(state)`` is that sum so far; a scale-free one has
+    ``rescale(state, factor)``, the state had every gradient so far been multiplied by `factor`.
+    """
 
     @property
     def domain(self) -> Domain: ...
@@ -197,6 +205,11 @@ class Policy(Protocol[S]):
     is the upper bound on regret that its proof gives for what has happened, ``certified_squares(state, squares, gain)`` the same for
     squared violation; ``price(state)`` is what one more unit of each limit seems to be worth in cost, or None; ``halfspace(feedback)`` and
     ``steer(state, A, b)`` let copies of it share what each has found.
+
+    ``each`` is an array as long as a round must have constraints, where not any number will do; ``compiled`` is False where it runs on the
+    Python engine only; ``only_limits`` is True where its `lipschitz` is about the constraints alone. ``weigh(state, g)`` and
+    ``follow(state, weights, grad)`` let an adapter do with one gradient a round, unless ``one_gradient`` is False; ``violated_only`` is
+    True where the gradient of a satisfied constraint makes no difference.
     """
 
     def init(self, x1: Array) -> S: ...
