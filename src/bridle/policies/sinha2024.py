@@ -32,12 +32,12 @@ from bridle import validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError, Learner, Potential
 from bridle.learners import OGD, AdaGrad, CurvedOGD, StronglyConvexOGD
 from bridle.learners.late import LateOGD
-from bridle.learners.potentials import UNIT, Exponential, ExponentialPotential, Power, PowerPotential, Quadratic, QuadraticPotential
+from bridle.learners.potentials import UNIT, ExponentialPotential, PowerPotential, QuadraticPotential
 from bridle.learners.wrappers import doubling_epochs
 from bridle.ops import Array, Scalar, exp, pos, scalar, worst
 from bridle.policies.common import capped_bound, diameter_of, flat, harmonic, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
-from bridle.policies.inner_learner import NOT_ADAPTIVE, learner_for, learner_or_step, regret_constant
+from bridle.policies.reduction_parts import NOT_ADAPTIVE, check_unused, learner_for, learner_or_step, potential_for, regret_constant
 from bridle.records import same
 
 NU = 0.9
@@ -172,9 +172,9 @@ def sinha2024(
     c, theorem = None if inside is None else regret_constant(inside, D), preset == "theory" and delay is None
     beta = 1.0 / ((sqrt(2.0) if theorem else 1.0) * (sqrt(2.0) * D if c is None else c) * G) if beta is None else beta
     beta = validate.setting("beta", beta)
-    _unused(potential, lam, exponent)
+    check_unused(potential, lam, exponent)
     lam = validate.setting("lam", (0.5 if preset == "theory" else NU) / T**0.5 if lam is None else lam)
-    phi, weight = _potential(potential, lam, exponent, T)
+    phi, weight = potential_for(potential, lam, exponent, T)
     if preset == "practice" and isinstance(phi, ExponentialPotential):
         weight = phi.lam
     V = weight if V is None else validate.setting("V", V)
@@ -205,8 +205,8 @@ def sinha2024_strong(
     beta = validate.setting("beta", beta)
     V = 8.0 * G * G * np.log(e * T) / alpha if V is None else V
     V = validate.setting("V", V)
-    _unused(potential, lam, exponent)
-    phi, _ = _potential(potential, None if lam is None else validate.setting("lam", lam), exponent, T)
+    check_unused(potential, lam, exponent)
+    phi, _ = potential_for(potential, None if lam is None else validate.setting("lam", lam), exponent, T)
     inside: Learner[Any] = StronglyConvexOGD(domain, V * beta * alpha) if learner is None else learner_for(learner, domain, None)
     return Lyapunov(inside, phi, V, beta)
 
@@ -214,39 +214,6 @@ def sinha2024_strong(
 def _count(constraints: int | None) -> None:
     if constraints is not None:
         validate.whole("constraints", constraints)
-
-
-def _unused(potential: str | Potential, lam: Setting | None, exponent: Setting | None) -> None:
-    """Refuse a setting that the potential in use does not have."""
-    if lam is not None and potential != "exponential":
-        raise InputError(f"lam is for potential='exponential' only, not for {validate.show(potential)}")
-    if exponent is not None and potential != "power":
-        raise InputError(f"exponent is for potential='power' only, not for {validate.show(potential)}")
-
-
-def _potential(potential: str | Potential, lam: Scalar | None, exponent: Setting | None, T: Scalar) -> tuple[Potential, Scalar]:
-    """The potential, and the V that goes with it for convex costs."""
-    if not isinstance(potential, str):
-        if not hasattr(potential, "slope"):
-            raise InputError(f"potential must be a name or have a method `slope`, not {validate.show(potential)}")
-        return potential, 1.0
-    if potential == "exponential":
-        if lam is None:
-            raise InputError("potential 'exponential' needs lam")
-        return Exponential(lam), 1.0
-    if potential == "quadratic":
-        return Quadratic(), (T / 2.0) ** 0.5
-    if potential == "power":
-        n = np.maximum(2.0, np.ceil(np.log(T))) if exponent is None else exponent
-        phi = Power(n)
-        rest = phi.exponent - 1.0
-        size = rest * np.log(np.maximum(rest, 1.0) * np.sqrt(np.maximum(T / 2.0, 1.0)))  # the logarithm of V, or more
-        if np.max(size) > 300.0:
-            raise InputError(
-                f"exponent {np.max(phi.exponent):g} is too large for a horizon of {np.max(T):g}: V would be e^{np.max(size):.0f}"
-            )
-        return phi, rest**rest * (T / 2.0) ** (rest / 2.0)
-    raise validate.unknown("potential", potential, ("exponential", "quadratic", "power"))
 
 
 # --- the paper's theorems, as printed -------------------------------------------------------------------------------------------------

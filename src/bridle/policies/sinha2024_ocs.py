@@ -29,7 +29,7 @@ from bridle.learners import AdaGradNorm
 from bridle.ops import Array, combine, pos, vector
 from bridle.policies.common import diameter_of, excess, harmonic
 from bridle.policies.entry import Configuration, Entry, Setting
-from bridle.policies.inner_learner import NOT_ADAPTIVE, learner_for
+from bridle.policies.reduction_parts import NOT_ADAPTIVE, learner_for
 from bridle.policies.sinha2024 import REFERENCE, departure
 
 STEPS = 400
