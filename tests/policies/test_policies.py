@@ -193,7 +193,7 @@ def test_the_command_line_lists_every_policy(capsys):
 )
 def test_results_warn_of_what_the_entry_assumes_and_the_problem_breaks(monkeypatch, changes, words):
     """The rule reads the registry's data: a copy of a policy that assumes more is warned about, under any name."""
-    monkeypatch.setitem(policies._ENTRIES, "copy", dataclasses.replace(policies.entry("ogd"), name="copy", **changes))
+    monkeypatch.setitem(policies.registry._ENTRIES, "copy", dataclasses.replace(policies.entry("ogd"), name="copy", **changes))
     problem = bridle.problem("halfspaces", horizon=ROUNDS, slater=0.0)
     policy = bridle.policy_for("copy", problem, step=0.5)
     with warnings.catch_warnings():

@@ -225,8 +225,8 @@ class Anytime(NamedTuple):
         if self.modulus is not None or self.margin > 0.0 or state.units > 0.0:
             return None
         c, _ = self.form.curvature(self.diameter)
-        kept = sqrt(2.0 * state.S) * self.diameter - 2.0 * c * np.expm1(self.potential.lam * state.Q)
-        return float(ops.ratio(kept, float(state.V)))
+        surplus = sqrt(2.0 * state.S) * self.diameter - 2.0 * c * np.expm1(self.potential.lam * state.Q)
+        return float(ops.ratio(surplus, float(state.V)))
 
     def certified_squares(self, state: AnytimeState, squares: float, gain: float) -> float | None:
         """The most that the squared distances can add up to, with sum |grad f|^2 = `squares` and no action losing more than `gain`."""
@@ -291,8 +291,7 @@ class Lazy(NamedTuple):
         moved = self.inner.update(state.inner, Feedback(x, feedback.f, df, g + 0.0 * x[..., :1], dg[..., None, :], modulus))
         held = state.held + 1.0
         fresh = LazyState(moved, 0.0 * held, 0.0 * df, 0.0 * rank + NOTHING, 0.0 * g, 0.0 * dg)
-        kept: LazyState = records.choose(held >= self.hold, fresh, LazyState(state.inner, held, df, rank, g, dg))
-        return kept
+        return records.choose(held >= self.hold, fresh, LazyState(state.inner, held, df, rank, g, dg))
 
     def alarm(self, state: LazyState) -> str:
         return self.inner.alarm(state.inner).replace("round", f"every {np.max(self.hold):g} rounds, block")
@@ -339,12 +338,12 @@ def anytime(
     slots = np.ones(0 if moving else 20 if cuts is None else validate.whole("cuts", cuts, 0)) if switch("halfspace", halfspace) else None
     if slots is None and cuts:
         raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
-    made = Anytime(
+    record = Anytime(
         domain, measure, ExponentialPotential(lam), D, wide, np.maximum(D, domain.diameter()),
         None if V is None else validate.setting("V", V), r, None if modulus is None else validate.setting("modulus", modulus),
         measure.largest(D) if early else None, slots,
     )  # fmt: skip
-    return made if validate.whole("hold", hold) == 1 else Lazy(made, float(hold))
+    return record if validate.whole("hold", hold) == 1 else Lazy(record, float(hold))
 
 
 def _nonnegative(name: str, value: Setting) -> Scalar:

@@ -188,11 +188,11 @@ def hutchinson2025(
         rho = np.minimum(0.5 * eps, D / a * (2.0 * G / ((a * a / (8.0 * G) + D / eps) * T)) ** 0.5)
     if np.any(np.asarray(rho) >= np.asarray(eps)):
         raise InputError(f"level must be below slater, {validate.show(slater)}, not {validate.show(level)}")
-    made = Polyak(domain, 1.0, _plain(rho), eps, G, D)
+    record = Polyak(domain, 1.0, _plain(rho), eps, G, D)
     if step is not None:
-        return made._replace(step=validate.setting("step", step))
+        return record._replace(step=validate.setting("step", step))
     longest = D / (G * T**0.5)  # no step is better for the regret, were it not for the constraint
-    return made._replace(step=_plain(longest if preset == "practice" else np.minimum(longest, made.least / G)))
+    return record._replace(step=_plain(longest if preset == "practice" else np.minimum(longest, record.least / G)))
 
 
 def _plain(value: Scalar) -> Scalar:

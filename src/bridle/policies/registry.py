@@ -227,17 +227,17 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     item = entry(name)
     if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
         raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
-    known = {p.name: p for p in parameters(name)}
+    by_name = {p.name: p for p in parameters(name)}
     for key in settings:
-        if key not in known:
-            raise validate.unknown(f"parameter of policy {name}", key, known)
-    missing = [p.name for p in known.values() if p.required and p.name not in settings]
+        if key not in by_name:
+            raise validate.unknown(f"parameter of policy {name}", key, by_name)
+    missing = [p.name for p in by_name.values() if p.required and p.name not in settings]
     if missing:
-        raise InputError(f"policy {name} needs {missing[0]}: {known[missing[0]].help}")
+        raise InputError(f"policy {name} needs {missing[0]}: {by_name[missing[0]].help}")
     canonical = {key: _canonical(value) for key, value in settings.items() if value is not None}
     lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
     for key in lengths:
-        if key == "learner" or isinstance(known[key].default, str):
+        if key == "learner" or isinstance(by_name[key].default, str):
             raise InputError(f"{key} must be one name for all runs, not {validate.show(settings[key])}: only numbers can be swept")
     if len(set(lengths.values())) > 1:
         raise InputError("the lists of a sweep must be equally long, not " + ", ".join(f"{key}: {n}" for key, n in lengths.items()))

@@ -338,36 +338,37 @@ def _flat(bound: Bound) -> Bound:
 
 
 def _paper_convex(policy: Configuration[Lyapunov], constants: Constants, t: float) -> Bound:
-    known = policy.parameters
-    theory = sinha2024(policy.domain, known["horizon"], known["lipschitz"], known.get("diameter"))
+    parameters = policy.parameters
+    theory = sinha2024(policy.domain, parameters["horizon"], parameters["lipschitz"], parameters.get("diameter"))
     if why := unmet(constants) or departure(policy, constants, theory):
         return Bound(why=why)
-    bound = theorem1(known["lipschitz"], known.get("diameter", policy.domain.diameter()), t, known["horizon"])
+    bound = theorem1(parameters["lipschitz"], parameters.get("diameter", policy.domain.diameter()), t, parameters["horizon"])
     return _flat(bound)
 
 
 def _paper_strong(policy: Configuration[Lyapunov], constants: Constants, t: float) -> Bound:
-    known = policy.parameters
-    theory = sinha2024_strong(policy.domain, known["horizon"], known["lipschitz"], known["modulus"])
-    if why := unmet(constants, modulus=known["modulus"]) or departure(policy, constants, theory):
+    parameters = policy.parameters
+    theory = sinha2024_strong(policy.domain, parameters["horizon"], parameters["lipschitz"], parameters["modulus"])
+    if why := unmet(constants, modulus=parameters["modulus"]) or departure(policy, constants, theory):
         return Bound(why=why)
     regret = constants.get("regret")
     nonnegative = regret is not None and bool(regret >= 0.0)
-    bound = theorem2(known["lipschitz"], constants["diameter"], known["modulus"], t, known["horizon"], nonnegative)
+    bound = theorem2(parameters["lipschitz"], constants["diameter"], parameters["modulus"], t, parameters["horizon"], nonnegative)
     return _flat(bound)
 
 
 def departure(policy: Configuration[object], constants: Constants, theory: object) -> str:
     """In what the policy differs from the one the printed theorem is about; empty when in nothing."""
-    known = policy.parameters
-    if known.get("preset", "theory") != "theory":
-        return f"the preset is {known['preset']}, not the theorem's"
+    parameters = policy.parameters
+    if parameters.get("preset", "theory") != "theory":
+        return f"the preset is {parameters['preset']}, not the theorem's"
     if not same(policy.record, theory):
-        told = [name for name in ("V", "beta", "lam", "learner", "potential", "exponent", "step", "delay", "initial") if name in known]
-        return f"{' and '.join(told)} {'was' if len(told) == 1 else 'were'} set by hand"
-    if "lipschitz" in known and known["lipschitz"] < constants["lipschitz"] * (1.0 - 1e-12):
+        overrides = ("V", "beta", "lam", "learner", "potential", "exponent", "step", "delay", "initial")
+        by_hand = [name for name in overrides if name in parameters]
+        return f"{' and '.join(by_hand)} {'was' if len(by_hand) == 1 else 'were'} set by hand"
+    if "lipschitz" in parameters and parameters["lipschitz"] < constants["lipschitz"] * (1.0 - 1e-12):
         return f"the true Lipschitz constant is {constants['lipschitz']:.4g}, above the one the policy was told"
-    if known.get("diameter", policy.domain.diameter()) < constants["diameter"] * (1.0 - 1e-12):
+    if parameters.get("diameter", policy.domain.diameter()) < constants["diameter"] * (1.0 - 1e-12):
         return f"the true diameter is {constants['diameter']:.4g}, above the one the policy was told"
     return ""
 

@@ -151,12 +151,12 @@ def soft_bound(policy: Configuration[Soft], constants: Constants, t: float) -> B
         else queue_bounds(record.queues, constants, F + sigma, t, 0.0, slater)
     )
     spread = sigma * np.sqrt(len(record.each) * t)
-    found = capped_bound(regret, violation + spread, constants["lipschitz"] * constants["diameter"], 0.0, t)
-    found, words = (found._replace(interval=found.soft), []) if sigma == 0.0 else (found, [EXPECTED])
+    bound = capped_bound(regret, violation + spread, constants["lipschitz"] * constants["diameter"], 0.0, t)
+    bound, words = (bound._replace(interval=bound.soft), []) if sigma == 0.0 else (bound, [EXPECTED])
     if record.cap < np.inf:
-        found = found._replace(soft=None, interval=None)
+        bound = bound._replace(soft=None, interval=None)
         words.append("a capped price need not hold its limit, so no violation is bounded")
-    return found._replace(why="; ".join(words))
+    return bound._replace(why="; ".join(words))
 
 
 def growing_bounds(first: VirtualQueues, constants: Constants, F: float, t: float, slater: float | None) -> tuple[Scalar, Scalar]:
@@ -174,8 +174,8 @@ def growing_bounds(first: VirtualQueues, constants: Constants, F: float, t: floa
     if slater:
         far, each, h = alpha * D**2, 0.5 * k * C**2 + V**2 * G**2 / (4.0 * alpha), np.sqrt(k) * (0.5 * C + F)
         Q = np.minimum(Q, slater_queue(far * t, V * np.sqrt(t) * G * D + each, np.sqrt(k) * C, np.sqrt(k) * F, slater))
-        settled = (2.0 * np.sqrt(far * h / slater) + V * G * D / slater) * halves + (h + each / slater) * powers(t, 1.0)
-        queues = np.minimum(queues, settled)
+        with_room = (2.0 * np.sqrt(far * h / slater) + V * G * D / slater) * halves + (h + each / slater) * powers(t, 1.0)
+        queues = np.minimum(queues, with_room)
     return r * np.sqrt(t), Q + G**2 / (2.0 * alpha) * (V * halves + np.sqrt(k) * queues)
 
 
