@@ -83,7 +83,7 @@ def test_the_guarantee_is_the_registrys_own():
     assert "Violation" not in found.guarantee, "there are no limits"
     assert "Regret" not in bridle.advise(costs=False).guarantee
     for parameter, words in bridle.advise(costs=False, linear=True, few=True, horizon=50).needs.items():
-        assert words == policies.PARAMETERS[parameter]
+        assert words == policies.PARAMETER_HELP[parameter]
 
 
 def test_a_class_speaks_for_itself(monkeypatch):

@@ -39,7 +39,8 @@ from bridle.learners.late import LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
 from bridle.policies import policy, register
-from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
+from bridle.policies.sinha2024 import Lyapunov
+from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem, problem
 from bridle.session.late_feedback import Ticket
 from bridle.session.ledger import Certificate

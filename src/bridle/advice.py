@@ -304,7 +304,7 @@ def _tool(rule: Rule, answers: Answers) -> Advice:
     about = inspect.getdoc(inspect.getmodule(made)) or ""
     promised = about.partition("\nGuarantee: ")[2].partition("\nReference: ")[0] or (inspect.getdoc(made) or "").split("\n\n")[0]
     required = [p.name for p in inspect.signature(made).parameters.values() if p.default is p.empty]
-    needs = {name: policies.PARAMETERS.get(name, "") for name in required}
+    needs = {name: policies.PARAMETER_HELP.get(name, "") for name in required}
     rounds = answers.horizon or EXAMPLE["horizon"]
     program = PROGRAMS[rule.use].format(budget=0.1 * rounds, rounds=rounds, played=_played(answers))
     promised = re.sub(r"^`\w+`: ", "", " ".join(promised.split()))  # the name of the function that computes it

@@ -15,7 +15,7 @@ from bridle.core import BridleWarning, Feedback, InputError, Round
 from bridle.engines.round import load_engine
 from bridle.functions import AffineFunction
 from bridle.game.play import play, policy_for
-from bridle.policies.registry import record_of
+from bridle.policies.registry import constraints_of, record_of
 from bridle.problems import problem
 from bridle.session.session import Session
 from bridle.validate import show
@@ -217,9 +217,9 @@ def _maker(factory: Any, rounds: int, given: dict[str, Any]) -> Callable[..., An
 def _accepts(make: Callable[..., Any], domain: Any, k: int, name: str, report: list[str]) -> bool:
     """Whether the policy can be made for this; a factory may refuse a domain or a k with an InputError, and with nothing else."""
     try:
-        each = getattr(record_of(make(domain, k)), "each", None)
-        if each is not None and len(each) != k:
-            raise InputError(f"the policy is for {len(each)} constraints")
+        own = constraints_of(record_of(make(domain, k)))
+        if own is not None and own != k:
+            raise InputError(f"the policy is for {own} constraints")
     except InputError as no:
         report.append(f"skipped {name}, k = {k}: {no}")
         return False

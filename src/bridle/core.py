@@ -26,6 +26,23 @@ class Unavailable(InputError):
     """Something that is not here but may be elsewhere: a package, a file, a download. Not a property of what was asked for."""
 
 
+class DoesNotApply(InputError):
+    """A policy is not for this problem.
+
+    `reason` says why and names the problem; `general` says it of any problem, so that tables can merge equal reasons. `reason` is given
+    with ``{problem}`` where the problem is named.
+    """
+
+    def __init__(self, policy: str, reason: str, problem: str = "") -> None:
+        super().__init__(policy, reason, problem)
+        self.policy = policy
+        self.reason = reason.format(problem=f"problem {problem or '(unnamed)'}")
+        self.general = reason.format(problem="the problem")
+
+    def __str__(self) -> str:
+        return f"policy {self.policy} does not apply: {self.reason}"
+
+
 class Interrupted(Exception):
     """The user stopped a long run; the message says what was kept and how to go on."""
 
@@ -129,7 +146,10 @@ class Domain(Protocol):
 
 @runtime_checkable
 class Function(Protocol):
-    """A function of the decision; its arrays may carry a leading time axis, and then it is a sequence of functions."""
+    """A function of the decision; its arrays may carry a leading time axis, and then it is a sequence of functions.
+
+    It may offer more: ``several`` is True where it holds k functions; ``total()`` is the sum of a sequence as one function.
+    """
 
     @property
     def convex(self) -> bool:
@@ -146,7 +166,20 @@ class Function(Protocol):
 
 
 class Learner(Protocol[S]):
-    """An algorithm for online convex optimisation: it steps on the gradient of each loss."""
+    """An algorithm for online convex optimisation: it steps on the gradient of each loss.
+
+    It may offer more, which bounds then use: ``adaptivity(diameter)`` is c of a regret bound c sqrt(sum of squared gradients) for every
+    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient|; ``squares(state)`` is that sum so far; a scale-free one has
+    ``rescale(state, factor)``, the state had every gradient so far been multiplied by `factor`.
+    """
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether multiplying every gradient by one constant leaves the decisions as they are; then it has `rescale`."""
+        ...
 
     def init(self, x1: Array) -> S: ...
 
@@ -172,6 +205,11 @@ class Policy(Protocol[S]):
     is the upper bound on regret that its proof gives for what has happened, ``certified_squares(state, squares, gain)`` the same for
     squared violation; ``price(state)`` is what one more unit of each limit seems to be worth in cost, or None; ``halfspace(feedback)`` and
     ``steer(state, A, b)`` let copies of it share what each has found.
+
+    ``each`` is an array as long as a round must have constraints, where not any number will do; ``compiled`` is False where it runs on the
+    Python engine only; ``only_limits`` is True where its `lipschitz` is about the constraints alone. ``weigh(state, g)`` and
+    ``follow(state, weights, grad)`` let an adapter do with one gradient a round, unless ``one_gradient`` is False; ``violated_only`` is
+    True where the gradient of a satisfied constraint makes no difference.
     """
 
     def init(self, x1: Array) -> S: ...
@@ -277,7 +315,7 @@ class Constants(TypedDict, total=False):
     optimal_cost: float
     benchmark: Array
     excess: float
-    rewards: bool
+    rewards: float  # the largest reward, where costs are -<r, x> and constraints lam_i - r_i x_i
     regret: Scalar | None  # of the game so far
     least_regret: float
     V: Scalar

@@ -15,6 +15,7 @@ from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction, AffineRows
 from bridle.learners import CurvedOGD
 from bridle.policies import sinha2024 as paper
+from bridle.policies import sinha2024_ocs as ocs
 from bridle.solvers.hindsight import interval_excess, smallest_window
 from helpers.instances import constraint_at, cost_at, instances, moves
 
@@ -335,13 +336,13 @@ def test_theorems_4_and_5_on_streams_that_are_feasible_only_on_average(S, k, exc
     P = interval_excess(at_point)
     limit = trace.policy.bound({**facts, "excess": P}, T).interval
     assert 0.0 <= measured <= limit
-    assert measured <= paper.theorem5(1.0, 2.0, F, k, P / F, T)
+    assert measured <= ocs.theorem5(1.0, 2.0, F, k, P / F, T)
     window = smallest_window(at_point)
     if excess == 0.0:
         assert window is not None
         assert F * (window // 2) + 1e-9 >= P
         assert measured <= trace.policy.bound({**facts, "window": window}, T).interval
-        assert measured <= paper.theorem4(1.0, 2.0, F, k, window, T)
+        assert measured <= ocs.theorem4(1.0, 2.0, F, k, window, T)
     else:
         assert trace.policy.bound(facts, T).interval is None
 
@@ -404,7 +405,7 @@ def test_queue_bound_is_the_closed_form(G, D, F, k, P, T):
     for t in range(1, T + 1):
         z = a / 2 + sqrt(a * a / 4 + z * z + 2 * k * P * F * t)
         third = max(third, sqrt(a * z + 2 * k * P * F * t))
-    assert paper.queue_bound(a, F, k, P, T) == pytest.approx(min(first, second, third), rel=1e-12)
+    assert ocs.queue_bound(a, F, k, P, T) == pytest.approx(min(first, second, third), rel=1e-12)
 
 
 def test_bounds_are_null_with_a_reason_where_the_theorem_is_void():

@@ -11,7 +11,7 @@ from bridle import policies, records
 from bridle.core import Bound
 from bridle.game import metrics
 from bridle.game.play import Trace
-from bridle.policies.common import found
+from bridle.policies.common import constants_from
 from bridle.solvers.hindsight import NoComparator
 
 BOUNDED = (
@@ -119,7 +119,7 @@ def _unbounded(trace: Trace) -> Bound | None:
 
 def _known(trace: Trace) -> dict[str, Any]:
     """What is known of a game to its bounds: the problem's constants, and what the policy took from the stream."""
-    return {**trace.problem.constants, **found(trace.state)}
+    return {**trace.problem.constants, **constants_from(trace.state)}
 
 
 def _surely(regret: Any, cost: Any) -> np.ndarray:

@@ -38,18 +38,19 @@ theta = 1/2 by default. Leave out e^{lam Q} >= 1 for the regret, use Regret_t >=
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import ops, records, validate
-from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.half_space_cut import sweep
 from bridle.learners import adaptive_step
 from bridle.learners.potentials import UNIT, ExponentialPotential
-from bridle.ops import Array, dot, exp, minimum, norm, pos, put, ratio, scalar, where, worst
+from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, pos, put, ratio, scalar, where, worst
+from bridle.policies.anytime_forms import Distance, Form, LinearisedConstraint, SelfBounding, SquaredValue, form_for
 from bridle.policies.common import diameter_of, flat, switch, unmet
-from bridle.policies.entry import Entry
+from bridle.policies.entry import Configuration, Entry, Setting
 
 SLACK = 1.0 + 1e-9
 """A halfspace farther away than the diameter misses the domain; equality is attainable and rounds either way."""
@@ -67,98 +68,6 @@ NOTHING = -1e300
 """The rank of no constraint at all."""
 
 
-class Halfspace(NamedTuple):
-    """One constraint linearised at x: value, gradient, unit normal, how far x lies outside (below 0: inside), and <normal, x> - far."""
-
-    g: Array
-    dg: Array
-    normal: Array
-    far: Array
-    level: Array
-
-
-class Distance(NamedTuple):
-    """h = dist^2, whose gradient is 2 dist n; the farthest constraint counts."""
-
-    @property
-    def by_value(self) -> bool:
-        """Whether h is known without the constraint's gradient."""
-        return False
-
-    def measure(self, g: Array, far: Array, reach: Array) -> tuple[Array, Array]:
-        """h, and the weight that makes its gradient of `direction`; never more than there is where some action is feasible."""
-        dist = minimum(pos(far), reach)
-        return dist * dist, 2.0 * dist
-
-    def direction(self, cut: Halfspace) -> Array:
-        """What the weight belongs to."""
-        return cut.normal
-
-    def rank(self, g: Array, distances: Array) -> Array:
-        """By what several constraints are ranked."""
-        return distances
-
-    def curvature(self, D: Array) -> tuple[float, Array]:
-        """c and kappa of  V Regret + c ((1 - kappa lam) e^{lam Q} - 1) <= V R."""
-        return 1.0, 2.0 * D * D
-
-    def largest(self, D: Array) -> Array:
-        """The largest h there is where some action is feasible."""
-        return D * D
-
-
-class Value(NamedTuple):
-    """h = (g^+)^2, whose gradient is 2 g^+ grad g; the largest constraint counts."""
-
-    lipschitz: Array
-
-    @property
-    def by_value(self) -> bool:
-        return True
-
-    def measure(self, g: Array, far: Array, reach: Array) -> tuple[Array, Array]:
-        g = minimum(pos(g), self.lipschitz * reach)
-        return g * g, 2.0 * g
-
-    def direction(self, cut: Halfspace) -> Array:
-        return cut.dg
-
-    def rank(self, g: Array, distances: Array) -> Array:
-        return g
-
-    def curvature(self, D: Array) -> tuple[float, Array]:
-        return 1.0, 2.0 * (D * self.lipschitz) ** 2
-
-    def largest(self, D: Array) -> Array:
-        return (D * self.lipschitz) ** 2
-
-
-class SelfBounding(NamedTuple):
-    """h = g >= 0 with |grad g|^2 <= 2 M g; the largest constraint counts."""
-
-    smoothness: Array
-
-    @property
-    def by_value(self) -> bool:
-        return True
-
-    def measure(self, g: Array, far: Array, reach: Array) -> tuple[Array, Array]:
-        return minimum(pos(g), self.largest(reach)), 1.0 * (g > 0.0)
-
-    def direction(self, cut: Halfspace) -> Array:
-        return cut.dg
-
-    def rank(self, g: Array, distances: Array) -> Array:
-        return g
-
-    def curvature(self, D: Array) -> tuple[float, Array]:
-        # Here <grad g, x - u> >= g gives Y once, not twice: V Regret + Y <= V R + 2 D sqrt(M p Y) and 2 D sqrt(M p Y) <= Y/2 + 2 D^2 M p.
-        return 0.5, 4.0 * D * D * self.smoothness
-
-    def largest(self, D: Array) -> Array:
-        return 0.5 * self.smoothness * D * D
-
-
 class AnytimeState(NamedTuple):
     """The decision, Q, and the step size's sums: S of squared gradients (only the constraints' with strongly convex costs), H of moduli.
 
@@ -167,42 +76,42 @@ class AnytimeState(NamedTuple):
     """
 
     x: Array
-    Q: Array
-    S: Array
-    H: Array | None
-    V: Array
-    units: Array
-    A: Any
-    b: Any
-    slot: Any
-    rounds: Array
-    infeasible: Array
+    Q: Scalar
+    S: Scalar
+    H: Scalar | None
+    V: Scalar
+    units: Scalar
+    A: Array | None
+    b: Array | None
+    slot: Scalar | None
+    rounds: Scalar
+    infeasible: Scalar
 
 
-class Weights(NamedTuple):
+class AnytimeWeights(NamedTuple):
     """Q, V and the units after this round, the surrogate's weights on grad f and on the constraint, and what earlier squares shrink by."""
 
-    Q: Array
-    V: Array
-    units: Array
-    cost: Array
-    constraint: Array
-    shrink: Array
+    Q: Scalar
+    V: Scalar
+    units: Scalar
+    cost: Scalar
+    constraint: Scalar
+    shrink: Scalar
 
 
 class Anytime(NamedTuple):
     """The policy; what is None is left out: `modulus` (convex costs), `ahead` (weights see this round), `slots` (no halfspace step)."""
 
-    domain: Any
-    form: Any
+    domain: Domain
+    form: Form
     potential: ExponentialPotential
-    reach: Array  # D
-    diameter: Array  # D, or sqrt(D^2 + 2 D P) where the feasible action may move by P
-    span: Array  # beyond which a halfspace misses the domain: its own diameter where the policy was told a smaller D
-    V: Array | None
-    margin: Array
-    modulus: Array | None
-    ahead: Array | None
+    reach: Scalar  # D
+    diameter: Scalar  # D, or sqrt(D^2 + 2 D P) where the feasible action may move by P
+    span: Scalar  # beyond which a halfspace misses the domain: its own diameter where the policy was told a smaller D
+    V: Scalar | None
+    margin: Scalar
+    modulus: Scalar | None
+    ahead: Scalar | None
     slots: Array | None
 
     @property
@@ -232,7 +141,7 @@ class Anytime(NamedTuple):
         """Whether the gradient of a constraint that is satisfied makes no difference, so that zeros may stand for it."""
         return self.slots is None and bool(self.margin == 0.0)
 
-    def weigh(self, state: AnytimeState, g: Array, far: Array = 0.0, length: Array = 0.0) -> Weights:
+    def weigh(self, state: AnytimeState, g: Scalar, far: Scalar = 0.0, length: Scalar = 0.0) -> AnytimeWeights:
         """The surrogate's weights, from the value of the constraint that counts, its distance, and the length of the cost's gradient."""
         h, weight = self.form.measure(g, far, self.reach)
         Q = state.Q + h
@@ -241,23 +150,23 @@ class Anytime(NamedTuple):
         units = self.potential.units(exponent)
         slope, shrink = self.potential.slope(exponent, units), exp(2.0 * UNIT * (state.units - units))
         V = where(state.V > 0.0, state.V, minimum(ratio(10.0, self.reach * length), STEEPEST))
-        return Weights(Q, V, units, V * exp(-UNIT * units), slope * weight, shrink)
+        return AnytimeWeights(Q, V, units, V * exp(-UNIT * units), slope * weight, shrink)
 
-    def follow(self, state: AnytimeState, weights: Weights, v: Array) -> AnytimeState:
+    def follow(self, state: AnytimeState, weights: AnytimeWeights, v: Array) -> AnytimeState:
         """The state after a step along the surrogate's gradient `v`, where that is all there is to a round."""
         y, S, H = self.step(state, weights, v, None, None)
         x, rounds = self.domain.project(y), state.rounds + 1.0
         return AnytimeState(x, weights.Q, S, H, weights.V, weights.units, state.A, state.b, state.slot, rounds, state.infeasible)
 
     def step(
-        self, state: AnytimeState, weights: Weights, v: Array, constraint: Array, modulus: Array | None
-    ) -> tuple[Array, Array, Array | None]:
+        self, state: AnytimeState, weights: AnytimeWeights, v: Array, constraint: Array | None, modulus: Scalar | None
+    ) -> tuple[Array, Scalar, Scalar | None]:
         """Where the surrogate's gradient `v`, of which `constraint` is the constraint's part, leads to; and the step size's sums."""
-        if self.modulus is None:
+        if self.modulus is None or state.H is None or constraint is None:
             S = state.S * weights.shrink + dot(v, v)
             return ops.descend(state.x, adaptive_step(self.diameter, S), v), S, None
         S = state.S * weights.shrink + dot(constraint, constraint)
-        H = state.H + (self.modulus if modulus is None else modulus) * (weights.V > 0.0)
+        H: Scalar = state.H + (self.modulus if modulus is None else modulus) * (weights.V > 0.0)  # type: ignore[assignment]
         return state.x - ratio(1.0, weights.cost * H + 2.0 / self.diameter * ops.sqrt(S)) * v, S, H
 
     def update(self, state: AnytimeState, feedback: Feedback) -> AnytimeState:
@@ -266,24 +175,25 @@ class Anytime(NamedTuple):
         constraint = weights.constraint * self.form.direction(cut)
         y, S, H = self.step(state, weights, weights.cost * feedback.df + constraint, constraint, feedback.modulus)
         A, b, slot = state.A, state.b, state.slot
-        if self.slots is not None:
+        if A is not None and b is not None and slot is not None:  # where there are slots
             y = y - pos(dot(cut.normal, y) - cut.level) * cut.normal
             y = y if others is None else sweep(*others, y)
-            if self.slots.shape[-1]:
+            if b.shape[-1]:
                 y, violated = sweep(A, b, y), cut.far > TOUCH * self.reach
                 A, b = put(A, slot, cut.normal, violated), put(b[..., None], slot, cut.level + 0.0 * cut.normal[..., :1], violated)[..., 0]
-                slot = where(slot + violated < float(self.slots.shape[-1]), slot + violated, 0.0 * slot)
+                slot = where(slot + violated < float(b.shape[-1]), slot + violated, 0.0 * slot)  # type: ignore[arg-type]
         rounds = state.rounds + 1.0
-        infeasible = where(state.infeasible > 0.0, state.infeasible, missed * rounds)
+        infeasible = where(state.infeasible > 0.0, state.infeasible, missed * rounds)  # type: ignore[arg-type]
         return AnytimeState(self.domain.project(y), weights.Q, S, H, weights.V, weights.units, A, b, slot, rounds, infeasible)
 
-    def linearise(self, x: Array, feedback: Feedback) -> tuple[Halfspace, tuple[Array, Array] | None, Array]:
+    def linearise(self, x: Array, feedback: Feedback) -> tuple[LinearisedConstraint, tuple[Array, Array] | None, Flag]:
         """The halfspace that counts, all of them where there are several, and whether one of them misses the domain."""
         if feedback.g.shape[-1] == 1:
             g, dg = worst(feedback.g, feedback.dg)
             length = norm(dg)
-            far, normal = ratio(g, length) + self.margin * (length > 0.0), ratio(1.0, length) * dg
-            return Halfspace(g, dg, normal, far, dot(normal, x) - far), None, g > length * (self.span * SLACK)
+            far: Scalar = ratio(g, length) + self.margin * (length > 0.0)  # type: ignore[assignment]
+            normal = ratio(1.0, length) * dg
+            return LinearisedConstraint(g, dg, normal, far, dot(normal, x) - far), None, g > length * (self.span * SLACK)
         lengths = ops.sqrt((feedback.dg * feedback.dg).sum(axis=-1))
         distances = ratio(feedback.g, lengths) + self.margin * (lengths > 0.0)
         normals = ratio(1.0, lengths)[..., None] * feedback.dg
@@ -294,9 +204,9 @@ class Anytime(NamedTuple):
         _, row = worst(rank, ops.columns(feedback.g, distances, levels))
         g, far, level = (row[..., i : i + 1] if feedback.g.ndim > 1 else ops.first(row[i : i + 1]) for i in range(3))
         missed = (feedback.g > lengths * (self.span * SLACK)).any(axis=-1, keepdims=feedback.g.ndim > 1)
-        return Halfspace(g, dg, normal, far, level), (normals, levels), missed
+        return LinearisedConstraint(g, dg, normal, far, level), (normals, levels), missed
 
-    def halfspace(self, feedback: Feedback) -> tuple[Array, Array] | None:
+    def halfspace(self, feedback: Feedback) -> tuple[Array, Scalar] | None:
         """The halfspace of a violated round, for others to `steer` by; None where it is not violated or may not hold for long."""
         if self.slots is None or self.diameter > self.reach:
             return None
@@ -315,8 +225,8 @@ class Anytime(NamedTuple):
         if self.modulus is not None or self.margin > 0.0 or state.units > 0.0:
             return None
         c, _ = self.form.curvature(self.diameter)
-        kept = sqrt(2.0 * state.S) * self.diameter - 2.0 * c * np.expm1(self.potential.lam * state.Q)
-        return float(ops.ratio(kept, float(state.V)))
+        surplus = sqrt(2.0 * state.S) * self.diameter - 2.0 * c * np.expm1(self.potential.lam * state.Q)
+        return float(ops.ratio(surplus, float(state.V)))
 
     def certified_squares(self, state: AnytimeState, squares: float, gain: float) -> float | None:
         """The most that the squared distances can add up to, with sum |grad f|^2 = `squares` and no action losing more than `gain`."""
@@ -340,14 +250,14 @@ class LazyState(NamedTuple):
     """The policy's state, and of the rounds held so far: how many, the sum of the costs' gradients, and the constraint that counts most."""
 
     inner: AnytimeState
-    held: Array
+    held: Scalar
     df: Array
-    rank: Array
-    g: Array
+    rank: Scalar
+    g: Scalar
     dg: Array
 
     @property
-    def V(self) -> Array:
+    def V(self) -> Scalar:
         return self.inner.V
 
 
@@ -355,10 +265,10 @@ class Lazy(NamedTuple):
     """The policy that moves every `hold` rounds only: it is fed the sum of their costs, and the one constraint that counts most."""
 
     inner: Anytime
-    hold: Array
+    hold: Scalar
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.inner.domain
 
     def init(self, x1: Array) -> LazyState:
@@ -381,39 +291,35 @@ class Lazy(NamedTuple):
         moved = self.inner.update(state.inner, Feedback(x, feedback.f, df, g + 0.0 * x[..., :1], dg[..., None, :], modulus))
         held = state.held + 1.0
         fresh = LazyState(moved, 0.0 * held, 0.0 * df, 0.0 * rank + NOTHING, 0.0 * g, 0.0 * dg)
-        kept: LazyState = records.choose(held >= self.hold, fresh, LazyState(state.inner, held, df, rank, g, dg))
-        return kept
+        return records.choose(held >= self.hold, fresh, LazyState(state.inner, held, df, rank, g, dg))
 
     def alarm(self, state: LazyState) -> str:
         return self.inner.alarm(state.inner).replace("round", f"every {np.max(self.hold):g} rounds, block")
 
 
-FORMS = ("distance", "value", "self-bounding")
-
-
 def anytime(
-    domain: Any,
-    diameter: Any = None,
-    V: Any = None,
-    lam: Any = None,
-    modulus: Any = None,
+    domain: Domain,
+    diameter: Setting | None = None,
+    V: Setting | None = None,
+    lam: Setting | None = None,
+    modulus: Setting | None = None,
     form: str = "distance",
-    lipschitz: Any = None,
-    smoothness: Any = None,
-    drift: Any = 0.0,
-    margin: Any = 0.0,
-    predictable: Any = False,
-    halfspace: Any = True,
-    cuts: Any = None,
-    hold: Any = 1,
-    constraints: Any = None,
+    lipschitz: Setting | None = None,
+    smoothness: Setting | None = None,
+    drift: Setting = 0.0,
+    margin: Setting = 0.0,
+    predictable: bool = False,
+    halfspace: bool = True,
+    cuts: int | None = None,
+    hold: int = 1,
+    constraints: int | None = None,
 ) -> Anytime | Lazy:
     """The policy; nothing but the domain has to be given. `constraints` is only for the boundary to check: any number may be revealed."""
     if constraints is not None:
         validate.whole("constraints", constraints)
     D = diameter_of(domain, diameter)
     P, r = _nonnegative("drift", drift), _nonnegative("margin", margin)
-    measure = _form(form, lipschitz, smoothness)
+    measure = form_for(form, lipschitz, smoothness)
     if form != "distance" and np.any(np.asarray(r) > 0.0):
         raise InputError(f"margin is a distance, for form='distance' only, not for {validate.show(form)}")
     moving = np.any(np.asarray(P) > 0.0)
@@ -432,30 +338,19 @@ def anytime(
     slots = np.ones(0 if moving else 20 if cuts is None else validate.whole("cuts", cuts, 0)) if switch("halfspace", halfspace) else None
     if slots is None and cuts:
         raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
-    made = Anytime(
+    record = Anytime(
         domain, measure, ExponentialPotential(lam), D, wide, np.maximum(D, domain.diameter()),
         None if V is None else validate.setting("V", V), r, None if modulus is None else validate.setting("modulus", modulus),
         measure.largest(D) if early else None, slots,
     )  # fmt: skip
-    return made if validate.whole("hold", hold) == 1 else Lazy(made, float(hold))
+    return record if validate.whole("hold", hold) == 1 else Lazy(record, float(hold))
 
 
-def _form(form: Any, lipschitz: Any, smoothness: Any) -> Any:
-    if form not in FORMS:
-        raise validate.unknown("form", form, FORMS)
-    for name, value, wanted in (("lipschitz", lipschitz, "value"), ("smoothness", smoothness, "self-bounding")):
-        if (value is None) == (form == wanted):
-            raise InputError(f"form={form!r} needs {name}" if value is None else f"{name} is for form={wanted!r} only, not for {form!r}")
-    if form == "distance":
-        return Distance()
-    return Value(validate.setting("lipschitz", lipschitz)) if form == "value" else SelfBounding(validate.setting("smoothness", smoothness))
+def _nonnegative(name: str, value: Setting) -> Scalar:
+    return np.asarray(value) if np.ndim(value) and (np.asarray(value) >= 0.0).all() else validate.nonnegative(name, value)
 
 
-def _nonnegative(name: str, value: Any) -> Any:
-    return value if np.ndim(value) and (np.asarray(value) >= 0.0).all() else validate.nonnegative(name, value)
-
-
-def anytime_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def anytime_bound(policy: Configuration[Anytime | Lazy], constants: Constants, t: float) -> Bound:
     """The proof above for any V, lam < 1/kappa and variant, with |grad f_s| <= G.
 
     Strongly convex costs: the steps 1 / (V H_t + (2/D) sqrt(S_t)) give V R = V G^2 (1 + ln t) / modulus and the cross term
@@ -477,8 +372,8 @@ def anytime_bound(policy: Any, constants: Constants, t: float) -> Bound:
     V = constants.get("V") if record.V is None else flat(record.V)
     V = None if V is None else np.asarray(V)
     R = sqrt(2.0 * hold * t) * record.diameter * G if mu is None else hold * G * G * (1.0 + np.log(np.ceil(t / hold))) / mu
-    careful = np.any(np.asarray(r) > 0.0)
-    regret = flat(R + (r * G / constants["slater"] * G * D * t if careful else 0.0))
+    careful, slater = np.any(np.asarray(r) > 0.0), constants.get("slater")
+    regret = flat(R + (r * G / slater * G * D * t if careful and slater else 0.0))
     trivial = G * D * t
     # 1/V: V was given, or found, or is 10 / (D |first gradient|); 0 where no cost ever had a slope.
     inverse = (
@@ -493,7 +388,7 @@ def anytime_bound(policy: Any, constants: Constants, t: float) -> Bound:
     Q = np.log((1.0 + V * (flat(R) + (0.0 if ahead else trivial)) / c) / (1.0 - flat(theta))) / flat(lam) * hold
     if isinstance(record.form, SelfBounding):
         return Bound(flat(regret), ccv=flat(np.minimum(Q, trivial)))
-    squared = Q if isinstance(record.form, Value) else G * G * Q
+    squared = Q if isinstance(record.form, SquaredValue) else G * G * Q
     ccv = np.minimum(np.sqrt(t * squared), trivial)
     if careful:
         ccv = np.minimum(ccv, G * Q / (4.0 * flat(r)))
@@ -505,7 +400,7 @@ def _broken(record: Anytime, constants: Constants) -> str:
     G = constants["lipschitz"]
     if np.any(np.asarray(record.reach) < constants["diameter"] * (1.0 - 1e-12)):
         return f"the domain's diameter is {constants['diameter']:.4g}, more than the policy was told"
-    if isinstance(record.form, Value) and np.any(np.asarray(record.form.lipschitz) < G * (1.0 - 1e-12)):
+    if isinstance(record.form, SquaredValue) and np.any(np.asarray(record.form.lipschitz) < G * (1.0 - 1e-12)):
         return f"the Lipschitz constant is {G:.4g}, more than the policy was told"
     if isinstance(record.form, SelfBounding):
         M = constants.get("smoothness")

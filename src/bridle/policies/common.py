@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, log
-from typing import Any
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.ops import Array, minimum
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.ops import Array, Scalar, minimum
 
 
-def clipped(feedback: Feedback, clip: Array) -> tuple[Array, Array]:
+def clipped(feedback: Feedback, clip: Scalar) -> tuple[Array, Array]:
     """The constraints' values and gradients; with clip = 1 those of their positive parts, whose gradient is zero where g <= 0."""
     g, dg = feedback.g, feedback.dg
     return g - clip * minimum(g, 0.0), (1.0 - clip * (g <= 0.0))[..., None] * dg
@@ -28,7 +29,7 @@ def unsized(constants: Constants) -> str:
     return ""
 
 
-def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False, modulus: Any = 0.0) -> str:
+def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False, modulus: Scalar = 0.0) -> str:
     """Which assumption the problem breaks, in words; empty when none.
 
     Always: convexity, a known Lipschitz constant, an action that satisfies every constraint. `fixed`: the same constraints every round.
@@ -68,46 +69,47 @@ def excess(constants: Constants) -> float | str:
     return "neither a feasible action, nor a window, nor the least static violation is known"
 
 
-FOUND = ("V", "first", "unseen")
-"""What a policy may find out during a game and its bound be about: fields of its state."""
+STATE_CONSTANTS = ("V", "first", "unseen")
+"""The fields of a policy's state that its bound may be about: a game's own constants."""
 
 
-def found(state: Any) -> dict[str, Any]:
-    """What the game has found, for the policy's bound."""
-    return {name: flat(value) for name in FOUND if (value := getattr(state, name, None)) is not None}
+def constants_from(state: object) -> Constants:
+    """What the state of a game says to the policy's bound, under the names of `STATE_CONSTANTS`."""
+    fields = {name: flat(value) for name in STATE_CONSTANTS if (value := getattr(state, name, None)) is not None}
+    return cast(Constants, fields)
 
 
-def diameter_of(domain: Any, diameter: Any) -> Any:
+def diameter_of(domain: Domain, diameter: object) -> Scalar:
     """The diameter that the policy was told, or the domain's own."""
     return validate.setting("diameter", domain.diameter() if diameter is None else diameter)
 
 
-def flat(value: Any) -> Any:
+def flat(value: ArrayLike) -> Scalar:
     """A float for one run, a vector for several."""
     array = np.asarray(value, dtype=float)
     return float(array) if array.ndim == 0 else array.reshape(-1)
 
 
-def switch(name: str, value: Any) -> float:
+def switch(name: str, value: object) -> float:
     """A yes or no as the factor 1 or 0."""
     if not (isinstance(value, (bool, np.bool_, int, float)) and value in (0, 1)):
         raise InputError(f"{name} must be true or false, not {validate.show(value)}")
     return float(value)
 
 
-def settle(regret: Any, violation: Any, trivial: Any, clip: float, t: float) -> Bound:
+def capped_bound(regret: Scalar, violation: Scalar, trivial: Scalar, clip: Scalar, t: float) -> Bound:
     """A bound on regret and on violation: hard with the clip, soft without. A constraint that holds somewhere is nowhere above G D."""
     regret, violation = flat(np.minimum(regret, trivial * t)), flat(np.minimum(violation, trivial * t))
     return Bound(regret, ccv=violation) if clip else Bound(regret, soft=violation)
 
 
-def largest(constants: Constants, clip: float) -> Any:
+def largest(constants: Constants, clip: Scalar) -> float | None:
     """The largest |g| that the policy is fed; None where it is not known."""
     F, limit = constants.get("bound"), constants["lipschitz"] * constants["diameter"]
     return (limit if F is None else min(F, limit)) if clip else F
 
 
-def fraction(name: str, value: Any) -> Any:
+def fraction(name: str, value: object) -> Scalar:
     """A number above 0 and below 1, or one for each run."""
     result = validate.setting(name, value)
     if np.any(np.asarray(result) >= 1.0):
@@ -124,7 +126,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 """Of Gauss and Legendre's quadrature on [-1, 1]."""
 
 
-def powers(t: Any, c: Any, exact: int = 32) -> Any:
+def powers(t: Scalar, c: Scalar, exact: int = 32) -> Array:
     """1 + 2^-c + ... + t^-c for c >= 0; of one c for several t too, and from `exact` on for t between whole numbers.
 
     The terms past `exact` are those of Euler and Maclaurin's formula. The derivatives of s^-c alternate in sign, so that what is left out
@@ -142,17 +144,17 @@ def powers(t: Any, c: Any, exact: int = 32) -> Any:
     return np.where(t > exact, late, early)
 
 
-def _between(n: float, t: Any, c: Any) -> Any:
+def _between(n: float, t: Array, c: Array) -> Scalar:
     """(n+1)^-c + ... + t^-c, or a little more."""
     rate = 1.0 - c + 1e-300 * (c == 1.0)  # so small that the integral is the logarithm, and not 0/0
     third = c * (c + 1.0) * (c + 2.0) / 720.0
     fifth = third * (c + 3.0) * (c + 4.0) / 42.0
 
-    def corrections(s: Any) -> Any:
+    def corrections(s: Scalar) -> Scalar:
         square = s * s
         return s**-c * (0.5 - (c / 12.0 - (third - fifth / square) / square) / s)
 
-    return n**rate * np.expm1(rate * np.log(t / n)) / rate + corrections(t) - corrections(n)
+    return n**rate * np.expm1(rate * np.log(t / n)) / rate + corrections(t) - corrections(n)  # type: ignore[no-any-return]
 
 
 def harmonic(t: float) -> float:
@@ -164,7 +166,7 @@ def harmonic(t: float) -> float:
     return float(powers(t, 1.0))
 
 
-def smooth_sum(f: Callable[[Any], Any], first: float, last: float, exact: int = 512) -> float:
+def smooth_sum(f: Callable[[Array], Array], first: float, last: float, exact: int = 512) -> float:
     """f(first) + ... + f(last), or up to 1e-11 of it more, for f > 0 made of powers of s, their sums and roots.
 
     Past `exact` terms it is the integral from half a step before the first one left to half a step after the last, less the first
@@ -189,7 +191,7 @@ def smooth_sum(f: Callable[[Any], Any], first: float, last: float, exact: int = 
     return float((np.sum(terms) + integral - ((beyond - end) - (after - terms[-1])) / 24.0) * (1.0 + 1e-11))
 
 
-def climb(t: float, p: Any, q: Any) -> float:
+def climb(t: float, p: Scalar, q: Scalar) -> float:
     """The sum of (s^p - (s-1)^p) s^-q over s = 1, ..., t, for 0 <= p <= 1 and q >= 0: a climb of s^p, each step divided by s^q.
 
     >>> climb(3, 1.0, 0.0), climb(3, 0.0, 1.0)

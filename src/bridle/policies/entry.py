@@ -1,16 +1,42 @@
-"""What the registry knows of a policy, as data."""
+"""What the registry knows of a policy, as data, and what a theorem sees of one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from bridle.core import Bound
+from bridle.core import Bound, Constants, Domain, Policy
+from bridle.ops import Array
 
-PARAMETERS = {
+Setting: TypeAlias = float | Sequence[float] | Array
+"""What a user gives for a number: the number, or a list of one number for each run of a sweep."""
+
+R_co = TypeVar("R_co", covariant=True)
+"""The type of a policy's record."""
+
+
+class Configuration(Protocol[R_co]):
+    """A policy with its parameters, as a theorem sees it: what it was told, and the record that plays."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """What the caller gave, by name."""
+        ...
+
+    @property
+    def record(self) -> R_co: ...
+
+
+Theorem: TypeAlias = Callable[[Configuration[Any], Constants, float], Bound]
+"""``bound(policy, constants, t)``: what is proved of the policy after t rounds of a problem with these constants."""
+
+PARAMETER_HELP = {
     "horizon": "T, how many rounds will be played",
     "lipschitz": "G, a Lipschitz constant of every cost and constraint on the domain",
     "diameter": "D, the domain's Euclidean diameter (default: the domain's own)",
@@ -49,11 +75,11 @@ PARAMETERS = {
 """One name for each parameter everywhere: in Python, in --set and in the JSON."""
 
 
-def _none(policy: Any, constants: Any, t: float) -> Bound:
+def _none(policy: Configuration[object], constants: Constants, t: float) -> Bound:
     return Bound(why="no bound is stated")
 
 
-def _order_only(policy: Any, constants: Any, t: float) -> Bound:
+def _order_only(policy: Configuration[object], constants: Constants, t: float) -> Bound:
     return Bound(why="only its order is quoted, see `bridle policies`")
 
 
@@ -62,13 +88,13 @@ class Variant:
     """What differs from a policy's entry where `parameter` is `value`: fields of `Entry` by name."""
 
     parameter: str
-    value: Any
+    value: object
     changes: Mapping[str, Any]
 
-    def holds(self, settings: Mapping[str, Any]) -> bool:
+    def holds(self, settings: Mapping[str, object]) -> bool:
         """Whether these settings are the variant's; a sweep over the parameter is none."""
-        given = settings.get(self.parameter)
-        return not isinstance(given, np.ndarray) and bool(given == self.value)
+        value = settings.get(self.parameter)
+        return not isinstance(value, np.ndarray) and bool(value == self.value)
 
 
 CLIPPED = Variant("clip", True, {"metric": "ccv", "slater": "no"})
@@ -89,13 +115,13 @@ class Entry:
     """
 
     name: str
-    factory: Callable[..., Any]
+    factory: Callable[..., Policy[Any]]
     title: str
     reference: str
     regret: str
     violation: str
-    bound: Callable[..., Bound] = _none
-    paper: Callable[..., Bound] = _order_only
+    bound: Theorem = _none
+    paper: Theorem = _order_only
     reduces: str = "max"
     metric: str = "ccv"
     time_varying: bool = True
@@ -116,30 +142,41 @@ class Entry:
         here = "time-varying" if self.time_varying else "fixed"
         return here if here == self.paper_constraints else f"{self.paper_constraints} in the paper, {here} here"
 
-    def with_settings(self, settings: Mapping[str, Any]) -> Entry:
+    def with_settings(self, settings: Mapping[str, object]) -> Entry:
         """The entry of the policy with these parameters."""
-        found = [variant.changes for variant in self.variants if variant.holds(settings)]
-        return replace(self, variants=(), **{name: value for changes in found for name, value in changes.items()})
+        changes: dict[str, Any] = {}
+        for variant in self.variants:
+            if variant.holds(settings):
+                changes |= variant.changes
+        return replace(self, variants=(), **changes)
 
     def assumptions(self) -> list[str]:
         """What is assumed of a problem beyond a feasible action, in words; with the setting, where only one of the variants assumes it."""
-        found = [text for name, text in _ASSUMED.items() if getattr(self, name)] + ["Slater"] * (self.slater == "required")
-        found += [f"domain: {' or '.join(self.domains)}"] * bool(self.domains)
+        texts = [text for holds, text in self._assumed() if holds]
+        texts += [f"domain: {' or '.join(self.domains)}"] * bool(self.domains)
         for variant in self.variants:
             there = self.with_settings({variant.parameter: variant.value})
             more = ["fixed constraints"] * (self.time_varying and not there.time_varying)
-            more += [text for text in there.assumptions() if text not in found]
-            found += [f"{', '.join(more)} ({variant.parameter}={variant.value})"] * bool(more)
-        return found
+            more += [text for text in there.assumptions() if text not in texts]
+            texts += [f"{', '.join(more)} ({variant.parameter}={variant.value})"] * bool(more)
+        return texts
 
-    def outside(self, settings: Mapping[str, Any], constants: Mapping[str, Any]) -> list[str]:
+    def _assumed(self) -> tuple[tuple[bool, str], ...]:
+        return (
+            (self.strongly_convex, "strongly convex costs"),
+            (self.affine, "affine constraints"),
+            (self.rewards, "rewards with a rate for each arm"),
+            (self.slater == "required", "Slater"),
+        )
+
+    def outside(self, settings: Mapping[str, object], constants: Constants) -> list[str]:
         """What the policy with these settings assumes and a problem with these constants breaks: sentences for the results."""
         always, now = self._broken(constants), self.with_settings(settings)._broken(constants)
         in_force = [variant.parameter for variant in self.variants if variant.holds(settings)]
         this = f"this {' and '.join(in_force)} of policy {self.name}"
         return [f"{f'policy {self.name}' if text in always else this} {text}" for text in now]
 
-    def _broken(self, constants: Mapping[str, Any]) -> list[str]:
+    def _broken(self, constants: Constants) -> list[str]:
         rules = (
             (
                 not self.time_varying and constants.get("time_varying"),
@@ -159,10 +196,3 @@ class Entry:
             ),
         )
         return [text for broken, text in rules if broken]
-
-
-_ASSUMED = {
-    "strongly_convex": "strongly convex costs",
-    "affine": "affine constraints",
-    "rewards": "rewards with a rate for each arm",
-}  # fmt: skip

@@ -26,40 +26,40 @@ True
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback
-from bridle.ops import Array, maximum, pos, scalar, worst
-from bridle.policies import proximal
-from bridle.policies.common import climb, diameter_of, powers, settle, unmet
-from bridle.policies.entry import Entry
+from bridle.core import Bound, Constants, Domain, Feedback
+from bridle.ops import Array, Scalar, maximum, pos, scalar, worst
+from bridle.policies.common import capped_bound, climb, diameter_of, powers, unmet
+from bridle.policies.entry import Configuration, Entry, Setting
+from bridle.policies.proximal import FunctionHinge, ProximalStep, prox_for
 
 
 class RecooState(NamedTuple):
     """The decision, the queue, and the rounds seen."""
 
     x: Array
-    Q: Array
-    t: Array
+    Q: Scalar
+    t: Scalar
 
 
 class Recoo(NamedTuple):
     """The update above with alpha_t = alpha t^power."""
 
-    prox: Any
-    alpha: Array
-    power: Array
-    initial: Array
-    exponent: Array
-    beta: Array
-    modulus: Array  # 0 where the costs need not be strongly convex
+    prox: ProximalStep
+    alpha: Scalar
+    power: Scalar
+    initial: Scalar
+    exponent: Scalar
+    beta: Scalar
+    modulus: Scalar  # 0 where the costs need not be strongly convex
     each: Array  # (k,): its length is the number of constraints
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.prox.domain
 
     def init(self, x1: Array) -> RecooState:
@@ -78,14 +78,14 @@ class Recoo(NamedTuple):
 
 
 def guo2022(
-    domain: Any,
-    lipschitz: Any,
-    diameter: Any = None,
+    domain: Domain,
+    lipschitz: Setting,
+    diameter: Setting | None = None,
     constraints: int = 1,
-    step: Any = None,
-    initial: Any = 1.0,
-    exponent: Any = 0.5,
-    beta: Any = None,
+    step: Setting | None = None,
+    initial: Setting = 1.0,
+    exponent: Setting = 0.5,
+    beta: Setting | None = None,
     form: str = "affine",
 ) -> Recoo:
     """RECOO for convex costs."""
@@ -97,13 +97,13 @@ def guo2022(
 
 
 def guo2022_strong(
-    domain: Any,
-    modulus: Any,
-    diameter: Any = None,
+    domain: Domain,
+    modulus: Setting,
+    diameter: Setting | None = None,
     constraints: int = 1,
-    initial: Any = 1.0,
-    exponent: Any = 0.5,
-    beta: Any = None,
+    initial: Setting = 1.0,
+    exponent: Setting = 0.5,
+    beta: Setting | None = None,
     form: str = "affine",
 ) -> Recoo:
     """RECOO for strongly convex costs; the queue's unit is modulus D^2."""
@@ -114,15 +114,23 @@ def guo2022_strong(
 
 
 def _recoo(
-    domain: Any, alpha: Any, power: float, modulus: Any, constraints: Any, initial: Any, exponent: Any, beta: Any, form: str
+    domain: Domain,
+    alpha: Scalar,
+    power: float,
+    modulus: Scalar,
+    constraints: int,
+    initial: Setting,
+    exponent: Setting,
+    beta: Setting,
+    form: str,
 ) -> Recoo:
     k = validate.whole("constraints", constraints)
-    inside = proximal.prox_for(domain, form, k)
+    inside = prox_for(domain, form, k)
     initial, e, beta = validate.setting("initial", initial), validate.setting("exponent", exponent), validate.setting("beta", beta)
     return Recoo(inside, alpha, power, initial, e, beta, modulus, np.ones(k))
 
 
-def recoo_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def recoo_bound(policy: Configuration[Recoo], constants: Constants, t: float) -> Bound:
     """Regret_t <= sum G^2 / (4 alpha_s) + D^2 sum (alpha_s - alpha_{s-1} - modulus / 2)^+ =: R_t, that is sqrt(2) G D sqrt(t) by default.
 
     Proof. The step minimises a 2 alpha-strongly convex function, so for u with g_s(u) <= 0, z = x_{s+1} and y = x_s f_s(y) - f_s(u) + Q
@@ -142,10 +150,10 @@ def recoo_bound(policy: Any, constants: Constants, t: float) -> Bound:
     R = 0.25 * G * G * inverse + pull * t**power
     after = (G * D * powers(t, q) + 0.25 * G * G / alpha * powers(t, power + q) + pull * climb(t, power, q)) / record.initial
     ccv = after + G * np.sqrt(2.0 * (G * D * t + R + 0.25 * G * G * inverse) * inverse)
-    exact = isinstance(record.prox, proximal.FunctionHinge) or constants.get("affine", False)
+    exact = isinstance(record.prox, FunctionHinge) or constants.get("affine", False)
     if not constants.get("time_varying", True) and exact:
         ccv = np.minimum(ccv, G * D + after)
-    return settle(R, ccv, G * D, 1.0, t)
+    return capped_bound(R, ccv, G * D, 1.0, t)
 
 
 ENTRIES = (

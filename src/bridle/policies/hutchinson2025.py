@@ -44,15 +44,15 @@ x_t to the halfspace H_t = {z : g(x_t) + rho + <grad g(x_t), z - x_t> <= 0}, whi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.ops import Array, dot, maximum, minimum, norm, pos, ratio, scalar, sqrt, where, worst
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.ops import Array, Scalar, dot, maximum, minimum, norm, pos, ratio, scalar, sqrt, where, worst
 from bridle.policies.common import diameter_of, flat, unmet
-from bridle.policies.entry import Entry, Variant
+from bridle.policies.entry import Configuration, Entry, Setting, Variant
 
 SLACK = 1e-9
 """Times G D: a constraint value may be off its promise by this much by rounding before it counts as broken."""
@@ -66,39 +66,39 @@ class PolyakState(NamedTuple):
     """
 
     x: Array
-    far: Array
-    first: Array
-    inverse: Array
-    pull: Array
-    spent: Array
-    slopes: Array
-    unseen: Array
-    broken: Array
-    rounds: Array
+    far: Scalar
+    first: Scalar
+    inverse: Scalar
+    pull: Scalar
+    spent: Scalar
+    slopes: Scalar
+    unseen: Scalar
+    broken: Scalar
+    rounds: Scalar
 
 
 class Polyak(NamedTuple):
     """Gradient steps, each followed by the feasibility step, never longer than is safe."""
 
-    domain: Any
-    step: Array
-    level: Array  # rho
-    slater: Array
-    lipschitz: Array
-    diameter: Array
+    domain: Domain
+    step: Scalar
+    level: Scalar  # rho
+    slater: Scalar
+    lipschitz: Scalar
+    diameter: Scalar
 
     @property
-    def near(self) -> Array:
+    def near(self) -> Scalar:
         """Delta: so near to X_rho every decision is feasible."""
         return self.level / self.lipschitz
 
     @property
-    def share(self) -> Array:
+    def share(self) -> Scalar:
         """a of the proof."""
         return minimum(1.0, (self.slater - self.level) / (self.diameter * self.lipschitz))
 
     @property
-    def least(self) -> Array:
+    def least(self) -> Scalar:
         """How far a gradient step may always go."""
         a = self.share
         return a * a * self.near / (2.0 * (1.0 + a))
@@ -140,7 +140,7 @@ class Polyak(NamedTuple):
             state.spent + 0.5 * (size * e - move * move * inverse),
             state.slopes + size,
             state.unseen + (1.0 - seen) * size,
-            where(state.broken > 0.0, state.broken, wrong * rounds),
+            where(state.broken > 0.0, state.broken, wrong * rounds),  # type: ignore[arg-type]
             rounds,
         )
 
@@ -165,14 +165,14 @@ PRESETS = ("theory", "practice")
 
 
 def hutchinson2025(
-    domain: Any,
-    horizon: Any,
-    lipschitz: Any,
-    slater: Any,
-    diameter: Any = None,
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    slater: Setting,
+    diameter: Setting | None = None,
     preset: str = "theory",
-    level: Any = None,
-    step: Any = None,
+    level: Setting | None = None,
+    step: Setting | None = None,
 ) -> Polyak:
     """The policy; `level` and `step` are rho and eta, by default those of the preset."""
     T, G, eps = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("slater", slater)
@@ -188,18 +188,18 @@ def hutchinson2025(
         rho = np.minimum(0.5 * eps, D / a * (2.0 * G / ((a * a / (8.0 * G) + D / eps) * T)) ** 0.5)
     if np.any(np.asarray(rho) >= np.asarray(eps)):
         raise InputError(f"level must be below slater, {validate.show(slater)}, not {validate.show(level)}")
-    made = Polyak(domain, 1.0, _plain(rho), eps, G, D)
+    record = Polyak(domain, 1.0, _plain(rho), eps, G, D)
     if step is not None:
-        return made._replace(step=validate.setting("step", step))
+        return record._replace(step=validate.setting("step", step))
     longest = D / (G * T**0.5)  # no step is better for the regret, were it not for the constraint
-    return made._replace(step=_plain(longest if preset == "practice" else np.minimum(longest, made.least / G)))
+    return record._replace(step=_plain(longest if preset == "practice" else np.minimum(longest, record.least / G)))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Scalar) -> Scalar:
     return float(value) if np.ndim(value) == 0 else value
 
 
-def polyak_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def polyak_bound(policy: Configuration[Polyak], constants: Constants, t: float) -> Bound:
     """The proof above. ``constants["first"]`` is what d_1 is not above, where the game has found it: 0 where g(x_1) <= -rho."""
     record = policy.record
     if why := unmet(constants, fixed=True):

@@ -19,60 +19,65 @@ True
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback
-from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import clipped, diameter_of, fraction, largest, powers, settle, smooth_sum, switch, unmet
-from bridle.policies.entry import CLIPPED, Entry
+from bridle.core import Bound, Constants, Domain, Feedback
+from bridle.ops import Array, Scalar, pos, scalar, worst
+from bridle.policies.common import capped_bound, clipped, diameter_of, fraction, largest, powers, smooth_sum, switch, unmet
+from bridle.policies.entry import CLIPPED, Configuration, Entry, Setting
 
 
-class AnytimeState(NamedTuple):
+class PolynomialStepsState(NamedTuple):
     """The decision, the multiplier and the rounds so far."""
 
     x: Array
-    lam: Array
-    t: Array
+    lam: Scalar
+    t: Scalar
 
 
-class Anytime(NamedTuple):
+class PolynomialSteps(NamedTuple):
     """Steps step / t^exponent in x, regulariser theta / t^exponent, dual step 1 / ((t+1) regulariser)."""
 
-    domain: Any
-    step: Array
-    theta: Array
-    exponent: Array
-    clip: Array
+    domain: Domain
+    step: Scalar
+    theta: Scalar
+    exponent: Scalar
+    clip: Scalar
 
-    def init(self, x1: Array) -> AnytimeState:
-        return AnytimeState(x1, scalar(x1), scalar(x1))
+    def init(self, x1: Array) -> PolynomialStepsState:
+        return PolynomialStepsState(x1, scalar(x1), scalar(x1))
 
-    def decide(self, state: AnytimeState) -> Array:
+    def decide(self, state: PolynomialStepsState) -> Array:
         return state.x
 
-    def update(self, state: AnytimeState, feedback: Feedback) -> AnytimeState:
+    def update(self, state: PolynomialStepsState, feedback: Feedback) -> PolynomialStepsState:
         g, dg = worst(*clipped(feedback, self.clip))
         t = state.t + 1.0
         decay = t**self.exponent
         theta = self.theta / decay
         lam = pos(state.lam + (g - theta * state.lam) / (theta * (t + 1.0)))
-        return AnytimeState(self.domain.project(state.x - self.step / decay * (feedback.df + state.lam * dg)), lam, t)
+        return PolynomialStepsState(self.domain.project(state.x - self.step / decay * (feedback.df + state.lam * dg)), lam, t)
 
 
 def jenatton2016(
-    domain: Any, lipschitz: Any, diameter: Any = None, exponent: Any = 0.5, clip: bool = False, step: Any = None
-) -> Anytime:  # fmt: skip
+    domain: Domain,
+    lipschitz: Setting,
+    diameter: Setting | None = None,
+    exponent: Setting = 0.5,
+    clip: bool = False,
+    step: Setting | None = None,
+) -> PolynomialSteps:
     """The policy; `exponent` trades regret against violation."""
     G, beta = validate.setting("lipschitz", lipschitz), fraction("exponent", exponent)
     D = diameter_of(domain, diameter)
     step = validate.setting("step", D / G if step is None else step)
-    return Anytime(domain, step, 6.0 * G**2 * step, beta, switch("clip", clip))
+    return PolynomialSteps(domain, step, 6.0 * G**2 * step, beta, switch("clip", clip))
 
 
-def jenatton_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def jenatton_bound(policy: Configuration[PolynomialSteps], constants: Constants, t: float) -> Bound:
     """Regret_t <= C_t and violation <= sqrt(2 (theta_1 + sum theta_s)(G D t + C_t)), C_t = D^2/(2 eta_t) + sum eta_s G^2 + sum mu_s F^2.
 
     As for constant steps, with |grad_x|^2 <= 2 G^2 (1 + lam_s^2). The squares (lam_s - lam)^2 come with 1/mu_s - 1/mu_{s-1} - theta_s =
@@ -88,7 +93,7 @@ def jenatton_bound(policy: Any, constants: Constants, t: float) -> Bound:
         return Bound(why=f"the true Lipschitz constant is {G:.4g}, above the one the policy was told")
     falling, rising = powers(t, beta), smooth_sum(lambda s: s**beta / (s + 1.0), 1.0, t)
     C = D**2 * t**beta / (2.0 * record.step) + G**2 * record.step * falling + F**2 * rising / record.theta
-    return settle(C, np.sqrt(2.0 * record.theta * (1.0 + falling) * (G * D * t + C)), G * D, record.clip, t)
+    return capped_bound(C, np.sqrt(2.0 * record.theta * (1.0 + falling) * (G * D * t + C)), G * D, record.clip, t)
 
 
 ENTRIES = (

@@ -22,27 +22,25 @@ True
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, InputError
+from bridle.core import Bound, Constants, Domain, InputError
 from bridle.policies.common import excess, flat
-from bridle.policies.entry import Entry
+from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.policies.neely2017 import VirtualQueues, queue_bounds, units
 
 
 def liakopoulos2019(
-    domain: Any,
-    horizon: Any,
-    lipschitz: Any,
-    bound: Any,
-    window: Any = 1,
-    diameter: Any = None,
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    bound: Setting,
+    window: Setting = 1,
+    diameter: Setting | None = None,
     constraints: int = 1,
-    V: Any = None,
-    step: Any = None,
+    V: Setting | None = None,
+    step: Setting | None = None,
 ) -> VirtualQueues:
     """The policy; `window` is K, and `V` and `step` = 1/(2 alpha) the two parameters of its theory."""
     T, K, k = validate.setting("horizon", horizon), validate.setting("window", window), validate.whole("constraints", constraints)
@@ -55,7 +53,7 @@ def liakopoulos2019(
     return VirtualQueues(domain, V, step, 0.0, np.ones(k))
 
 
-def liakopoulos_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def liakopoulos_bound(policy: Configuration[VirtualQueues], constants: Constants, t: float) -> Bound:
     """`queue_bounds` with P = F floor(K/2), which an action has that is feasible over windows of K <= T rounds (`common.excess`)."""
     P, F, K = excess(constants), constants.get("bound"), constants.get("window")
     if isinstance(P, str) or F is None:

@@ -28,15 +28,15 @@ True
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.ops import Array, combine, pos, vector
-from bridle.policies.common import clipped, diameter_of, largest, settle, switch, unmet
-from bridle.policies.entry import CLIPPED, Entry, Variant
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.ops import Array, Scalar, combine, pos, vector
+from bridle.policies.common import capped_bound, clipped, diameter_of, largest, switch, unmet
+from bridle.policies.entry import CLIPPED, Configuration, Entry, Setting, Variant
 
 
 class PrimalDualState(NamedTuple):
@@ -49,11 +49,11 @@ class PrimalDualState(NamedTuple):
 class PrimalDual(NamedTuple):
     """The gradient form: a descent step in x and a regularised ascent step in the multipliers, at the same time."""
 
-    domain: Any
-    step: Array
-    dual: Array
-    theta: Array
-    clip: Array
+    domain: Domain
+    step: Scalar
+    dual: Scalar
+    theta: Scalar
+    clip: Scalar
     each: Array  # (k,): its length is the number of constraints
 
     def init(self, x1: Array) -> PrimalDualState:
@@ -80,9 +80,9 @@ class MirrorProxState(NamedTuple):
 class MirrorProx(NamedTuple):
     """The mirror-prox form. A is what the round reveals as gradients; A z - b follows from the values, as g is affine."""
 
-    domain: Any
-    step: Array
-    dual: Array
+    domain: Domain
+    step: Scalar
+    dual: Scalar
     each: Array  # (k,)
 
     def init(self, x1: Array) -> MirrorProxState:
@@ -101,15 +101,15 @@ class MirrorProx(NamedTuple):
 
 
 def mahdavi2012(
-    domain: Any,
-    horizon: Any,
-    lipschitz: Any,
-    bound: Any,
-    diameter: Any = None,
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    bound: Setting,
+    diameter: Setting | None = None,
     constraints: int = 1,
     form: str = "gradient",
     clip: bool = False,
-    step: Any = None,
+    step: Setting | None = None,
 ) -> PrimalDual | MirrorProx:
     """The policy in one of its two forms; `bound` and `clip` are for the gradient form."""
     T, G, F = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
@@ -129,7 +129,7 @@ def mahdavi2012(
     return PrimalDual(domain, eta, eta / D**2, 2.0 * (k + 1.0) * G**2 * eta, positive, np.ones(k))
 
 
-def gradient_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def gradient_bound(policy: Configuration[PrimalDual | MirrorProx], constants: Constants, t: float) -> Bound:
     """Regret_t <= C_t and violation <= sqrt(2 (1/mu + theta t)(G D t + C_t)), C_t = D^2/(2 eta) + (k+1) eta G^2 t/2 + k mu F^2 t.
 
     For u that satisfies every constraint and any lam >= 0, the descent inequalities in x and in lam, with
@@ -140,19 +140,21 @@ def gradient_bound(policy: Any, constants: Constants, t: float) -> Bound:
     Regret_t >= -G D t, for the violation.
     """
     record, why = policy.record, unmet(constants)
-    if not why and isinstance(record, MirrorProx):
-        return mirror_prox_bound(policy, constants, t)
-    F = None if why else largest(constants, record.clip)
+    if why:
+        return Bound(why=why)
+    if isinstance(record, MirrorProx):
+        return mirror_prox_bound(record, constants, t)
+    F = largest(constants, record.clip)
     if F is None:
-        return Bound(why=why or "the largest |g| is not known")
+        return Bound(why="the largest |g| is not known")
     G, D, k, eta, mu, theta = constants["lipschitz"], constants["diameter"], len(record.each), record.step, record.dual, record.theta
     if np.any((k + 1.0) * eta * G**2 + 2.0 * mu * theta**2 > theta * (1.0 + 1e-12)):
         return Bound(why="the step is too large: (k+1) eta G^2 + 2 mu theta^2 must not be above theta")
     C = D**2 / (2.0 * eta) + (k + 1.0) * eta * G**2 * t / 2.0 + k * mu * F**2 * t
-    return settle(C, np.sqrt(2.0 * (1.0 / mu + theta * t) * (G * D * t + C)), G * D, record.clip, t)
+    return capped_bound(C, np.sqrt(2.0 * (1.0 / mu + theta * t) * (G * D * t + C)), G * D, record.clip, t)
 
 
-def mirror_prox_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def mirror_prox_bound(record: MirrorProx, constants: Constants, t: float) -> Bound:
     """Regret_t <= C_t and violation <= sqrt(2 (G D t + C_t)/mu), C_t = D^2/(2 eta) + eta G^2 t, if eta mu |A|^2 <= 1/2 (|A|^2 <= k G^2).
 
     The two extragradient inequalities add up to  <grad f_t, x_t - u> - <lam_t, Au - b> + <lam, Ax_t - b> <= (telescoping terms) + R_t,
@@ -160,14 +162,14 @@ def mirror_prox_bound(policy: Any, constants: Constants, t: float) -> Bound:
     - (|lam_t - m_t|^2 + |lam_t - m_{t+1}|^2)/(2 mu) <= eta G^2: half of |x_t - z_{t+1}|^2 pays for grad f_t, the rest for A. Then as above.
     The constraints must be affine, which no constant but ``affine`` = False denies.
     """
-    record, why = policy.record, unmet(constants, fixed=True)
+    why = unmet(constants, fixed=True)
     if why or not constants.get("affine", False):
         return Bound(why=why or "the constraints are not affine")
     G, D, eta, mu = constants["lipschitz"], constants["diameter"], record.step, record.dual
     if np.any(2.0 * eta * mu * len(record.each) * G**2 > 1.0 + 1e-12):
         return Bound(why="the step is too large: 2 eta mu k G^2 must not be above 1")
     C = D**2 / (2.0 * eta) + eta * G**2 * t
-    return settle(C, np.sqrt(2.0 / mu * (G * D * t + C)), G * D, 0.0, t)
+    return capped_bound(C, np.sqrt(2.0 / mu * (G * D * t + C)), G * D, 0.0, t)
 
 
 ENTRIES = (

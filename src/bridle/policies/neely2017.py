@@ -24,15 +24,15 @@ True
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback
-from bridle.ops import Array, combine, pos, vector
-from bridle.policies.common import clipped, diameter_of, largest, settle, switch, unmet
-from bridle.policies.entry import CLIPPED, Entry
+from bridle.core import Bound, Constants, Domain, Feedback
+from bridle.ops import Array, Scalar, combine, pos, vector
+from bridle.policies.common import capped_bound, clipped, diameter_of, largest, switch, unmet
+from bridle.policies.entry import CLIPPED, Configuration, Entry, Setting
 
 
 class VirtualQueueState(NamedTuple):
@@ -45,10 +45,10 @@ class VirtualQueueState(NamedTuple):
 class VirtualQueues(NamedTuple):
     """Drift plus penalty: a gradient step weighed by the old queues, then the queues at the new decision. `step` is 1/(2 alpha)."""
 
-    domain: Any
-    V: Array
-    step: Array
-    clip: Array
+    domain: Domain
+    V: Scalar
+    step: Scalar
+    clip: Scalar
     each: Array  # (k,): its length is the number of constraints
 
     def init(self, x1: Array) -> VirtualQueueState:
@@ -68,15 +68,15 @@ class VirtualQueues(NamedTuple):
 
 
 def neely2017(
-    domain: Any,
-    horizon: Any,
-    lipschitz: Any,
-    bound: Any,
-    diameter: Any = None,
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    bound: Setting,
+    diameter: Setting | None = None,
     constraints: int = 1,
     clip: bool = False,
-    V: Any = None,
-    step: Any = None,
+    V: Setting | None = None,
+    step: Setting | None = None,
 ) -> VirtualQueues:
     """The policy; the two parameters of its theory are `V` and `step`."""
     T, k, positive = validate.setting("horizon", horizon), validate.whole("constraints", constraints), switch("clip", clip)
@@ -85,14 +85,16 @@ def neely2017(
     return VirtualQueues(domain, V, validate.setting("step", D**2 / (size * T) if step is None else step), positive, np.ones(k))
 
 
-def units(domain: Any, lipschitz: Any, bound: Any, diameter: Any, k: int, clip: float) -> tuple[Any, Any, Any]:
+def units(
+    domain: Domain, lipschitz: Setting, bound: Setting, diameter: Setting | None, k: int, clip: float
+) -> tuple[Scalar, Scalar, Scalar]:
     """What the default parameters are made of: G D, k C^2 and D."""
     G, F = validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
     D = diameter_of(domain, diameter)
     return G * D, k * (G * D + (0.0 if clip else F)) ** 2, D
 
 
-def neely_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def neely_bound(policy: Configuration[VirtualQueues], constants: Constants, t: float) -> Bound:
     """`queue_bounds` for an action that satisfies every constraint."""
     record, why = policy.record, unmet(constants)
     F = None if why else largest(constants, record.clip)
@@ -100,10 +102,10 @@ def neely_bound(policy: Any, constants: Constants, t: float) -> Bound:
         return Bound(why=why or "the largest |g| is not known")
     slater = None if record.clip else constants.get("slater")
     regret, violation = queue_bounds(record, constants, F, t, 0.0, slater)
-    return settle(regret, violation, constants["lipschitz"] * constants["diameter"], record.clip, t)
+    return capped_bound(regret, violation, constants["lipschitz"] * constants["diameter"], record.clip, t)
 
 
-def queue_bounds(record: VirtualQueues, constants: Constants, F: float, t: float, P: float, slater: float | None) -> tuple[Any, Any]:
+def queue_bounds(record: VirtualQueues, constants: Constants, F: float, t: float, P: float, slater: float | None) -> tuple[Scalar, Scalar]:
     """Regret and violation after t rounds, against an action u whose violation is at most P over every interval.
 
     C = F + G D, or G D with the clip. A queue changes by b_i in [-C, F] before the positive part (the linearisation is below g). Drift,
@@ -124,14 +126,14 @@ def queue_bounds(record: VirtualQueues, constants: Constants, F: float, t: float
     return W / V, Q + G**2 * t / (2.0 * alpha) * (V + np.sqrt(k) * Q)
 
 
-def slater_queue(far: Any, gain: Any, fall: Any, climb: Any, slater: float) -> Any:
+def slater_queue(far: Scalar, gain: Scalar, fall: Scalar, climb: Scalar, slater: float) -> Scalar:
     """The longest that Q gets where g(u) <= -slater: far = alpha D^2, gain = V G D + E, fall = sqrt(k) C, climb = sqrt(k) F.
 
     Over any n rounds that begin with |Q| at least B = far/(slater n) + gain/slater + fall (n-1)/2 the length of Q does not grow, as it
     falls by no more than `fall` a round; it climbs by no more than `climb`, so that |Q| <= B + n climb always; n is free. Where V and
     alpha grow, the last ones stand for all before: V G D + E is largest then, and (Abel) so is what alpha adds to the sum over n rounds.
     """
-    best, Q = np.sqrt(far / (slater * (0.5 * fall + climb))), np.inf
+    best, Q = np.sqrt(far / (slater * (0.5 * fall + climb))), np.asarray(np.inf)
     for n in (np.maximum(np.floor(best), 1.0), np.floor(best) + 1.0):
         Q = np.minimum(Q, far / (slater * n) + gain / slater + (0.5 * fall + climb) * n - 0.5 * fall)
     return Q

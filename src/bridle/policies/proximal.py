@@ -6,14 +6,14 @@ the functions they are).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from bridle import ops, validate
-from bridle.core import Feedback, InputError
+from bridle.core import Domain, Feedback, Function, InputError
 from bridle.functions import AFFINE, AffineFunction
-from bridle.ops import Array, dot
+from bridle.ops import Array, Scalar, dot
 from bridle.solvers.function_prox import hinge_of, hinges_of, weighted
 from bridle.solvers.hinge_prox import hinge, hinges
 
@@ -21,14 +21,14 @@ from bridle.solvers.hinge_prox import hinge, hinges
 class OneHinge(NamedTuple):
     """One constraint, read as affine from its value and gradient at the decision: exact where it is affine, else a cutting plane."""
 
-    domain: Any
+    domain: Domain
 
-    def step(self, feedback: Feedback, v: Array, c: Array, alpha: Array) -> Array:
+    def step(self, feedback: Feedback, v: Array, c: Scalar, alpha: Scalar) -> Array:
         """The proximal step from v, for one weight c."""
         g, a = ops.worst(feedback.g, feedback.dg)
         return hinge(self.domain, v, a, dot(a, feedback.x) - g, c, alpha)
 
-    def sum(self, feedback: Feedback, v: Array, c: Array, alpha: Array) -> Array:
+    def sum(self, feedback: Feedback, v: Array, c: Array, alpha: Scalar) -> Array:
         """The proximal step from v, for a weight of each constraint."""
         return self.step(feedback, v, ops.first(c) if c.ndim == 1 else c, alpha)
 
@@ -40,28 +40,28 @@ class OneHinge(NamedTuple):
 class SumOfHinges(NamedTuple):
     """Several constraints, read as affine; a quadratic program each round, so it runs on the Python engine only."""
 
-    domain: Any
+    domain: Domain
 
     @property
     def compiled(self) -> bool:
         """No: it calls a solver."""
         return False
 
-    def step(self, feedback: Feedback, v: Array, c: Array, alpha: Array) -> Array:
+    def step(self, feedback: Feedback, v: Array, c: Scalar, alpha: Scalar) -> Array:
         """The proximal step from v on c times the positive part of the largest constraint."""
         return self._solve(feedback, v, c, alpha, True)
 
-    def sum(self, feedback: Feedback, v: Array, c: Array, alpha: Array) -> Array:
+    def sum(self, feedback: Feedback, v: Array, c: Array, alpha: Scalar) -> Array:
         """The proximal step from v on the sum of the constraints' positive parts, weighted by c."""
         return self._solve(feedback, v, c, alpha, False)
 
     def values(self, feedback: Feedback, x: Array) -> Array:
         return _affine_values(feedback, x)
 
-    def _solve(self, feedback: Feedback, v: Array, c: Array, alpha: Array, joint: bool) -> Array:
+    def _solve(self, feedback: Feedback, v: Array, c: Scalar, alpha: Scalar, joint: bool) -> Array:
         level = (feedback.dg @ feedback.x[..., None])[..., 0] - feedback.g
         if v.ndim == 1:
-            return hinges(self.domain, v, feedback.dg, level, c, alpha, joint)
+            return hinges(self.domain, v, feedback.dg, level, c, float(alpha), joint)
         rows = np.broadcast_to(feedback.dg, (*level.shape, v.shape[-1]))
         prices, alphas = np.broadcast_to(c, (len(v), np.shape(c)[-1] if np.ndim(c) else 1)), np.broadcast_to(alpha, (len(v), 1))
         each = zip(v, rows, level, prices, alphas, strict=True)
@@ -71,37 +71,42 @@ class SumOfHinges(NamedTuple):
 class FunctionHinge(NamedTuple):
     """The constraints as the functions they are, from the round itself; it runs on the Python engine only."""
 
-    domain: Any
+    domain: Domain
 
     @property
     def compiled(self) -> bool:
         """No: it calls solvers and the functions."""
         return False
 
-    def step(self, feedback: Feedback, v: Array, c: Array, alpha: Array) -> Array:
+    def step(self, feedback: Feedback, v: Array, c: Scalar, alpha: Scalar) -> Array:
         return self._solve(feedback, v, c, alpha, True)
 
-    def sum(self, feedback: Feedback, v: Array, c: Array, alpha: Array) -> Array:
+    def sum(self, feedback: Feedback, v: Array, c: Array, alpha: Scalar) -> Array:
         return self._solve(feedback, v, c, alpha, False)
 
     def values(self, feedback: Feedback, x: Array) -> Array:
-        return np.array([float(g.value(x)) for g in constraints_of(feedback)])
+        return np.array([float(g.value(x)) for g in constraint_functions(feedback)])
 
-    def linear(self, feedback: Feedback, v: Array, w: Array, alpha: Array) -> Array:
+    def linear(self, feedback: Feedback, v: Array, w: Array, alpha: Scalar) -> Array:
         """The proximal step from v on the sum of the functions themselves, weighted by w."""
-        return weighted(self.domain, v, list(zip(w.tolist(), constraints_of(feedback), strict=True)), alpha)
+        return weighted(self.domain, v, list(zip(w.tolist(), constraint_functions(feedback), strict=True)), float(alpha))
 
-    def _solve(self, feedback: Feedback, v: Array, c: Array, alpha: Array, joint: bool) -> Array:
-        functions = constraints_of(feedback)
+    def _solve(self, feedback: Feedback, v: Array, c: Scalar, alpha: Scalar, joint: bool) -> Array:
+        functions = constraint_functions(feedback)
         if len(functions) == 1:
-            return hinge_of(self.domain, v, functions[0], float(np.ravel(c)[0]), alpha)
-        if not all(isinstance(g, AffineFunction) for g in functions):
-            return hinges_of(self.domain, v, functions, c, alpha, joint)
-        A, b = np.array([g.a for g in functions]), -np.array([g.b for g in functions])
-        return hinges(self.domain, v, A, b, c, alpha, joint)
+            return hinge_of(self.domain, v, functions[0], float(np.ravel(c)[0]), float(alpha))
+        affine = [g for g in functions if isinstance(g, AffineFunction)]
+        if len(affine) < len(functions):
+            return hinges_of(self.domain, v, functions, c, float(alpha), joint)
+        A, b = np.array([g.a for g in affine]), -np.array([g.b for g in affine])
+        return hinges(self.domain, v, A, b, c, float(alpha), joint)
 
 
-def prox_for(domain: Any, form: str, constraints: int) -> Any:
+ProximalStep: TypeAlias = OneHinge | SumOfHinges | FunctionHinge
+"""What takes a policy's proximal step: on the largest of the constraints (`step`), or on a weighted sum of them (`sum`)."""
+
+
+def prox_for(domain: Domain, form: str, constraints: int) -> ProximalStep:
     """The record for a policy with this `form` ("affine" or "function") and number of constraints."""
     if form not in ("affine", "function"):
         raise validate.unknown("form", form, ("affine", "function"))
@@ -110,23 +115,23 @@ def prox_for(domain: Any, form: str, constraints: int) -> Any:
     return OneHinge(domain) if constraints == 1 else SumOfHinges(domain)
 
 
-def constraints_of(feedback: Feedback) -> list[Any]:
+def constraint_functions(feedback: Feedback) -> list[Function]:
     """The round's constraints one by one."""
     if feedback.round is None:
         raise InputError("form='function' needs the functions themselves, and this feedback comes without its round")
     if feedback.x.ndim != 1:
         raise InputError("form='function' plays one run at a time; seeds, sweeps and starting points must be single")
-    found: list[Any] = []
+    functions: list[Function] = []
     for g in feedback.round.constraints:
         if isinstance(g, AFFINE):
             origin = np.zeros_like(feedback.x)
             rows, levels = np.atleast_2d(g.grad(origin)), np.atleast_1d(g.value(origin))
-            found += [AffineFunction(a, float(b)) for a, b in zip(rows, levels, strict=True)]
+            functions += [AffineFunction(a, float(b)) for a, b in zip(rows, levels, strict=True)]
         elif not getattr(g, "several", False):
-            found.append(g)
+            functions.append(g)
         else:
             raise InputError(f"form='function' needs constraints one by one, not {type(g).__name__}")
-    return found
+    return functions
 
 
 def _affine_values(feedback: Feedback, x: Array) -> Array:

@@ -7,15 +7,16 @@ documentation's tables read the registry.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 
 from bridle import records, validate
-from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.ops import Array
+from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy
+from bridle.ops import Array, Scalar
 from bridle.policies import (
     anytime,
     guo2022,
@@ -26,6 +27,7 @@ from bridle.policies import (
     neely2017,
     sinha2023,
     sinha2024,
+    sinha2024_ocs,
     soft,
     steiner,
     sun2017,
@@ -37,14 +39,18 @@ from bridle.policies import (
     yu2020,
     yuan2018,
 )
-from bridle.policies.common import FOUND
-from bridle.policies.entry import PARAMETERS, Entry, Variant
+from bridle.policies.common import STATE_CONSTANTS
+from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
 
-__all__ = ["PARAMETERS", "Configured", "Entry", "Parameter", "Variant", "entry", "names", "parameters", "policy", "register"]
+__all__ = [
+    "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
+    "names", "parameters", "policy", "record_of", "register",
+]  # fmt: skip
 
 # The order of the tables: the paper's own, then those it compares itself with.
-_MODULES: tuple[Any, ...] = (
+_MODULES: tuple[ModuleType, ...] = (
     sinha2024,
+    sinha2024_ocs,
     anytime,
     soft,
     mahdavi2012,
@@ -73,7 +79,7 @@ class Parameter:
 
     name: str
     required: bool
-    default: Any
+    default: object
     help: str
 
 
@@ -85,13 +91,13 @@ class Configured:
     """
 
     name: str
-    domain: Any
+    domain: Domain
     parameters: dict[str, Any]
-    record: Any
+    record: Any  # of the policy's own type
     runs: int | None
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Every parameter's value: what was given, and the defaults."""
         return {**{p.name: p.default for p in parameters(self.name)}, **self.parameters}
 
@@ -104,13 +110,14 @@ class Configured:
         """What the policy assumes and a problem with these constants breaks, in words; empty when nothing."""
         return entry(self.name).outside(self.settings, constants)
 
-    def init(self, x1: Array) -> Any:
+    def init(self, x1: Array) -> object:
         return self.record.init(x1)
 
-    def decide(self, state: Any) -> Array:
-        return self.record.decide(state)
+    def decide(self, state: object) -> Array:
+        x: Array = self.record.decide(state)
+        return x
 
-    def update(self, state: Any, feedback: Feedback) -> Any:
+    def update(self, state: object, feedback: Feedback) -> object:
         return self.record.update(state, feedback)
 
     def bound(self, constants: Constants, t: float) -> Bound:
@@ -120,14 +127,17 @@ class Configured:
     def bound_curve(self, constants: Constants, rounds: Sequence[int], regrets: Sequence[float | None]) -> list[Bound]:
         """`bound` after each of these rounds, the regret being what is known of it then; for a single run."""
         none, theorem = self._misfit(constants), entry(self.name).bound
-        known = [(t, {**constants, "regret": regret}) for t, regret in zip(rounds, regrets, strict=True)]
-        return [self._late(t) or none or theorem(self, facts, t) for t, facts in known]
+        curve = []
+        for t, regret in zip(rounds, regrets, strict=True):
+            facts: Constants = {**constants, "regret": regret}
+            curve.append(self._late(t) or none or theorem(self, facts, t))
+        return curve
 
     def paper_bound(self, constants: Constants, t: float) -> Bound:
         """The bounds as the paper states them, where they apply."""
         return self._bound(entry(self.name).paper, constants, t)
 
-    def _bound(self, theorem: Callable[..., Bound], constants: Constants, t: float) -> Bound:
+    def _bound(self, theorem: Theorem, constants: Constants, t: float) -> Bound:
         if self.runs is not None:
             return _together([self.run(i)._bound(theorem, _of_run(constants, i), t) for i in range(self.runs)])
         return self._late(t) or self._misfit(constants) or theorem(self, constants, t)
@@ -143,9 +153,9 @@ class Configured:
         wider = D is not None and self.domain.diameter() > D * (1.0 + 1e-9)
         if wider or (point is not None and len(point) == self.domain.dim and not self.domain.contains(point, 1e-6)):
             return Bound(why="the policy's domain is not the problem's")
-        each, k = getattr(self.record, "each", None), constants.get("constraints")
-        if each is not None and k is not None and k != len(each):
-            return Bound(why=f"the policy was made for {len(each)} constraints, the problem reveals {k}")
+        own, k = constraints_of(self.record), constants.get("constraints")
+        if own is not None and k is not None and k != own:
+            return Bound(why=f"the policy was made for {own} constraints, the problem reveals {k}")
         return None
 
     def run(self, i: int) -> Configured:
@@ -156,20 +166,22 @@ class Configured:
 
 def _of_run(constants: Constants, i: int) -> Constants:
     """The constants with what this run found (its regret, its scale), where they hold one for each run."""
-    found = {key: constants.get(key) for key in ("regret", *FOUND)}
-    return {**constants, **{key: value[i] for key, value in found.items() if isinstance(value, np.ndarray) and value.ndim == 1}}
+    own = {key: constants.get(key) for key in ("regret", *STATE_CONSTANTS)}
+    alone = {key: value[i] for key, value in own.items() if isinstance(value, np.ndarray) and value.ndim == 1}
+    return cast(Constants, {**constants, **alone})
 
 
 def _together(bounds: list[Bound]) -> Bound:
     """The bounds of several runs as one: nan for a run that a theorem says nothing about, and which ones those are."""
 
-    def joined(values: list[Any]) -> Any:
+    def joined(values: Sequence[Scalar | None]) -> Array | None:
         return None if all(value is None for value in values) else np.array([np.nan if value is None else value for value in values])
 
     alike = len({bound.why for bound in bounds}) == 1
     why = bounds[0].why if alike else "; ".join(f"run {i}: {bound.why}" for i, bound in enumerate(bounds) if bound.why)
     numbers = zip(*(bound[:-1] for bound in bounds), strict=True)
-    return Bound(*(joined(list(values)) for values in numbers))._replace(why=why)
+    regret, ccv, interval, soft, squared = (joined(values) for values in numbers)
+    return Bound(regret, ccv, interval, soft, squared, why)
 
 
 def names() -> list[str]:
@@ -197,11 +209,13 @@ def register(item: Entry) -> None:
 
 def parameters(name: str) -> list[Parameter]:
     """What the policy of this name can be given, from its factory's signature."""
-    given = list(inspect.signature(entry(name).factory).parameters.values())[1:]
-    return [Parameter(p.name, p.default is p.empty, None if p.default is p.empty else p.default, PARAMETERS.get(p.name, "")) for p in given]
+    own = list(inspect.signature(entry(name).factory).parameters.values())[1:]
+    return [
+        Parameter(p.name, p.default is p.empty, None if p.default is p.empty else p.default, PARAMETER_HELP.get(p.name, "")) for p in own
+    ]
 
 
-def policy(name: str, domain: Any, **given: Any) -> Configured:
+def policy(name: str, domain: Domain, **settings: object) -> Configured:
     """The policy registered as `name`, on `domain`, with its own parameters.
 
     A list for a numeric parameter makes a sweep: one record that stands for as many runs.
@@ -213,19 +227,18 @@ def policy(name: str, domain: Any, **given: Any) -> Configured:
     item = entry(name)
     if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
         raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
-    known = {p.name: p for p in parameters(name)}
-    for key in given:
-        if key not in known:
-            raise validate.unknown(f"parameter of policy {name}", key, known)
-    missing = [p.name for p in known.values() if p.required and p.name not in given]
+    by_name = {p.name: p for p in parameters(name)}
+    for key in settings:
+        if key not in by_name:
+            raise validate.unknown(f"parameter of policy {name}", key, by_name)
+    missing = [p.name for p in by_name.values() if p.required and p.name not in settings]
     if missing:
-        raise InputError(f"policy {name} needs {missing[0]}: {known[missing[0]].help}")
-    given = {key: value for key, value in given.items() if value is not None}
-    canonical = {key: _canonical(value) for key, value in given.items()}
+        raise InputError(f"policy {name} needs {missing[0]}: {by_name[missing[0]].help}")
+    canonical = {key: _canonical(value) for key, value in settings.items() if value is not None}
     lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
     for key in lengths:
-        if key == "learner" or isinstance(known[key].default, str):
-            raise InputError(f"{key} must be one name for all runs, not {validate.show(given[key])}: only numbers can be swept")
+        if key == "learner" or isinstance(by_name[key].default, str):
+            raise InputError(f"{key} must be one name for all runs, not {validate.show(settings[key])}: only numbers can be swept")
     if len(set(lengths.values())) > 1:
         raise InputError("the lists of a sweep must be equally long, not " + ", ".join(f"{key}: {n}" for key, n in lengths.items()))
     for key, value in canonical.items():
@@ -235,7 +248,7 @@ def policy(name: str, domain: Any, **given: Any) -> Configured:
     return Configured(name, domain, canonical, item.factory(domain, **canonical), next(iter(lengths.values()), None))
 
 
-def _canonical(value: Any) -> Any:
+def _canonical(value: object) -> object:
     """Numbers as Python numbers, lists of numbers as ``(runs, 1)`` arrays, the rest as it is."""
     if isinstance(value, (list, np.ndarray, range)) or (isinstance(value, tuple) and not hasattr(value, "_fields")):
         swept = validate.array("a swept parameter", value)
@@ -249,11 +262,17 @@ def _canonical(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def record_of(policy: Any) -> Any:
+def record_of(policy: Configured | Policy[Any]) -> Any:
     """The record that plays, whether or not it comes from the registry."""
     return getattr(policy, "record", policy)
 
 
-def domain_of(policy: Any) -> Any:
+def domain_of(policy: Configured | Policy[Any]) -> Domain | None:
     """The policy's domain, where it tells."""
     return getattr(policy, "domain", None)
+
+
+def constraints_of(record: object) -> int | None:
+    """How many constraints a round must reveal for this record: the length of its field `each`; None where any number will do."""
+    each = getattr(record, "each", None)
+    return None if each is None else len(each)

@@ -16,7 +16,7 @@ Reference: A. Sinha. BanditQ: Fair Bandits with Guaranteed Rewards. arXiv:2304.0
 
 >>> import numpy as np
 >>> import bridle
->>> from bridle.core import Feedback
+>>> from bridle.core import Domain, Feedback
 >>> record = bridle.policy("banditq", bridle.Simplex(2), horizon=1000).record
 >>> state, r, rates, total = record.init(np.array([0.5, 0.5])), np.array([1.0, 0.8]), np.array([0.2, 0.4]), 0.0
 >>> for _ in range(1000):
@@ -28,35 +28,35 @@ array([0.5, 0.4])
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.closed_form import SimplexSet
-from bridle.learners import AdaGrad
-from bridle.ops import Array, pos, vector
+from bridle.learners import AdaGrad, AdaGradFrom, AdaGradNorm, Iterate
+from bridle.ops import Array, Scalar, pos, vector
 from bridle.policies.common import flat, unmet
-from bridle.policies.entry import Entry
+from bridle.policies.entry import Configuration, Entry, Setting
 
 
 class ArmQueues(NamedTuple):
     """The queue of every arm, and the learner's state."""
 
     Q: Array
-    learner: Any
+    learner: Iterate
 
 
 class BanditQ(NamedTuple):
     """Run `learner` on the rewards (V + Q_i) r_i."""
 
-    learner: Any
-    V: Array
+    learner: AdaGradNorm | AdaGradFrom
+    V: Scalar
     each: Array  # (N,): as many constraints as arms
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.learner.domain
 
     def init(self, x1: Array) -> ArmQueues:
@@ -70,7 +70,7 @@ class BanditQ(NamedTuple):
         return ArmQueues(pos(state.Q + feedback.g), learner)
 
 
-def banditq(domain: Any, horizon: Any, bound: Any = 1.0, V: Any = None) -> BanditQ:
+def banditq(domain: Domain, horizon: Setting, bound: Setting = 1.0, V: Setting | None = None) -> BanditQ:
     """For a simplex only; `bound` is the largest reward times the simplex's mass."""
     if not isinstance(domain, SimplexSet):
         raise InputError(f"domain must be a simplex for banditq, such as bridle.Simplex(3), not {validate.show(domain)}")
@@ -78,7 +78,7 @@ def banditq(domain: Any, horizon: Any, bound: Any = 1.0, V: Any = None) -> Bandi
     return BanditQ(AdaGrad(domain), F * T**0.5 if V is None else validate.setting("V", V), np.ones(domain.dim))
 
 
-def banditq_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def banditq_bound(policy: Configuration[BanditQ], constants: Constants, t: float) -> Bound:
     """Where ``constants["rewards"]`` says that the problem is one of rewards, and the largest reward; for any V, at every t.
 
     F = rewards * mass, N arms. Since x* feasible has lam_i <= r_i x*_i, the rates sum to at most F, and (lam_i - r_i x_i)^2 is at most
@@ -94,7 +94,8 @@ def banditq_bound(policy: Any, constants: Constants, t: float) -> Bound:
     rewards = constants.get("rewards")
     if why or rewards is None:
         return Bound(why=why or "the problem is not known to have costs -<r, x> and constraints lam_i - r_i x_i (constant `rewards`)")
-    N, V, F = policy.domain.dim, record.V, rewards * policy.domain.mass
+    simplex = cast(SimplexSet, policy.domain)
+    N, V, F = simplex.dim, record.V, rewards * simplex.mass
     root = np.sqrt(t)
     q = 2.0 * F * root + np.sqrt(6.0 * F * F * t + 2.0 * V * F * t + 4.0 * F * V * np.sqrt(N * t))
     regret = 2.0 * F * np.sqrt(N * t) + (F * F * t + 2.0 * F * q * root) / V

@@ -1,4 +1,4 @@
-"""Sinha & Vaze 2024: Algorithm 1 (convex and strongly convex costs) and Algorithm 2 (constraints only).
+"""Sinha & Vaze 2024: Algorithm 1, for convex and for strongly convex costs.
 
 Algorithm 1 runs a learner on surrogate costs that weigh this round's constraint by the slope of a potential Phi of all violation so far:
 
@@ -9,10 +9,10 @@ Algorithm 1 runs a learner on surrogate costs that weigh this round's constraint
 Convex costs: Phi(q) = e^{lam q} - 1 and AdaGrad steps. Strongly convex costs: Phi(q) = q^2 and steps 1 / (sum of the surrogate's moduli),
 which is V beta times the costs' modulus each round. (Line 9 as printed says the moduli of f_s; with those the theorem fails.)
 
-Algorithm 2 has no costs and does not clip: Q_i(t) = (Q_i(t-1) + g_{t,i}(x_t))^+ and p_t = 2 sum_i Q_i(t) grad g_{t,i}(x_t).
+Algorithm 2, for constraints without costs, is in `bridle.policies.sinha2024_ocs`.
 
-Guarantee: `theorem1`, `theorem2`, `theorem4`, `theorem5` are the paper's; `convex_bound`, `strong_bound`, `ocs_bound` the sharper explicit
-    forms for the same algorithms, proved in the comments beside them; `theorem3` is the lower bound no policy can beat.
+Guarantee: `theorem1` and `theorem2` are the paper's; `convex_bound` and `strong_bound` the sharper explicit forms for the same algorithm,
+    proved in the comments beside them; `theorem3` is the lower bound no policy can beat.
 Reference: A. Sinha, R. Vaze. Optimal Algorithms for Online Convex Optimization with Adversarial Constraints. NeurIPS 2024.
 
 >>> import bridle
@@ -24,60 +24,55 @@ True
 from __future__ import annotations
 
 from math import e, log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.learners import LEARNERS, AdaGrad, CurvedOGD, StronglyConvexOGD
+from bridle.core import Bound, Constants, Domain, Feedback, InputError, Learner, Potential
+from bridle.learners import OGD, AdaGrad, CurvedOGD, StronglyConvexOGD
 from bridle.learners.late import LateOGD
-from bridle.learners.potentials import UNIT, Exponential, ExponentialPotential, Power, PowerPotential, Quadratic, QuadraticPotential
+from bridle.learners.potentials import UNIT, ExponentialPotential, PowerPotential, QuadraticPotential
 from bridle.learners.wrappers import doubling_epochs
-from bridle.ops import Array, combine, exp, pos, scalar, vector, worst
-from bridle.policies.common import diameter_of, excess, flat, harmonic, settle, unmet
-from bridle.policies.entry import Entry
+from bridle.ops import Array, Scalar, exp, pos, scalar, worst
+from bridle.policies.common import capped_bound, diameter_of, flat, harmonic, unmet
+from bridle.policies.entry import Configuration, Entry, Setting
+from bridle.policies.reduction_parts import NOT_ADAPTIVE, check_unused, learner_for, learner_or_step, potential_for, regret_constant
 from bridle.records import same
 
 NU = 0.9
 """lam sqrt(T) of the presets `tight` and `practice`; near the best for T from 10^3 to 10^6."""
 
-_NOT_ADAPTIVE = "{} has no proved regret bound of the form c*sqrt(sum of squared gradients) (that of FTPL is for the exact expectation)"
-
 BROKEN = 40.0
 """An exponent lam Q beyond this (plus ln V) contradicts the theorem at any horizon, so one of its assumptions does not hold."""
-
-
-STEPS = 400
-"""How many steps of the recursion of `queue_bound` are taken one by one."""
 
 
 class LyapunovState(NamedTuple):
     """The scaled violation so far, and the learner's state."""
 
-    Q: Array
-    learner: Any
+    Q: Scalar
+    learner: object
 
 
-class Weights(NamedTuple):
+class LyapunovWeights(NamedTuple):
     """Q(t), the surrogate's weights on grad f_t and grad g_t, and what everything the learner saw before is to be multiplied by."""
 
-    Q: Array
-    cost: Array
-    constraint: Array
-    shrink: Array | None
+    Q: Scalar
+    cost: Scalar
+    constraint: Scalar
+    shrink: Scalar | None
 
 
 class Lyapunov(NamedTuple):
     """Algorithm 1: run `learner` on the surrogates  V beta f_t + Phi'(Q(t)) beta (g_t)^+ ; of several constraints the worst counts."""
 
-    learner: Any
-    potential: Any
-    V: Array
-    beta: Array
+    learner: Learner[Any]
+    potential: Potential
+    V: Scalar
+    beta: Scalar
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.learner.domain
 
     def init(self, x1: Array) -> LyapunovState:
@@ -86,20 +81,20 @@ class Lyapunov(NamedTuple):
     def decide(self, state: LyapunovState) -> Array:
         return self.learner.decide(state.learner)  # line 5
 
-    def weigh(self, state: LyapunovState, g: Array) -> Weights:
+    def weigh(self, state: LyapunovState, g: Scalar) -> LyapunovWeights:
         """Lines 6 to 8 without the gradients."""
         Q = state.Q + self.beta * pos(g)  # lines 6, 7
         if not (isinstance(self.potential, ExponentialPotential) and self.learner.scale_free):
-            return Weights(Q, self.V * self.beta, self.potential.slope(Q) * self.beta * (g > 0.0), None)
+            return LyapunovWeights(Q, self.V * self.beta, self.potential.slope(Q) * self.beta * (g > 0.0), None)  # type: ignore[arg-type]
         # e^{lam Q} overflows when the assumptions fail. A scale-free learner does not mind if all its gradients are divided by e^{UNIT n},
         # n the whole units of exponent: n = 0 in every run within the theory, and the past shrinks when n grows.
         before, units = self.potential.units(state.Q), self.potential.units(Q)
         cost = self.V * self.beta * exp(-UNIT * units)
-        return Weights(Q, cost, self.potential.slope(Q, units) * self.beta * (g > 0.0), exp(UNIT * (before - units)))
+        return LyapunovWeights(Q, cost, self.potential.slope(Q, units) * self.beta * (g > 0.0), exp(UNIT * (before - units)))  # type: ignore[arg-type]
 
-    def follow(self, state: LyapunovState, weights: Weights, grad: Array, modulus: Array | None = None) -> LyapunovState:
+    def follow(self, state: LyapunovState, weights: LyapunovWeights, grad: Array, modulus: Scalar | None = None) -> LyapunovState:
         """Line 9: the state after the learner's step on a surrogate's gradient (and modulus, where it is known)."""
-        learner = state.learner if weights.shrink is None else self.learner.rescale(state.learner, weights.shrink)
+        learner = state.learner if weights.shrink is None else self.learner.rescale(state.learner, weights.shrink)  # type: ignore[attr-defined]
         if modulus is None:
             return LyapunovState(weights.Q, self.learner.step(learner, grad))
         return LyapunovState(weights.Q, self.learner.step(learner, grad, modulus))
@@ -115,8 +110,8 @@ class Lyapunov(NamedTuple):
 
         Every update must have been fed with the feedback at the state's own decision. It holds whatever `lipschitz` was given.
         """
-        exponential = isinstance(self.potential, ExponentialPotential)
-        if not hasattr(self.learner, "squares") or (exponential and self.potential.units(state.Q) > 0.0):
+        overflown = isinstance(self.potential, ExponentialPotential) and self.potential.units(state.Q) > 0.0
+        if not (hasattr(self.learner, "squares") and hasattr(self.learner, "adaptivity")) or overflown:
             return None
         c, S = self.learner.adaptivity(self.domain.diameter()), self.learner.squares(state.learner)
         return float((c * S**0.5 - self.potential.value(state.Q)) / (self.beta * self.V))
@@ -135,64 +130,27 @@ class Lyapunov(NamedTuple):
         )
 
 
-class QueueState(NamedTuple):
-    """The queue of every constraint, and the learner's state."""
-
-    Q: Array
-    learner: Any
-
-
-class ConstraintSatisfaction(NamedTuple):
-    """Algorithm 2: run `learner` on  2 sum_i Q_i(t) g_{t,i} ; all k constraints stay apart (their maximum is not S-feasible)."""
-
-    learner: Any
-    each: Array  # (k,): its length is the number of constraints
-
-    @property
-    def domain(self) -> Any:
-        return self.learner.domain
-
-    def init(self, x1: Array) -> QueueState:
-        return QueueState(vector(x1, self.each), self.learner.init(x1))  # line 3
-
-    def decide(self, state: QueueState) -> Array:
-        return self.learner.decide(state.learner)  # line 5
-
-    def weigh(self, state: QueueState, g: Array) -> Weights:
-        """Line 6, and the weights on the constraints' gradients; the cost has none."""
-        Q = pos(state.Q + g)  # signed, not clipped
-        return Weights(Q, 0.0, 2.0 * Q, None)
-
-    def follow(self, state: QueueState, weights: Weights, grad: Array) -> QueueState:
-        """Lines 7, 8: the state after the learner's step on a surrogate's gradient."""
-        return QueueState(weights.Q, self.learner.step(state.learner, grad))
-
-    def update(self, state: QueueState, feedback: Feedback) -> QueueState:
-        weights = self.weigh(state, feedback.g)
-        return self.follow(state, weights, combine(weights.constraint, feedback.dg))
-
-
 # --- factories -----------------------------------------------------------------------------------------------------------------------
 
 
 def sinha2024(
-    domain: Any,
-    horizon: Any,
-    lipschitz: Any,
-    diameter: Any = None,
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    diameter: Setting | None = None,
     preset: str = "theory",
-    learner: Any = "adagrad",
-    potential: Any = "exponential",
-    V: Any = None,
-    beta: Any = None,
-    lam: Any = None,
-    exponent: Any = None,
-    step: Any = None,
-    samples: Any = None,
-    seed: Any = None,
-    constraints: Any = None,
-    delay: Any = None,
-    initial: Any = None,
+    learner: str | Learner[Any] = "adagrad",
+    potential: str | Potential = "exponential",
+    V: Setting | None = None,
+    beta: Setting | None = None,
+    lam: Setting | None = None,
+    exponent: Setting | None = None,
+    step: Setting | None = None,
+    samples: int | None = None,
+    seed: int | None = None,
+    constraints: int | None = None,
+    delay: Setting | None = None,
+    initial: Setting | None = None,
 ) -> Lyapunov:
     """Algorithm 1 for convex costs; `constraints` is only for the boundary to check, since the worst of any number counts.
 
@@ -209,37 +167,37 @@ def sinha2024(
         if learner != "adagrad" or delay is not None:
             raise InputError(f"initial is for learner='adagrad' only, not for {validate.show(learner if delay is None else 'late')}")
         learner = AdaGrad(domain, D, initial)
-    inside = _learner(learner, domain, D, samples, seed) if delay is None else LateOGD(domain, delay, D)
+    inside: Learner[Any] | None = learner_or_step(learner, domain, D, samples, seed) if delay is None else LateOGD(domain, delay, D)
     # kappa = c * beta * G is the constant in front of sqrt(t): 1/sqrt(2) in the theorem, 1 in the sharper presets and with late feedback.
-    c, theorem = _constant(inside, D), preset == "theory" and delay is None
+    c, theorem = None if inside is None else regret_constant(inside, D), preset == "theory" and delay is None
     beta = 1.0 / ((sqrt(2.0) if theorem else 1.0) * (sqrt(2.0) * D if c is None else c) * G) if beta is None else beta
     beta = validate.setting("beta", beta)
-    _unused(potential, lam, exponent)
+    check_unused(potential, lam, exponent)
     lam = validate.setting("lam", (0.5 if preset == "theory" else NU) / T**0.5 if lam is None else lam)
-    phi, weight = _potential(potential, lam, exponent, T)
+    phi, weight = potential_for(potential, lam, exponent, T)
     if preset == "practice" and isinstance(phi, ExponentialPotential):
         weight = phi.lam
     V = weight if V is None else validate.setting("V", V)
     if inside is None:
         # The best constant step for gradients as long as the surrogate's at the first violation.
-        inside = LEARNERS["ogd"](domain, D / (beta * G * (V + lam) * T**0.5) if step is None else step)
+        inside = OGD(domain, D / (beta * G * (V + lam) * T**0.5) if step is None else step)
     elif step is not None:
         raise InputError(f"step is for learner='ogd' only, not for {validate.show(learner)}")
     return Lyapunov(inside, phi, V, beta)
 
 
 def sinha2024_strong(
-    domain: Any,
-    horizon: Any,
-    lipschitz: Any,
-    modulus: Any,
-    learner: Any = None,
-    potential: Any = "quadratic",
-    V: Any = None,
-    beta: Any = 1.0,
-    lam: Any = None,
-    exponent: Any = None,
-    constraints: Any = None,
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    modulus: Setting,
+    learner: str | Learner[Any] | None = None,
+    potential: str | Potential = "quadratic",
+    V: Setting | None = None,
+    beta: Setting = 1.0,
+    lam: Setting | None = None,
+    exponent: Setting | None = None,
+    constraints: int | None = None,
 ) -> Lyapunov:
     """Algorithm 1 for strongly convex costs; `constraints` is only for the boundary to check, since the worst of any number counts."""
     T, G, alpha = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus)
@@ -247,90 +205,15 @@ def sinha2024_strong(
     beta = validate.setting("beta", beta)
     V = 8.0 * G * G * np.log(e * T) / alpha if V is None else V
     V = validate.setting("V", V)
-    _unused(potential, lam, exponent)
-    phi, _ = _potential(potential, None if lam is None else validate.setting("lam", lam), exponent, T)
-    inside = StronglyConvexOGD(domain, V * beta * alpha) if learner is None else _settled(learner, domain, None, None, None)
+    check_unused(potential, lam, exponent)
+    phi, _ = potential_for(potential, None if lam is None else validate.setting("lam", lam), exponent, T)
+    inside: Learner[Any] = StronglyConvexOGD(domain, V * beta * alpha) if learner is None else learner_for(learner, domain, None)
     return Lyapunov(inside, phi, V, beta)
 
 
-def sinha2024_ocs(
-    domain: Any, constraints: int = 1, diameter: Any = None, learner: Any = "adagrad", samples: Any = None, seed: Any = None
-) -> ConstraintSatisfaction:
-    """Algorithm 2: constraints only."""
-    k = validate.whole("constraints", constraints)
-    D = diameter_of(domain, diameter)
-    return ConstraintSatisfaction(_settled(learner, domain, D, samples, seed), np.ones(k))
-
-
-def _learner(given: Any, domain: Any, D: Any, samples: Any, seed: Any) -> Any:
-    """The learner of this name, or the one given; None for gradient descent, whose step depends on parameters not known yet."""
-    if given != "ftpl" and not (samples is None and seed is None):
-        raise InputError(f"{'samples' if seed is None else 'seed'} is for learner='ftpl' only, not for {validate.show(given)}")
-    if not isinstance(given, str):
-        if not hasattr(given, "step"):
-            raise InputError(f"learner must be a name or have a method `step`, not {validate.show(given)}")
-        if not same(getattr(given, "domain", domain), domain):
-            raise InputError("learner was made for another domain than the policy's: both must be made from the same one")
-        return given
-    if given == "ogd":
-        return None
-    if given == "ftpl":
-        return LEARNERS["ftpl"](domain, samples=1000 if samples is None else samples, seed=0 if seed is None else seed)
-    if given not in ("adagrad", "adaftrl"):
-        raise validate.unknown("learner", given, ("adagrad", "adaftrl", "ftpl", "ogd"))
-    return LEARNERS[given](domain, D)
-
-
-def _settled(given: Any, domain: Any, D: Any, samples: Any, seed: Any) -> Any:
-    """The learner, where no step can be made up for gradient descent."""
-    found = _learner(given, domain, D, samples, seed)
-    if found is None:
-        raise InputError("learner must be a learner such as bridle.OGD(domain, step=0.1) here, not 'ogd': its step is not known")
-    return found
-
-
-def _constant(learner: Any, D: Any) -> Any:
-    """c of the learner's regret bound, c sqrt(sum of |p_s|^2) or at least c sqrt(t) max |p_s|; None where it has neither."""
-    proved = getattr(learner, "adaptivity", None) or getattr(learner, "steadiness", None)
-    return None if proved is None else proved(D)
-
-
-def _count(constraints: Any) -> None:
+def _count(constraints: int | None) -> None:
     if constraints is not None:
         validate.whole("constraints", constraints)
-
-
-def _unused(potential: Any, lam: Any, exponent: Any) -> None:
-    """Refuse a setting that the potential in use does not have."""
-    if lam is not None and potential != "exponential":
-        raise InputError(f"lam is for potential='exponential' only, not for {validate.show(potential)}")
-    if exponent is not None and potential != "power":
-        raise InputError(f"exponent is for potential='power' only, not for {validate.show(potential)}")
-
-
-def _potential(given: Any, lam: Any, exponent: Any, T: Any) -> tuple[Any, Any]:
-    """The potential, and the V that goes with it for convex costs."""
-    if not isinstance(given, str):
-        if not hasattr(given, "slope"):
-            raise InputError(f"potential must be a name or have a method `slope`, not {validate.show(given)}")
-        return given, 1.0
-    if given == "exponential":
-        if lam is None:
-            raise InputError("potential 'exponential' needs lam")
-        return Exponential(lam), 1.0
-    if given == "quadratic":
-        return Quadratic(), (T / 2.0) ** 0.5
-    if given == "power":
-        n = np.maximum(2.0, np.ceil(np.log(T))) if exponent is None else exponent
-        phi = Power(n)
-        rest = phi.exponent - 1.0
-        size = rest * np.log(np.maximum(rest, 1.0) * np.sqrt(np.maximum(T / 2.0, 1.0)))  # the logarithm of V, or more
-        if np.max(size) > 300.0:
-            raise InputError(
-                f"exponent {np.max(phi.exponent):g} is too large for a horizon of {np.max(T):g}: V would be e^{np.max(size):.0f}"
-            )
-        return phi, rest**rest * (T / 2.0) ** (rest / 2.0)
-    raise validate.unknown("potential", given, ("exponential", "quadratic", "power"))
 
 
 # --- the paper's theorems, as printed -------------------------------------------------------------------------------------------------
@@ -366,30 +249,15 @@ def theorem3(T: float, sharp: bool = True) -> float:
     return sqrt(T) / (4.0 if sharp else 8.0)
 
 
-def theorem4(G: float, D: float, F: float, k: int, S: float, T: float) -> float:
-    """Theorem 4 (S-feasible): the interval violation of Algorithm 2 by the paper's own proof, O(max(sqrt(ST), S)), with its constants.
-
-    The proof's Q^2(t) <= c1 Z_t + c2 S t + c4 S^2 with c1 = 2 sqrt(2k) GD (the printed one lacks the 2), c2 = 4kF^2, c4 = 4kF^2, and
-    Z_t^2 <= c1 t Z_t + c2 S t^2 + c4 S^2 t.
-    """
-    c1, c2 = 2.0 * sqrt(2.0 * k) * G * D, 4.0 * k * F * F
-    Z = 0.5 * (c1 * T + sqrt((c1 * T) ** 2 + 4.0 * (c2 * S * T * T + c2 * S * S * T)))
-    return sqrt(c1 * Z + c2 * S * T + c2 * S * S)
-
-
-def theorem5(G: float, D: float, F: float, k: int, P_T: float, T: float) -> float:
-    """Theorem 5 (P_T-constrained): the paper's rate O(P_T^{1/3} T^{2/3} + sqrt(T)), with the constants that `ocs_bound` proves for it.
-
-    The printed proof has a gap (its last block is shorter than the others); the statement holds because sqrt(P_T T) <= P_T^{1/3} T^{2/3}.
-    """
-    P_T = max(P_T, 0.0)
-    return float(2.0 * sqrt(2.0) * G * D * sqrt(k * T) + F * sqrt(2.0 * k) * P_T ** (1.0 / 3.0) * T ** (2.0 / 3.0))
-
-
 # --- sharper explicit forms for the same algorithms, with the parameters a policy really has ------------------------------------------
 
 
-def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def convex_bound(policy: Configuration[Lyapunov], constants: Constants, t: float) -> Bound:
+    """`reduction_bound` of the policy's record."""
+    return reduction_bound(policy.record, constants, t)
+
+
+def reduction_bound(record: Lyapunov, constants: Constants, t: float) -> Bound:
     """Algorithm 1 with any V, beta, potential and adaptive learner, on a problem with these constants.
 
     The learner's regret on the surrogates is at most c sqrt(S_t) or c sqrt(t) max |p_s|, and |p_s| <= beta G (V + Phi'(Q(s))) with Q not
@@ -397,13 +265,12 @@ def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
     drop e^{lam Q} >= 1 for the regret, use Regret_t >= -GDt for the CCV. Power q^n: maximise over Q, resp. q^n <= A q^{n-1} + B implies
     q <= A + B^{1/n}. Both are also at most GDt, since a constraint that holds somewhere in the domain is nowhere above GD.
     """
-    record, why = policy.record, unmet(constants)
-    if why or not isinstance(record, Lyapunov):
-        return Bound(why=why or "the reduction was replaced")
+    if why := unmet(constants):
+        return Bound(why=why)
     G, D, V, beta, phi = constants["lipschitz"], constants["diameter"], record.V, record.beta, record.potential
-    c = _constant(record.learner, D)
+    c = regret_constant(record.learner, D)
     if c is None:
-        return Bound(why=_NOT_ADAPTIVE.format(type(record.learner).__name__))
+        return Bound(why=NOT_ADAPTIVE.format(type(record.learner).__name__))
     s = c * beta * G * sqrt(t)
     if isinstance(phi, ExponentialPotential):
         room = 1.0 - s * phi.lam
@@ -417,10 +284,10 @@ def convex_bound(policy: Any, constants: Constants, t: float) -> Bound:
         ccv = (n * s + (V * (s + beta * G * D * t)) ** (1.0 / n)) / beta
     else:
         return Bound(why=f"no bound is known for the potential {type(phi).__name__}")
-    return settle(regret, ccv, G * D, 1.0, t)
+    return capped_bound(regret, ccv, G * D, 1.0, t)
 
 
-def strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def strong_bound(policy: Configuration[Lyapunov], constants: Constants, t: float) -> Bound:
     """Algorithm 1 with Phi(q) = q^2 and steps 1 / (V beta alpha t), on alpha-strongly convex costs.
 
     Q^2 + V beta Regret_t <= c (V + 2Q)^2 with c = beta G^2 harm(t) / (2 alpha V): maximise over Q for the regret; solve the quadratic with
@@ -442,54 +309,10 @@ def strong_bound(policy: Any, constants: Constants, t: float) -> Bound:
         ccv = V * np.sqrt(c) / ((1.0 - 2.0 * np.sqrt(c)) * beta)
     else:
         ccv = (2.0 * c * V + np.sqrt(c * V * V + (1.0 - 4.0 * c) * V * beta * G * D * t)) / ((1.0 - 4.0 * c) * beta)
-    return settle(regret, ccv, G * D, 1.0, t)
+    return capped_bound(regret, ccv, G * D, 1.0, t)
 
 
-def ocs_bound(policy: Any, constants: Constants, t: float) -> Bound:
-    """Algorithm 2: a bound on the interval violation. P is the least violation of a fixed action over any interval.
-
-    P = 0 where an action satisfies every constraint; P <= F floor(S/2) where one is S-feasible (``window``), as `common.excess` proves; or
-    P itself as ``excess``. With a = 2c G sqrt(k), ||Q(t)||^2 <= a sqrt(sum ||Q||^2) + 2P sum_i U_i(t), U_i the total climb of Q_i, because
-    a layer {Q_i > u} is a union of intervals and each costs a fixed action at most P. U_i <= Ft and U_i <= (Ft + Q_i)/2 give the first two
-    bounds, the recursion over t the third.
-    """
-    record = policy.record
-    P = excess(constants)
-    if isinstance(P, str):
-        return Bound(why=P)
-    if not hasattr(record.learner, "adaptivity"):
-        return Bound(why=_NOT_ADAPTIVE.format(type(record.learner).__name__))
-    G, D, F, k = constants["lipschitz"], constants["diameter"], constants.get("bound", 0.0), constants.get("constraints", 1)
-    c = record.learner.adaptivity(D)
-    return Bound(
-        interval=queue_bound(2.0 * c * G * sqrt(k), F, k, P, t), why="Algorithm 2 has no costs and bounds violation over intervals"
-    )
-
-
-def queue_bound(a: float, F: float, k: int, P: float, T: float) -> float:
-    """The smallest of the three bounds of `ocs_bound` on max_t ||Q(t)||.
-
-    The third is sqrt(a z_T + cT), c = 2kPF, where z_t = a/2 + sqrt(a^2/4 + z_{t-1}^2 + ct). From round n on, with lam = a/2 + c/(2 lam),
-    z_t <= z_n + lam (t - n) + kappa (1/n + ... + 1/(t-1)), kappa = (a^2/8 + c/2)/lam: the right side w has w_{t-1} >= lam (t-1), and
-    sqrt(w^2 + y) <= w + y/(2w).
-    """
-    b, c, n = a * sqrt(T) + sqrt(k) * P, 2.0 * k * P * F, min(int(T), STEPS)
-    z = 0.0
-    for t in range(1, n + 1):
-        z = a / 2.0 + sqrt(a * a / 4.0 + z * z + c * t)
-    if n < T and a + c > 0.0:
-        lam = 0.25 * a + sqrt(a * a / 16.0 + 0.5 * c)
-        z = max(z, lam * n) + lam * (T - n) + (a * a / 8.0 + 0.5 * c) / lam * (harmonic(T - 1.0) - harmonic(n - 1.0))
-    return min(0.5 * (a * sqrt(T) + sqrt(a * a * T + 4.0 * c * T)), 0.5 * (b + sqrt(b * b + 2.0 * c * T)), sqrt(a * z + c * T))
-
-
-class _Made(NamedTuple):
-    """A record where a theorem expects a configured policy."""
-
-    record: Any
-
-
-def doubling_bound(domain: Any, constants: Constants, T: int, **settings: Any) -> Bound:
+def doubling_bound(domain: Domain, constants: Constants, T: int, **settings: Any) -> Bound:
     """Algorithm 1 restarted on epochs of 1, 2, 4, ... rounds (`bridle.Doubling`): the sum of the epochs' own bounds.
 
     >>> import bridle
@@ -501,78 +324,63 @@ def doubling_bound(domain: Any, constants: Constants, T: int, **settings: Any) -
     """
     settings = {"lipschitz": constants["lipschitz"], **settings}
     epochs = doubling_epochs(T)
-    parts = [convex_bound(_Made(sinha2024(domain, length, **settings)), constants, rounds) for length, rounds in epochs]
+    parts = [reduction_bound(sinha2024(domain, length, **settings), constants, rounds) for length, rounds in epochs]
     if any(part.why for part in parts):
         return Bound(why=next(part.why for part in parts if part.why))
-    return Bound(sum(part.regret for part in parts), sum(part.ccv for part in parts))
+    return Bound(sum(cast(float, part.regret) for part in parts), sum(cast(float, part.ccv) for part in parts))
 
 
 # --- when the printed theorems apply, and the registry's entries ----------------------------------------------------------------------
 
 
-def _paper_convex(policy: Any, constants: Constants, t: float) -> Bound:
-    known = policy.parameters
-    theory = sinha2024(policy.domain, known["horizon"], known["lipschitz"], known.get("diameter"))
-    if why := unmet(constants) or _departs(policy, constants, theory):
+def _flat(bound: Bound) -> Bound:
+    return Bound(flat(cast(Scalar, bound.regret)), flat(cast(Scalar, bound.ccv)))
+
+
+def _paper_convex(policy: Configuration[Lyapunov], constants: Constants, t: float) -> Bound:
+    parameters = policy.parameters
+    theory = sinha2024(policy.domain, parameters["horizon"], parameters["lipschitz"], parameters.get("diameter"))
+    if why := unmet(constants) or departure(policy, constants, theory):
         return Bound(why=why)
-    bound = theorem1(known["lipschitz"], known.get("diameter", policy.domain.diameter()), t, known["horizon"])
-    return Bound(flat(bound.regret), flat(bound.ccv))
+    bound = theorem1(parameters["lipschitz"], parameters.get("diameter", policy.domain.diameter()), t, parameters["horizon"])
+    return _flat(bound)
 
 
-def _paper_strong(policy: Any, constants: Constants, t: float) -> Bound:
-    known = policy.parameters
-    theory = sinha2024_strong(policy.domain, known["horizon"], known["lipschitz"], known["modulus"])
-    if why := unmet(constants, modulus=known["modulus"]) or _departs(policy, constants, theory):
+def _paper_strong(policy: Configuration[Lyapunov], constants: Constants, t: float) -> Bound:
+    parameters = policy.parameters
+    theory = sinha2024_strong(policy.domain, parameters["horizon"], parameters["lipschitz"], parameters["modulus"])
+    if why := unmet(constants, modulus=parameters["modulus"]) or departure(policy, constants, theory):
         return Bound(why=why)
-    nonnegative = constants.get("regret") is not None and constants["regret"] >= 0.0
-    bound = theorem2(known["lipschitz"], constants["diameter"], known["modulus"], t, known["horizon"], nonnegative)
-    return Bound(flat(bound.regret), flat(bound.ccv))
+    regret = constants.get("regret")
+    nonnegative = regret is not None and bool(regret >= 0.0)
+    bound = theorem2(parameters["lipschitz"], constants["diameter"], parameters["modulus"], t, parameters["horizon"], nonnegative)
+    return _flat(bound)
 
 
-def _paper_ocs(policy: Any, constants: Constants, t: float) -> Bound:
-    P, F = excess(constants), constants.get("bound")
-    if isinstance(P, str):
-        return Bound(why=P)
-    if not F:
-        return Bound(why="the largest |g| is not known")
-    why = _departs(policy, constants, sinha2024_ocs(policy.domain, len(policy.record.each), policy.parameters.get("diameter")))
-    if why:
-        return Bound(why=why)
-    # AdaGrad that is told a diameter D' above the true one has the regret of a set of diameter D'.
-    G, D, k = constants["lipschitz"], max(constants["diameter"], policy.record.learner.diameter), constants.get("constraints", 1)
-    if constants.get("feasible") is not None or constants.get("window") is not None:
-        window = 1 if constants.get("feasible") is not None else constants["window"]
-        return Bound(interval=theorem4(G, D, F, k, window, t))
-    return Bound(interval=theorem5(G, D, F, k, P / F, t))
-
-
-def _departs(policy: Any, constants: Constants, theory: Any) -> str:
+def departure(policy: Configuration[object], constants: Constants, theory: object) -> str:
     """In what the policy differs from the one the printed theorem is about; empty when in nothing."""
-    known = policy.parameters
-    if known.get("preset", "theory") != "theory":
-        return f"the preset is {known['preset']}, not the theorem's"
+    parameters = policy.parameters
+    if parameters.get("preset", "theory") != "theory":
+        return f"the preset is {parameters['preset']}, not the theorem's"
     if not same(policy.record, theory):
-        told = [name for name in ("V", "beta", "lam", "learner", "potential", "exponent", "step", "delay", "initial") if name in known]
-        return f"{' and '.join(told)} {'was' if len(told) == 1 else 'were'} set by hand"
-    if "lipschitz" in known and known["lipschitz"] < constants["lipschitz"] * (1.0 - 1e-12):
+        overrides = ("V", "beta", "lam", "learner", "potential", "exponent", "step", "delay", "initial")
+        by_hand = [name for name in overrides if name in parameters]
+        return f"{' and '.join(by_hand)} {'was' if len(by_hand) == 1 else 'were'} set by hand"
+    if "lipschitz" in parameters and parameters["lipschitz"] < constants["lipschitz"] * (1.0 - 1e-12):
         return f"the true Lipschitz constant is {constants['lipschitz']:.4g}, above the one the policy was told"
-    if known.get("diameter", policy.domain.diameter()) < constants["diameter"] * (1.0 - 1e-12):
+    if parameters.get("diameter", policy.domain.diameter()) < constants["diameter"] * (1.0 - 1e-12):
         return f"the true diameter is {constants['diameter']:.4g}, above the one the policy was told"
     return ""
 
 
-_REFERENCE = "Sinha & Vaze, NeurIPS 2024"
+REFERENCE = "Sinha & Vaze, NeurIPS 2024"
 CONVEX = Entry(
-    "sinha2024", sinha2024, "Algorithm 1, convex costs", _REFERENCE, "O(sqrt(T))", "O(sqrt(T) log T)",
+    "sinha2024", sinha2024, "Algorithm 1, convex costs", REFERENCE, "O(sqrt(T))", "O(sqrt(T) log T)",
     bound=convex_bound, paper=_paper_convex, needs=("horizon", "lipschitz", "diameter"),
 )  # fmt: skip
 STRONG = Entry(
-    "sinha2024-strong", sinha2024_strong, "Algorithm 1, strongly convex costs", _REFERENCE, "O(log T)",
+    "sinha2024-strong", sinha2024_strong, "Algorithm 1, strongly convex costs", REFERENCE, "O(log T)",
     "O(sqrt(T log T)), O(log T) where regret >= 0", bound=strong_bound, paper=_paper_strong, strongly_convex=True,
     needs=("horizon", "lipschitz", "modulus"),
 )  # fmt: skip
-OCS = Entry(
-    "sinha2024-ocs", sinha2024_ocs, "Algorithm 2, constraints only", _REFERENCE, "-", "interval O(sqrt(S T)), O(sqrt(P_T T))",
-    bound=ocs_bound, paper=_paper_ocs, reduces="all", metric="interval", needs=("diameter",),
-)  # fmt: skip
-ENTRIES = (CONVEX, STRONG, OCS)
+ENTRIES = (CONVEX, STRONG)

@@ -46,15 +46,15 @@ True
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback
-from bridle.ops import Array, minimum, norm, pos, scalar, sqrt
-from bridle.policies.common import largest, powers, settle, unmet
-from bridle.policies.entry import Entry
+from bridle.core import Bound, Constants, Domain, Feedback
+from bridle.ops import Array, Scalar, minimum, norm, pos, scalar, sqrt
+from bridle.policies.common import capped_bound, largest, powers, unmet
+from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.policies.neely2017 import VirtualQueues, VirtualQueueState, queue_bounds, slater_queue, units
 
 EXPECTED = "in expectation over errors of mean 0, against an action fixed in advance"
@@ -64,19 +64,19 @@ class SoftState(NamedTuple):
     """The decision and the queues, how many rounds there were, and in how many of them the cap held a queue back."""
 
     queues: VirtualQueueState
-    rounds: Array
-    capped: Array
+    rounds: Scalar
+    capped: Scalar
 
 
 class Soft(NamedTuple):
     """The recursion with V sqrt(tau) and step/tau: tau = 1 throughout where `growth` is 0, and 1, 2, 3, ... where it is 1."""
 
     queues: VirtualQueues
-    growth: Array
-    cap: Array  # the largest price
+    growth: Scalar
+    cap: Scalar  # the largest price
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.queues.domain
 
     @property
@@ -93,14 +93,14 @@ class Soft(NamedTuple):
         now = self.at(state)
         after, most = now.update(state.queues, feedback), self.cap * now.V
         held = norm(pos(after.Q - most)) > 0.0
-        return SoftState(VirtualQueueState(after.x, minimum(after.Q, most)), state.rounds + 1.0, state.capped + 1.0 * held)
+        return SoftState(VirtualQueueState(after.x, minimum(after.Q, most)), state.rounds + 1.0, state.capped + 1.0 * held)  # type: ignore[arg-type]
 
     def at(self, state: SoftState) -> VirtualQueues:
         """The recursion of the coming round."""
         first, tau = self.queues, 1.0 + self.growth * state.rounds
         return VirtualQueues(first.domain, first.V * sqrt(tau), first.step / tau, first.clip, first.each)
 
-    def price(self, state: SoftState) -> Array:
+    def price(self, state: SoftState) -> Array | None:
         """Q/V, as of the coming round."""
         return self.at(state).price(state.queues)
 
@@ -116,14 +116,14 @@ class Soft(NamedTuple):
 
 
 def soft(
-    domain: Any,
-    lipschitz: Any,
-    bound: Any,
-    horizon: Any = None,
-    noise: Any = 0.0,
-    weight: Any = 0.25,
-    cap: Any = None,
-    diameter: Any = None,
+    domain: Domain,
+    lipschitz: Setting,
+    bound: Setting,
+    horizon: Setting | None = None,
+    noise: Setting = 0.0,
+    weight: Setting = 0.25,
+    cap: Setting | None = None,
+    diameter: Setting | None = None,
     constraints: int = 1,
 ) -> Soft:
     """The policy: for a number of rounds, or, without `horizon`, for as many as there will be."""
@@ -138,7 +138,7 @@ def soft(
     return Soft(queues, 1.0 if horizon is None else 0.0, np.inf if cap is None else validate.setting("cap", cap))
 
 
-def soft_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def soft_bound(policy: Configuration[Soft], constants: Constants, t: float) -> Bound:
     """The module's theorem with the record's own V and step; with noise it is about expectations."""
     record, why = policy.record, unmet(constants)
     F, sigma = None if why else largest(constants, 0.0), policy.parameters.get("noise", 0.0)
@@ -151,15 +151,15 @@ def soft_bound(policy: Any, constants: Constants, t: float) -> Bound:
         else queue_bounds(record.queues, constants, F + sigma, t, 0.0, slater)
     )
     spread = sigma * np.sqrt(len(record.each) * t)
-    found = settle(regret, violation + spread, constants["lipschitz"] * constants["diameter"], 0.0, t)
-    found, words = (found._replace(interval=found.soft), []) if sigma == 0.0 else (found, [EXPECTED])
+    bound = capped_bound(regret, violation + spread, constants["lipschitz"] * constants["diameter"], 0.0, t)
+    bound, words = (bound._replace(interval=bound.soft), []) if sigma == 0.0 else (bound, [EXPECTED])
     if record.cap < np.inf:
-        found = found._replace(soft=None, interval=None)
+        bound = bound._replace(soft=None, interval=None)
         words.append("a capped price need not hold its limit, so no violation is bounded")
-    return found._replace(why="; ".join(words))
+    return bound._replace(why="; ".join(words))
 
 
-def growing_bounds(first: VirtualQueues, constants: Constants, F: float, t: float, slater: float | None) -> tuple[Any, Any]:
+def growing_bounds(first: VirtualQueues, constants: Constants, F: float, t: float, slater: float | None) -> tuple[Scalar, Scalar]:
     """Regret and violation after t rounds with V_s = V sqrt(s) and alpha_s = alpha s: regret <= r sqrt(t), and
 
     |Q_{s+1}| <= sqrt(2 V (G D s^{3/2} + r s)) <= sqrt(2 V G D) s^{3/4} + sqrt(2 V r s). What the moves add is the sum of G^2 (V sqrt(s) +
@@ -174,8 +174,8 @@ def growing_bounds(first: VirtualQueues, constants: Constants, F: float, t: floa
     if slater:
         far, each, h = alpha * D**2, 0.5 * k * C**2 + V**2 * G**2 / (4.0 * alpha), np.sqrt(k) * (0.5 * C + F)
         Q = np.minimum(Q, slater_queue(far * t, V * np.sqrt(t) * G * D + each, np.sqrt(k) * C, np.sqrt(k) * F, slater))
-        settled = (2.0 * np.sqrt(far * h / slater) + V * G * D / slater) * halves + (h + each / slater) * powers(t, 1.0)
-        queues = np.minimum(queues, settled)
+        with_room = (2.0 * np.sqrt(far * h / slater) + V * G * D / slater) * halves + (h + each / slater) * powers(t, 1.0)
+        queues = np.minimum(queues, with_room)
     return r * np.sqrt(t), Q + G**2 / (2.0 * alpha) * (V * halves + np.sqrt(k) * queues)
 
 

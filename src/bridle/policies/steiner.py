@@ -28,36 +28,52 @@ True
 from __future__ import annotations
 
 from math import log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.closed_form import BallSet, ProductSet, SimplexSet
 from bridle.domains.facets import halfspaces, peeled
+from bridle.domains.half_space_cut import peeled
 from bridle.ops import Array
 from bridle.policies.common import unmet
-from bridle.policies.entry import Entry
+from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.solvers.steiner_body import FlatBody, Plane, RoundBody, Sample, Sampled, outline
 
 ROWS = 200
 """How many cuts are kept from three dimensions on; when there are more, those that rule out nothing any more are dropped."""
 
 
+Shape = TypeVar("Shape")
+"""What is left of the domain."""
+
+
+class Body(Protocol[Shape]):
+    """A way to keep what is left: how it begins, what a cut leaves of it (None: nothing), and its Steiner point."""
+
+    @property
+    def start(self) -> Shape: ...
+
+    def cut(self, shape: Shape, a: Array, b: float) -> Shape | None: ...
+
+    def point(self, shape: Shape) -> Array: ...
+
+
 class SteinerState(NamedTuple):
     """The decision, the set it is the Steiner point of, and how many cuts had to be left out."""
 
     x: Array
-    shape: Any
-    left_out: Array
+    shape: object
+    left_out: float
 
 
 class Steiner(NamedTuple):
     """Play the Steiner point of what the constraints so far have left."""
 
-    domain: Any
-    body: Any
+    domain: Domain
+    body: Body[Any]
 
     @property
     def compiled(self) -> bool:
@@ -85,7 +101,7 @@ class Steiner(NamedTuple):
             shape = shape if after is None else after
         return SteinerState(state.x if shape is state.shape else self._point(shape), shape, left_out)
 
-    def _point(self, shape: Any) -> Array:
+    def _point(self, shape: object) -> Array:
         return self.domain.project(self.body.point(shape))  # where rounding is all that it can change
 
     def alarm(self, state: SteinerState) -> str:
@@ -95,7 +111,7 @@ class Steiner(NamedTuple):
         return f"{state.left_out:g} constraints were left out: no action satisfies them together with those before, or there was no room"
 
 
-def steiner(domain: Any, horizon: Any, constraints: Any = 1, samples: Any = 40, seed: Any = 0) -> Steiner:
+def steiner(domain: Domain, horizon: Setting, constraints: int = 1, samples: int = 40, seed: int = 0) -> Steiner:
     """The Steiner point of what is left.
 
     `horizon` and `constraints` say how much room the outline may need; `samples` and `seed` are for directions, from three dimensions on.
@@ -117,13 +133,15 @@ def steiner(domain: Any, horizon: Any, constraints: Any = 1, samples: Any = 40, 
     corners = np.array([domain.linear_argmin(-u) for u in directions])
     start = Sample(corners, np.zeros((min(ROWS, T * k), d + 1)), 0.0)
     A, b = rows[:, :-1], rows[:, -1]
-    return Steiner(domain, Sampled(start, scale, directions, RoundBody(A, b, *base) if ball else FlatBody(A, b, middle, scale)))
+    return Steiner(
+        domain, Sampled(start, scale, directions, RoundBody(A, b, *base) if isinstance(base, BallSet) else FlatBody(A, b, middle, scale))
+    )
 
 
-def _plane(base: Any, rows: np.ndarray, scale: float, cuts: int) -> Plane:
+def _plane(base: Domain, rows: Array, scale: float, cuts: int) -> Plane:
     """What the rows leave of a domain in the plane, with room for more cuts."""
     ball, quarters = isinstance(base, BallSet), np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-    middle, radius = base if ball else (base.center(), 0.0)
+    middle, radius = base if isinstance(base, BallSet) else (base.center(), 0.0)
     if isinstance(base, SimplexSet):
         corners = base.mass * np.eye(2)
     elif ball:
@@ -138,7 +156,7 @@ def _plane(base: Any, rows: np.ndarray, scale: float, cuts: int) -> Plane:
     return body._replace(start=outline(corners, arcs, len(corners) + (2 if ball else 1) * cuts))
 
 
-def _rows(domain: Any) -> np.ndarray:
+def _rows(domain: Domain) -> Array:
     """The rows (a, b) with <a, x> <= b on the domain, for those that are polyhedra."""
     rows = None if isinstance(domain, ProductSet) else halfspaces(domain)
     if rows is None:
@@ -149,7 +167,7 @@ def _rows(domain: Any) -> np.ndarray:
     return rows
 
 
-def steiner_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def steiner_bound(policy: Configuration[Steiner], constants: Constants, t: float) -> Bound:
     """Hard CCV <= G D min(d/2, sqrt(d ln(2t) / 2)), where the Steiner point is exact: in one and two dimensions, on every domain.
 
     x_{s+1} satisfies the cut of round s, so g_s(x_s) <= <grad g_s(x_s), x_s - x_{s+1}> <= G |x_s - x_{s+1}|: the violation is at most G

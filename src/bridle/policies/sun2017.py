@@ -24,23 +24,23 @@ True
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.closed_form import SimplexSet
-from bridle.ops import Array, exp, pos, scalar, worst
-from bridle.policies.common import clipped, diameter_of, largest, settle, switch, unmet
-from bridle.policies.entry import CLIPPED, Entry, Variant
+from bridle.ops import Array, Scalar, exp, pos, scalar, worst
+from bridle.policies.common import capped_bound, clipped, diameter_of, largest, switch, unmet
+from bridle.policies.entry import CLIPPED, Configuration, Entry, Setting, Variant
 
 
 class Euclidean(NamedTuple):
     """psi = |x|^2 / (2 width^2); what is kept is the decision."""
 
-    domain: Any
-    width: Array
+    domain: Domain
+    width: Scalar
 
     def start(self, x1: Array) -> Array:
         return x1
@@ -51,11 +51,11 @@ class Euclidean(NamedTuple):
     def step(self, z: Array, v: Array) -> Array:
         return self.domain.project(z - self.width**2 * v)
 
-    def reach(self, diameter: Array) -> Array:
+    def reach(self, diameter: Scalar) -> Scalar:
         """The largest divergence from the first decision, on a domain of this diameter."""
         return 0.5 * (diameter / self.width) ** 2
 
-    def steepness(self, lipschitz: Array) -> Array:
+    def steepness(self, lipschitz: Scalar) -> Scalar:
         """L: the largest slope in the norm that goes with psi."""
         return lipschitz * self.width
 
@@ -63,23 +63,23 @@ class Euclidean(NamedTuple):
 class Entropic(NamedTuple):
     """psi = sum (x_i/mass) ln(x_i/mass) on a simplex; what is kept are log-weights, the largest of them 0, so that nothing overflows."""
 
-    domain: Any
+    domain: SimplexSet
 
     def start(self, x1: Array) -> Array:
         return 0.0 * x1
 
     def point(self, z: Array) -> Array:
         weights = exp(z)
-        return self.domain.mass * weights / weights.sum(axis=-1, keepdims=True)
+        return self.domain.mass * weights / weights.sum(axis=-1, keepdims=True)  # type: ignore[no-any-return]
 
     def step(self, z: Array, v: Array) -> Array:
         z = z - self.domain.mass * v
-        return z - z.max(axis=-1, keepdims=True)
+        return z - z.max(axis=-1, keepdims=True)  # type: ignore[no-any-return]
 
-    def reach(self, diameter: Array) -> Array:
-        return np.log(self.domain.dim)
+    def reach(self, diameter: Scalar) -> Scalar:
+        return float(np.log(self.domain.dim))
 
-    def steepness(self, lipschitz: Array) -> Array:
+    def steepness(self, lipschitz: Scalar) -> Scalar:
         return lipschitz * self.domain.mass
 
 
@@ -87,19 +87,19 @@ class MirrorState(NamedTuple):
     """What the mirror map keeps of the decision, and the multiplier."""
 
     z: Array
-    lam: Array
+    lam: Scalar
 
 
 class MirrorPrimalDual(NamedTuple):
     """A mirror-descent step in x and a regularised ascent step in the multiplier, at the same time."""
 
-    mirror: Any
-    step: Array
-    theta: Array
-    clip: Array
+    mirror: Euclidean | Entropic
+    step: Scalar
+    theta: Scalar
+    clip: Scalar
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.mirror.domain
 
     def init(self, x1: Array) -> MirrorState:
@@ -115,30 +115,32 @@ class MirrorPrimalDual(NamedTuple):
 
 
 def sun2017(
-    domain: Any,
-    horizon: Any,
-    lipschitz: Any,
-    bound: Any,
-    diameter: Any = None,
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    bound: Setting,
+    diameter: Setting | None = None,
     mirror: str = "euclidean",
     clip: bool = False,
-    step: Any = None,
+    step: Setting | None = None,
 ) -> MirrorPrimalDual:
     """The policy with one of the two mirror maps."""
     T, G, F = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
     D, positive = diameter_of(domain, diameter), switch("clip", clip)
     if mirror not in ("euclidean", "entropic"):
         raise validate.unknown("mirror", mirror, ("euclidean", "entropic"))
-    if mirror == "entropic" and not isinstance(domain, SimplexSet):
-        raise InputError(f"mirror 'entropic' is for the simplex, not for {type(domain).__name__}")
-    inside: Any = Euclidean(domain, D) if mirror == "euclidean" else Entropic(domain)
+    inside: Euclidean | Entropic = Euclidean(domain, D)
+    if mirror == "entropic":
+        if not isinstance(domain, SimplexSet):
+            raise InputError(f"mirror 'entropic' is for the simplex, not for {type(domain).__name__}")
+        inside = Entropic(domain)
     L, B = inside.steepness(G), inside.reach(D)
     F = np.minimum(F, G * D) if positive else F
     mu = validate.setting("step", np.minimum((B / (T * (F**2 + L**2))) ** 0.5, 0.25 / L) if step is None else step)
     return MirrorPrimalDual(inside, mu, 4.0 * L**2 * mu, positive)
 
 
-def sun_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def sun_bound(policy: Configuration[MirrorPrimalDual], constants: Constants, t: float) -> Bound:
     """Regret_t <= C_t and violation <= sqrt(2 (1/mu + theta t)(G D t + C_t)), C_t = B/mu + mu (L^2 + F^2) t.
 
     A mirror step has  mu <p, x_t - u> <= B(u, x_t) - B(u, x_{t+1}) + mu^2 |p|_*^2 / (2 alpha)  for psi alpha-strongly convex, and here
@@ -154,7 +156,7 @@ def sun_bound(policy: Any, constants: Constants, t: float) -> Bound:
     if np.any(mu * (L**2 + theta**2) > 0.5 * theta * (1.0 + 1e-12)):
         return Bound(why="the step is too large: mu (L^2 + theta^2) must not be above theta/2")
     C = B / mu + mu * (L**2 + F**2) * t
-    return settle(C, np.sqrt(2.0 * (1.0 / mu + theta * t) * (G * D * t + C)), G * D, record.clip, t)
+    return capped_bound(C, np.sqrt(2.0 * (1.0 / mu + theta * t) * (G * D * t + C)), G * D, record.clip, t)
 
 
 ENTRIES = (

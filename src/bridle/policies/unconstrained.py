@@ -19,37 +19,46 @@ True
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from bridle import learners, validate
-from bridle.core import Bound, Constants, Feedback
-from bridle.ops import Array
+from bridle.core import Bound, Constants, Domain, Feedback, Learner
+from bridle.ops import Array, Scalar
 from bridle.policies.common import diameter_of, flat, unsized
-from bridle.policies.entry import Entry
+from bridle.policies.entry import Configuration, Entry, Setting
+
+L = TypeVar("L", bound=Learner[Any])
+"""The learner that plays."""
 
 
-class Unconstrained(NamedTuple):
+class Unconstrained(NamedTuple, Generic[L]):
     """Run `learner` on the costs alone; the state is the learner's."""
 
-    learner: Any
+    learner: L
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.learner.domain
 
-    def init(self, x1: Array) -> Any:
+    def init(self, x1: Array) -> object:
         return self.learner.init(x1)
 
-    def decide(self, state: Any) -> Array:
+    def decide(self, state: object) -> Array:
         return self.learner.decide(state)
 
-    def update(self, state: Any, feedback: Feedback) -> Any:
+    def update(self, state: object, feedback: Feedback) -> object:
         return self.learner.step(state, feedback.df)
 
 
-def ogd(domain: Any, lipschitz: Any, horizon: Any = None, diameter: Any = None, step: Any = None) -> Unconstrained:
+def ogd(
+    domain: Domain,
+    lipschitz: Setting,
+    horizon: Setting | None = None,
+    diameter: Setting | None = None,
+    step: Setting | None = None,
+) -> Unconstrained[learners.ConstantOGD | learners.DecreasingOGD]:
     """Gradient descent with steps D / (G sqrt(2t)), or D / (G sqrt(T)) throughout where the horizon is given.
 
     `step` replaces D / (G sqrt(2)), or the constant step.
@@ -62,26 +71,26 @@ def ogd(domain: Any, lipschitz: Any, horizon: Any = None, diameter: Any = None, 
     return Unconstrained(learners.OGD(domain, D / (G * T**0.5) if step is None else step))
 
 
-def adagrad(domain: Any, diameter: Any = None) -> Unconstrained:
+def adagrad(domain: Domain, diameter: Setting | None = None) -> Unconstrained[learners.AdaGradNorm | learners.AdaGradFrom]:
     """AdaGrad with one step size for all coordinates."""
     return Unconstrained(learners.AdaGrad(domain, diameter))
 
 
-def adaftrl(domain: Any, diameter: Any = None) -> Unconstrained:
+def adaftrl(domain: Domain, diameter: Setting | None = None) -> Unconstrained[learners.SoloFTRL]:
     """Scale-free follow-the-regularised-leader (SOLO FTRL)."""
     return Unconstrained(learners.AdaFTRL(domain, diameter))
 
 
-def ftpl(domain: Any, samples: int = 1000, seed: int = 0) -> Unconstrained:
+def ftpl(domain: Domain, samples: int = 1000, seed: int = 0) -> Unconstrained[learners.FixedFTPL | learners.AdaptiveFTPL]:
     """Follow the perturbed leader, as the mean over fixed draws, with the perturbation grown along."""
     return Unconstrained(learners.FTPL(domain, samples=samples, seed=seed))
 
 
-def _regret(constants: Constants, t: float, value: Any) -> Bound:
+def _regret(constants: Constants, t: float, value: Scalar) -> Bound:
     return Bound(flat(np.minimum(value, constants["lipschitz"] * constants["diameter"] * t)))
 
 
-def ogd_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def ogd_bound(policy: Configuration[Unconstrained[learners.ConstantOGD | learners.DecreasingOGD]], constants: Constants, t: float) -> Bound:
     """`bridle.learners.ogd_regret` or `decreasing_ogd_regret`."""
     if why := unsized(constants):
         return Bound(why=why)
@@ -90,14 +99,14 @@ def ogd_bound(policy: Any, constants: Constants, t: float) -> Bound:
     return _regret(constants, t, theorem(constants["diameter"], constants["lipschitz"], learner.step_size, t))
 
 
-def adagrad_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def adagrad_bound(policy: Configuration[Unconstrained[learners.AdaGradNorm]], constants: Constants, t: float) -> Bound:
     """`bridle.learners.adagrad_regret` with S <= G^2 t, for the diameter the learner was told."""
     if why := unsized(constants):
         return Bound(why=why)
     return _regret(constants, t, policy.record.learner.adaptivity(constants["diameter"]) * constants["lipschitz"] * sqrt(t))
 
 
-def adaftrl_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def adaftrl_bound(policy: Configuration[Unconstrained[learners.SoloFTRL]], constants: Constants, t: float) -> Bound:
     """`bridle.learners.adaftrl_regret` with S <= G^2 t, for the regulariser's own weight c."""
     if why := unsized(constants):
         return Bound(why=why)
@@ -105,12 +114,12 @@ def adaftrl_bound(policy: Any, constants: Constants, t: float) -> Bound:
     return _regret(constants, t, (D * D / (2.0 * c) + 2.75 * c) * G * sqrt(t) + 3.5 * D * G)
 
 
-def ftpl_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def ftpl_bound(policy: Configuration[Unconstrained[learners.FixedFTPL | learners.AdaptiveFTPL]], constants: Constants, t: float) -> Bound:
     """None: `ftpl_theorem` is about the exact expectation, and how far the mean of finitely many draws strays from it is not proved."""
     return Bound(why=f"the theorem is for the exact expectation, not for the mean of {len(policy.record.learner.Z)} draws")
 
 
-def ftpl_theorem(policy: Any, constants: Constants, t: float) -> Bound:
+def ftpl_theorem(policy: Configuration[Unconstrained[learners.AdaptiveFTPL]], constants: Constants, t: float) -> Bound:
     """`bridle.learners.adaptive_ftpl_regret` with S <= G^2 t, as if the expectation were exact."""
     if why := unsized(constants):
         return Bound(why=why)

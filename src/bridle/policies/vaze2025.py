@@ -43,15 +43,16 @@ excludes u.
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle import ops, validate
-from bridle.core import Bound, Constants, Feedback, InputError
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array
 from bridle.policies.common import diameter_of, flat, harmonic, powers, unmet
-from bridle.policies.entry import Entry
+from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.solvers import nearest_point
 
 FAR = 1000.0
@@ -65,34 +66,34 @@ class NestedState(NamedTuple):
     A: Array
     b: Array
     seen: Array
-    used: Array
-    t: Array
-    left_out: Array
-    lost: Array
+    used: float
+    t: float
+    left_out: float
+    lost: float
 
 
-class Rows(NamedTuple):
+class KeptHalfspaces(NamedTuple):
     """Halfspaces in use, without the room for more."""
 
-    A: np.ndarray
-    b: np.ndarray
-    seen: np.ndarray
+    A: Array
+    b: Array
+    seen: Array
 
-    def keep(self, which: np.ndarray) -> Rows:
-        return self if which.all() else Rows(*(part[which] for part in self))
+    def keep(self, which: NDArray[np.bool_]) -> KeptHalfspaces:
+        return self if which.all() else KeptHalfspaces(*(part[which] for part in self))
 
-    def with_row(self, a: np.ndarray, b: float, t: float) -> Rows:
-        return Rows(np.vstack([self.A, a]), np.append(self.b, b), np.append(self.seen, t))
+    def with_row(self, a: Array, b: float, t: float) -> KeptHalfspaces:
+        return KeptHalfspaces(np.vstack([self.A, a]), np.append(self.b, b), np.append(self.seen, t))
 
 
 class Nested(NamedTuple):
     """Gradient steps of length `step` / sqrt(t), or `step` / t where `modulus` is above 0, projected on all that is left."""
 
-    domain: Any
-    place: Any
-    diameter: Array
-    step: Array
-    modulus: Array
+    domain: Domain
+    place: Any  # the domain as `bridle.solvers.nearest_point` sees it
+    diameter: float
+    step: float
+    modulus: float
     slots: Array
 
     @property
@@ -111,7 +112,7 @@ class Nested(NamedTuple):
 
     def update(self, state: NestedState, feedback: Feedback) -> NestedState:
         n, t = int(state.used), state.t + 1.0
-        rows, left_out, lost = Rows(state.A[:n], state.b[:n], state.seen[:n]), state.left_out, state.lost
+        rows, left_out, lost = KeptHalfspaces(state.A[:n], state.b[:n], state.seen[:n]), state.left_out, state.lost
         eta = self.step / (t if self.modulus > 0.0 else sqrt(t))
         length = ops.norm(feedback.df)
         v = state.x - min(eta, FAR * self.diameter / length if length > 0.0 else eta) * feedback.df
@@ -144,11 +145,11 @@ class Nested(NamedTuple):
             left_out, x, held = left_out + 1.0, self.domain.project(state.x), []
         return self._stored(state, after, held, x, t, left_out, lost)
 
-    def _project(self, v: np.ndarray, rows: Rows, t: float) -> tuple[np.ndarray | None, list[int]]:
+    def _project(self, v: Array, rows: KeptHalfspaces, t: float) -> tuple[Array | None, list[int]]:
         hint = np.flatnonzero(rows.seen >= t - 1.0)  # what held the last decision, and what is new
         return nearest_point.nearest(self.place, v, rows.A, rows.b, hint.tolist() if len(hint) <= 2 * len(v) else [])
 
-    def _added(self, rows: Rows, a: np.ndarray, b: float, t: float) -> Rows:
+    def _added(self, rows: KeptHalfspaces, a: Array, b: float, t: float) -> KeptHalfspaces:
         """The rows with one more; without those that it implies, or as they are where one of them, or the domain, implies it.
 
         <a, y> = <a', y> + <a - a', y> <= b' + |a - a'| reach for all y = x - middle of the domain, so that is tested.
@@ -164,13 +165,13 @@ class Nested(NamedTuple):
             return rows
         return rows.keep(b + apart > rows.b).with_row(a, b, t)
 
-    def _highest(self, a: np.ndarray) -> float:
+    def _highest(self, a: Array) -> float:
         """The largest <a, x - middle> on the domain, where that is quickly had."""
         if not getattr(self.domain, "compiled", True):
             return float("inf")
         return -float(self.domain.linear_min(-a)) - float(a @ self.place.middle)
 
-    def _make_room(self, rows: Rows, fresh: int, lossy: bool) -> tuple[Rows, float]:
+    def _make_room(self, rows: KeptHalfspaces, fresh: int, lossy: bool) -> tuple[KeptHalfspaces, float]:
         """The rows without those that are implied, and if that is not enough without the ones unused for longest: how many of these."""
         if not lossy:
             rows = rows.keep(~nearest_point.redundant(self.place, rows.A, rows.b))
@@ -180,7 +181,9 @@ class Nested(NamedTuple):
         kept[np.argsort(rows.seen, kind="stable")[:gone]] = False
         return rows.keep(kept), float(gone)
 
-    def _stored(self, state: NestedState, rows: Rows, held: list[int], x: Any, t: float, left_out: Any, lost: Any) -> NestedState:
+    def _stored(
+        self, state: NestedState, rows: KeptHalfspaces, held: list[int], x: Array, t: float, left_out: float, lost: float
+    ) -> NestedState:
         n, room = len(rows.b), len(self.slots)
         A, b, seen = np.zeros_like(state.A), np.zeros(room), np.zeros(room)
         first = max(0, n - room)  # more constraints in one round than there is room for: the last ones stay
@@ -198,25 +201,29 @@ class Nested(NamedTuple):
         return ""
 
 
-def vaze2025(domain: Any, lipschitz: Any, diameter: Any = None, cuts: Any = 1000, constraints: Any = None) -> Nested:
+def vaze2025(
+    domain: Domain, lipschitz: Setting, diameter: Setting | None = None, cuts: int = 1000, constraints: int | None = None
+) -> Nested:
     """The policy; `constraints` is only for the boundary to check: any number may be revealed."""
-    G, D = validate.positive("lipschitz", lipschitz), diameter_of(domain, diameter)
+    G, D = validate.positive("lipschitz", lipschitz), cast(float, diameter_of(domain, diameter))
     return _nested(domain, D, D / G, 0.0, cuts, constraints)
 
 
-def vaze2025_strong(domain: Any, modulus: Any, diameter: Any = None, cuts: Any = 1000, constraints: Any = None) -> Nested:
+def vaze2025_strong(
+    domain: Domain, modulus: Setting, diameter: Setting | None = None, cuts: int = 1000, constraints: int | None = None
+) -> Nested:
     """The policy for strongly convex costs."""
     mu = validate.positive("modulus", modulus)
-    return _nested(domain, diameter_of(domain, diameter), 1.0 / mu, mu, cuts, constraints)
+    return _nested(domain, cast(float, diameter_of(domain, diameter)), 1.0 / mu, mu, cuts, constraints)
 
 
-def _nested(domain: Any, diameter: Any, step: Any, modulus: Any, cuts: Any, constraints: Any) -> Nested:
+def _nested(domain: Domain, diameter: float, step: float, modulus: float, cuts: int, constraints: int | None) -> Nested:
     if constraints is not None:
         validate.whole("constraints", constraints)
     return Nested(domain, nearest_point.place_for(domain), diameter, step, modulus, np.ones(validate.whole("cuts", cuts)))
 
 
-def nested_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def nested_bound(policy: Configuration[Nested], constants: Constants, t: float) -> Bound:
     """The proof above, for the steps as they are."""
     record = policy.record
     if why := unmet(constants, modulus=record.modulus):

@@ -27,16 +27,16 @@ True
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import records, validate
-from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.ops import Array, maximum, pos, scalar, vector
-from bridle.policies import proximal
-from bridle.policies.common import diameter_of, powers, settle, smooth_sum, unmet
-from bridle.policies.entry import READ_AS_AFFINE, Entry
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.ops import Array, Scalar, maximum, pos, scalar, vector
+from bridle.policies.common import capped_bound, diameter_of, powers, smooth_sum, unmet
+from bridle.policies.entry import READ_AS_AFFINE, Configuration, Entry, Setting
+from bridle.policies.proximal import FunctionHinge, ProximalStep, prox_for
 
 
 class WeightState(NamedTuple):
@@ -44,21 +44,21 @@ class WeightState(NamedTuple):
 
     x: Array
     q: Array
-    t: Array
+    t: Scalar
 
 
 class GrowingWeights(NamedTuple):
     """The update above with alpha_t = alpha / t^power."""
 
-    prox: Any
-    alpha: Array
-    power: Array
-    gamma: Array  # gamma_0
-    modulus: Array  # 0 where the costs need not be strongly convex
+    prox: ProximalStep
+    alpha: Scalar
+    power: Scalar
+    gamma: Scalar  # gamma_0
+    modulus: Scalar  # 0 where the costs need not be strongly convex
     each: Array  # (k,): its length is the number of constraints
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.prox.domain
 
     def init(self, x1: Array) -> WeightState:
@@ -79,13 +79,13 @@ class GrowingWeights(NamedTuple):
 
 
 def yi2021(
-    domain: Any,
-    lipschitz: Any,
-    diameter: Any = None,
-    modulus: Any = None,
+    domain: Domain,
+    lipschitz: Setting,
+    diameter: Setting | None = None,
+    modulus: Setting | None = None,
     constraints: int = 1,
-    exponent: Any = None,
-    step: Any = None,
+    exponent: Setting | None = None,
+    step: Setting | None = None,
     form: str = "affine",
 ) -> GrowingWeights:
     """Convex costs, or strongly convex ones where `modulus` is given."""
@@ -101,10 +101,10 @@ def yi2021(
     if np.any(np.asarray(c) > 1.0):
         raise InputError(f"exponent must be between 0 and 1, not {validate.show(exponent)}")
     alpha = (sqrt(2.0) * D / G if step is None else validate.setting("step", step)) if convex else 2.0 / mu
-    return GrowingWeights(proximal.prox_for(domain, form, k), alpha, c, 1.0 / (sqrt(2.0 * k) * G), mu, np.ones(k))
+    return GrowingWeights(prox_for(domain, form, k), alpha, c, 1.0 / (sqrt(2.0 * k) * G), mu, np.ones(k))
 
 
-def growing_weights_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def growing_weights_bound(policy: Configuration[GrowingWeights], constants: Constants, t: float) -> Bound:
     """Regret_t <= R_t := (G^2/2) sum alpha_s + D^2 sum (1/alpha_s - 1/alpha_{s-1} - mu/2)^+, and, with U_s = sqrt(2 (GDs + R_s)),
     CCV_t <= sum_{s<t-1} U_s (1/gamma_{s+1} - 1/gamma_{s+2}) + U_{t-1} / gamma_t,  CCV_1 <= sqrt(k) GD.
 
@@ -118,29 +118,30 @@ def growing_weights_bound(policy: Any, constants: Constants, t: float) -> Bound:
     gamma_2, so that q_1 <= gamma_1 sqrt(k) GD matters for t = 1 only). Needs the same g at x_s and in the step.
     """
     record = policy.record
-    if why := unmet(constants, fixed=True, modulus=record.modulus) or curved(record, constants):
+    if why := unmet(constants, fixed=True, modulus=record.modulus) or curved(record.prox, constants):
         return Bound(why=why)
     G, D, k, alpha, c = constants["lipschitz"], constants["diameter"], len(record.each), record.alpha, record.power
     if np.any(record.gamma**2 * k * G * G > 0.5 * (1.0 + 1e-12)):
         return Bound(why="the policy was told too small a Lipschitz constant")
     pull = D * D / alpha * (0.5 * record.modulus * alpha < 1.0 - 1e-12)  # a modulus of 2 / alpha pays for all that 1 / alpha_s grows
 
-    def R(s: Any) -> Any:
+    def R(s: Scalar) -> Scalar:
         return 0.5 * G * G * alpha * powers(s, c) + pull * s**c
 
-    def U(s: Any) -> Any:
+    def U(s: Scalar) -> Array:
         return np.sqrt(2.0 * (G * D * s + R(s)))
 
-    ccv, last = sqrt(k) * G * D, t - 1.0
+    ccv: Scalar = sqrt(k) * G * D
+    last = t - 1.0
     if last > 0.0:
         falls = smooth_sum(lambda s: -np.expm1(-0.5 * c * np.log1p(1.0 / s)) * s ** (-0.5 * c) * U(s), 1.0, last - 1.0)
         ccv = sqrt(alpha) / record.gamma * (falls + U(last) * last ** (-0.5 * c))
-    return settle(R(t), ccv, G * D, 1.0, t)
+    return capped_bound(R(t), ccv, G * D, 1.0, t)
 
 
-def curved(record: Any, constants: Constants) -> str:
+def curved(prox: object, constants: Constants) -> str:
     """What is wrong with reading constraints as affine, where the problem says that they are not."""
-    if constants.get("affine", False) or any(isinstance(node, proximal.FunctionHinge) for node in records.nodes(record.prox)):
+    if constants.get("affine", False) or any(isinstance(node, FunctionHinge) for node in records.nodes(prox)):
         return ""
     return "a constraint is not affine: the bound needs form='function'"
 

@@ -23,34 +23,34 @@ True
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.ops import Array, dot, pos, scalar, worst
-from bridle.policies.common import diameter_of, fraction, powers, settle, unmet
-from bridle.policies.entry import Entry
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.ops import Array, Scalar, dot, pos, scalar, worst
+from bridle.policies.common import capped_bound, diameter_of, fraction, powers, unmet
+from bridle.policies.entry import Configuration, Entry, Setting
 
 
 class RegularisedState(NamedTuple):
     """The decision, the multiplier, and the rounds so far."""
 
     x: Array
-    q: Array
-    t: Array
+    q: Scalar
+    t: Scalar
 
 
 class Regularised(NamedTuple):
     """alpha_t = step / t^decay, gamma_t = gamma / t^(1-kappa), beta_t gamma_t = 1/t; `modulus` is None for convex costs."""
 
-    domain: Any
-    step: Array
-    decay: Array
-    gamma: Array
-    kappa: Array
-    modulus: Array | None
+    domain: Domain
+    step: Scalar
+    decay: Scalar
+    gamma: Scalar
+    kappa: Scalar
+    modulus: Scalar | None
 
     def init(self, x1: Array) -> RegularisedState:
         return RegularisedState(x1, scalar(x1), scalar(x1))
@@ -67,7 +67,14 @@ class Regularised(NamedTuple):
         return RegularisedState(x, pos((1.0 - 1.0 / t) * state.q + gamma * (h + dot(dh, x - state.x))), t)
 
 
-def yi2022(domain: Any, lipschitz: Any, modulus: Any = None, diameter: Any = None, exponent: Any = 0.5, step: Any = None) -> Regularised:
+def yi2022(
+    domain: Domain,
+    lipschitz: Setting,
+    modulus: Setting | None = None,
+    diameter: Setting | None = None,
+    exponent: Setting = 0.5,
+    step: Setting | None = None,
+) -> Regularised:
     """`exponent` is kappa; `step` is what t^kappa divides in alpha_t for convex costs; `modulus` makes it the strongly convex variant."""
     G, kappa = validate.setting("lipschitz", lipschitz), fraction("exponent", exponent)
     D = diameter_of(domain, diameter)
@@ -79,7 +86,7 @@ def yi2022(domain: Any, lipschitz: Any, modulus: Any = None, diameter: Any = Non
     return Regularised(domain, 1.0 / mu, 1.0, 1.0 / (G * D), kappa, mu)
 
 
-def regularised_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def regularised_bound(policy: Configuration[Regularised], constants: Constants, t: float) -> Bound:
     """For any step and gamma_0, at every t.
 
     Let v = x_{t+1} - x_t and b = h + <dh, v>; |b| <= GD, as the linearisation lies below h. The projected step and convexity give, for u
@@ -103,7 +110,7 @@ def regularised_bound(policy: Any, constants: Constants, t: float) -> Bound:
     S = G * G * record.step * powers(t, record.decay)
     regret = 0.5 * S + (G * D) ** 2 * record.gamma * powers(t, 1.0 - kappa) + (0.0 if strong else 0.5 * D * D * t**kappa / record.step)
     ccv = S + np.sqrt(2.0 * (S + powers(t, kappa) / record.gamma) * (G * D * t + regret))
-    return settle(regret, ccv, G * D, 1.0, t)
+    return capped_bound(regret, ccv, G * D, 1.0, t)
 
 
 ENTRIES = (

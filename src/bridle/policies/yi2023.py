@@ -7,11 +7,21 @@ Projection form, with h = (max_i g_{t,i}(x_t))^+ and its gradient dh (zero where
 
 Convex costs: alpha_t = D / (2 G t^c), or, where the horizon is given, alpha = D / (sqrt(2) G T^c) throughout (c = 1/2 by default). Costs of
 strong convexity mu: alpha_t = 1 / (mu t). The paper's alpha_t = t^-c is `step=1`.
-``form="prox"`` is the proximal form of `bridle.policies.yi2023_prox`, which must know how many `constraints` a round reveals.
-Update and parameters as commonly stated; the bound is proved for exactly this update.
+
+Proximal form (``form="prox"``): the penalty is minimised with the worst constraint, not linearised. With gamma_t = 1 / (G^2 alpha_t):
+
+    x_{t+1} = argmin over X of  <grad f_t(x_t), x> + gamma_t h (max_i g_{t,i}(x))^+ + |x - x_t|^2 / alpha_t
+
+alpha_t = step / t^decay: constant sqrt(2) D / (G T^c) for a known horizon, D / (G t^c) without one, 2 / (mu t) for costs of strong
+convexity mu. A constraint is read from its value and gradient at x_t, exactly where it is affine and as a cutting plane otherwise: the
+bound holds for both. It must know how many `constraints` a round reveals: one compiles, several are a quadratic program each round, on
+the Python engine only.
+
+Update and parameters of both forms as commonly stated; the bounds are proved for exactly these updates.
 
 Guarantee: `bridle.policies.yuan2018.penalty_bound` with k = 1. Convex: regret O(T^max(c, 1-c)), CCV O(T^(1-c/2)), and O(T^(1-c)) where an
-    action satisfies every constraint with room to spare. Strongly convex: O(log T), O(sqrt(T log T)), and O(log T).
+    action satisfies every constraint with room to spare. Strongly convex: O(log T), O(sqrt(T log T)), and O(log T). Of the proximal form
+    `prox_bound`, with no gain where there is room to spare.
 Reference: X. Yi, X. Li, T. Yang, L. Xie, Y. Hong, T. Chai, K. H. Johansson. Distributed Online Convex Optimization with Adversarial
     Constraints: Reduced Cumulative Constraint Violation Bounds under Slater's Condition. arXiv:2306.00149, 2023.
 
@@ -25,24 +35,26 @@ True
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback
-from bridle.ops import Array, pos, scalar, worst
-from bridle.policies.common import diameter_of, fraction
-from bridle.policies.entry import Entry, Variant
-from bridle.policies.yi2023_prox import ProximalPenalty, prox_bound, proximal
+from bridle.core import Bound, Constants, Domain, Feedback
+from bridle.ops import Array, Scalar, pos, scalar, worst
+from bridle.policies.common import capped_bound, climb, diameter_of, flat, fraction, powers, unmet
+from bridle.policies.entry import Configuration, Entry, Setting, Variant
+from bridle.policies.proximal import ProximalStep, prox_for
 from bridle.policies.yuan2018 import PenaltyState, penalty_bound
 
 
 class PenaltyWorst(NamedTuple):
     """x_{t+1} = P_X(x_t - alpha_t (grad f_t + gamma_t h dh)), alpha_t = step / t^decay, gamma_t = 1 / (sigma alpha_t)."""
 
-    domain: Any
-    step: Array
-    decay: Array
-    sigma: Array
+    domain: Domain
+    step: Scalar
+    decay: Scalar
+    sigma: Scalar
 
     def init(self, x1: Array) -> PenaltyState:
         return PenaltyState(x1, scalar(x1))
@@ -58,24 +70,52 @@ class PenaltyWorst(NamedTuple):
         return PenaltyState(self.domain.project(state.x - alpha * (feedback.df + gamma * pos(g) * dg)), t)
 
 
+class ProximalPenalty(NamedTuple):
+    """The proximal form, with gamma_t = 1 / (sigma alpha_t)."""
+
+    prox: ProximalStep
+    step: Scalar
+    decay: Scalar
+    sigma: Scalar
+    modulus: Scalar  # 0 where the costs need not be strongly convex
+    each: Array  # (k,): its length is the number of constraints
+
+    @property
+    def domain(self) -> Domain:
+        return self.prox.domain
+
+    def init(self, x1: Array) -> PenaltyState:
+        return PenaltyState(x1, scalar(x1))
+
+    def decide(self, state: PenaltyState) -> Array:
+        return state.x
+
+    def update(self, state: PenaltyState, feedback: Feedback) -> PenaltyState:
+        g, _ = worst(feedback.g, feedback.dg)
+        t = state.t + 1.0
+        alpha = self.step / t**self.decay
+        price = pos(g) / (self.sigma * alpha)
+        return PenaltyState(self.prox.step(feedback, state.x - (0.5 * alpha) * feedback.df, price, 1.0 / alpha), t)
+
+
 def yi2023(
-    domain: Any,
-    lipschitz: Any,
-    horizon: Any = None,
-    diameter: Any = None,
-    exponent: Any = 0.5,
-    step: Any = None,
+    domain: Domain,
+    lipschitz: Setting,
+    horizon: Setting | None = None,
+    diameter: Setting | None = None,
+    exponent: Setting = 0.5,
+    step: Setting | None = None,
     form: str = "projection",
     constraints: int = 1,
 ) -> PenaltyWorst | ProximalPenalty:
     """Convex costs: steps that shrink as t^-exponent, or one constant step where the horizon is given."""
     G, c = validate.setting("lipschitz", lipschitz), fraction("exponent", exponent)
     D = diameter_of(domain, diameter)
-    if _proximal(form):
+    if _is_proximal(form):
         if horizon is None:
-            return proximal(domain, G, D / G if step is None else validate.setting("step", step), c, constraints)
+            return _proximal_penalty(domain, G, D / G if step is None else validate.setting("step", step), c, constraints)
         T = validate.rounds("horizon", horizon)
-        return proximal(domain, G, 2.0**0.5 * D / (G * T**c) if step is None else validate.setting("step", step), 0.0, constraints)
+        return _proximal_penalty(domain, G, 2.0**0.5 * D / (G * T**c) if step is None else validate.setting("step", step), 0.0, constraints)
     sigma = 2.0 * G * G
     if horizon is None:
         return PenaltyWorst(domain, D / (2.0 * G) if step is None else validate.setting("step", step), c, sigma)
@@ -84,22 +124,52 @@ def yi2023(
 
 
 def yi2023_strong(
-    domain: Any, lipschitz: Any, modulus: Any, form: str = "projection", constraints: int = 1
+    domain: Domain, lipschitz: Setting, modulus: Setting, form: str = "projection", constraints: int = 1
 ) -> PenaltyWorst | ProximalPenalty:
     """Strongly convex costs; the horizon need not be known."""
     G, mu = validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus)
-    if _proximal(form):
-        return proximal(domain, G, 2.0 / mu, 1.0, constraints, mu)
+    if _is_proximal(form):
+        return _proximal_penalty(domain, G, 2.0 / mu, 1.0, constraints, mu)
     return PenaltyWorst(domain, 1.0 / mu, 1.0, 2.0 * G * G)
 
 
-def _proximal(form: str) -> bool:
+def _proximal_penalty(
+    domain: Domain, lipschitz: Scalar, step: Scalar, decay: Scalar, constraints: int, modulus: Scalar = 0.0
+) -> ProximalPenalty:
+    k = validate.whole("constraints", constraints)
+    return ProximalPenalty(prox_for(domain, "affine", k), step, decay, lipschitz * lipschitz, modulus, np.ones(k))
+
+
+def _is_proximal(form: str) -> bool:
     if form not in ("projection", "prox"):
         raise validate.unknown("form", form, ("projection", "prox"))
     return form == "prox"
 
 
-def _bound(policy: Any, constants: Constants, t: float, strong: bool = False) -> Bound:
+def prox_bound(record: ProximalPenalty, constants: Constants, t: float) -> Bound:
+    """Regret_t <= R_t := (G^2/2) sum alpha_s + D^2 sum (1/alpha_s - 1/alpha_{s-1} - mu/2)^+, and  sum gamma_s h_s^2 <= 2 (GDt + R_t).
+
+    Proof. The step gives, for u with g_s(u) <= 0 and z = x_{s+1}, y = x_s: f_s(y) - f_s(u) + gamma h g_s(z)^+ <= <grad f_s, y - z> - |z -
+    y|^2 / alpha plus terms in |u - y|^2 that telescope to the second sum. g_s(z)^+ >= h - G |z - y|, so gamma h g_s(z)^+ >= gamma h^2 / 2
+    - gamma G^2 |z - y|^2 / 2 >= gamma h^2 / 2 - |z - y|^2 / (2 alpha), and the rest is at most alpha G^2 / 2. (A cutting plane at y lies
+    below g_s, is h at y and G-Lipschitz: the same.) Regret_t >= -GDt gives the squares, weighted by the growing gamma_s, and
+    by parts sum h_s^2 <= 2 sum (E_s - E_{s-1}) / gamma_s, E_s = GDs + R_s; Cauchy and Schwarz the CCV. No gain from Slater's condition is
+    proved for this form.
+    """
+    if why := unmet(constants, modulus=record.modulus):
+        return Bound(why=why)
+    G, D, step, c = constants["lipschitz"], constants["diameter"], record.step, record.decay
+    if np.any(np.asarray(record.sigma) * (1.0 + 1e-12) < G * G):
+        return Bound(why="the policy was told too small a Lipschitz constant")
+    pull = D * D / step * (0.5 * record.modulus * step < 1.0 - 1e-12)  # a modulus of 2 / step pays for all that 1 / alpha_s grows
+    total = step * powers(t, c)
+    R = 0.5 * G * G * total + pull * t**c
+    squared = 2.0 * record.sigma * (G * D * total + step * (0.5 * G * G * step * powers(t, 2.0 * c) + pull * climb(t, c, c)))
+    squared = np.minimum(squared, (G * D) ** 2 * t)
+    return capped_bound(R, np.sqrt(t * squared), G * D, 1.0, t)._replace(squared=flat(squared))
+
+
+def _bound(policy: Configuration[PenaltyWorst | ProximalPenalty], constants: Constants, t: float, strong: bool = False) -> Bound:
     if isinstance(policy.record, ProximalPenalty):
         return prox_bound(policy.record, constants, t)
     return penalty_bound(policy.record, constants, t, 1, strong)

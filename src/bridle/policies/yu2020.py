@@ -27,16 +27,16 @@ True
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback
-from bridle.ops import Array, combine, maximum, minimum, vector
-from bridle.policies import proximal
-from bridle.policies.common import diameter_of, flat, largest, settle, switch, unmet
-from bridle.policies.entry import CLIPPED, READ_AS_AFFINE, Entry, Variant
+from bridle.core import Bound, Constants, Domain, Feedback
+from bridle.ops import Array, Scalar, combine, maximum, minimum, vector
+from bridle.policies.common import capped_bound, diameter_of, flat, largest, switch, unmet
+from bridle.policies.entry import CLIPPED, READ_AS_AFFINE, Configuration, Entry, Setting, Variant
+from bridle.policies.proximal import FunctionHinge, ProximalStep, prox_for
 from bridle.policies.yi2021 import curved
 
 
@@ -50,36 +50,36 @@ class QueuesState(NamedTuple):
 class Projected(NamedTuple):
     """Constraints read as affine, not clipped: the proximal step of their weighted sum is a projection."""
 
-    domain: Any
+    domain: Domain
 
-    def sum(self, feedback: Feedback, v: Array, w: Array, alpha: Array) -> Array:
+    def sum(self, feedback: Feedback, v: Array, w: Array, alpha: Scalar) -> Array:
         return self.domain.project(v - combine(w, feedback.dg) / (2.0 * alpha))
 
 
 class Unclipped(NamedTuple):
     """The functions as they are, not clipped: the proximal step of their weighted sum is a program."""
 
-    functions: proximal.FunctionHinge
+    functions: FunctionHinge
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.functions.domain
 
-    def sum(self, feedback: Feedback, v: Array, w: Array, alpha: Array) -> Array:
+    def sum(self, feedback: Feedback, v: Array, w: Array, alpha: Scalar) -> Array:
         return self.functions.linear(feedback, v, w, alpha)
 
 
 class BackwardQueue(NamedTuple):
     """The update above for g, or for g^+ where `clip` is 1; `prox` takes the step on their weighted sum."""
 
-    prox: Any
-    alpha: Array
-    gamma: Array
-    clip: Array
+    prox: ProximalStep | Projected | Unclipped
+    alpha: Scalar
+    gamma: Scalar
+    clip: Scalar
     each: Array  # (k,): its length is the number of constraints
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.prox.domain
 
     def init(self, x1: Array) -> QueuesState:
@@ -100,28 +100,29 @@ class BackwardQueue(NamedTuple):
 
 
 def yu2020(
-    domain: Any,
-    horizon: Any,
-    lipschitz: Any,
-    diameter: Any = None,
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    diameter: Setting | None = None,
     constraints: int = 1,
-    beta: Any = None,
-    step: Any = None,
-    clip: Any = False,
+    beta: Setting | None = None,
+    step: Setting | None = None,
+    clip: bool = False,
     form: str = "affine",
 ) -> BackwardQueue:
     """The constant parameters for a horizon."""
     T, G, k = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
-    D, positive, inside = diameter_of(domain, diameter), switch("clip", clip), proximal.prox_for(domain, form, k)
+    D, positive, hinges = diameter_of(domain, diameter), switch("clip", clip), prox_for(domain, form, k)
+    inside: ProximalStep | Projected | Unclipped = hinges
     if not positive:
-        inside = Unclipped(inside) if form == "function" else Projected(domain)
+        inside = Unclipped(hinges) if isinstance(hinges, FunctionHinge) else Projected(domain)
     rho = G * T**0.5 / (sqrt(2.0) * D)
     alpha = rho if step is None else 0.5 / validate.setting("step", step)
     gamma = validate.setting("beta", (rho / k) ** 0.5 / G if beta is None else beta)
     return BackwardQueue(inside, alpha, gamma, positive, np.ones(k))
 
 
-def backward_queue_bound(policy: Any, constants: Constants, t: float) -> Bound:
+def backward_queue_bound(policy: Configuration[BackwardQueue], constants: Constants, t: float) -> Bound:
     """Regret_t <= t G^2 / (2 rho) + alpha D^2, rho = 2 alpha - gamma^2 k G^2 > 0; violation <= |Q_t| / gamma; for every t.
 
     Proof. Write a_s = gamma g(x_s); Q_s, Q_s + a_s and |Q_s| - |a_s| are >= 0, and |Q_{s+1}|^2 / 2 - |Q_s|^2 / 2 <= Q_s.a_{s+1} +
@@ -138,7 +139,7 @@ def backward_queue_bound(policy: Any, constants: Constants, t: float) -> Bound:
     c, which is O(gamma^2).
     """
     record = policy.record
-    if why := unmet(constants, fixed=True) or curved(record, constants):
+    if why := unmet(constants, fixed=True) or curved(record.prox, constants):
         return Bound(why=why)
     G, D, k, alpha, gamma = constants["lipschitz"], constants["diameter"], len(record.each), record.alpha, record.gamma
     rho = 2.0 * alpha - gamma * gamma * k * G * G
@@ -149,11 +150,12 @@ def backward_queue_bound(policy: Any, constants: Constants, t: float) -> Bound:
         return Bound(flat(np.minimum(regret, G * D * t)))
     F = sqrt(k) * most
     Q = np.sqrt(2.0 * ((t - 1.0) * (G * D + G * G / (2.0 * rho)) + alpha * D * D) + (gamma * F) ** 2)
-    if not record.clip and constants.get("slater"):
+    slater = constants.get("slater")
+    if not record.clip and slater:
         c = G * D + G * G / (2.0 * rho)
-        theta = c / (constants["slater"] * gamma)
+        theta = c / (slater * gamma)
         Q = np.minimum(Q, np.sqrt((theta + gamma * F) ** 2 + 2.0 * alpha * D * D + 2.0 * c))
-    return settle(regret, np.minimum(Q / gamma, most * t), G * D, record.clip, t)
+    return capped_bound(regret, np.minimum(Q / gamma, most * t), G * D, record.clip, t)
 
 
 ENTRIES = (

@@ -23,31 +23,42 @@ True
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Feedback
-from bridle.ops import Array, combine, pos, scalar
-from bridle.policies.common import climb, diameter_of, flat, fraction, powers, settle, unmet
-from bridle.policies.entry import Entry
+from bridle.core import Bound, Constants, Domain, Feedback
+from bridle.ops import Array, Scalar, combine, pos, scalar
+from bridle.policies.common import capped_bound, climb, diameter_of, flat, fraction, powers, unmet
+from bridle.policies.entry import Configuration, Entry, Setting
 
 
 class PenaltyState(NamedTuple):
     """The decision, and the rounds so far."""
 
     x: Array
-    t: Array
+    t: Scalar
+
+
+class Penalty(Protocol):
+    """What `penalty_bound` reads of a record."""
+
+    @property
+    def step(self) -> Scalar: ...
+    @property
+    def decay(self) -> Scalar: ...
+    @property
+    def sigma(self) -> Scalar: ...
 
 
 class PenaltyEach(NamedTuple):
     """x_{t+1} = P_X(x_t - eta_t (grad f_t + sum_i h_i dh_i / (sigma eta_t))), eta_t = step / t^decay."""
 
-    domain: Any
-    step: Array
-    decay: Array
-    sigma: Array
+    domain: Domain
+    step: Scalar
+    decay: Scalar
+    sigma: Scalar
     each: Array  # (k,): its length is the number of constraints
 
     def init(self, x1: Array) -> PenaltyState:
@@ -64,7 +75,13 @@ class PenaltyEach(NamedTuple):
 
 
 def yuan2018(
-    domain: Any, horizon: Any, lipschitz: Any, constraints: int = 1, diameter: Any = None, exponent: Any = 0.5, step: Any = None
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    constraints: int = 1,
+    diameter: Setting | None = None,
+    exponent: Setting = 0.5,
+    step: Setting | None = None,
 ) -> PenaltyEach:
     """Convex costs; `exponent` is b in a step proportional to T^-b, `step` replaces that step."""
     T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
@@ -73,13 +90,13 @@ def yuan2018(
     return PenaltyEach(domain, eta, 0.0, (k + 1.0) * G * G, np.ones(k))
 
 
-def yuan2018_strong(domain: Any, lipschitz: Any, modulus: Any, constraints: int = 1) -> PenaltyEach:
+def yuan2018_strong(domain: Domain, lipschitz: Setting, modulus: Setting, constraints: int = 1) -> PenaltyEach:
     """Strongly convex costs; the horizon need not be known."""
     G, H, k = validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus), validate.whole("constraints", constraints)
     return PenaltyEach(domain, 1.0 / H, 1.0, (k + 1.0) * G * G, np.ones(k))
 
 
-def penalty_bound(record: Any, constants: Constants, t: float, k: int, strong: bool) -> Bound:
+def penalty_bound(record: Penalty, constants: Constants, t: float, k: int, strong: bool) -> Bound:
     """Any step eta_s = step / s^c (0 <= c < 1; c = 1 and step = 1/H for strongly convex costs) and sigma > (k+1) G^2 / 2, for every t.
 
     Write m = (k+1) G^2 / 2, so that |grad f + sum lam_i dh_i|^2 <= 2m (1 + sum lam_i^2), and a = 1 - m/sigma. One projected step and
@@ -108,10 +125,10 @@ def penalty_bound(record: Any, constants: Constants, t: float, k: int, strong: b
     if slater:
         ccv = np.minimum(ccv, A / slater)
     squared = np.minimum(A / a, k * (G * D) ** 2 * t)
-    return settle(base, ccv, G * D, 1.0, t)._replace(squared=flat(squared))
+    return capped_bound(base, ccv, G * D, 1.0, t)._replace(squared=flat(squared))
 
 
-def _bound(policy: Any, constants: Constants, t: float, strong: bool = False) -> Bound:
+def _bound(policy: Configuration[PenaltyEach], constants: Constants, t: float, strong: bool = False) -> Bound:
     return penalty_bound(policy.record, constants, t, len(policy.record.each), strong)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle.core import AssumptionWarning, Bound, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
-from bridle.policies.common import found
+from bridle.policies.common import constants_from
 from bridle.session.alarms import Alarms
 from bridle.session.feasibility import RECENT
 from bridle.session.late_feedback import Copy, Desk
@@ -126,7 +126,7 @@ class Run(NamedTuple):
         if "bound" in facts and not self.noisy:  # the values seen are the constraints' own
             facts["bound"] = max(facts["bound"], self.ledger.largest)
         facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
-        parts = [self.policy.bound({**facts, **found(copy.state)}, float(copy.updates)) for copy in self.played]
+        parts = [self.policy.bound({**facts, **constants_from(copy.state)}, float(copy.updates)) for copy in self.played]
         regret, ccv, soft = (_total([getattr(part, name) for part in parts]) for name in ("regret", "ccv", "soft"))
         charge = self.charge()
         return Bound(

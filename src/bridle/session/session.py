@@ -13,7 +13,7 @@ import numpy as np
 from bridle import records, validate
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.engines.round import check_compiled
-from bridle.policies.registry import domain_of, record_of
+from bridle.policies.registry import constraints_of, domain_of, record_of
 from bridle.session import feedback as intake
 from bridle.session import report_text, savefile
 from bridle.session.alarms import Alarms, Contexts, spot_check
@@ -93,9 +93,9 @@ class Session:
             raise InputError(
                 f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
             )
-        each = getattr(record, "each", None)
+        own = constraints_of(record)
         told = getattr(policy, "parameters", {}).get("constraints")
-        self._k: int | None = len(each) if each is not None else None if told is None else int(told)
+        self._k: int | None = own if own is not None else None if told is None else int(told)
         self._rounds, self._tally = 0, Tally(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
         precision = validate.positive("tolerance", tolerance)
         ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None

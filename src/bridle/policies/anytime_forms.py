@@ -1,0 +1,127 @@
+"""What `anytime` measures of a violated constraint: its squared distance, its squared value, or the value of a self-bounding one.
+
+With h the measure, Q adds up h and the surrogate's gradient is that of Phi(Q): each form says what h is, where its gradient points, by
+what several constraints are ranked, and which constants the proof then has.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from bridle import validate
+from bridle.core import InputError
+from bridle.ops import Array, Number, Scalar, minimum, pos
+from bridle.policies.entry import Setting
+
+FORMS = ("distance", "value", "self-bounding")
+
+
+class LinearisedConstraint(NamedTuple):
+    """One constraint linearised at x: value, gradient, unit normal, how far x lies outside (below 0: inside), and <normal, x> - far."""
+
+    g: Scalar
+    dg: Array
+    normal: Array
+    far: Scalar
+    level: Scalar
+
+
+class Distance(NamedTuple):
+    """h = dist^2, whose gradient is 2 dist n; the farthest constraint counts."""
+
+    @property
+    def by_value(self) -> bool:
+        """Whether h is known without the constraint's gradient."""
+        return False
+
+    def measure(self, g: Scalar, far: Scalar, reach: Scalar) -> tuple[Scalar, Scalar]:
+        """h, and the weight that makes its gradient of `direction`; never more than there is where some action is feasible."""
+        dist = minimum(pos(far), reach)
+        return dist * dist, 2.0 * dist
+
+    def direction(self, cut: LinearisedConstraint) -> Array:
+        """What the weight belongs to."""
+        return cut.normal
+
+    def rank(self, g: Number, distances: Number) -> Number:
+        """By what several constraints are ranked."""
+        return distances
+
+    def curvature(self, D: Scalar) -> tuple[float, Scalar]:
+        """c and kappa of  V Regret + c ((1 - kappa lam) e^{lam Q} - 1) <= V R."""
+        return 1.0, 2.0 * D * D
+
+    def largest(self, D: Scalar) -> Scalar:
+        """The largest h there is where some action is feasible."""
+        return D * D
+
+
+class SquaredValue(NamedTuple):
+    """h = (g^+)^2, whose gradient is 2 g^+ grad g; the largest constraint counts."""
+
+    lipschitz: Scalar
+
+    @property
+    def by_value(self) -> bool:
+        return True
+
+    def measure(self, g: Scalar, far: Scalar, reach: Scalar) -> tuple[Scalar, Scalar]:
+        g = minimum(pos(g), self.lipschitz * reach)
+        return g * g, 2.0 * g
+
+    def direction(self, cut: LinearisedConstraint) -> Array:
+        return cut.dg
+
+    def rank(self, g: Number, distances: Number) -> Number:
+        return g
+
+    def curvature(self, D: Scalar) -> tuple[float, Scalar]:
+        return 1.0, 2.0 * (D * self.lipschitz) ** 2
+
+    def largest(self, D: Scalar) -> Scalar:
+        return (D * self.lipschitz) ** 2
+
+
+class SelfBounding(NamedTuple):
+    """h = g >= 0 with |grad g|^2 <= 2 M g; the largest constraint counts."""
+
+    smoothness: Scalar
+
+    @property
+    def by_value(self) -> bool:
+        return True
+
+    def measure(self, g: Scalar, far: Scalar, reach: Scalar) -> tuple[Scalar, Scalar]:
+        return minimum(pos(g), self.largest(reach)), 1.0 * (g > 0.0)  # type: ignore[return-value]
+
+    def direction(self, cut: LinearisedConstraint) -> Array:
+        return cut.dg
+
+    def rank(self, g: Number, distances: Number) -> Number:
+        return g
+
+    def curvature(self, D: Scalar) -> tuple[float, Scalar]:
+        # Here <grad g, x - u> >= g gives Y once, not twice: V Regret + Y <= V R + 2 D sqrt(M p Y) and 2 D sqrt(M p Y) <= Y/2 + 2 D^2 M p.
+        return 0.5, 4.0 * D * D * self.smoothness
+
+    def largest(self, D: Scalar) -> Scalar:
+        return 0.5 * self.smoothness * D * D
+
+
+Form: TypeAlias = Distance | SquaredValue | SelfBounding
+
+
+def form_for(form: str, lipschitz: Setting | None, smoothness: Setting | None) -> Form:
+    """The record of the form of this name."""
+    if form not in FORMS:
+        raise validate.unknown("form", form, FORMS)
+    for name, value, wanted in (("lipschitz", lipschitz, "value"), ("smoothness", smoothness, "self-bounding")):
+        if (value is None) == (form == wanted):
+            raise InputError(f"form={form!r} needs {name}" if value is None else f"{name} is for form={wanted!r} only, not for {form!r}")
+    if form == "distance":
+        return Distance()
+    return (
+        SquaredValue(validate.setting("lipschitz", lipschitz))
+        if form == "value"
+        else SelfBounding(validate.setting("smoothness", smoothness))
+    )

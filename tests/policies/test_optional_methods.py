@@ -1,0 +1,64 @@
+"""What records may offer beyond their protocols is written down: CONTRIBUTING names every attribute that is found by its name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import bridle
+from bridle import core
+
+PACKAGE = Path(bridle.__file__).parent
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+PROTOCOLS = (core.Domain, core.Function, core.Learner, core.Potential, core.Policy, core.Adversary)
+
+OF_OTHER_THINGS = {
+    "advance_many": "an engine's module",
+    "adversary": "a problem, or why there is none",
+    "compile": "a function that numba has made",
+    "model_": "a fitted estimator",
+    "ndim": "an array",
+    "problem": "a user's module",
+    "reason": "an error of the network",
+    "sched_getaffinity": "the operating system",
+    "strerror": "an error of the operating system",
+}
+"""Attributes that are asked of what is no record, and of what."""
+
+
+def asked() -> dict[str, set[str]]:
+    """The names that `hasattr` and `getattr` look for, and the files they do it in; what compilers' own objects have is left out."""
+    names: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        if "codegen" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            looks = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("hasattr", "getattr")
+            if looks and isinstance(node.args[1], ast.Constant) and not node.args[1].value.startswith("_"):
+                names.setdefault(node.args[1].value, set()).add(str(path.relative_to(PACKAGE)))
+    return names
+
+
+def tabled() -> set[str]:
+    """The names in the first column of the table."""
+    section = CONTRIBUTING.read_text(encoding="utf-8").partition("## What a record may offer")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return {name for cell in cells for name in re.findall(r"`(\w+)", cell)}
+
+
+def required() -> set[str]:
+    """What the protocols themselves demand."""
+    return {name for protocol in PROTOCOLS for name in vars(protocol) if not name.startswith("_")}
+
+
+def test_every_optional_method_is_in_the_table():
+    unknown = {name: files for name, files in asked().items() if name not in tabled() | required() | OF_OTHER_THINGS.keys()}
+    assert not unknown, f"CONTRIBUTING.md must say what these are, who asks for them and what they return: {unknown}"
+
+
+def test_the_table_names_nothing_that_is_gone():
+    sources = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    gone = {name for name in tabled() if not re.search(rf"\b{name}\b", sources)}
+    assert not gone, f"CONTRIBUTING.md lists what nothing asks for: {gone}"
+    assert len(tabled()) > 25
