@@ -15,7 +15,7 @@ import bridle
 from bridle import policies, records
 from bridle.compare import tables
 from bridle.core import InputError, Round
-from bridle.functions import AFFINE
+from bridle.functions import AFFINE_FUNCTIONS
 from bridle.game.summary import BOUNDED, summary
 from bridle.problems import problem_facts, takes
 from bridle.solvers import hindsight
@@ -235,7 +235,7 @@ def test_the_kind_of_functions_is_as_stated(case):
     varies = False
     for stream in seen:
         assert stream.convex == known["convex"]
-        assert all(isinstance(g, AFFINE) for g in stream.constraints) == known["affine"]
+        assert all(isinstance(g, AFFINE_FUNCTIONS) for g in stream.constraints) == known["affine"]
         k.add(sum(np.asarray(g.value(problem.domain.center())).shape[-1] for g in widened(stream).constraints))
         leaves = [leaf for g in stream.constraints for leaf in records.leaves(g).values()]
         varies = varies or any((leaf != leaf[:1]).any() for leaf in leaves)
