@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_learners import KINDS, OPPONENTS, ROUNDS, SCALE_FREE, Opponent, duel, make
 
 import bridle
 from bridle import learners, records
@@ -19,6 +18,7 @@ from bridle.functions import RoundQuadratic
 from bridle.learners.wrappers import delayed_ogd_regret, doubling_epochs
 from bridle.policies.sinha2024 import doubling_bound
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
+from helpers.learner_duels import KINDS, OPPONENTS, ROUNDS, SCALE_FREE, Opponent, duel, make
 
 # --- by hand -----------------------------------------------------------------------------------------------------------------------------
 

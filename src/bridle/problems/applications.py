@@ -1,5 +1,10 @@
 """Applications that the paper names: portfolios, data centres and a fair classifier on real data, and advertising on simulated auctions.
 
+| problem | opponent | what it does |
+|---|---|---|
+| `portfolio`, `capacity`, `fair-classifier` | `RecordedRounds` | plays the rows of a data set |
+| `ad-pacing` | `Auctions` | computes the auctions of any slot of any day |
+
 The data come by way of `bridle.data`, which downloads what is missing. Rounds are in the data's own order for seed 0; another seed begins
 at a row of its own and goes on with row 0 after the last one. Constants are computed from all the rounds that the data have, so they hold
 for every seed and every horizon.
@@ -22,16 +27,29 @@ from bridle.ops import Array, Scalar
 from bridle.problems.base import NoState, Problem, constants_of, oblivious
 from bridle.problems.recorded import Dealt, RecordedRounds
 
+PRICES = ("nyse-o", "nyse-n", "djia", "msci", "sp500", "tse")
+"""The data sets of prices."""
+
+YEAR = 252.0
+"""Trading days in a year."""
+
+RESOURCES = {
+    "alibaba": ("cpu_util_percent", "mem_util_percent", "net_in", "net_out", "disk_io_percent"),
+    "google": ("cpu_util_percent", "mem_util_percent", "assigned_mem_percent"),
+    "azure": ("cpu_usage", "assigned_mem"),
+}
+"""The data sets of data centres, and the columns of each that are resources."""
+
 SLOTS = 288
 """Slots of 5 minutes in a day."""
 
 SWING, NOISE, VALUE, TOP = 0.6, (0.5, 1.5), (0.5, 2.0), (2.0, 4.0)
-"""How far traffic swings over a day, what chance multiplies it by, the value of an impression, and the highest bid it competes with."""
+"""Auctions: the swing of traffic over a day, what chance multiplies it by, the value of an impression, and the highest competing bid."""
 
-MOST = (1.0 + SWING) * NOISE[1] * VALUE[1] ** 2 / TOP[0]
+LARGEST_WEIGHT = (1.0 + SWING) * NOISE[1] * VALUE[1] ** 2 / TOP[0]
 """The largest weight a segment can have in a slot, per impression that it has on average."""
 
-MEAN = (VALUE[0] ** 2 + VALUE[0] * VALUE[1] + VALUE[1] ** 2) / 3.0 * np.log(TOP[1] / TOP[0]) / (TOP[1] - TOP[0])
+MEAN_WEIGHT = (VALUE[0] ** 2 + VALUE[0] * VALUE[1] + VALUE[1] ** 2) / 3.0 * np.log(TOP[1] / TOP[0]) / (TOP[1] - TOP[0])
 """The mean of that weight, over the day and over chance."""
 
 
@@ -85,11 +103,6 @@ class Auctions(NamedTuple):
         return np.asarray(traffic * rng.uniform(*VALUE, shape) ** 2 / rng.uniform(*TOP, shape))
 
 
-PRICES = ("nyse-o", "nyse-n", "djia", "msci", "sp500", "tse")
-YEAR = 252.0
-"""Trading days in a year."""
-
-
 def portfolio(horizon: int, seed: int = 0, data: str = "nyse-o", lookback: int = 60, risk: float = 1.5) -> Problem:
     """Portfolio selection on real prices, with a limit on the risk of every day.
 
@@ -116,7 +129,7 @@ def capacity(horizon: int, seed: int = 0, data: str = "alibaba", modulus: float 
     1; with `modulus` above 0, also (modulus/2) |x - demand|^2 for what lies idle or is missing. g is, for each resource, the demand that
     is not met.
     """
-    demand, installed = _demand(_among("data", data, tuple(_RESOURCES)))
+    demand, installed = _demand(_among("data", data, tuple(RESOURCES)))
     alpha = validate.nonnegative("modulus", modulus)
     T, d = demand.shape
     domain = domains.Box(np.zeros(d), installed)
@@ -144,7 +157,7 @@ def ad_pacing(horizon: int, seed: int = 0, dim: int = 8, budget: float = 0.5) ->
     d, share, number = validate.whole("dim", dim), validate.positive("budget", budget), validate.whole("seed", seed, 0)
     rng = np.random.default_rng([number, 1])
     rate, peak = rng.uniform(0.5, 1.5, d), rng.random(d)
-    most, allowed = MOST * rate, share * 0.5 * MEAN * float(rate.sum())  # a share of what full bids cost on average
+    most, allowed = LARGEST_WEIGHT * rate, share * 0.5 * MEAN_WEIGHT * float(rate.sum())  # a share of what full bids cost on average
     domain = domains.Box(np.zeros(d), np.ones(d))
     # No weight is above `most`, whatever chance brings: its length bounds both slopes, and bids within budget then are so always.
     F = max(allowed, 0.5 * float(most.sum()) - allowed)
@@ -220,20 +233,13 @@ def _market(data: str, lookback: int) -> _Market:
     return _Market(LogWealthLoss(days, worst), P, 0.5 * P.mean(axis=(1, 2)), alone, steepest)
 
 
-_RESOURCES = {
-    "alibaba": ("cpu_util_percent", "mem_util_percent", "net_in", "net_out", "disk_io_percent"),
-    "google": ("cpu_util_percent", "mem_util_percent", "assigned_mem_percent"),
-    "azure": ("cpu_usage", "assigned_mem"),
-}
-
-
 @lru_cache(maxsize=3)
 def _demand(data: str) -> tuple[Array, Array]:
     """Demand for each resource, and what is installed of it."""
     from bridle.data import load
 
     trace = load(data)
-    used = np.column_stack([trace[name] for name in _RESOURCES[data]])
+    used = np.column_stack([trace[name] for name in RESOURCES[data]])
     if data == "azure":  # sums over machines; what is installed is not published: taken to be a quarter over the peak of the first day
         return used / used[:288].max(axis=0), np.full(used.shape[1], 1.25)
     return used / 100.0, np.ones(used.shape[1])

@@ -1,4 +1,13 @@
-"""Problems with an opponent that tries to hurt: it seeks violation or regret, changes sides, waits with a constraint, varies scales."""
+"""Problems with an opponent that tries to hurt.
+
+| problem | opponent | what it does |
+|---|---|---|
+| `violation-seeking` | `ViolationSeeking` | answers a decision with the halfspace that it violates most |
+| `regret-seeking` | `RegretSeeking` | answers with costs that no decision gains from |
+| `alternating` | `Alternating` | changes the side of cost and constraint |
+| `late-constraint` | `LateConstraint` | waits with a constraint until half of the horizon |
+| `scales` | `RandomScales`, `AdaptiveScales` | varies the size of the gradients, at random or with the decision |
+"""
 
 from __future__ import annotations
 
@@ -26,6 +35,9 @@ from bridle.problems.instance import (
     random_directions,
     reach,
 )
+
+DECADES = 6
+"""Over how many powers of ten the gradients of problem `scales` vary."""
 
 
 @adaptive
@@ -192,10 +204,6 @@ def _sides(point: Array, drift: Array, slater: Scalar, rng: np.random.Generator,
     normals = normalised(0.5 * drift + noise[1])
     cost = AffineFunction(normalised(-2.0 * drift + noise[0]), np.zeros(rounds))
     return SidesDraw(cost, AffineFunction(normals, -normals @ point - slater))
-
-
-DECADES = 6
-"""Over how many powers of ten the gradients of problem `scales` vary."""
 
 
 def violation_seeking(

@@ -1,4 +1,12 @@
-"""Problems of the paper: its lower bound, one fixed adversary, a minimax one, and random halfspaces that change every round."""
+"""Problems of the paper.
+
+| problem | opponent | what it does |
+|---|---|---|
+| `lower-bound` | `CoinPerCoordinate` | picks a side of one more coordinate every round: Theorem 3 |
+| `minimax` | `Minimax` | picks the cost of a finite family that is worst at the decision |
+| `fixed` | `Fixed` | repeats one round |
+| `halfspaces` | `RandomHalfspaces` | draws fresh halfspaces that one known action satisfies |
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""The paper's special settings: a game, fixed constraints, S-feasible and P_T-constrained streams, multi-task learning, nested bodies."""
+"""The paper's special settings.
+
+| problem | opponent | what it does |
+|---|---|---|
+| `game` | `CoupledGame` | answers a mixed strategy with the worst of its moves |
+| `fixed-constraints` | `FixedConstraints` | changes the costs and never the constraints |
+| `s-feasible`, `p-constrained` | `OpposedPairs` | opposes two halfspaces that no action satisfies in every round |
+| `multi-task` | `SharedWeights` | shows examples of tasks that share one weight vector |
+| `nested-bodies` | `NestedBodies` | cuts off more and more of the domain |
+"""
 
 from __future__ import annotations
 
@@ -23,6 +32,9 @@ from bridle.problems.instance import (
     random_directions,
     reach,
 )
+
+SCORE, MARGIN = 0.625, 0.25
+"""Multi-task learning: an example's product with the shared weights, and the product that every task asks for."""
 
 
 @adaptive
@@ -172,10 +184,6 @@ class NestedBodies(NamedTuple):
         within = self.slater + self.room / sqrt(state + 1.0)
         free = AffineFunction(0.0 * draw.normal, 0.0 * draw.height)
         return state + 1.0, Round(free, (AffineFunction(draw.normal, -draw.height - within),))
-
-
-SCORE, MARGIN = 0.625, 0.25
-"""Multi-task learning: an example's product with the shared weights, and the product that every task asks for."""
 
 
 def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, family: int = 8, slater: float = 0.05) -> Problem:

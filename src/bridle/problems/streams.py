@@ -1,6 +1,14 @@
 """Streams that show what a policy does with constraints: near one action, tempting, rare, late, in one dimension, noisy, contradictory.
 
-All but one play in a ball of radius 1 around 0, with the action (-0.3, 0, ..., 0) that satisfies what can be satisfied.
+| problem | opponent | what it does |
+|---|---|---|
+| `scattered`, `pull-out` | `Scattered` | draws random halfspaces that nearly touch one action |
+| `tempting`, `rare-constraint`, `late-temptation` | `Tempting` | forbids what the decision tends to: always, rarely, late |
+| `uphill` | `Fixed` | repeats one cost and one constraint in one dimension |
+| `noisy` | `NoisyHalfspace` | tells the value of a fixed constraint with an error |
+| `contradiction` | `Contradiction` | ends with two halfspaces that exclude each other |
+
+All but `uphill` play in a ball of radius 1 around 0, with the action (-0.3, 0, ..., 0) that satisfies what can be satisfied.
 """
 
 from __future__ import annotations
@@ -18,6 +26,15 @@ from bridle.problems.base import NoState, Problem, adaptive, constants_of, obliv
 from bridle.problems.dealing import deal_blocks
 from bridle.problems.instance import normalised
 from bridle.problems.paper import Fixed
+
+AWAY = 0.3
+"""How far from the ball's centre the action is that all constraints leave."""
+
+SLACK, MOST = 0.05, 0.5
+"""What random halfspaces leave that action on average, and at most: so that the largest |g| is known."""
+
+WIDTH = 4.0
+"""Problem `uphill`: its interval is [1, WIDTH], of which the lower WIDTH/2 - 1 is forbidden."""
 
 NEAREST = 1e-9
 """Nearer to the point than this a normal is shortened, so that rounding does not choose its direction."""
@@ -132,16 +149,6 @@ class Contradiction(NamedTuple):
         normal = (1.0 - on) * draw.a + on * side * self.a
         offset = (1.0 - on) * draw.b + on * (self.level - side * dot(self.a, self.before.point))
         return state + 1.0, Round(AffineFunction(self.before.pull, scalar(self.before.pull)), (AffineFunction(normal, offset),))
-
-
-AWAY = 0.3
-"""How far from the ball's centre the action is that all constraints leave."""
-
-SLACK, MOST = 0.05, 0.5
-"""What random halfspaces leave that action on average, and at most: so that the largest |g| is known."""
-
-WIDTH = 4.0
-"""Problem `uphill`: its interval is [1, WIDTH], of which the lower WIDTH/2 - 1 is forbidden."""
 
 
 def scattered(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
