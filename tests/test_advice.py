@@ -29,9 +29,15 @@ def rule_for(given: dict[str, Any]) -> int | None:
     return next(i for i, rule in enumerate(advice.RULES) if all(told[name] == value for name, value in rule.when.items()))
 
 
-EVERY: dict[int | None, list[dict[str, Any]]] = {}
-for answers in combinations():
-    EVERY.setdefault(rule_for(answers), []).append(answers)
+def by_rule() -> dict[int | None, list[dict[str, Any]]]:
+    """All combinations of answers by the number of the rule that they lead to."""
+    found: dict[int | None, list[dict[str, Any]]] = {}
+    for answers in combinations():
+        found.setdefault(rule_for(answers), []).append(answers)
+    return found
+
+
+EVERY = by_rule()
 
 each_rule = pytest.mark.parametrize("number", range(len(advice.RULES)), ids=lambda i: f"{i + 1}-{advice.RULES[i].use}")
 

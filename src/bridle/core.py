@@ -310,7 +310,7 @@ class Constants(TypedDict, total=False):
     convex: bool
     affine: bool
     time_varying: bool
-    feasible: Array  # an action that satisfies every constraint
+    feasible: Array | None  # an action that satisfies every constraint; None where it is known that there is none
     optimum: Array
     optimal_cost: float
     benchmark: Array

@@ -15,7 +15,6 @@ from scipy.optimize import linprog
 import bridle
 from bridle import cli, records
 from bridle.problems import applications, problem_facts
-from bridle.problems import applications as auctions
 from helpers.instances import real
 
 SETS = {"portfolio": "nyse-o", "capacity": "alibaba", "fair-classifier": "adult"}
@@ -46,7 +45,7 @@ def make(case: str, horizon: int = 400, seed: int = 0) -> bridle.Problem:
 def table(problem: bridle.Problem) -> bridle.Round:
     """Every round that there is (of the simulated one: of nine days), such that all can be evaluated at one decision in one call."""
     adversary = problem.adversary
-    return records.widen(adversary.replay(0, 9 * auctions.SLOTS if adversary.rounds == 2**53 else adversary.rounds), 1)
+    return records.widen(adversary.replay(0, 9 * applications.SLOTS if adversary.rounds == 2**53 else adversary.rounds), 1)
 
 
 def points(domain: Any, rng: np.random.Generator, n: int = 6) -> np.ndarray:
@@ -208,18 +207,18 @@ def test_auctions_are_worth_and_cost_what_the_formulas_say():
         assert (won * against).mean() == pytest.approx(0.5 * w * x * x, abs=5e-3)
     problem = bridle.problem("ad-pacing", horizon=10, dim=6)
     adversary = problem.adversary
-    w = -adversary.replay(0, 60 * auctions.SLOTS).cost.a
+    w = -adversary.replay(0, 60 * applications.SLOTS).cost.a
     assert (w > 0.0).all()
-    assert (w <= auctions.MOST * adversary.rate).all()
-    assert (w.max(axis=0) >= 0.75 * auctions.MOST * adversary.rate).all()
-    np.testing.assert_allclose(w.mean(axis=0), auctions.MEAN * adversary.rate, rtol=0.02)
-    day = w.reshape(60, auctions.SLOTS, 6).mean(axis=0)  # the busiest slots of the day are around the peak
-    phase = np.angle(day.T @ np.exp(2j * np.pi * np.arange(auctions.SLOTS) / auctions.SLOTS)) / (2 * np.pi)
+    assert (w <= applications.LARGEST_WEIGHT * adversary.rate).all()
+    assert (w.max(axis=0) >= 0.75 * applications.LARGEST_WEIGHT * adversary.rate).all()
+    np.testing.assert_allclose(w.mean(axis=0), applications.MEAN_WEIGHT * adversary.rate, rtol=0.02)
+    day = w.reshape(60, applications.SLOTS, 6).mean(axis=0)  # the busiest slots of the day are around the peak
+    phase = np.angle(day.T @ np.exp(2j * np.pi * np.arange(applications.SLOTS) / applications.SLOTS)) / (2 * np.pi)
     assert np.abs((phase - adversary.peak + 0.5) % 1.0 - 0.5).max() < 0.02
     one, x = records.take(adversary.replay(5, 6), 0.0), np.linspace(0.0, 1.0, 6)
     assert one.cost.value(x) == pytest.approx(-w[5] @ x)
     assert one.constraints[0].value(x) == pytest.approx(0.5 * w[5] @ x**2 - problem.constants["slater"])
-    assert problem.constants["slater"] == pytest.approx(0.5 * 0.5 * auctions.MEAN * adversary.rate.sum())
+    assert problem.constants["slater"] == pytest.approx(0.5 * 0.5 * applications.MEAN_WEIGHT * adversary.rate.sum())
 
 
 def test_slots_are_the_same_however_they_are_asked_for():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import warnings
 from functools import lru_cache
 from itertools import pairwise
@@ -12,12 +14,13 @@ import pytest
 from scipy.optimize import linprog
 
 import bridle
-from bridle import policies, records
+from bridle import policies, problems, records
 from bridle.compare import tables
 from bridle.core import InputError, Round
-from bridle.functions import AFFINE
+from bridle.functions import AFFINE_FUNCTIONS
 from bridle.game.summary import BOUNDED, summary
 from bridle.problems import problem_facts, takes
+from bridle.problems.base import adaptive, oblivious
 from bridle.solvers import hindsight
 from helpers.instances import SIMULATED, THE_SEED_DOES_NOT_SHOW
 
@@ -235,7 +238,7 @@ def test_the_kind_of_functions_is_as_stated(case):
     varies = False
     for stream in seen:
         assert stream.convex == known["convex"]
-        assert all(isinstance(g, AFFINE) for g in stream.constraints) == known["affine"]
+        assert all(isinstance(g, AFFINE_FUNCTIONS) for g in stream.constraints) == known["affine"]
         k.add(sum(np.asarray(g.value(problem.domain.center())).shape[-1] for g in widened(stream).constraints))
         leaves = [leaf for g in stream.constraints for leaf in records.leaves(g).values()]
         varies = varies or any((leaf != leaf[:1]).any() for leaf in leaves)
@@ -504,6 +507,37 @@ def test_it_says_what_it_is(name):
     row = tables.problems_table([facts]).columns[1]._cells[0]
     assert facts["summary"] in row.replace("\\[", "[")
     assert facts["about"] in row.replace("\\[", "[")
+
+
+@pytest.mark.parametrize("module", ["paper", "special_settings", "hostile", "streams", "applications"])
+def test_the_table_of_a_file_names_every_problem_and_its_opponent(module):
+    module = getattr(problems, module)
+    rows = [line.split("|") for line in module.__doc__.splitlines() if line.startswith("| `")]
+    named = {name: re.findall(r"`(\w+)`", row[2]) for row in rows for name in re.findall(r"`([\w-]+)`", row[1])}
+    assert sorted(named) == sorted(module.PROBLEMS)
+    opponents = {name for row in named.values() for name in row}
+    assert opponents <= set(vars(module))
+    for name in named if module is not problems.applications else ["ad-pacing"]:  # the others need data
+        assert type(bridle.problem(name, horizon=10).adversary).__name__ in named[name]
+
+
+def test_an_opponent_with_its_mark_is_a_plain_record():
+    @oblivious
+    class Blind(NamedTuple):
+        size: float
+
+    @adaptive
+    class Watchful(NamedTuple):
+        size: float
+
+    assert (Blind(1.0).oblivious, Watchful(1.0).oblivious) == (True, False)
+    assert Blind._fields == ("size",)
+    assert Blind(1.0)._replace(size=2.0) == (2.0,)
+    assert records.leaves(Blind(1.0)) == {"size": 1.0}
+    problem = bridle.problem("halfspaces", horizon=10)
+    again = pickle.loads(pickle.dumps(problem.adversary))
+    assert records.same(again, problem.adversary)  # of one type, too
+    assert again.oblivious
 
 
 WRONG = [

@@ -28,7 +28,7 @@ from bridle.functions import Excess, LogisticLoss
 from bridle.game.play import Trace, play, policy_for
 from bridle.networks import NetworkRound, weights
 from bridle.problems import Problem
-from bridle.problems.base import facts
+from bridle.problems.base import constants_of
 from bridle.problems.recorded import RecordedRounds
 
 HIDDEN, REACH, START = 10, 100.0, 0.3
@@ -99,7 +99,7 @@ def logistic(rows: Rows, tolerance: float, squash: float = 2.0, time: bool = Tru
     missed = Excess(LogisticLoss(a, label, rows.fraud), np.full(n, tolerance))
     domain = domains.Ball(d, radius=RADIUS)
     size = float(np.linalg.norm(a, axis=1).max())
-    known = facts(domain, lipschitz=size, bound=RADIUS * size + 1.0, modulus=0.0, constraints=1, affine=False, time_varying=True)
+    known = constants_of(domain, lipschitz=size, bound=RADIUS * size + 1.0, modulus=0.0, constraints=1, affine=False, time_varying=True)
     return Problem(domain, RecordedRounds(Round(cost, (missed,)), 0.0), {**known, "rounds": n}, "fraud stream", {"horizon": n})
 
 

@@ -36,7 +36,6 @@ from bridle import validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.closed_form import BallSet, ProductSet, SimplexSet
 from bridle.domains.facets import halfspaces, peeled
-from bridle.domains.half_space_cut import peeled
 from bridle.ops import Array
 from bridle.policies.common import unmet
 from bridle.policies.entry import Configuration, Entry, Setting

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TypedDict
 
 from bridle import validate
 from bridle.core import InputError
@@ -25,7 +25,7 @@ _PROBLEMS: dict[str, Callable[..., Problem]] = {
 }  # fmt: skip
 
 
-def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int = 0, **given: Any) -> Problem:
+def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int = 0, **settings: object) -> Problem:
     """The problem registered as `name`, or the one in the file of that name, which ends in .py or .npz (see docs/problems.md).
 
     The horizon may be left out where the file knows its own.
@@ -34,26 +34,26 @@ def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int 
     1.0
     """
     factory = _factory(name)
-    known = inspect.signature(factory).parameters
-    for key in given:
-        if key not in known and not _any(known):
-            raise validate.unknown(f"parameter of problem {name}", key, known)
-    given = {key: value for key, value in given.items() if value is not None}
-    if horizon is None and known["horizon"].default is inspect.Parameter.empty:
+    accepted = inspect.signature(factory).parameters
+    for key in settings:
+        if key not in accepted and not _takes_any(accepted):
+            raise validate.unknown(f"parameter of problem {name}", key, accepted)
+    settings = {key: value for key, value in settings.items() if value is not None}
+    if horizon is None and accepted["horizon"].default is inspect.Parameter.empty:
         raise InputError(f"horizon must be given: problem {name} does not say how many rounds it has")
     parameters = {
         "horizon": None if horizon is None else validate.whole("horizon", horizon),
         "seed": validate.whole("seed", seed, 0),
-        **given,
+        **settings,
     }
-    made = factory(**{key: value for key, value in parameters.items() if value is not None})
+    drawn = factory(**{key: value for key, value in parameters.items() if value is not None})
     if horizon is None:
-        parameters["horizon"] = made.horizon or made.constants.get("rounds")
+        parameters["horizon"] = drawn.horizon or drawn.constants.get("rounds")
     again = factory if name in _PROBLEMS else partial(_from_file, os.fspath(name))  # one that other processes can be sent
-    return replace(made, name=os.fspath(name), parameters=parameters, factory=again)
+    return replace(drawn, name=os.fspath(name), parameters=parameters, factory=again)
 
 
-def _from_file(path: str, **parameters: Any) -> Problem:
+def _from_file(path: str, **parameters: object) -> Problem:
     return from_file.factory(path)(**parameters)
 
 
@@ -70,8 +70,8 @@ def takes(name: str, parameter: str) -> bool:
     """Whether the problem of this name has a parameter of that name."""
     if name not in _PROBLEMS and not from_file.is_file(name):
         return False
-    known = inspect.signature(_factory(name)).parameters
-    return parameter in known or _any(known)
+    accepted = inspect.signature(_factory(name)).parameters
+    return parameter in accepted or _takes_any(accepted)
 
 
 def needs(name: str, parameter: str) -> bool:
@@ -79,14 +79,32 @@ def needs(name: str, parameter: str) -> bool:
     return any(p["name"] == parameter and p["required"] for p in problem_facts(name)["parameters"])
 
 
-def problem_facts(name: str) -> dict[str, Any]:
+class ParameterFacts(TypedDict):
+    """What the command line tells about a parameter of a problem."""
+
+    name: str
+    required: bool
+    default: object
+    help: str
+
+
+class ProblemFacts(TypedDict):
+    """What the command line tells about a problem; `about` says what x, f and g are."""
+
+    name: str
+    summary: str
+    about: str
+    parameters: list[ParameterFacts]
+
+
+def problem_facts(name: str) -> ProblemFacts:
     """What the command line tells about a problem: its summary, what x, f and g are, and its parameters.
 
     >>> problem_facts("nested-bodies")["about"].startswith("x is where the chaser stands, and f is 0.")
     True
     """
     factory = _factory(name)
-    parameters = [
+    parameters: list[ParameterFacts] = [
         {
             "name": p.name,
             "required": p.default is p.empty,
@@ -101,12 +119,12 @@ def problem_facts(name: str) -> dict[str, Any]:
     return {"name": name, "summary": " ".join(summary.split()), "about": about, "parameters": parameters}
 
 
-def _any(known: Mapping[str, inspect.Parameter]) -> bool:
+def _takes_any(accepted: Mapping[str, inspect.Parameter]) -> bool:
     """Whether a factory takes parameters of any name."""
-    return any(p.kind is p.VAR_KEYWORD for p in known.values())
+    return any(p.kind is p.VAR_KEYWORD for p in accepted.values())
 
 
-def _factory(name: Any) -> Callable[..., Problem]:
+def _factory(name: object) -> Callable[..., Problem]:
     if isinstance(name, str) and name in _PROBLEMS:
         return _PROBLEMS[name]
     if from_file.is_file(name):

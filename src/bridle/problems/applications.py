@@ -1,5 +1,10 @@
 """Applications that the paper names: portfolios, data centres and a fair classifier on real data, and advertising on simulated auctions.
 
+| problem | opponent | what it does |
+|---|---|---|
+| `portfolio`, `capacity`, `fair-classifier` | `RecordedRounds` | plays the rows of a data set |
+| `ad-pacing` | `Auctions` | computes the auctions of any slot of any day |
+
 The data come by way of `bridle.data`, which downloads what is missing. Rounds are in the data's own order for seed 0; another seed begins
 at a row of its own and goes on with row 0 after the last one. Constants are computed from all the rounds that the data have, so they hold
 for every seed and every horizon.
@@ -8,32 +13,47 @@ for every seed and every horizon.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from bridle import domains, validate
-from bridle.core import InputError, Round
+from bridle.core import Constants, Domain, InputError, Round
 from bridle.functions import AffineFunction, AffineRows, LogisticLoss, LogWealthLoss, QuadraticForm, RoundQuadratic
-from bridle.ops import Array
-from bridle.problems.base import Problem, facts
+from bridle.ops import Array, Scalar
+from bridle.problems.base import NoState, Problem, constants_of, oblivious
 from bridle.problems.recorded import Dealt, RecordedRounds
+
+PRICES = ("nyse-o", "nyse-n", "djia", "msci", "sp500", "tse")
+"""The data sets of prices."""
+
+YEAR = 252.0
+"""Trading days in a year."""
+
+RESOURCES = {
+    "alibaba": ("cpu_util_percent", "mem_util_percent", "net_in", "net_out", "disk_io_percent"),
+    "google": ("cpu_util_percent", "mem_util_percent", "assigned_mem_percent"),
+    "azure": ("cpu_usage", "assigned_mem"),
+}
+"""The data sets of data centres, and the columns of each that are resources."""
 
 SLOTS = 288
 """Slots of 5 minutes in a day."""
 
 SWING, NOISE, VALUE, TOP = 0.6, (0.5, 1.5), (0.5, 2.0), (2.0, 4.0)
-"""How far traffic swings over a day, what chance multiplies it by, the value of an impression, and the highest bid it competes with."""
+"""Auctions: the swing of traffic over a day, what chance multiplies it by, the value of an impression, and the highest competing bid."""
 
-MOST = (1.0 + SWING) * NOISE[1] * VALUE[1] ** 2 / TOP[0]
+LARGEST_WEIGHT = (1.0 + SWING) * NOISE[1] * VALUE[1] ** 2 / TOP[0]
 """The largest weight a segment can have in a slot, per impression that it has on average."""
 
-MEAN = (VALUE[0] ** 2 + VALUE[0] * VALUE[1] + VALUE[1] ** 2) / 3.0 * np.log(TOP[1] / TOP[0]) / (TOP[1] - TOP[0])
+MEAN_WEIGHT = (VALUE[0] ** 2 + VALUE[0] * VALUE[1] + VALUE[1] ** 2) / 3.0 * np.log(TOP[1] / TOP[0]) / (TOP[1] - TOP[0])
 """The mean of that weight, over the day and over chance."""
 
 
+@oblivious
 class Auctions(NamedTuple):
     """Second-price auctions in d segments, bid on with the multipliers x: an impression worth v is bid x_i v.
 
@@ -48,11 +68,7 @@ class Auctions(NamedTuple):
     seed: float
     rate: Array  # (d,), impressions in a slot on average
     peak: Array  # (d,), when in the day, 0 to 1
-    budget: Array
-
-    @property
-    def oblivious(self) -> bool:
-        return True
+    budget: Scalar
 
     @property
     def rounds(self) -> int:
@@ -63,10 +79,10 @@ class Auctions(NamedTuple):
     def player(self) -> Dealt:
         return Dealt()
 
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
-    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
         return state, draw
 
     def replay(self, start: int, stop: int) -> Round:
@@ -78,21 +94,13 @@ class Auctions(NamedTuple):
         spend = QuadraticForm(w[:, :, None] * np.eye(w.shape[1]), 0.0 * w, np.full(len(w), -float(self.budget)))
         return Round(cost, (spend,))
 
-    def _day(self, day: int) -> np.ndarray:
+    def _day(self, day: int) -> Array:
         """The weights of a day's slots."""
         rng = np.random.default_rng([int(self.seed), 2, day])
         shape = (SLOTS, len(self.rate))
         when = np.arange(SLOTS)[:, None] / SLOTS
         traffic = self.rate * (1.0 + SWING * np.cos(2.0 * np.pi * (when - self.peak))) * rng.uniform(*NOISE, shape)
         return np.asarray(traffic * rng.uniform(*VALUE, shape) ** 2 / rng.uniform(*TOP, shape))
-
-
-# --- the problems --------------------------------------------------------------------------------------------------------------
-
-
-PRICES = ("nyse-o", "nyse-n", "djia", "msci", "sp500", "tse")
-YEAR = 252.0
-"""Trading days in a year."""
 
 
 def portfolio(horizon: int, seed: int = 0, data: str = "nyse-o", lookback: int = 60, risk: float = 1.5) -> Problem:
@@ -107,21 +115,21 @@ def portfolio(horizon: int, seed: int = 0, data: str = "nyse-o", lookback: int =
     limit = multiple * market.even
     # Predicted variance is convex and nowhere negative: it is largest in a single asset, and g is nowhere below -limit.
     F = max(float((market.alone - limit).max()), float(limit.max()))
-    known = facts(domain, lipschitz=market.lipschitz, bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True)
+    constants = constants_of(domain, lipschitz=market.lipschitz, bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True)
     if multiple >= 1.0:
-        known |= {"feasible": domain.center(), "slater": (multiple - 1.0) * float(market.even.min()) or None}
+        constants |= {"feasible": domain.center(), "slater": (multiple - 1.0) * float(market.even.min()) or None}
     risk_of_day = QuadraticForm(market.P, np.zeros(market.P.shape[:2]), -limit)
-    return _recorded(f"portfolio on {data}", domain, Round(market.cost, (risk_of_day,)), known, horizon, seed)
+    return _recorded(f"portfolio on {data}", domain, Round(market.cost, (risk_of_day,)), constants, horizon, seed)
 
 
 def capacity(horizon: int, seed: int = 0, data: str = "alibaba", modulus: float = 0.0) -> Problem:
-    """Capacity of a data centre, switched on before the demand for it is known.
+    """Capacity of a data centre, switched on before the demand for it is constants.
 
     x is the share of each resource (processors, memory, network, disks) that is switched on, and f its price, where all of a resource costs
     1; with `modulus` above 0, also (modulus/2) |x - demand|^2 for what lies idle or is missing. g is, for each resource, the demand that
     is not met.
     """
-    demand, installed = _demand(_among("data", data, tuple(_RESOURCES)))
+    demand, installed = _demand(_among("data", data, tuple(RESOURCES)))
     alpha = validate.nonnegative("modulus", modulus)
     T, d = demand.shape
     domain = domains.Box(np.zeros(d), installed)
@@ -131,14 +139,13 @@ def capacity(horizon: int, seed: int = 0, data: str = "alibaba", modulus: float 
     steepest = np.maximum(abs(1.0 - alpha * demand), abs(1.0 + alpha * (installed - demand)))
     G = max(1.0, float(np.linalg.norm(steepest, axis=1).max()))
     F = max(float(demand.max()), float((installed - demand).max()))
-    known = facts(domain, lipschitz=G, bound=F, modulus=alpha, constraints=d, time_varying=True)
-    known |= {"feasible": installed, "slater": float((installed - demand.max(axis=0)).min())}
-    made = _recorded(f"capacity on {data}", domain, Round(cost, (unmet,)), known, horizon, seed)
+    constants = constants_of(domain, lipschitz=G, bound=F, modulus=alpha, constraints=d, time_varying=True)
+    constants |= {"feasible": installed, "slater": float((installed - demand.max(axis=0)).min())}
+    problem = _recorded(f"capacity on {data}", domain, Round(cost, (unmet,)), constants, horizon, seed)
     # Where demand is met, more costs more: the best that always meets it is the peak of each resource.
-    costs = made.adversary.replay(0, horizon).cost
+    costs = cast(RoundQuadratic, cast(RecordedRounds, problem.adversary).replay(0, horizon).cost)
     best = costs.c.max(axis=0)
-    made.constants.update(optimum=best, optimal_cost=float(costs.total().value(best)))
-    return made
+    return replace(problem, constants=problem.constants | {"optimum": best, "optimal_cost": float(costs.total().value(best))})
 
 
 def ad_pacing(horizon: int, seed: int = 0, dim: int = 8, budget: float = 0.5) -> Problem:
@@ -150,13 +157,15 @@ def ad_pacing(horizon: int, seed: int = 0, dim: int = 8, budget: float = 0.5) ->
     d, share, number = validate.whole("dim", dim), validate.positive("budget", budget), validate.whole("seed", seed, 0)
     rng = np.random.default_rng([number, 1])
     rate, peak = rng.uniform(0.5, 1.5, d), rng.random(d)
-    most, allowed = MOST * rate, share * 0.5 * MEAN * float(rate.sum())  # a share of what full bids cost on average
+    most, allowed = LARGEST_WEIGHT * rate, share * 0.5 * MEAN_WEIGHT * float(rate.sum())  # a share of what full bids cost on average
     domain = domains.Box(np.zeros(d), np.ones(d))
     # No weight is above `most`, whatever chance brings: its length bounds both slopes, and bids within budget then are so always.
     F = max(allowed, 0.5 * float(most.sum()) - allowed)
-    known = facts(domain, lipschitz=float(np.linalg.norm(most)), bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True)
-    known |= {"feasible": np.full(d, min(1.0, np.sqrt(2.0 * allowed / most.sum()))), "slater": allowed}
-    return Problem(domain, Auctions(float(number), rate, peak, allowed), known)
+    constants = constants_of(
+        domain, lipschitz=float(np.linalg.norm(most)), bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True
+    )
+    constants |= {"feasible": np.full(d, min(1.0, np.sqrt(2.0 * allowed / most.sum()))), "slater": allowed}
+    return Problem(domain, Auctions(float(number), rate, peak, allowed), constants)
 
 
 def fair_classifier(horizon: int, seed: int = 0, lookback: int = 1000, tolerance: float = 0.02, radius: float = 5.0) -> Problem:
@@ -172,25 +181,25 @@ def fair_classifier(horizon: int, seed: int = 0, lookback: int = 1000, tolerance
     domain = domains.Ball(d, radius=R)
     size, slope = np.linalg.norm(cost.a, axis=1), float(np.linalg.norm(c, axis=1).max())
     G = max(float((size / (1.0 + np.exp(-R * size))).max()), slope)  # the loss is steepest where the score is as wrong as the ball allows
-    known = facts(domain, lipschitz=G, bound=R * slope + tau, modulus=0.0, constraints=2, time_varying=True)
-    known |= {"feasible": domain.center(), "slater": tau}
+    constants = constants_of(domain, lipschitz=G, bound=R * slope + tau, modulus=0.0, constraints=2, time_varying=True)
+    constants |= {"feasible": domain.center(), "slater": tau}
     apart = AffineRows(np.stack([c, -c], axis=1), np.full((T, 2), -tau))
-    return _recorded("fair-classifier", domain, Round(cost, (apart,)), known, horizon, seed)
+    return _recorded("fair-classifier", domain, Round(cost, (apart,)), constants, horizon, seed)
 
 
-def _recorded(name: str, domain: Any, table: Round, known: dict[str, Any], horizon: int, seed: int) -> Problem:
+def _recorded(name: str, domain: Domain, table: Round, constants: Constants, horizon: int, seed: int) -> Problem:
     """The problem whose rounds are the rows of a table, from the row on that the seed picks."""
     adversary = RecordedRounds(table, 0.0)
     T, number, rounds = validate.whole("horizon", horizon), validate.whole("seed", seed, 0), adversary.rounds
     if rounds < T:
         raise InputError(f"horizon must be at most {rounds}, the rounds that problem {name} has, not {T}")
     first = 0 if number == 0 else int(np.random.default_rng([number, 1]).integers(1, rounds))
-    return Problem(domain, adversary._replace(first=float(first)), {**known, "rounds": rounds})
+    return Problem(domain, adversary._replace(first=float(first)), constants | {"rounds": rounds})
 
 
-def _among(parameter: str, name: Any, known: tuple[str, ...]) -> str:
-    if name not in known:
-        raise validate.unknown(parameter, name, known)
+def _among(parameter: str, name: str, choices: tuple[str, ...]) -> str:
+    if name not in choices:
+        raise validate.unknown(parameter, name, choices)
     return str(name)
 
 
@@ -198,9 +207,9 @@ class _Market(NamedTuple):
     """Costs of the days, twice the predicted covariance of a year, its variance for an equal share in each asset and for the worst one."""
 
     cost: LogWealthLoss
-    P: np.ndarray
-    even: np.ndarray
-    alone: np.ndarray
+    P: Array
+    even: Array
+    alone: Array
     lipschitz: float
 
 
@@ -224,27 +233,20 @@ def _market(data: str, lookback: int) -> _Market:
     return _Market(LogWealthLoss(days, worst), P, 0.5 * P.mean(axis=(1, 2)), alone, steepest)
 
 
-_RESOURCES = {
-    "alibaba": ("cpu_util_percent", "mem_util_percent", "net_in", "net_out", "disk_io_percent"),
-    "google": ("cpu_util_percent", "mem_util_percent", "assigned_mem_percent"),
-    "azure": ("cpu_usage", "assigned_mem"),
-}
-
-
 @lru_cache(maxsize=3)
-def _demand(data: str) -> tuple[np.ndarray, np.ndarray]:
+def _demand(data: str) -> tuple[Array, Array]:
     """Demand for each resource, and what is installed of it."""
     from bridle.data import load
 
     trace = load(data)
-    used = np.column_stack([trace[name] for name in _RESOURCES[data]])
+    used = np.column_stack([trace[name] for name in RESOURCES[data]])
     if data == "azure":  # sums over machines; what is installed is not published: taken to be a quarter over the peak of the first day
         return used / used[:288].max(axis=0), np.full(used.shape[1], 1.25)
     return used / 100.0, np.ones(used.shape[1])
 
 
 @lru_cache(maxsize=2)
-def _census(lookback: int) -> tuple[LogisticLoss, np.ndarray]:
+def _census(lookback: int) -> tuple[LogisticLoss, Array]:
     """Losses of the persons, and the covariance of each of their features with sex over those up to and with each.
 
     Features are scaled by what they can be, not by what they are in the data. Neither sex nor race is one.

@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle import domains, records, validate
-from bridle.core import InputError, Round
+from bridle.core import Constants, Domain, Function, InputError, Round
 from bridle.domains.facets import corners
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
+from bridle.ops import Array
 from bridle.problems.base import Problem, reach
+from bridle.problems.instance import corners, reach
 from bridle.problems.recorded import Recorded
 from bridle.solvers import hindsight
 
@@ -47,14 +50,26 @@ KEYS = {
 """The arrays a file may hold. A first axis of length 1 in place of T: the same in every round."""
 
 TEXT = ("domain", "about")
+"""The keys whose values are text."""
 
 BELONGS = {"ball": ("radius", "center"), "l1": ("radius", "center"), "box": ("low", "high"), "simplex": ("mass",), "polyhedron": ("A", "b")}
+"""The domains a file may name, and the keys that each takes."""
+
+Functions: TypeAlias = AffineFunction | AffineRows | RoundQuadratic | QuadraticForm
+"""A sequence of functions, or of k at once: what the arrays of a file become."""
+
+
+class Contents(NamedTuple):
+    """What a file holds, by key."""
+
+    text: dict[str, str]
+    arrays: dict[str, Array]
 
 
 def factory(path: str) -> Callable[..., Problem]:
     """The factory of the problem that the arrays in a file are."""
     about = os.stat(path)
-    given, table, domain, T = _load(path, os.path.abspath(path), about.st_mtime_ns, about.st_size)
+    contents, table, domain, T = _load(path, os.path.abspath(path), about.st_mtime_ns, about.st_size)
 
     def make(horizon: int | None = None, seed: int = 0) -> Problem:
         rounds = T if horizon is None else validate.whole("horizon", horizon)
@@ -63,83 +78,85 @@ def factory(path: str) -> Callable[..., Problem]:
         first = 0 if seed == 0 else int(np.random.default_rng([seed, 1]).integers(T))
         stream = Recorded(table, first)
         try:
-            constants = _constants(stream.replay(0, rounds), domain, given.get("feasible"))
-        except InputError as wrong:
-            raise InputError(f"{path}: {wrong}") from None
-        return Problem(domain, stream, {**constants, "rounds": T}, path, {"horizon": rounds, "seed": seed})
+            constants = _constants(stream.replay(0, rounds), domain, contents.arrays.get("feasible"))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        return Problem(domain, stream, constants | {"rounds": T}, path, {"horizon": rounds, "seed": seed})
 
-    make.__doc__ = str(given.get("about", f"The {T} rounds recorded in {path}."))
+    make.__doc__ = contents.text.get("about", f"The {T} rounds recorded in {path}.")
     return make
 
 
 @lru_cache(maxsize=2)
-def _load(path: str, *version: Any) -> tuple[dict[str, Any], Round, Any, int]:
+def _load(path: str, *version: object) -> tuple[Contents, Round, Domain, int]:
     """What the file holds, its rounds, its domain and how many rounds there are; read once as long as the file stays the same."""
-    given = _read(path)
+    contents = _read(path)
     try:
-        return given, *_table(given)
-    except InputError as wrong:
-        raise InputError(f"{path}: {wrong}") from None
+        return contents, *_table(contents)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str) -> Contents:
     """The arrays of the file: text as text, the rest as finite numbers."""
-    given: dict[str, Any] = {}
-    doing = ""
+    raw: dict[str, NDArray[np.generic]] = {}
+    where = ""
     try:
         with open(path, "rb") as file:
             if not zipfile.is_zipfile(file):
                 raise InputError(f"{path} is not an .npz file, as numpy.savez writes")
             file.seek(0)
-            held = np.load(file, allow_pickle=False)
-            for key in held.files:
+            archive = np.load(file, allow_pickle=False)
+            for key in archive.files:
                 if key not in KEYS:
                     raise validate.unknown(f"array of {path}:", key, KEYS)
-                doing = f": {key}"
-                given[key] = held[key]
+                where = f": {key}"
+                raw[key] = archive[key]
     except InputError:
         raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as trouble:
-        raise InputError(f"{path}{doing} cannot be read as an array: {' '.join(str(trouble).split()) or type(trouble).__name__}") from None
-    for key, value in given.items():
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise InputError(f"{path}{where} cannot be read as an array: {' '.join(str(error).split()) or type(error).__name__}") from None
+    contents = Contents({}, {})
+    for key, value in raw.items():
         if key in TEXT:
             if value.dtype.kind != "U" or value.ndim:
                 raise InputError(f"{path}: {key} must be text, not an array of {value.dtype} and shape {value.shape}")
-            given[key] = str(value)
+            contents.text[key] = str(value)
         else:
-            given[key] = validate.array(f"{path}: {key}", value)
-    return given
+            contents.arrays[key] = validate.array(f"{path}: {key}", value)
+    return contents
 
 
-def _table(given: dict[str, Any]) -> tuple[Round, Any, int]:
+def _table(contents: Contents) -> tuple[Round, Domain, int]:
     """All rounds as one, the domain, and how many rounds there are."""
-    if "cost_linear" not in given and "cost_curvature" not in given:
+    arrays = contents.arrays
+    if "cost_linear" not in arrays and "cost_curvature" not in arrays:
         raise InputError("it needs cost_linear or cost_curvature")
-    if "constraint_linear" not in given and "constraint_curvature" not in given:
+    if "constraint_linear" not in arrays and "constraint_curvature" not in arrays:
         raise InputError("it needs constraint_linear or constraint_curvature")
-    sized = [key for key in ("cost_linear", "cost_center", "constraint_linear", "constraint_center") if key in given]
-    if not sized or given[sized[0]].ndim not in (2, 3):
+    sized = [key for key in ("cost_linear", "cost_center", "constraint_linear", "constraint_center") if key in arrays]
+    if not sized or arrays[sized[0]].ndim not in (2, 3):
         raise InputError(f"{sized[0] if sized else 'cost_linear'} must have shape {KEYS[sized[0] if sized else 'cost_linear']}")
-    d = int(given[sized[0]].shape[-1])
+    d = int(arrays[sized[0]].shape[-1])
     k = next(
-        (int(v.shape[1]) for v in (given.get("constraint_linear"), given.get("constraint_center")) if v is not None and v.ndim == 3), None
+        (int(v.shape[1]) for v in (arrays.get("constraint_linear"), arrays.get("constraint_center")) if v is not None and v.ndim == 3), None
     )
-    lengths = {int(given[key].shape[0]) for key in given if key.startswith(("cost_", "constraint_")) and given[key].ndim}
-    T = validate.whole("rounds", given["rounds"]) if "rounds" in given else max(lengths, default=0)
+    lengths = {int(arrays[key].shape[0]) for key in arrays if key.startswith(("cost_", "constraint_")) and arrays[key].ndim}
+    T = validate.whole("rounds", arrays["rounds"]) if "rounds" in arrays else max(lengths, default=0)
     if T < 1:
         raise InputError("it holds no rounds")
-    cost = _functions(given, "cost_", T, d, None)
-    limits = _functions(given, "constraint_", T, d, k)
-    return Round(cost[0], limits), _domain(given, d), T
+    cost = _functions(arrays, "cost_", T, d, None)
+    limits = _functions(arrays, "constraint_", T, d, k)
+    return Round(cost[0], limits), _domain(contents, d), T
 
 
-def _functions(given: dict[str, Any], kind: str, T: int, d: int, k: int | None) -> tuple[Any, ...]:
+def _functions(arrays: dict[str, Array], kind: str, T: int, d: int, k: int | None) -> tuple[Functions, ...]:
     """The records of a sequence: one that holds all k functions where they are affine, else one for each."""
     each = () if k is None else (k,)
 
-    def part(name: str, *shape: int) -> np.ndarray:
-        """One array with all its rounds; zeros where it is not given."""
-        value = given.get(kind + name)
+    def part(name: str, *shape: int) -> Array:
+        """One array with all its rounds; zeros where there is none."""
+        value = arrays.get(kind + name)
         if value is None:
             return np.zeros((T, *each, *shape))
         if value.ndim != 1 + len(each) + len(shape) or value.shape[1:] != (*each, *shape) or len(value) not in (1, T):
@@ -148,41 +165,42 @@ def _functions(given: dict[str, Any], kind: str, T: int, d: int, k: int | None) 
         return np.array(np.broadcast_to(value, (T, *each, *shape)))
 
     linear, offset, center = part("linear", d), part("offset"), part("center", d)
-    curvature = given.get(kind + "curvature")
+    curvature = arrays.get(kind + "curvature")
     if curvature is None or not curvature.any():
         return (AffineFunction(linear, offset) if k is None else AffineRows(linear, offset),)
     full = curvature.ndim == 3 + len(each)
     P = part("curvature", d, d) if full else part("curvature")
     _convex(kind + "curvature", P, full)
-    made: list[Any] = []
+    functions: list[Functions] = []
     for i in range(k or 1):
-        at: Any = (slice(None), i) if k else slice(None)
-        p, c, a, b = P[at], center[at], linear[at], offset[at]
+        p, c, a, b = (array[:, i] if k else array for array in (P, center, linear, offset))
         if full:
             turned = (p @ c[..., None])[..., 0]
-            made.append(QuadraticForm(p, a - turned, b + 0.5 * (c * turned).sum(axis=-1)))
+            functions.append(QuadraticForm(p, a - turned, b + 0.5 * (c * turned).sum(axis=-1)))
         else:
-            made.append(RoundQuadratic(p, c, a, b))
-    return tuple(made)
+            functions.append(RoundQuadratic(p, c, a, b))
+    return tuple(functions)
 
 
-def _convex(name: str, P: np.ndarray, full: bool) -> None:
-    least, scale = P, max(1.0, float(abs(P).max()))
-    if full:
-        if not np.allclose(P, P.swapaxes(-1, -2), rtol=1e-12, atol=1e-12 * scale):
-            raise InputError(f"{name} must hold symmetric matrices")
-        least = np.linalg.eigvalsh(P)[..., 0]
+def _convex(name: str, P: Array, full: bool) -> None:
+    """Refuse curvatures of which one is not that of a convex function."""
+    scale = max(1.0, float(abs(P).max()))
+    if full and not np.allclose(P, P.swapaxes(-1, -2), rtol=1e-12, atol=1e-12 * scale):
+        raise InputError(f"{name} must hold symmetric matrices")
+    least = np.linalg.eigvalsh(P)[..., 0] if full else P
     if least.min() < -1e-12 * scale:
         raise InputError(
             f"{name} must be positive semidefinite: round {int(least.min(axis=tuple(range(1, least.ndim))).argmin()) + 1} is not"
         )
 
 
-def _domain(given: dict[str, Any], d: int) -> Any:
-    kind = given.get("domain")
+def _domain(contents: Contents, d: int) -> Domain:
+    kind = contents.text.get("domain")
+    if kind is None:
+        raise InputError("it needs domain, one of " + ", ".join(BELONGS))
     if kind not in BELONGS:
-        raise InputError("it needs domain, one of " + ", ".join(BELONGS)) if kind is None else validate.unknown("domain", kind, BELONGS)
-    own = {key: given[key] for keys in BELONGS.values() for key in keys if key in given}
+        raise validate.unknown("domain", kind, BELONGS)
+    own = {key: contents.arrays[key] for keys in BELONGS.values() for key in keys if key in contents.arrays}
     for key in own:
         if key not in BELONGS[kind]:
             raise InputError(f"{key} is not for the domain {kind}, which has {' and '.join(BELONGS[kind])}")
@@ -191,13 +209,14 @@ def _domain(given: dict[str, Any], d: int) -> Any:
             raise InputError(f"the domain {kind} needs {key}")
     if kind in ("ball", "l1"):
         own.setdefault("center", np.zeros(d))
-        domain: Any = (domains.Ball if kind == "ball" else domains.L1Ball)(**own)
-    elif kind == "box":
-        domain = domains.Box(**own, dim=d)
-    elif kind == "simplex":
-        domain = domains.Simplex(d, **own)
-    else:
-        domain = domains.Polyhedron(**own)
+    makers: dict[str, Callable[..., Domain]] = {
+        "ball": domains.Ball,
+        "l1": domains.L1Ball,
+        "box": partial(domains.Box, dim=d),
+        "simplex": partial(domains.Simplex, d),
+        "polyhedron": domains.Polyhedron,
+    }
+    domain = makers[kind](**own)
     if domain.dim != d:
         raise InputError(f"the domain has {domain.dim} dimensions, the functions have {d}")
     if domain.diameter() == 0.0:
@@ -205,13 +224,13 @@ def _domain(given: dict[str, Any], d: int) -> Any:
     return domain
 
 
-def _constants(stream: Round, domain: Any, claimed: np.ndarray | None) -> dict[str, Any]:
+def _constants(stream: Round, domain: Domain, feasible: Array | None) -> Constants:
     """What is true of these rounds on this domain."""
     steepest, _, curved = _sizes(stream.cost, domain)
     sizes = [_sizes(limit, domain) for limit in stream.constraints]
     k = sum(values.shape[1] if values.ndim == 2 else 1 for _, values, _ in sizes)
-    fixed = all((np.asarray(leaf) == np.asarray(leaf)[:1]).all() for limit in stream.constraints for leaf in limit)
-    constants: dict[str, Any] = {
+    fixed = all((np.asarray(leaf) == np.asarray(leaf)[:1]).all() for limit in stream.constraints for leaf in records.leaves(limit).values())
+    constants: Constants = {
         "lipschitz": float(max(slopes.max() for slopes in (steepest, *(slopes for slopes, _, _ in sizes)))),
         "diameter": float(domain.diameter()),
         "bound": float(max(values.max() for _, values, _ in sizes)),
@@ -221,10 +240,10 @@ def _constants(stream: Round, domain: Any, claimed: np.ndarray | None) -> dict[s
         "affine": all(isinstance(limit, (AffineFunction, AffineRows)) for limit in stream.constraints),
         "time_varying": not fixed,
     }
-    return constants | _feasibility(stream, domain, constants["bound"], claimed)
+    return constants | _feasibility(stream, domain, constants["bound"], feasible)
 
 
-def _sizes(function: Any, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _sizes(function: Function, domain: Domain) -> tuple[Array, Array, Array]:
     """For every function of a sequence, on the domain: the largest slope, the largest |value|, and the smallest curvature.
 
     Seen from the centre m, at most `far` away: slopes are at most |grad(m)| + top far, where `top` is the largest curvature, and values
@@ -238,37 +257,38 @@ def _sizes(function: Any, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarr
     elif isinstance(function, AffineRows):
         slopes, value, low, top = function.A, function.A @ m + function.b, np.zeros(1), np.zeros(1)
     elif isinstance(function, RoundQuadratic):
-        away = m - function.c
-        slopes = function.curvature[:, None] * away + function.a
-        value = 0.5 * function.curvature * (away * away).sum(axis=-1) + function.a @ m + function.b
-        low = top = function.curvature
+        away, curvature = m - function.c, np.asarray(function.curvature)
+        slopes = curvature[:, None] * away + function.a
+        value = 0.5 * curvature * (away * away).sum(axis=-1) + function.a @ m + function.b
+        low = top = curvature
     else:
+        function = cast(QuadraticForm, function)
         turned = function.P @ m
         slopes, value = turned + function.a, 0.5 * turned @ m + function.a @ m + function.b
-        each = np.linalg.eigvalsh(function.P)
-        low, top = each[:, 0], each[:, -1]
+        eigenvalues = np.asarray(np.linalg.eigvalsh(function.P), dtype=float)
+        low, top = eigenvalues[:, 0], eigenvalues[:, -1]
     flat = slopes.reshape(-1, slopes.shape[-1])
     if isinstance(domain, PolyhedronSet):  # a linear program for every row would take long
         down, up = (sign * far * np.linalg.norm(slopes, axis=-1) for sign in (-1.0, 1.0))
     else:
-        down, up = ((sign * domain.linear_min(sign * flat)[:, 0] - flat @ m).reshape(value.shape) for sign in (1.0, -1.0))
+        down, up = ((sign * np.asarray(domain.linear_min(sign * flat))[:, 0] - flat @ m).reshape(value.shape) for sign in (1.0, -1.0))
     most, steepest = value + up + 0.5 * top * far**2, np.linalg.norm(slopes, axis=-1) + top * far
     if top.any() and (ends := corners(domain)) is not None:
-        function = records.widen(function, 1)
-        most = np.max([function.value(end)[:, 0] for end in ends], axis=0)
-        steepest = np.max([np.linalg.norm(function.grad(end), axis=-1) for end in ends], axis=0)
+        sequence = records.widen(function, 1)
+        most = np.max([np.asarray(sequence.value(end))[:, 0] for end in ends], axis=0)
+        steepest = np.max([np.linalg.norm(sequence.grad(end), axis=-1) for end in ends], axis=0)
     return steepest, np.maximum(abs(value + down), abs(most)), low
 
 
-def _feasibility(stream: Round, domain: Any, F: float, claimed: np.ndarray | None) -> dict[str, Any]:
+def _feasibility(stream: Round, domain: Domain, F: float, feasible: Array | None) -> Constants:
     """An action that satisfies every constraint and by how much, or that there is none and how far from it the best one stays."""
 
     def blocks() -> list[Round]:
         return [stream]
 
     slack = 1e-9 * max(F, 1e-300)
-    if claimed is not None:
-        x = validate.vector("feasible", claimed, domain.dim)
+    if feasible is not None:
+        x = validate.vector("feasible", feasible, domain.dim)
         if not domain.contains(x):
             raise InputError("feasible must lie in the domain")
         _, g = hindsight.values_at(blocks, x)

@@ -16,7 +16,7 @@ from functools import wraps
 from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
@@ -32,7 +32,7 @@ _MODULES: dict[tuple[str, int, int], ModuleType] = {}
 """Python files that were run, by path, time of change and size: the same file gives the same record types, which engines compile once."""
 
 
-def is_file(name: Any) -> bool:
+def is_file(name: object) -> TypeGuard[str | os.PathLike[str]]:
     """Whether a problem's name is that of a file."""
     return isinstance(name, (str, os.PathLike)) and os.fspath(name).endswith(ENDINGS)
 
@@ -47,47 +47,47 @@ def factory(name: str | os.PathLike[str]) -> Callable[..., Problem]:
 
 def _python(path: str) -> Callable[..., Problem]:
     module = _run(path)
-    found = getattr(module, "problem", None)
-    if not (isinstance(found, Problem) or callable(found)):
-        others = [value for value in vars(module).values() if isinstance(value, Problem)]
-        if len(others) != 1:
+    source = getattr(module, "problem", None)
+    if not (isinstance(source, Problem) or callable(source)):
+        problems = [value for value in vars(module).values() if isinstance(value, Problem)]
+        if len(problems) != 1:
             raise InputError(
                 f"{path} defines no problem: it needs a variable `problem` that is a bridle.Problem, or a function that makes one"
             )
-        found = others[0]
-    make = _always(path, found) if isinstance(found, Problem) else _called(path, found)
-    make.__doc__ = (found.__doc__ if callable(found) else None) or module.__doc__ or f"The problem in {path}."
+        source = problems[0]
+    make = _always(path, source) if isinstance(source, Problem) else _called(path, source)
+    make.__doc__ = (source.__doc__ if callable(source) else None) or module.__doc__ or f"The problem in {path}."
     return make
 
 
-def _always(path: str, found: Problem) -> Callable[..., Problem]:
+def _always(path: str, problem: Problem) -> Callable[..., Problem]:
     """A problem that is there when the file has run; the horizon and the seed are those of the game."""
-    whole = _checked(path, found)
+    complete = _checked(path, problem)
 
     def make(horizon: int | None = None, seed: int = 0) -> Problem:
-        rounds = found.horizon if horizon is None else horizon
-        return replace(whole, parameters={**found.parameters, "horizon": rounds, "seed": seed})
+        rounds = problem.horizon if horizon is None else horizon
+        return replace(complete, parameters={**problem.parameters, "horizon": rounds, "seed": seed})
 
     return make
 
 
-def _called(path: str, found: Callable[..., Any]) -> Callable[..., Problem]:
+def _called(path: str, function: Callable[..., object]) -> Callable[..., Problem]:
     """A function that makes the problem, called with horizon, seed and the parameters it has."""
     try:
-        known = inspect.signature(found).parameters
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         raise InputError(f"{path}: `problem` must be a bridle.Problem or a function that makes one") from None
-    for needed in ("horizon", "seed"):
-        if needed not in known:
-            raise InputError(f"{path}: the function problem() must have a parameter {needed}")
+    for name in ("horizon", "seed"):
+        if name not in parameters:
+            raise InputError(f"{path}: the function problem() must have a parameter {name}")
 
-    @wraps(found)
-    def make(**given: Any) -> Problem:
+    @wraps(function)
+    def make(**settings: object) -> Problem:
         with _blamed(path):
-            made = found(**given)
-        if not isinstance(made, Problem):
-            raise InputError(f"{path}: the function problem() must return a bridle.Problem, not {validate.show(made)}")
-        return _checked(path, made)
+            result = function(**settings)
+        if not isinstance(result, Problem):
+            raise InputError(f"{path}: the function problem() must return a bridle.Problem, not {validate.show(result)}")
+        return _checked(path, result)
 
     return make
 
@@ -117,8 +117,8 @@ def _checked(path: str, made: Problem) -> Problem:
 
 def _run(path: str) -> ModuleType:
     """The module that a Python file is."""
-    full, about = os.path.abspath(path), os.stat(path)
-    key = (full, about.st_mtime_ns, about.st_size)
+    full, status = os.path.abspath(path), os.stat(path)
+    key = (full, status.st_mtime_ns, status.st_size)
     if key not in _MODULES:
         name = "bridle_problem_" + sha256(repr(key).encode()).hexdigest()[:16]
         spec = spec_from_file_location(name, full)
@@ -147,19 +147,19 @@ def _blamed(path: str, doing: str = "") -> Iterator[None]:
     try:
         with redirect_stdout(sys.stderr):
             yield
-    except (Exception, SystemExit) as trouble:
-        said = trouble.msg if isinstance(trouble, SyntaxError) else str(trouble)
-        raise InputError(f"{path}{_line(path, trouble)}: {doing}{type(trouble).__name__}: {' '.join(said.split())}") from trouble
+    except (Exception, SystemExit) as error:
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise InputError(f"{path}{_line(path, error)}: {doing}{type(error).__name__}: {' '.join(text.split())}") from error
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
 
 
-def _line(path: str, trouble: BaseException) -> str:
-    """The last line of the file that the trouble passed through."""
-    if isinstance(trouble, SyntaxError):
-        return f", line {trouble.lineno}" if trouble.lineno and os.path.abspath(str(trouble.filename)) == os.path.abspath(path) else ""
-    step, line = trouble.__traceback__, 0
+def _line(path: str, error: BaseException) -> str:
+    """The last line of the file that the error passed through."""
+    if isinstance(error, SyntaxError):
+        return f", line {error.lineno}" if error.lineno and os.path.abspath(str(error.filename)) == os.path.abspath(path) else ""
+    step, line = error.__traceback__, 0
     while step is not None:
         if os.path.abspath(step.tb_frame.f_code.co_filename) == os.path.abspath(path):
             line = step.tb_lineno

@@ -1,21 +1,46 @@
-"""Problems with an opponent that tries to hurt: it seeks violation or regret, changes sides, waits with a constraint, varies scales."""
+"""Problems with an opponent that tries to hurt.
+
+| problem | opponent | what it does |
+|---|---|---|
+| `violation-seeking` | `ViolationSeeking` | answers a decision with the halfspace that it violates most |
+| `regret-seeking` | `RegretSeeking` | answers with costs that no decision gains from |
+| `alternating` | `Alternating` | changes the side of cost and constraint |
+| `late-constraint` | `LateConstraint` | waits with a constraint until half of the horizon |
+| `scales` | `RandomScales`, `AdaptiveScales` | varies the size of the gradients, at random or with the decision |
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import InputError, Round
+from bridle.core import Domain, InputError, Round
 from bridle.domains.closed_form import BallSet
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.ops import Array, dot, exp, floor, maximum, norm, ratio, scalar
-from bridle.problems.base import Problem, best_across, cut, drifting, facts, largest, reach, somewhere, start, unit, units
+from bridle.ops import Array, Scalar, dot, exp, floor, maximum, norm, ratio, scalar
+from bridle.problems.base import NoState, Problem, adaptive, constants_of, oblivious
+from bridle.problems.instance import (
+    Cost,
+    begin_instance,
+    best_across,
+    drifting,
+    largest_gap,
+    normalised,
+    quarter_cut,
+    random_action,
+    random_directions,
+    reach,
+)
+
+DECADES = 6
+"""Over how many powers of ten the gradients of problem `scales` vary."""
 
 
+@adaptive
 class ViolationSeeking(NamedTuple):
     """Answers x with the halfspace of unit normal that x violates most among those that `point` satisfies by a margin of `slater`.
 
@@ -23,28 +48,25 @@ class ViolationSeeking(NamedTuple):
     halfspace is violated; there the normal is shortened, so that it changes gradually.) Random costs favour the direction `drift`.
     """
 
-    domain: Any
+    domain: Domain
     point: Array
     drift: Array
-    modulus: Array
-    slater: Array
+    modulus: Scalar
+    slater: Scalar
 
-    @property
-    def oblivious(self) -> bool:
-        return False
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
-    def deal(self, rng: np.random.Generator, rounds: int) -> Any:
+    def deal(self, rng: np.random.Generator, rounds: int) -> Cost:
         return drifting(self.domain, self.drift, self.modulus, rng, rounds)
 
-    def answer(self, state: Any, x: Array, draw: Any) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array, draw: Cost) -> tuple[NoState, Round]:
         away = x - self.point
         normal = away * ratio(1.0, maximum(norm(away), self.slater))
         return state, Round(draw, (AffineFunction(normal, -dot(normal, self.point) - self.slater),))
 
 
+@adaptive
 class RegretSeeking(NamedTuple):
     """Answers x with a linear cost of slope 1 that x does not gain from and that is at right angles to all costs before it together.
 
@@ -56,14 +78,10 @@ class RegretSeeking(NamedTuple):
     """
 
     middle: Array
-    modulus: Array
+    modulus: Scalar
     a: Array
-    b: Array
-    trifle: Array
-
-    @property
-    def oblivious(self) -> bool:
-        return False
+    b: Scalar
+    trifle: Scalar
 
     def init(self) -> Array:
         return 0.0 * self.middle  # the sum of the slopes so far
@@ -79,6 +97,7 @@ class RegretSeeking(NamedTuple):
         return state + slope, Round(cost, (AffineFunction(self.a + 0.0 * x, self.b + scalar(x)),))
 
 
+@oblivious
 class Alternating(NamedTuple):
     """For `period` rounds cost and constraint are on one side, then for as many on the other, and so on.
 
@@ -88,21 +107,17 @@ class Alternating(NamedTuple):
 
     point: Array
     a: Array
-    slater: Array
-    period: Array
+    slater: Scalar
+    period: Scalar
     pull: Array
-    modulus: Array
+    modulus: Scalar
     middle: Array
     spread: Array
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> Array:
+    def init(self) -> Scalar:
         return 0.0  # rounds so far
 
-    def answer(self, state: Array, x: Array) -> tuple[Array, Round]:
+    def answer(self, state: Scalar, x: Array) -> tuple[Scalar, Round]:
         turns = floor(state / self.period)
         side = 1.0 - 2.0 * (turns - 2.0 * floor(0.5 * turns))
         cost = RoundQuadratic(
@@ -111,40 +126,41 @@ class Alternating(NamedTuple):
         return state + 1.0, Round(cost, (AffineFunction(side * self.a, -side * dot(self.a, self.point) - self.slater),))
 
 
+@oblivious
 class LateConstraint(NamedTuple):
     """The same cost every round; the constraint is -slater everywhere for the first `start` rounds, and then <a, x> + b <= 0."""
 
-    cost: Any
+    cost: Cost
     a: Array
-    b: Array
-    slater: Array
-    start: Array
+    b: Scalar
+    slater: Scalar
+    start: Scalar
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> Array:
+    def init(self) -> Scalar:
         return 0.0  # rounds so far
 
-    def answer(self, state: Array, x: Array) -> tuple[Array, Round]:
-        on = (state >= self.start) * 1.0
+    def answer(self, state: Scalar, x: Array) -> tuple[Scalar, Round]:
+        on: Scalar = (state >= self.start) * 1.0  # type: ignore[assignment]
         return state + 1.0, Round(self.cost, (AffineFunction(on * self.a, on * self.b - (1.0 - on) * self.slater),))
 
 
+class SidesDraw(NamedTuple):
+    """A linear cost that favours one direction, and a halfspace against it."""
+
+    cost: AffineFunction
+    constraint: AffineFunction
+
+
+@oblivious
 class RandomScales(NamedTuple):
     """Random linear costs and halfspaces, each times 10^-n with n drawn from 0 to `decades`; all hold at `point` by `slater` times that."""
 
     point: Array
     drift: Array
-    slater: Array
-    decades: Array
+    slater: Scalar
+    decades: Scalar
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
@@ -155,82 +171,71 @@ class RandomScales(NamedTuple):
             (AffineFunction(for_constraint[:, None] * constraint.a, for_constraint * constraint.b),),
         )
 
-    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
         return state, draw
 
 
+@adaptive
 class AdaptiveScales(NamedTuple):
-    """Likewise, with one scale for both that depends on the decision: 10^-decades at `point`, growing to 1 at a distance of `reach`."""
+    """Random linear costs and halfspaces, both times one scale of the decision: 10^-decades at `point`, 1 at a distance of `reach`."""
 
     point: Array
     drift: Array
-    slater: Array
-    decades: Array
-    reach: Array
+    slater: Scalar
+    decades: Scalar
+    reach: Scalar
 
-    @property
-    def oblivious(self) -> bool:
-        return False
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
-    def deal(self, rng: np.random.Generator, rounds: int) -> tuple[AffineFunction, AffineFunction]:
+    def deal(self, rng: np.random.Generator, rounds: int) -> SidesDraw:
         return _sides(self.point, self.drift, self.slater, rng, rounds)
 
-    def answer(self, state: Any, x: Array, draw: tuple[AffineFunction, AffineFunction]) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array, draw: SidesDraw) -> tuple[NoState, Round]:
         scale = exp(log(10.0) * self.decades * (norm(x - self.point) / self.reach - 1.0))
         cost, constraint = (AffineFunction(scale * part.a, scale * part.b) for part in draw)
         return state, Round(cost, (constraint,))
 
 
-def _sides(
-    point: np.ndarray, drift: np.ndarray, slater: Any, rng: np.random.Generator, rounds: int
-) -> tuple[AffineFunction, AffineFunction]:
+def _sides(point: Array, drift: Array, slater: Scalar, rng: np.random.Generator, rounds: int) -> SidesDraw:
     """Random linear costs of slope 1 that favour `drift`, and halfspaces against it that hold at `point` by a margin."""
     d = len(drift)
     noise = rng.standard_normal((2, rounds, d)) / np.sqrt(d)
-    normals = unit(0.5 * drift + noise[1])
-    return AffineFunction(unit(-2.0 * drift + noise[0]), np.zeros(rounds)), AffineFunction(normals, -normals @ point - slater)
-
-
-# --- the problems --------------------------------------------------------------------------------------------------------------
-
-
-DECADES = 6
-"""Over how many powers of ten the gradients of problem `scales` vary."""
+    normals = normalised(0.5 * drift + noise[1])
+    cost = AffineFunction(normalised(-2.0 * drift + noise[0]), np.zeros(rounds))
+    return SidesDraw(cost, AffineFunction(normals, -normals @ point - slater))
 
 
 def violation_seeking(
-    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, slater: float = 0.1, domain: Any = "ball"
+    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, slater: float = 0.1, domain: str | Domain = "ball"
 ) -> Problem:
     """An opponent that answers every decision with the halfspace it violates most, sparing one action.
 
     x is a point of the domain and f a random linear cost of slope 1 that favours one direction, or (modulus/2) |x - z|^2 with a random
     target z on that side. g is the halfspace of unit normal that x violates most among those that one fixed action satisfies by `slater`.
     """
-    rng, domain, alpha = start(seed, dim, modulus, domain)
-    drift, point = units(rng, 1, domain.dim)[0], somewhere(rng, domain)
+    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
+    drift, point = random_directions(rng, 1, domain.dim)[0], random_action(rng, domain)
     margin = validate.nonnegative("slater", slater)
-    constants = facts(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=reach(domain, point) + margin, modulus=alpha)
+    constants = constants_of(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=reach(domain, point) + margin, modulus=alpha)
     constants |= {"feasible": point, "slater": margin, "constraints": 1, "time_varying": True}
     return Problem(domain, ViolationSeeking(domain, point, drift, alpha, margin), constants)
 
 
-def regret_seeking(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: Any = "ball") -> Problem:
+def regret_seeking(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: str | Domain = "ball") -> Problem:
     """An opponent whose costs no decision gains from, while in hindsight one action gains sqrt(T).
 
     x is a point of the domain and f(x) a linear cost of slope 1 that is 0 or more at x, counted from the domain's centre, and at right
     angles to the sum of all costs before it (plus (modulus/2) |x - centre|^2). g is one fixed halfspace that holds a quarter of the way
     from the centre to the boundary; on a ball of radius r no policy has a regret below sqrt(T) r / 4 with linear costs.
     """
-    rng, domain, alpha = start(seed, dim, modulus, domain)
+    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
     if domain.dim < 2:
         raise InputError(f"dim must be 2 or above for regret-seeking, not {domain.dim}")
     middle, trifle = domain.center(), 1e-9 * float(domain.diameter())
-    a, b = cut(domain, units(rng, 1, domain.dim)[0])
+    a, b = quarter_cut(domain, random_directions(rng, 1, domain.dim)[0])
     G = 1.0 + alpha * reach(domain, middle)
-    constants = facts(domain, lipschitz=G, bound=largest(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
+    constants = constants_of(domain, lipschitz=G, bound=largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
     constants |= {"feasible": middle, "slater": b - float(domain.linear_min(a))}
     if isinstance(domain, BallSet) and alpha == 0.0:
         # The ball of this radius around the centre is feasible, and the slopes, at right angles, add up to one of length sqrt(T).
@@ -239,7 +244,7 @@ def regret_seeking(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 
 
 
 def alternating(
-    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, slater: float = 0.1, period: int = 1, domain: Any = "ball"
+    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, slater: float = 0.1, period: int = 1, domain: str | Domain = "ball"
 ) -> Problem:
     """Cost and constraint change sides together, every round or every few rounds.
 
@@ -247,14 +252,14 @@ def alternating(
     `period` rounds, to the other. g is a halfspace that forbids the side the cost is pulling to beyond `slater`, so that only a slab
     around the action satisfies all of them.
     """
-    rng, domain, alpha = start(seed, dim, modulus, domain)
-    direction, aside = units(rng, 2, domain.dim)
-    a, point = (direction + 0.5 * aside) / np.linalg.norm(direction + 0.5 * aside), somewhere(rng, domain)
+    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
+    direction, aside = random_directions(rng, 2, domain.dim)
+    a, point = (direction + 0.5 * aside) / np.linalg.norm(direction + 0.5 * aside), random_action(rng, domain)
     margin, turn = validate.nonnegative("slater", slater), validate.whole("period", period)
     far, near = domain.linear_argmin(-direction), domain.linear_argmin(direction)
     G = max(1.0, alpha * max(reach(domain, far), reach(domain, near)))
-    F = largest(domain, a, float(a @ point)) + margin
-    constants = facts(domain, lipschitz=G, bound=F, modulus=alpha, constraints=1, time_varying=True)
+    F = largest_gap(domain, a, float(a @ point)) + margin
+    constants = constants_of(domain, lipschitz=G, bound=F, modulus=alpha, constraints=1, time_varying=True)
     constants |= {"feasible": point, "slater": margin}
     if alpha == 0.0 and horizon % (2 * turn) == 0:  # what the costs of one side take, those of the other give back
         constants |= {"optimum": point, "optimal_cost": 0.0}
@@ -262,35 +267,35 @@ def alternating(
     return Problem(domain, Alternating(point, a, margin, float(turn), pull, alpha, 0.5 * (far + near), 0.5 * (far - near)), constants)
 
 
-def late_constraint(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: Any = "ball") -> Problem:
+def late_constraint(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: str | Domain = "ball") -> Problem:
     """No constraint until half of the horizon, and then a hard one.
 
     x is a point of the domain and f the same cost every round, linear or (modulus/2) |x - z|^2. g is below 0 everywhere for the first T/2
     rounds, and then a halfspace that leaves the quarter of the domain's width that is farthest from where the cost pulls.
     """
-    rng, domain, alpha = start(seed, dim, modulus, domain)
-    direction, aside = units(rng, 2, domain.dim)
+    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
+    direction, aside = random_directions(rng, 2, domain.dim)
     a = (direction + 0.5 * aside) / np.linalg.norm(direction + 0.5 * aside)
     low, high = float(domain.linear_min(a)), -float(domain.linear_min(-a))
     b = low + 0.25 * (high - low)
     cost, best, G = best_across(domain, direction, alpha, a, b)
-    constants = facts(domain, lipschitz=G, bound=largest(domain, a, b), modulus=alpha, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=G, bound=largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=True)
     constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best)), "slater": b - low}
     return Problem(domain, LateConstraint(cost, a, -b, b - low, float(horizon // 2)), constants)
 
 
-def scales(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.1, adaptive: int = 0, domain: Any = "ball") -> Problem:
+def scales(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.1, adaptive: int = 0, domain: str | Domain = "ball") -> Problem:
     """Gradients that vary over six powers of ten from round to round, at random or as the decision moves.
 
     x is a point of the domain and f a linear cost that favours one direction, with a slope between 0.000001 and 1. g is a halfspace
     against that direction with a normal of such a length, satisfied at one known action by `slater` times its length.
     """
-    rng, domain, _ = start(seed, dim, 0.0, domain)
-    drift, point = units(rng, 1, domain.dim)[0], somewhere(rng, domain)
+    rng, domain, _ = begin_instance(seed, dim, 0.0, domain)
+    drift, point = random_directions(rng, 1, domain.dim)[0], random_action(rng, domain)
     margin, reached = validate.nonnegative("slater", slater), reach(domain, point)
     if adaptive not in (0, 1):
         raise InputError(f"adaptive must be 0 or 1, not {validate.show(adaptive)}")
-    constants = facts(domain, lipschitz=1.0, bound=reached + margin, modulus=0.0, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=1.0, bound=reached + margin, modulus=0.0, constraints=1, time_varying=True)
     constants |= {"feasible": point, "slater": margin * 10.0**-DECADES}
     if adaptive:
         return Problem(domain, AdaptiveScales(point, drift, margin, float(DECADES), reached), constants)

@@ -1,36 +1,52 @@
-"""Problems of the paper: its lower bound, one fixed adversary, a minimax one, and random halfspaces that change every round."""
+"""Problems of the paper.
+
+| problem | opponent | what it does |
+|---|---|---|
+| `lower-bound` | `CoinPerCoordinate` | picks a side of one more coordinate every round: Theorem 3 |
+| `minimax` | `Minimax` | picks the cost of a finite family that is worst at the decision |
+| `fixed` | `Fixed` | repeats one round |
+| `halfspaces` | `RandomHalfspaces` | draws fresh halfspaces that one known action satisfies |
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import domains, validate
-from bridle.core import InputError, Round
+from bridle.core import Domain, InputError, Round
 from bridle.functions import AffineFunction, AffineRows, Coordinate, CoordinateDeviation, RoundQuadratic
-from bridle.ops import Array, scalar, worst
-from bridle.problems.base import Problem, best_across, cut, drifting, facts, largest, somewhere, start, unit, units
+from bridle.ops import Array, Scalar, scalar, worst
+from bridle.problems.base import NoState, Problem, adaptive, constants_of, oblivious
 from bridle.problems.dealing import deal_blocks
+from bridle.problems.instance import (
+    begin_instance,
+    best_across,
+    drifting,
+    largest_gap,
+    normalised,
+    quarter_cut,
+    random_action,
+    random_directions,
+)
 
 
+@oblivious
 class Fixed(NamedTuple):
     """The same round every time."""
 
     round: Round
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
-    def answer(self, state: Any, x: Array) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array) -> tuple[NoState, Round]:
         return state, self.round
 
 
+@adaptive
 class Minimax(NamedTuple):
     """Among m linear costs <c_j, x> (plus one quadratic where `modulus` is above 0), the one that is worst at x; one fixed halfspace.
 
@@ -38,24 +54,21 @@ class Minimax(NamedTuple):
     """
 
     costs: Array  # (m, d)
-    modulus: Array
+    modulus: Scalar
     middle: Array
     a: Array
-    b: Array
+    b: Scalar
 
-    @property
-    def oblivious(self) -> bool:
-        return False
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
-    def answer(self, state: Any, x: Array) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array) -> tuple[NoState, Round]:
         _, cost = worst((self.costs @ x[..., None])[..., 0], self.costs)
         halfspace = AffineFunction(self.a + 0.0 * x, self.b + scalar(x))
         return state, Round(RoundQuadratic(self.modulus + scalar(x), self.middle + 0.0 * x, cost, scalar(x)), (halfspace,))
 
 
+@oblivious
 class RandomHalfspaces(NamedTuple):
     """k fresh halfspaces every round, all satisfied at `point` by a margin of `slater` to twice that, that pull against the costs.
 
@@ -63,58 +76,48 @@ class RandomHalfspaces(NamedTuple):
     targets z_t in the domain scattered on the side of `drift`.
     """
 
-    domain: Any
+    domain: Domain
     point: Array
     drift: Array
-    modulus: Array
-    slater: Array
+    modulus: Scalar
+    slater: Scalar
     each: Array  # (k,)
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         d, k = len(self.point), len(self.each)
         cost = drifting(self.domain, self.drift, self.modulus, rng, rounds)
         rows = rng.standard_normal((rounds, k, d))
-        A = unit(0.5 * self.drift + rows / np.sqrt(d))
+        A = normalised(0.5 * self.drift + rows / np.sqrt(d))
         b = -(A * self.point).sum(axis=-1) - self.slater * rng.uniform(1.0, 2.0, size=(rounds, k))
         constraint = AffineFunction(A[:, 0], b[:, 0]) if k == 1 else AffineRows(A, b)
         return Round(cost, (constraint,))
 
-    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
         return state, draw
 
 
+@oblivious
 class CoinPerCoordinate(NamedTuple):
     """The instance of Theorem 3: round t constrains coordinate t alone, to one of two sides that a fair coin picks.
 
     Heads: x_t <= low and cost |x_t - low|. Tails: x_t >= high and cost |x_t - high|.
     """
 
-    low: Array
-    high: Array
+    low: Scalar
+    high: Scalar
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> Array:
+    def init(self) -> Scalar:
         return 0.0  # the coordinate of the next round
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Array:
         return rng.integers(0, 2, size=rounds).astype(float)
 
-    def answer(self, state: Array, x: Array, draw: Array) -> tuple[Array, Round]:
+    def answer(self, state: Scalar, x: Array, draw: Array) -> tuple[Scalar, Round]:
         target = self.low + draw * (self.high - self.low)
         return state + 1.0, Round(CoordinateDeviation(state, target), (Coordinate(state, 1.0 - 2.0 * draw, target),))
-
-
-# --- the problems --------------------------------------------------------------------------------------------------------------
 
 
 def lower_bound(horizon: int, seed: int = 0, dim: int | None = None, modulus: float = 0.0) -> Problem:
@@ -130,46 +133,52 @@ def lower_bound(horizon: int, seed: int = 0, dim: int | None = None, modulus: fl
     side = 1.0 / np.sqrt(horizon)
     domain = domains.Box(np.zeros(horizon), np.full(horizon, side))
     # Each constraint is x_t <= side/4 or x_t >= 3 side/4, so |g| is at most 3 side/4; the targets together are a feasible action of cost 0.
-    constants = facts(domain, lipschitz=1.0, bound=0.75 * side, modulus=0.0, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=1.0, bound=0.75 * side, modulus=0.0, constraints=1, time_varying=True)
     targets = _targets(seed, side, horizon)
     constants |= {"rounds": horizon, "feasible": targets, "optimum": targets, "optimal_cost": 0.0}
     return Problem(domain, CoinPerCoordinate(0.25 * side, 0.75 * side), constants)
 
 
-def minimax(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, family: int = 8, domain: Any = "ball") -> Problem:
+def minimax(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, family: int = 8, domain: str | Domain = "ball") -> Problem:
     """The worst, at the decision, of a finite family of linear costs; one fixed halfspace.
 
     x is a point of the domain and f the one of m linear costs that is largest at x (plus (modulus/2) |x - centre|^2). g is one halfspace
     across the direction in which the costs are smallest on average.
     """
-    rng, domain, alpha = start(seed, dim, modulus, domain)
-    costs = units(rng, validate.whole("family", family), domain.dim)
+    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
+    costs = random_directions(rng, validate.whole("family", family), domain.dim)
     pull = costs.mean(axis=0)
-    a, b = cut(domain, -(pull if pull.any() else costs[0]))  # in one dimension the costs may cancel
+    a, b = quarter_cut(domain, -(pull if pull.any() else costs[0]))  # in one dimension the costs may cancel
     G = 1.0 + alpha * domain.diameter()  # the quadratic is centred in the domain
-    constants = facts(domain, lipschitz=G, bound=largest(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
+    constants = constants_of(domain, lipschitz=G, bound=largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
     constants |= {"feasible": domain.center(), "slater": b - float(domain.linear_min(a))}
     return Problem(domain, Minimax(costs, alpha, domain.center(), a, -b), constants)
 
 
-def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: Any = "ball") -> Problem:
+def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: str | Domain = "ball") -> Problem:
     """One cost and one halfspace that cuts off its minimiser, the same every round.
 
     x is a point of the domain and f a linear cost of slope 1, or (modulus/2) |x - z|^2 with z on the domain's boundary. g is a halfspace
     that holds a quarter of the way from the centre to the boundary, roughly where the cost pulls.
     """
-    rng, domain, alpha = start(seed, dim, modulus, domain)
-    direction, aside = units(rng, 2, domain.dim)
-    a, b = cut(domain, direction + 0.5 * aside)
+    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
+    direction, aside = random_directions(rng, 2, domain.dim)
+    a, b = quarter_cut(domain, direction + 0.5 * aside)
     cost, best, G = best_across(domain, direction, alpha, a, b)
-    constants = facts(domain, lipschitz=G, bound=largest(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
+    constants = constants_of(domain, lipschitz=G, bound=largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
     constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
     constants["slater"] = b - float(domain.linear_min(a))
     return Problem(domain, Fixed(Round(cost, (AffineFunction(a, -b),))), constants)
 
 
 def halfspaces(
-    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 1, slater: float = 0.1, domain: Any = "ball"
+    horizon: int,
+    seed: int = 0,
+    dim: int = 10,
+    modulus: float = 0.0,
+    constraints: int = 1,
+    slater: float = 0.1,
+    domain: str | Domain = "ball",
 ) -> Problem:
     """Fresh random halfspaces every round, all satisfied at one known action, pulling against the costs.
 
@@ -177,22 +186,22 @@ def halfspaces(
     target z on that side. g are k random halfspaces that lean against that direction, each satisfied at one fixed action by `slater` to
     twice that.
     """
-    rng, domain, alpha = start(seed, dim, modulus, domain)
-    drift = units(rng, 1, domain.dim)[0]
-    point = somewhere(rng, domain)
+    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
+    drift = random_directions(rng, 1, domain.dim)[0]
+    point = random_action(rng, domain)
     k = validate.whole("constraints", constraints)
     G = max(1.0, alpha * domain.diameter())
     # Unit normals, and levels at a point of the domain between -2 margin and -margin: |g(x)| <= |x - point| + 2 margin.
     margin = validate.nonnegative("slater", slater)
-    constants = facts(domain, lipschitz=G, bound=domain.diameter() + 2.0 * margin, modulus=alpha, constraints=k)
+    constants = constants_of(domain, lipschitz=G, bound=domain.diameter() + 2.0 * margin, modulus=alpha, constraints=k)
     constants |= {"feasible": point, "slater": margin, "time_varying": True}
     return Problem(domain, RandomHalfspaces(domain, point, drift, alpha, margin, np.ones(k)), constants)
 
 
-def _targets(seed: int, side: float, horizon: int) -> Any:
+def _targets(seed: int, side: float, horizon: int) -> Array:
     """The feasible action of the lower bound: each coordinate at the target its coin will pick."""
     coins = np.concatenate(list(deal_blocks(CoinPerCoordinate(0.0, 0.0), seed, horizon, dim=horizon)))
-    return side * (0.25 + 0.5 * coins)
+    return np.asarray(side * (0.25 + 0.5 * coins))
 
 
 PROBLEMS: dict[str, Callable[..., Problem]] = {"lower-bound": lower_bound, "minimax": minimax, "fixed": fixed, "halfspaces": halfspaces}

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import records, validate
 from bridle.core import InputError, Round
 from bridle.ops import Array
+from bridle.problems.base import NoState, oblivious
 
 
+@oblivious
 class Dealt(NamedTuple):
     """Answers every decision with the round it is dealt: what an engine plays against where the rounds are known beforehand."""
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
-    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
         return state, draw
 
 
+@oblivious
 class RecordedRounds(NamedTuple):
     """The rounds of a table one after the other, from row `first` on; after the last row comes row 0, and so on until all were played.
 
     The engine is dealt a block of the table at a time and plays against `player`, so that the table itself never travels.
     """
 
-    table: Any  # a Round, or a record that reveals like one; every leaf with a leading time axis
+    table: Round  # or a record that reveals like one; every leaf with a leading time axis
     first: float
-
-    @property
-    def oblivious(self) -> bool:
-        return True
 
     @property
     def rounds(self) -> int:
@@ -48,10 +43,10 @@ class RecordedRounds(NamedTuple):
     def player(self) -> Dealt:
         return Dealt()
 
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
-    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
         return state, draw
 
     def replay(self, start: int, stop: int) -> Round:
@@ -61,12 +56,12 @@ class RecordedRounds(NamedTuple):
             raise InputError(f"horizon must be at most {n}, the rounds that were recorded, not {stop}")
         begin, end = int(self.first) + start, int(self.first) + stop
         if begin < n < end:
-            return records.join([records.cut(self.table, begin, n), records.cut(self.table, 0, end - n)])  # type: ignore[no-any-return]
+            return records.join([records.cut(self.table, begin, n), records.cut(self.table, 0, end - n)])
         around = n if begin >= n else 0
-        return records.cut(self.table, begin - around, end - around)  # type: ignore[no-any-return]
+        return records.cut(self.table, begin - around, end - around)
 
 
-def Recorded(rounds: Round | Iterable[Round], first: Any = 0) -> RecordedRounds:
+def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
     """An adversary that plays recorded rounds: one Round whose arrays have a leading time axis, or single rounds of one kind.
 
     `first` is the row to begin with; after the last row the table goes on with row 0, until every row was played once.
@@ -79,28 +74,28 @@ def Recorded(rounds: Round | Iterable[Round], first: Any = 0) -> RecordedRounds:
     if isinstance(rounds, Round):
         table = records.transform(lambda leaf: np.array(leaf, dtype=float, order="C"), _numbers(rounds))
     else:
-        each = [_numbers(one) for one in rounds]
-        if not each:
+        single = [_numbers(one) for one in rounds]
+        if not single:
             raise InputError("rounds must hold at least one round, not none")
-        kinds = {tuple(type(node) for node in records.nodes(one)) for one in each}
-        shapes = {tuple(np.shape(leaf) for leaf in records.leaves(one).values()) for one in each}
+        kinds = {tuple(type(node) for node in records.nodes(one)) for one in single}
+        shapes = {tuple(np.shape(leaf) for leaf in records.leaves(one).values()) for one in single}
         if len(kinds) > 1 or len(shapes) > 1:
             raise InputError("rounds must all be of one kind: the same functions, with arrays of the same shapes")
-        table = records.stack(each)
+        table = records.stack(single)
     leaves = records.leaves(table)
     lengths = {leaf.shape[:1] for leaf in leaves.values()}
     if len(lengths) != 1 or lengths & {(), (0,)}:
         raise InputError(f"rounds must have one leading time axis on every array, not arrays of shapes {_shapes(leaves)}")
     for name, leaf in leaves.items():
         validate.array(f"rounds: {name}", leaf)
-    made = RecordedRounds(table, 0.0)
+    recorded = RecordedRounds(table, 0.0)
     begin = validate.whole("first", first, 0)
-    if begin >= made.rounds:
-        raise InputError(f"first must be below {made.rounds}, the rounds there are, not {begin}")
-    return made._replace(first=float(begin))
+    if begin >= recorded.rounds:
+        raise InputError(f"first must be below {recorded.rounds}, the rounds there are, not {begin}")
+    return recorded._replace(first=float(begin))
 
 
-def _numbers(rounds: Any) -> Round:
+def _numbers(rounds: object) -> Round:
     """The round, if it is one and holds nothing but numbers: a Python callable cannot be laid out as a table."""
     if not isinstance(rounds, Round):
         raise InputError(f"rounds must be a Round or a sequence of them, not {validate.show(rounds)}")
@@ -112,5 +107,5 @@ def _numbers(rounds: Any) -> Round:
     return rounds
 
 
-def _shapes(leaves: dict[str, Any]) -> str:
+def _shapes(leaves: Mapping[str, Array]) -> str:
     return ", ".join(f"{name} {leaf.shape}" for name, leaf in leaves.items())

@@ -1,19 +1,43 @@
-"""The paper's special settings: a game, fixed constraints, S-feasible and P_T-constrained streams, multi-task learning, nested bodies."""
+"""The paper's special settings.
+
+| problem | opponent | what it does |
+|---|---|---|
+| `game` | `CoupledGame` | answers a mixed strategy with the worst of its moves |
+| `fixed-constraints` | `FixedConstraints` | changes the costs and never the constraints |
+| `s-feasible`, `p-constrained` | `OpposedPairs` | opposes two halfspaces that no action satisfies in every round |
+| `multi-task` | `SharedWeights` | shows examples of tasks that share one weight vector |
+| `nested-bodies` | `NestedBodies` | cuts off more and more of the domain |
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import InputError, Round
+from bridle.core import Constants, Domain, InputError, Round
 from bridle.functions import AffineFunction, AffineRows, RoundQuadratic
-from bridle.ops import Array, floor, pos, scalar, sqrt, worst
-from bridle.problems.base import Problem, cut, drifting, facts, largest, reach, somewhere, start, unit, units
+from bridle.ops import Array, Scalar, floor, pos, scalar, sqrt, worst
+from bridle.problems.base import NoState, Problem, adaptive, constants_of, oblivious
+from bridle.problems.instance import (
+    Cost,
+    begin_instance,
+    drifting,
+    largest_gap,
+    normalised,
+    quarter_cut,
+    random_action,
+    random_directions,
+    reach,
+)
+
+SCORE, MARGIN = 0.625, 0.25
+"""Multi-task learning: an example's product with the shared weights, and the product that every task asks for."""
 
 
+@adaptive
 class CoupledGame(NamedTuple):
     """A second player who answers the mixed strategy x with the move that makes cost plus excess usage largest.
 
@@ -21,18 +45,14 @@ class CoupledGame(NamedTuple):
     """
 
     moves: Array  # (m, 2d): c_j and u_j side by side
-    limit: Array
-    modulus: Array
+    limit: Scalar
+    modulus: Scalar
     middle: Array
 
-    @property
-    def oblivious(self) -> bool:
-        return False
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
-    def answer(self, state: Any, x: Array) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array) -> tuple[NoState, Round]:
         d = x.shape[-1]
         cost, usage = (self.moves[..., :d] @ x[..., None])[..., 0], (self.moves[..., d:] @ x[..., None])[..., 0]
         _, move = worst(cost + pos(usage - self.limit), self.moves)
@@ -40,38 +60,36 @@ class CoupledGame(NamedTuple):
         return state, Round(price, (AffineFunction(move[..., d:] + 0.0 * x, scalar(x) - self.limit),))
 
 
+@oblivious
 class FixedConstraints(NamedTuple):
     """Random costs that favour the direction `drift`; the same constraints A x + b <= 0 every round."""
 
-    domain: Any
+    domain: Domain
     drift: Array
-    modulus: Array
+    modulus: Scalar
     A: Array  # (k, d)
     b: Array
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         cost = drifting(self.domain, self.drift, self.modulus, rng, rounds)
         return Round(cost, (AffineRows(np.broadcast_to(self.A, (rounds, *self.A.shape)), np.broadcast_to(self.b, (rounds, len(self.b)))),))
 
-    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
         return state, draw
 
 
 class PairDraw(NamedTuple):
     """What a round of `OpposedPairs` draws: a cost, a normal, and the normal's product with the point."""
 
-    cost: Any
+    cost: Cost
     normal: Array
-    height: Array
+    height: Scalar
 
 
+@oblivious
 class OpposedPairs(NamedTuple):
     """Two constraints a round, +<a_t, x - point> + c_t <= 0 and -<a_t, x - point> + c_t <= 0, with a_t one of a few random directions.
 
@@ -81,20 +99,16 @@ class OpposedPairs(NamedTuple):
     to more than 0 for every S' < S, and any S rounds in a row to 0.
     """
 
-    domain: Any
+    domain: Domain
     point: Array
     drift: Array
-    modulus: Array
+    modulus: Scalar
     directions: Array  # (m, d)
-    window: Array
-    level: Array
-    tilt: Array
+    window: Scalar
+    level: Scalar
+    tilt: Scalar
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> Array:
+    def init(self) -> Scalar:
         return 0.0  # rounds so far
 
     def deal(self, rng: np.random.Generator, rounds: int) -> PairDraw:
@@ -102,13 +116,15 @@ class OpposedPairs(NamedTuple):
         normals = self.directions[rng.integers(0, len(self.directions), size=rounds)]
         return PairDraw(cost, normals, normals @ self.point)
 
-    def answer(self, state: Array, x: Array, draw: PairDraw) -> tuple[Array, Round]:
+    def answer(self, state: Scalar, x: Array, draw: PairDraw) -> tuple[Scalar, Round]:
         place, half = state - self.window * floor(state / self.window), floor(0.5 * self.window)
-        over = self.tilt + self.level * ((place < half) * 1.0 - (place >= self.window - half) * 1.0)
+        swing: Scalar = (place < half) * 1.0 - (place >= self.window - half) * 1.0  # type: ignore[assignment]
+        over = self.tilt + self.level * swing
         pair = AffineFunction(draw.normal, over - draw.height), AffineFunction(-draw.normal, over + draw.height)
         return state + 1.0, Round(draw.cost, pair)
 
 
+@oblivious
 class SharedWeights(NamedTuple):
     """k linear tasks for one weight vector x: task j shows an example z and asks for <z, x> >= margin.
 
@@ -118,22 +134,18 @@ class SharedWeights(NamedTuple):
 
     weights: Array
     looks: Array  # (k, d)
-    modulus: Array
-    score: Array
-    margin: Array
-    conflict: Array
+    modulus: Scalar
+    score: Scalar
+    margin: Scalar
+    conflict: Scalar
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> tuple[()]:
+    def init(self) -> NoState:
         return ()
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         k, d = self.looks.shape
         aside = self.looks + rng.standard_normal((rounds, k, d)) / np.sqrt(d)
-        aside = unit(aside - (aside @ self.weights)[..., None] * self.weights)
+        aside = normalised(aside - (aside @ self.weights)[..., None] * self.weights)
         A = -(self.score * self.weights + np.sqrt(1.0 - self.score**2) * aside)
         b = np.full((rounds, k), float(self.margin))
         if self.conflict > 0.0:
@@ -142,7 +154,7 @@ class SharedWeights(NamedTuple):
         decay = RoundQuadratic(np.full(rounds, float(self.modulus)), zero, zero, zero[:, 0])
         return Round(decay if self.modulus > 0.0 else AffineFunction(zero, zero[:, 0]), (AffineRows(A, b),))
 
-    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
         return state, draw
 
 
@@ -150,38 +162,28 @@ class NormalDraw(NamedTuple):
     """A random normal, and its product with a point."""
 
     normal: Array
-    height: Array
+    height: Scalar
 
 
+@oblivious
 class NestedBodies(NamedTuple):
     """One more halfspace every round: <a_t, x - point> <= slater + room / sqrt(t). What all of them leave shrinks; costs are zero."""
 
     point: Array
-    room: Array
-    slater: Array
+    room: Scalar
+    slater: Scalar
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> Array:
+    def init(self) -> Scalar:
         return 0.0  # rounds so far
 
     def deal(self, rng: np.random.Generator, rounds: int) -> NormalDraw:
-        normals = unit(rng.standard_normal((rounds, len(self.point))))
+        normals = normalised(rng.standard_normal((rounds, len(self.point))))
         return NormalDraw(normals, normals @ self.point)
 
-    def answer(self, state: Array, x: Array, draw: NormalDraw) -> tuple[Array, Round]:
+    def answer(self, state: Scalar, x: Array, draw: NormalDraw) -> tuple[Scalar, Round]:
         within = self.slater + self.room / sqrt(state + 1.0)
         free = AffineFunction(0.0 * draw.normal, 0.0 * draw.height)
         return state + 1.0, Round(free, (AffineFunction(draw.normal, -draw.height - within),))
-
-
-# --- the problems --------------------------------------------------------------------------------------------------------------
-
-
-SCORE, MARGIN = 0.625, 0.25
-"""Multi-task learning: an example's product with the shared weights, and the product that every task asks for."""
 
 
 def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, family: int = 8, slater: float = 0.05) -> Problem:
@@ -191,7 +193,7 @@ def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, famil
     worst for x of m moves (plus a quadratic where modulus is above 0). g(x) is by how much the expected use of a resource that depends on
     both players' choices exceeds a limit, which one known mixture keeps against every move by the margin `slater`.
     """
-    rng, domain, alpha = start(seed, dim, modulus, "simplex")
+    rng, domain, alpha = begin_instance(seed, dim, modulus, "simplex")
     m = validate.whole("family", family)
     bold = rng.permutation(np.linspace(0.0, 1.0, domain.dim))  # bold strategies cost little and use much, against every move
     usage, price = bold * rng.uniform(0.5, 1.0, (m, domain.dim)), rng.uniform(0.0, 0.5, (m, domain.dim)) - bold
@@ -200,7 +202,7 @@ def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, famil
     point = point / point.sum()
     margin = validate.nonnegative("slater", slater)
     limit = float((usage @ point).max()) + margin
-    constants = facts(
+    constants = constants_of(
         domain,
         lipschitz=1.0 + alpha * reach(domain, domain.center()),
         bound=float(abs(usage - limit).max()),
@@ -213,25 +215,25 @@ def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, famil
 
 
 def fixed_constraints(
-    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 3, domain: Any = "ball"
+    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 3, domain: str | Domain = "ball"
 ) -> Problem:
     """Time-invariant constraints: the same few halfspaces every round, while the costs change.
 
     x is a point of the domain and f a random linear cost of slope 1 that favours one direction, or (modulus/2) |x - z|^2 with a random
     target z on that side. g are k halfspaces across that direction which never change, and which the domain's centre satisfies.
     """
-    rng, domain, alpha = start(seed, dim, modulus, domain)
-    drift, *asides = units(rng, 1 + validate.whole("constraints", constraints), domain.dim)
-    cuts = [cut(domain, drift + 0.7 * aside) for aside in asides]
+    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
+    drift, *asides = random_directions(rng, 1 + validate.whole("constraints", constraints), domain.dim)
+    cuts = [quarter_cut(domain, drift + 0.7 * aside) for aside in asides]
     A, b = np.array([a for a, _ in cuts]), np.array([level for _, level in cuts])
-    F = max(largest(domain, a, level) for a, level in cuts)
-    constants = facts(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=F, modulus=alpha, constraints=len(A))
+    F = max(largest_gap(domain, a, level) for a, level in cuts)
+    constants = constants_of(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=F, modulus=alpha, constraints=len(A))
     constants |= {"feasible": domain.center(), "slater": float((b - A @ domain.center()).min()), "time_varying": False}
     return Problem(domain, FixedConstraints(domain, drift, alpha, A, -b), constants)
 
 
 def s_feasible(
-    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, window: int = 10, level: float = 0.25, domain: Any = "ball"
+    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, window: int = 10, level: float = 0.25, domain: str | Domain = "ball"
 ) -> Problem:
     """An S-feasible stream: one action satisfies the constraints summed over every S rounds in a row, and no action over fewer.
 
@@ -242,13 +244,15 @@ def s_feasible(
     S, h = validate.whole("window", window), validate.positive("level", level)
     if horizon < S:
         raise InputError(f"window must be at most the horizon, {horizon}, not {S}")
-    made, point = _pairs(seed, dim, modulus, domain)
-    F = _across(made, point) + (h if S > 1 else 0.0)
-    constants = _facts(made, F) | _closest(point, S == 1) | {"window": S, "excess": h * (S // 2)}
-    return Problem(made.domain, made._replace(window=float(S), level=h), constants)
+    pairs, point = _pairs(seed, dim, modulus, domain)
+    F = _across(pairs, point) + (h if S > 1 else 0.0)
+    constants = _pair_constants(pairs, F) | _closest(point, S == 1) | {"window": S, "excess": h * (S // 2)}
+    return Problem(pairs.domain, pairs._replace(window=float(S), level=h), constants)
 
 
-def p_constrained(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, P_T: float = 5.0, domain: Any = "ball") -> Problem:
+def p_constrained(
+    horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, P_T: float = 5.0, domain: str | Domain = "ball"
+) -> Problem:
     """A P_T-constrained stream: the best action violates its constraints by P_T F over some interval, F being the largest |g|.
 
     x is a point of the domain and f a random cost that favours one direction. g are two opposed halfspaces that overlap nowhere: each
@@ -257,11 +261,11 @@ def p_constrained(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0
     share = validate.nonnegative("P_T", P_T) / horizon
     if share >= 1.0:
         raise InputError(f"P_T must be below the horizon, {horizon}, not {validate.show(P_T)}")
-    made, point = _pairs(seed, dim, modulus, domain)
+    pairs, point = _pairs(seed, dim, modulus, domain)
     # The tilt is share * F, and F is what the halfspaces reach without it plus the tilt.
-    F = _across(made, point) / (1.0 - share)
-    constants = _facts(made, F) | _closest(point, share == 0.0) | {"excess": share * F * horizon, "rounds": horizon}
-    return Problem(made.domain, made._replace(tilt=share * F), constants)
+    F = _across(pairs, point) / (1.0 - share)
+    constants = _pair_constants(pairs, F) | _closest(point, share == 0.0) | {"excess": share * F * horizon, "rounds": horizon}
+    return Problem(pairs.domain, pairs._replace(tilt=share * F), constants)
 
 
 def multi_task(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, constraints: int = 3, conflict: float = 0.0) -> Problem:
@@ -273,16 +277,16 @@ def multi_task(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0,
     """
     if validate.whole("dim", dim) < 2:
         raise InputError(f"dim must be 2 or above for multi-task, not {dim}")
-    rng, domain, alpha = start(seed, dim, modulus, "ball")
+    rng, domain, alpha = begin_instance(seed, dim, modulus, "ball")
     k, q = validate.whole("constraints", constraints), validate.nonnegative("conflict", conflict)
     if q > 0.0 and k < 2:
         raise InputError(f"constraints must be 2 or above for tasks to conflict, not {k}")
     if q > MARGIN + SCORE:
         raise InputError(f"conflict must be at most {MARGIN + SCORE:g}, not {validate.show(conflict)}")
-    weights, *looks = units(rng, 1 + k, domain.dim)
+    weights, *looks = random_directions(rng, 1 + k, domain.dim)
     # Scores on unit examples are between -1 and 1. With a conflict, what the first and the last task ask for sums to 2 conflict at every x.
     F = 1.0 + max(MARGIN, abs(MARGIN - 2.0 * q) if q > 0.0 else 0.0)
-    constants = facts(domain, lipschitz=max(1.0, alpha), bound=F, modulus=alpha, constraints=k, time_varying=True)
+    constants = constants_of(domain, lipschitz=max(1.0, alpha), bound=F, modulus=alpha, constraints=k, time_varying=True)
     if q == 0.0:
         constants |= {"feasible": weights, "slater": SCORE - MARGIN}
         constants |= {"optimum": weights, "optimal_cost": 0.0} if alpha == 0.0 else {}
@@ -291,39 +295,41 @@ def multi_task(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0,
     return Problem(domain, SharedWeights(weights, np.array(looks), alpha, SCORE, MARGIN, q), constants)
 
 
-def nested_bodies(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.0, domain: Any = "box") -> Problem:
+def nested_bodies(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.0, domain: str | Domain = "box") -> Problem:
     """Convex body chasing: halfspaces are revealed one after another, and what all of them leave shrinks around one action.
 
     x is where the chaser stands, and f is 0. g(x) is how far x is outside this round's halfspace, which stays at least `slater` away from
     the action that is never cut off, and comes nearer to it every round.
     """
-    rng, domain, _ = start(seed, dim, 0.0, domain)
-    point = somewhere(rng, domain)
+    rng, domain, _ = begin_instance(seed, dim, 0.0, domain)
+    point = random_action(rng, domain)
     margin, room = validate.nonnegative("slater", slater), 0.25 * float(domain.diameter())
-    constants = facts(domain, lipschitz=1.0, bound=reach(domain, point) + margin + room, modulus=0.0, constraints=1, time_varying=True)
+    constants = constants_of(
+        domain, lipschitz=1.0, bound=reach(domain, point) + margin + room, modulus=0.0, constraints=1, time_varying=True
+    )
     constants |= {"feasible": point, "slater": margin, "optimum": point, "optimal_cost": 0.0}
     return Problem(domain, NestedBodies(point, room, margin), constants)
 
 
-def _pairs(seed: int, dim: Any, modulus: Any, domain: Any) -> tuple[OpposedPairs, np.ndarray]:
+def _pairs(seed: int, dim: int, modulus: float, domain: str | Domain) -> tuple[OpposedPairs, Array]:
     """Opposed halfspaces through one action, without a window or a tilt, and that action."""
-    rng, domain, alpha = start(seed, dim, modulus, domain)
-    drift, *directions = units(rng, 1 + 4 * domain.dim, domain.dim)
-    point = somewhere(rng, domain)
+    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
+    drift, *directions = random_directions(rng, 1 + 4 * domain.dim, domain.dim)
+    point = random_action(rng, domain)
     return OpposedPairs(domain, point, drift, alpha, np.array(directions), 1.0, 0.0, 0.0), point
 
 
-def _across(made: OpposedPairs, point: np.ndarray) -> float:
+def _across(pairs: OpposedPairs, point: Array) -> float:
     """The largest |<a, x - point>| on the domain for any of the directions."""
-    return max(largest(made.domain, a, float(a @ point)) for a in made.directions)
+    return max(largest_gap(pairs.domain, a, float(a @ point)) for a in pairs.directions)
 
 
-def _facts(made: OpposedPairs, F: float) -> dict[str, Any]:
-    G, alpha = max(1.0, float(made.modulus) * made.domain.diameter()), float(made.modulus)
-    return facts(made.domain, lipschitz=G, bound=F, modulus=alpha, constraints=2, time_varying=True)
+def _pair_constants(pairs: OpposedPairs, F: float) -> Constants:
+    G, alpha = max(1.0, float(pairs.modulus) * pairs.domain.diameter()), float(pairs.modulus)
+    return constants_of(pairs.domain, lipschitz=G, bound=F, modulus=alpha, constraints=2, time_varying=True)
 
 
-def _closest(point: np.ndarray, feasible: bool) -> dict[str, Any]:
+def _closest(point: Array, feasible: bool) -> Constants:
     """The action that comes closest to feasible, and whether it is."""
     return {"feasible": point if feasible else None, "benchmark": point}
 

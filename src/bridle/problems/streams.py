@@ -1,151 +1,31 @@
 """Streams that show what a policy does with constraints: near one action, tempting, rare, late, in one dimension, noisy, contradictory.
 
-All but one play in a ball of radius 1 around 0, with the action (-0.3, 0, ..., 0) that satisfies what can be satisfied.
+| problem | opponent | what it does |
+|---|---|---|
+| `scattered`, `pull-out` | `Scattered` | draws random halfspaces that nearly touch one action |
+| `tempting`, `rare-constraint`, `late-temptation` | `Tempting` | forbids what the decision tends to: always, rarely, late |
+| `uphill` | `Fixed` | repeats one cost and one constraint in one dimension |
+| `noisy` | `NoisyHalfspace` | tells the value of a fixed constraint with an error |
+| `contradiction` | `Contradiction` | ends with two halfspaces that exclude each other |
+
+All but `uphill` play in a ball of radius 1 around 0, with the action (-0.3, 0, ..., 0) that satisfies what can be satisfied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import domains, validate
-from bridle.core import InputError, Round
+from bridle.core import Domain, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.ops import Array, dot, floor, maximum, norm, ratio, scalar
-from bridle.problems.base import Problem, facts, unit
+from bridle.ops import Array, Scalar, dot, floor, maximum, norm, ratio, scalar
+from bridle.problems.base import NoState, Problem, adaptive, constants_of, oblivious
 from bridle.problems.dealing import deal_blocks
+from bridle.problems.instance import normalised
 from bridle.problems.paper import Fixed
-
-NEAREST = 1e-9
-"""Nearer to the point than this a normal is shortened, so that rounding does not choose its direction."""
-
-
-class Scattered(NamedTuple):
-    """Random halfspaces of unit normal that leave `point` an exponential `slack` on average, and never more than `most`.
-
-    Costs are linear: <pull, x> every round, or of a random direction and slope 1 where `pull` is zero. With `side` 1 the normals' first
-    coordinates are made positive.
-    """
-
-    point: Array
-    pull: Array
-    side: Array
-    slack: Array
-    most: Array
-
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> tuple[()]:
-        return ()
-
-    def deal(self, rng: np.random.Generator, rounds: int) -> Round:
-        d = len(self.point)
-        slopes = unit(rng.standard_normal((rounds, d)))
-        if self.pull.any():
-            slopes = np.broadcast_to(self.pull, (rounds, d))
-        return Round(AffineFunction(slopes, np.zeros(rounds)), (self.halfspaces(rng, rounds),))
-
-    def halfspaces(self, rng: np.random.Generator, rounds: int) -> AffineFunction:
-        """The constraints of the next rounds."""
-        normals = unit(rng.standard_normal((rounds, len(self.point))))
-        if self.side:
-            normals[:, 0] = abs(normals[:, 0])
-        slack = np.minimum(self.slack * rng.exponential(size=rounds), self.most)
-        return AffineFunction(normals, -normals @ self.point - slack)
-
-    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
-        return state, draw
-
-
-class Tempting(NamedTuple):
-    """Answers x with the halfspace through `point` that x violates most, <a, x - point> <= 0 with a along x - point.
-
-    The cost is -<a, x> where `follows` is 1, cheapest where the constraint forbids most, else <pull, x>. The constraint comes every
-    `period` rounds after the first `start`; in the others it is -`rest` everywhere.
-    """
-
-    point: Array
-    pull: Array
-    follows: Array
-    period: Array
-    start: Array
-    rest: Array
-
-    @property
-    def oblivious(self) -> bool:
-        return False
-
-    def init(self) -> Array:
-        return 0.0  # rounds so far
-
-    def answer(self, state: Array, x: Array) -> tuple[Array, Round]:
-        away = x - self.point
-        normal = away * ratio(1.0, maximum(norm(away), NEAREST))
-        place = state - self.period * floor(state / self.period)
-        on = (state >= self.start) * (place >= self.period - 1.0) * 1.0
-        constraint = AffineFunction(on * normal, -on * dot(normal, self.point) - (1.0 - on) * self.rest)
-        return state + 1.0, Round(AffineFunction(self.pull - self.follows * normal, scalar(x)), (constraint,))
-
-
-class NoisyHalfspace(NamedTuple):
-    """The cost <pull, x> and the halfspace <a, x> + b <= 0 every round, whose value is told with an error of up to `noise`."""
-
-    pull: Array
-    a: Array
-    b: Array
-    noise: Array
-
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> tuple[()]:
-        return ()
-
-    def deal(self, rng: np.random.Generator, rounds: int) -> Round:
-        errors = self.noise * rng.uniform(-1.0, 1.0, size=rounds)
-        slopes, normals = (np.broadcast_to(row, (rounds, len(row))) for row in (self.pull, self.a))
-        return Round(AffineFunction(slopes, np.zeros(rounds)), (AffineFunction(normals, self.b + errors),))
-
-    def answer(self, state: Any, x: Array, draw: Round) -> tuple[Any, Round]:
-        return state, draw
-
-
-class Contradiction(NamedTuple):
-    """Random halfspaces around a point for `start` rounds, and then two in turn that exclude each other.
-
-    They are +-<a, x - point> + level <= 0, of which every action breaks one by `level` or more; a is 1 long.
-    """
-
-    before: Scattered
-    a: Array
-    level: Array
-    start: Array
-
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self) -> Array:
-        return 0.0  # rounds so far
-
-    def deal(self, rng: np.random.Generator, rounds: int) -> AffineFunction:
-        return self.before.halfspaces(rng, rounds)
-
-    def answer(self, state: Array, x: Array, draw: AffineFunction) -> tuple[Array, Round]:
-        since = state - self.start
-        on, side = (since >= 0.0) * 1.0, 1.0 - 2.0 * (since - 2.0 * floor(0.5 * since))
-        normal = (1.0 - on) * draw.a + on * side * self.a
-        offset = (1.0 - on) * draw.b + on * (self.level - side * dot(self.a, self.before.point))
-        return state + 1.0, Round(AffineFunction(self.before.pull, scalar(self.before.pull)), (AffineFunction(normal, offset),))
-
-
-# --- the problems --------------------------------------------------------------------------------------------------------------
-
 
 AWAY = 0.3
 """How far from the ball's centre the action is that all constraints leave."""
@@ -155,6 +35,120 @@ SLACK, MOST = 0.05, 0.5
 
 WIDTH = 4.0
 """Problem `uphill`: its interval is [1, WIDTH], of which the lower WIDTH/2 - 1 is forbidden."""
+
+NEAREST = 1e-9
+"""Nearer to the point than this a normal is shortened, so that rounding does not choose its direction."""
+
+
+@oblivious
+class Scattered(NamedTuple):
+    """Random halfspaces of unit normal that leave `point` an exponential `slack` on average, and never more than `most`.
+
+    Costs are linear: <pull, x> every round, or of a random direction and slope 1 where `pull` is zero. With `side` 1 the normals' first
+    coordinates are made positive.
+    """
+
+    point: Array
+    pull: Array
+    side: Scalar
+    slack: Scalar
+    most: Scalar
+
+    def init(self) -> NoState:
+        return ()
+
+    def deal(self, rng: np.random.Generator, rounds: int) -> Round:
+        d = len(self.point)
+        slopes = normalised(rng.standard_normal((rounds, d)))
+        if self.pull.any():
+            slopes = np.broadcast_to(self.pull, (rounds, d))
+        return Round(AffineFunction(slopes, np.zeros(rounds)), (self.halfspaces(rng, rounds),))
+
+    def halfspaces(self, rng: np.random.Generator, rounds: int) -> AffineFunction:
+        """The constraints of the next rounds."""
+        normals = normalised(rng.standard_normal((rounds, len(self.point))))
+        if self.side:
+            normals[:, 0] = abs(normals[:, 0])
+        slack = np.minimum(self.slack * rng.exponential(size=rounds), self.most)
+        return AffineFunction(normals, -normals @ self.point - slack)
+
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
+        return state, draw
+
+
+@adaptive
+class Tempting(NamedTuple):
+    """Answers x with the halfspace through `point` that x violates most, <a, x - point> <= 0 with a along x - point.
+
+    The cost is -<a, x> where `follows` is 1, cheapest where the constraint forbids most, else <pull, x>. The constraint comes every
+    `period` rounds after the first `start`; in the others it is -`rest` everywhere.
+    """
+
+    point: Array
+    pull: Array
+    follows: Scalar
+    period: Scalar
+    start: Scalar
+    rest: Scalar
+
+    def init(self) -> Scalar:
+        return 0.0  # rounds so far
+
+    def answer(self, state: Scalar, x: Array) -> tuple[Scalar, Round]:
+        away = x - self.point
+        normal = away * ratio(1.0, maximum(norm(away), NEAREST))
+        place = state - self.period * floor(state / self.period)
+        on: Scalar = (state >= self.start) * (place >= self.period - 1.0) * 1.0  # type: ignore[assignment]
+        constraint = AffineFunction(on * normal, -on * dot(normal, self.point) - (1.0 - on) * self.rest)
+        return state + 1.0, Round(AffineFunction(self.pull - self.follows * normal, scalar(x)), (constraint,))
+
+
+@oblivious
+class NoisyHalfspace(NamedTuple):
+    """The cost <pull, x> and the halfspace <a, x> + b <= 0 every round, whose value is told with an error of up to `noise`."""
+
+    pull: Array
+    a: Array
+    b: Scalar
+    noise: Scalar
+
+    def init(self) -> NoState:
+        return ()
+
+    def deal(self, rng: np.random.Generator, rounds: int) -> Round:
+        errors = self.noise * rng.uniform(-1.0, 1.0, size=rounds)
+        slopes, normals = (np.broadcast_to(row, (rounds, len(row))) for row in (self.pull, self.a))
+        return Round(AffineFunction(slopes, np.zeros(rounds)), (AffineFunction(normals, self.b + errors),))
+
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
+        return state, draw
+
+
+@oblivious
+class Contradiction(NamedTuple):
+    """Random halfspaces around a point for `start` rounds, and then two in turn that exclude each other.
+
+    They are +-<a, x - point> + level <= 0, of which every action breaks one by `level` or more; a is 1 long.
+    """
+
+    before: Scattered
+    a: Array
+    level: Scalar
+    start: Scalar
+
+    def init(self) -> Scalar:
+        return 0.0  # rounds so far
+
+    def deal(self, rng: np.random.Generator, rounds: int) -> AffineFunction:
+        return self.before.halfspaces(rng, rounds)
+
+    def answer(self, state: Scalar, x: Array, draw: AffineFunction) -> tuple[Scalar, Round]:
+        since = state - self.start
+        on: Scalar = (since >= 0.0) * 1.0  # type: ignore[assignment]
+        side = 1.0 - 2.0 * (since - 2.0 * floor(0.5 * since))
+        normal = (1.0 - on) * draw.a + on * side * self.a
+        offset = (1.0 - on) * draw.b + on * (self.level - side * dot(self.a, self.before.point))
+        return state + 1.0, Round(AffineFunction(self.before.pull, scalar(self.before.pull)), (AffineFunction(normal, offset),))
 
 
 def scattered(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
@@ -212,7 +206,7 @@ def uphill(horizon: int, seed: int = 0, modulus: float = 0.25) -> Problem:
     domain = domains.Box(1.0, WIDTH, dim=1)
     zero, best = np.zeros(1), np.array([limit])
     cost = RoundQuadratic(alpha, zero, zero, 0.0)
-    constants = facts(domain, lipschitz=max(1.0, alpha * WIDTH), bound=limit, modulus=alpha, constraints=1, time_varying=False)
+    constants = constants_of(domain, lipschitz=max(1.0, alpha * WIDTH), bound=limit, modulus=alpha, constraints=1, time_varying=False)
     constants |= {"feasible": best, "slater": limit, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
     return Problem(domain, Fixed(Round(cost, (AffineFunction(-np.ones(1), limit),))), constants)
 
@@ -226,7 +220,7 @@ def noisy(horizon: int, seed: int = 0, dim: int = 10, noise: float = 1.0) -> Pro
     domain, point, along = _ball(seed, dim)
     error = validate.positive("noise", noise)
     adversary = NoisyHalfspace(-along, along, AWAY, error)
-    constants = facts(domain, lipschitz=1.0, bound=1.0 + AWAY + error, modulus=0.0, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + error, modulus=0.0, constraints=1, time_varying=True)
     worst = max(float(block.constraints[0].b.max()) for block in deal_blocks(adversary, seed, horizon, domain.dim))
     # The action farthest inside has g = -1 + worst in its worst round: feasible while that was not drawn yet.
     constants |= {"feasible": -along, "slater": 1.0 - worst} if worst <= 1.0 else {"feasible": None, "benchmark": point}
@@ -244,12 +238,12 @@ def contradiction(horizon: int, seed: int = 0, dim: int = 10, level: float = 0.2
     domain, point, along = _ball(seed, dim)
     h = validate.positive("level", level)
     before = Scattered(point, -along, 1.0, SLACK, MOST)
-    constants = facts(domain, lipschitz=1.0, bound=1.0 + AWAY + max(MOST, h), modulus=0.0, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + max(MOST, h), modulus=0.0, constraints=1, time_varying=True)
     constants |= {"feasible": None, "benchmark": point}
     return Problem(domain, Contradiction(before, along, h, float(horizon // 2)), constants)
 
 
-def _ball(seed: Any, dim: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+def _ball(seed: int, dim: int) -> tuple[Domain, Array, Array]:
     """The unit ball, the action that is left, and the first axis; the stream alone depends on the seed."""
     validate.whole("seed", seed, 0)
     domain = domains.Ball(validate.whole("dim", dim))
@@ -257,16 +251,16 @@ def _ball(seed: Any, dim: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     return domain, -AWAY * along, along
 
 
-def _scattered(seed: Any, dim: Any, pull: float, side: float) -> Problem:
+def _scattered(seed: int, dim: int, pull: float, side: float) -> Problem:
     domain, point, along = _ball(seed, dim)
-    constants = facts(domain, lipschitz=1.0, bound=1.0 + AWAY + MOST, modulus=0.0, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + MOST, modulus=0.0, constraints=1, time_varying=True)
     constants |= {"feasible": point, "slater": 0.0}
     return Problem(domain, Scattered(point, pull * along, side, SLACK, MOST), constants)
 
 
-def _tempting(seed: Any, dim: Any, follows: float, period: int, start: int) -> Problem:
+def _tempting(seed: int, dim: int, follows: float, period: int, start: int) -> Problem:
     domain, point, along = _ball(seed, dim)
-    constants = facts(domain, lipschitz=1.0, bound=1.0 + AWAY, modulus=0.0, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY, modulus=0.0, constraints=1, time_varying=True)
     constants |= {"feasible": point, "slater": 0.0}
     pull = -(1.0 - follows) * along
     return Problem(domain, Tempting(point, pull, follows, float(period), float(start), 1.0), constants)
