@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_engines import agree
 
 import bridle
 from bridle import ops, records
@@ -13,7 +14,6 @@ from bridle.core import InputError, Round
 from bridle.networks import CLAMP, LIMIT, NetworkLoss, NetworkRound, score, weights
 from bridle.problems import Problem
 from bridle.problems.recorded import RecordedRounds
-from test_engines import agree
 
 
 def example(inputs: int, hidden: int, seed: int, size: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

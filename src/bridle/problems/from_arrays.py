@@ -21,8 +21,8 @@ from bridle.domains.facets import corners
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
 from bridle.ops import Array
-from bridle.problems.base import Problem, reach
-from bridle.problems.instance import corners, reach
+from bridle.problems.base import Problem
+from bridle.problems.instance import reach
 from bridle.problems.recorded import Recorded
 from bridle.solvers import hindsight
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 
 from bridle import domains, validate
 from bridle.core import Domain, InputError
-from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, SimplexSet
+from bridle.domains.closed_form import BallSet, BoxSet
+from bridle.domains.facets import corners
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.ops import Array, Scalar
 
@@ -77,17 +77,6 @@ def best_across(domain: Domain, direction: Array, modulus: float, a: Array, b: f
         cost = RoundQuadratic(modulus, target, np.zeros(domain.dim), 0.0)
         return cost, allowed.project(target), max(1.0, modulus * reach(domain, target))
     return AffineFunction(-direction, 0.0), allowed.linear_argmin(-direction), 1.0
-
-
-def corners(domain: Domain) -> Array | None:
-    """The corners of the domain, where they are known and few: a convex function is largest at one of them."""
-    if isinstance(domain, SimplexSet):
-        return np.asarray(domain.mass * np.eye(domain.dim))
-    if isinstance(domain, L1BallSet):
-        return np.concatenate([domain.middle + sign * domain.radius * np.eye(domain.dim) for sign in (1.0, -1.0)])
-    if isinstance(domain, BoxSet) and domain.dim <= 8:
-        return np.array(list(product(*zip(domain.low, domain.high, strict=True))))
-    return None
 
 
 def reach(domain: Domain, point: Array) -> float:
