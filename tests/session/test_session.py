@@ -17,6 +17,7 @@ import pytest
 
 import bridle
 from bridle import policies, records
+from bridle.policies import registry
 from bridle.session import savefile
 from bridle.session.session import LOOK
 from helpers.instances import make_domain
@@ -760,7 +761,7 @@ def test_policies_that_are_not_registered_need_policy_and_then_resume_bit_for_bi
 
 
 def test_a_policy_registered_by_the_user_is_loaded_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(policies, "_ENTRIES", dict(policies._ENTRIES))
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     item = policies.entry("sinha2024-ocs")
     bridle.register(policies.Entry("mine", item.factory, "a copy", "nobody", "-", "-"))
     session = resume(bridle.policy("mine", bridle.Ball(2), constraints=2), tmp_path / "a.npz")

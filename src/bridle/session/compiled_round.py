@@ -17,30 +17,12 @@ import numpy as np
 from bridle import records
 from bridle.core import Feedback
 from bridle.engines.round import load_engine
-from bridle.ops import Array, pos
+from bridle.game.totals import RunningTotals
+from bridle.ops import Array
 from bridle.session.batch_sums import Counted, Found, Frame, length, onward, unread
 from bridle.session.feedback import LARGEST, floats
 from bridle.session.late_feedback import Copy, Desk
 from bridle.session.ledger import Ledger
-
-
-class Tally(NamedTuple):
-    """What was observed, added up: costs, every constraint's violation, and its values, signs and all (None where they are not known)."""
-
-    cost: Array
-    hard: Array
-    signed: Array | None
-
-    def add(self, f: Array, g: Array) -> Tally:
-        """The totals after one more round with as many constraints."""
-        return Tally(self.cost + f, self.hard + pos(g), None if self.signed is None else self.signed + g)
-
-    def padded(self, k: int) -> Tally:
-        """The same for k constraints or more: those not seen so far have zeros."""
-        more = k - len(self.hard)
-        if more <= 0:
-            return self
-        return Tally(self.cost, np.pad(self.hard, (0, more)), None if self.signed is None else np.pad(self.signed, (0, more)))
 
 
 class Held(NamedTuple):
@@ -49,7 +31,7 @@ class Held(NamedTuple):
     state: Any
     x: Array
     played: Array  # the decision before
-    tally: Tally
+    tally: RunningTotals
 
 
 class Given(NamedTuple):
@@ -155,11 +137,11 @@ class Compiled:
     While `ahead` is 0 the records say how things stand; else the memory does, which is so many rounds ahead of them.
     """
 
-    def __init__(self, desk: Desk, ledger: Ledger | None, tally: Tally, k: int) -> None:
+    def __init__(self, desk: Desk, ledger: Ledger | None, tally: RunningTotals, k: int) -> None:
         self.desk, self.ledger, self.k = desk, ledger, k
         copy, d = desk.copies[0], len(desk.copies[0].x)
         # The totals may be of more constraints than there is room for: then nothing will be played here (`fits`).
-        room = Tally(0.0, np.zeros(k), None if tally.signed is None else np.zeros(k))
+        room = RunningTotals(0.0, np.zeros(k), None if tally.signed is None else np.zeros(k))
         held, given = Held(copy.state, copy.x, copy.x, room), Given(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
         ring = None if ledger is None else (length(d, k), ("states.x", "given.df", "given.g", "given.dg"))  # as `batches.parts` has them
         self.memory = memory = Memory(one, desk.record, held, given, LARGEST, ring)
@@ -177,7 +159,7 @@ class Compiled:
         if ledger is not None and memory.ring is not None:
             ledger.reader = Reader(ledger.frame(), k, memory.ring)  # also of batches that Python ends
 
-    def fits(self, tally: Tally) -> bool:
+    def fits(self, tally: RunningTotals) -> bool:
         """Whether the next round can be played here; the memory is then as the records are."""
         desk, ledger, memory = self.desk, self.ledger, self.memory
         if len(desk.copies) > 1 or desk.waiting or len(tally.hard) > self.k:
@@ -252,7 +234,7 @@ class Compiled:
         """What was given of the round just played; its arrays are the memory's own, good until the next round."""
         return Feedback(self.played, self.numbers[self.at_f], self.df, self.g, self.dg)
 
-    def settle(self) -> Tally:
+    def settle(self) -> RunningTotals:
         """The records as the memory has them; the desk and the ledger get theirs."""
         memory, desk, old = self.memory, self.desk, self.desk.copies[0]
         self.note()

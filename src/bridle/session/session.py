@@ -13,11 +13,12 @@ import numpy as np
 from bridle import records, validate
 from bridle.core import Bound, DroppedWarning, Feedback, InputError
 from bridle.engines.round import check_compiled
+from bridle.game.totals import RunningTotals
 from bridle.policies.registry import domain_of, record_of
 from bridle.session import feedback as intake
 from bridle.session import report_text, savefile
 from bridle.session.alarms import Alarms, Contexts, spot_check
-from bridle.session.compiled_round import Compiled, Tally
+from bridle.session.compiled_round import Compiled
 from bridle.session.compiled_round import engine as compiler
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.late_feedback import FORMS, Copy, Desk, Ticket, Waiting
@@ -96,7 +97,7 @@ class Session:
         each = getattr(record, "each", None)
         told = getattr(policy, "parameters", {}).get("constraints")
         self._k: int | None = len(each) if each is not None else None if told is None else int(told)
-        self._rounds, self._tally = 0, Tally(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
+        self._rounds, self._tally = 0, RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
         precision = validate.positive("tolerance", tolerance)
         ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         self._kept = Run(policy, record, domain, desk, ledger)  # for `_run`: compiled rounds leave it behind
@@ -425,7 +426,7 @@ class Session:
         template = session._desk.ready.state
         state = saved.fill(template)
         session._rounds, cost, hard = saved.totals
-        session._tally = Tally(cost, hard, saved.arrays.get("totals.signed"))
+        session._tally = RunningTotals(cost, hard, saved.arrays.get("totals.signed"))
         desk = saved.part("desk.")
         if saved.old:
             session._desk.copies = [Copy(state, np.asarray(session._record.decide(state), dtype=float), session._rounds, 0)]
@@ -469,7 +470,7 @@ class Session:
         return self._run.ledger
 
     @property
-    def _totals(self) -> Tally:
+    def _totals(self) -> RunningTotals:
         _ = self._run
         return self._tally
 
