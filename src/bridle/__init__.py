@@ -42,7 +42,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
 from bridle.problems import Problem, problem
 from bridle.session.late_feedback import Ticket
-from bridle.session.ledger import Certificate
+from bridle.session.certificate import Certificate
 from bridle.session.session import Session
 from bridle.solvers.hindsight import NoComparator
 
