@@ -108,7 +108,7 @@ def contradiction(seed: int) -> int:
             a, b = normals[t % len(normals)], margin * D
         c = rng.standard_normal(n)
         session.observe(0.0, c / np.linalg.norm(c), float(a @ (x - middle)) + b, a)
-        if session._ledger is not None and session._ledger.conflict is not None:
+        if session._settled().ledger is not None and session._settled().ledger.conflict is not None:
             return t - planted if t > planted else -1
     return T
 

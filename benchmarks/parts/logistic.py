@@ -73,7 +73,7 @@ def unlimited(X: np.ndarray, y: np.ndarray, policy: Any, **settings: Any) -> np.
 def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[], np.ndarray]], dict[str, int]]:
     """Our sides, each giving its weights, the intercept first; and of those that are not timed on `many` rows, on how many."""
     from bridle.adapters import river, sklearn
-    from bridle.adapters.linear import LinearModel
+    from bridle.adapters.linear import LinearModel, ModelSettings
 
     wide = np.column_stack((np.ones(len(X)), X))
     policy = bridle.policy("sinha2024", bridle.Ball(FEATURES + 1, RADIUS), **ALGORITHM_1)
@@ -96,7 +96,7 @@ def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[]
 
     def compiled(n: int) -> Callable[[], np.ndarray]:
         def run() -> np.ndarray:
-            model = LinearModel(FEATURES, (False, True), limit, "sinha2024", ALGORITHM_1, RADIUS, False)
+            model = LinearModel(FEATURES, ModelSettings((False, True), limit, "sinha2024", ALGORITHM_1, RADIUS))
             model.learn_many(X[:n], np.where(y[:n], 1.0, -1.0), np.ones(n), None, "numba")
             return model.weights
 

@@ -42,8 +42,8 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem, problem
+from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket
-from bridle.session.ledger import Certificate
 from bridle.session.session import Session
 from bridle.solvers.hindsight import NoComparator
 

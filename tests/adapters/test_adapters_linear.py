@@ -17,7 +17,7 @@ from test_numba import interpreted
 from bridle import InputError, policies, records
 from bridle.adapters import river, sklearn
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
-from bridle.adapters.linear import LinearModel
+from bridle.adapters.linear import LinearModel, ModelSettings
 from bridle.engines import numba as engine
 
 RARE = {"horizon": 4000, "lipschitz": 5.0}
@@ -142,8 +142,8 @@ def test_compiled_rows_give_the_same_weights(rows, limits, settings):
             two = pickle.loads(pickle.dumps(two))
         if t == 80:
             two = copy.deepcopy(two)
-    assert two._model._fast is not None
-    assert two._model._fast.ahead
+    assert two._model._compiled is not None
+    assert two._model._compiled.ahead
     close_to(two._model.held, one._model.held)
     assert two.clone().engine == "numba"
 
@@ -156,7 +156,9 @@ def close_to(a, b):
 def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
     X, y = rows[0][:300], rows[1][:300]
     signs = np.where(y, 1.0, -1.0)
-    one, two = (LinearModel(4, (False, True), [MissLoss(True, 0.3)], "anytime", None, 5.0, True, name) for name in ("python", "numba"))
+    one, two = (
+        LinearModel(4, ModelSettings((False, True), [MissLoss(True, 0.3)], scale=True, engine=name)) for name in ("python", "numba")
+    )
     for model in (one, two):
         for row, sign in zip(X[:100], signs[:100], strict=True):
             model.learn(row, sign)
@@ -203,7 +205,7 @@ def test_engines_that_learn_no_single_rows():
 def learned(policy, parameters, features, table, signs):
     """The weights after rows of which the last features are 0 in the first half: known from the start, or grown into."""
     limit = [MissLoss(label=True, at_most=0.2), GroupGap(0.5, lookback=5)]
-    model = LinearModel(features, (False, True), limit, policy, parameters, 2.0, True)
+    model = LinearModel(features, ModelSettings((False, True), limit, policy, parameters, 2.0, True))
     half = len(table) // 2
     for t, (row, sign) in enumerate(zip(table, signs, strict=True)):
         if t == half:

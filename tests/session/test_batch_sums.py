@@ -20,10 +20,10 @@ from bridle import records
 from bridle.core import Feedback
 from bridle.engines import numba as engine
 from bridle.session import batch_sums, feasibility
-from bridle.session.batch_sums import BATCH, EACH, length, nothing, read
-from bridle.session.feasibility import Cuts
+from bridle.session.batch_sums import EACH, length, nothing, read
+from bridle.session.clocks import BATCH_ROUNDS, CONTRADICTION_EVERY, WITNESS_EVERY
+from bridle.session.feasibility import KeptHalfspaces
 from bridle.session.ledger import Ledger
-from bridle.session.monitor import CHECK, GLANCE
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
 
@@ -65,17 +65,17 @@ def close(a: Any, b: Any, tolerance: float = 1e-9) -> None:
 
 def agree(one: bridle.Session, two: bridle.Session) -> None:
     """The ledgers of two sessions, as they are and when they have read everything."""
-    for a, b in ((one._ledger, two._ledger), (one._ledger.settled(), two._ledger.settled())):
+    for a, b in ((one._settled().ledger, two._settled().ledger), (one._settled().ledger.complete(), two._settled().ledger.complete())):
         close(a.counted, b.counted)
         assert (a.open, a.k, a.idle, a.patience, a.waiting) == (b.open, b.k, b.idle, b.patience, b.waiting)
-        assert a.cuts.sources == b.cuts.sources
-        close(a.cuts.lines, b.cuts.lines)
+        assert a.halfspaces.sources == b.halfspaces.sources
+        close(a.halfspaces.lines, b.halfspaces.lines)
         assert a.numbers[: a.open].tolist() == b.numbers[: b.open].tolist()
         assert (a.conflict is None) == (b.conflict is None)
         if a.conflict is not None:
             assert a.conflict.rounds == b.conflict.rounds
             assert a.conflict.found == b.conflict.found
-    assert one._alarms.given == two._alarms.given
+    assert one._log.rounds == two._log.rounds
 
 
 def told(certificate: Any) -> list[Any]:
@@ -120,7 +120,7 @@ def by_the_book(ledger: Ledger, rounds: list[Feedback]) -> tuple[float, ...]:
     for seen in rounds:
         slopes = np.linalg.norm(seen.dg, axis=1)
         largest = max(largest, np.abs(seen.g).max())
-        scale = max(scale, np.abs(seen.g).max(), slopes.max() * ledger.place.reach)
+        scale = max(scale, np.abs(seen.g).max(), slopes.max() * ledger.domain.reach)
         beyond = seen.g - 1e-12 * scale
         if beyond.max() > 0.0:
             violated += 1
@@ -140,7 +140,7 @@ def test_the_sums_are_what_they_are_said_to_be(k):
         rounds.append(Feedback(x, **observed(t, 4, k, x)))
         ledger.take(rounds[-1], t)
         assert ledger.open == t % length(4, k)
-    limits, counted = (found := ledger.settled()).limits, found.counted
+    limits, counted = (found := ledger.complete()).limits, found.counted
     mine = (limits.violated, limits.weight, limits.distances, counted.largest, float(np.abs(limits.A).sum()), limits.b)
     np.testing.assert_allclose(mine, by_the_book(ledger, rounds), rtol=1e-9)
     assert counted.between.sum() == limits.violated > 10.0
@@ -154,9 +154,9 @@ def test_a_batch_has_no_more_halfspaces_than_are_looked_at_and_little_room():
     for dim in (1, 30, 3_000, 50_000):
         for k in (1, 2, 7, 100):
             n = length(dim, k)
-            assert CHECK % n == 0
-            assert n * min(k, EACH) <= BATCH
-            assert n == 1 or n * batch_sums.width(dim, k) <= batch_sums.KEPT
+            assert CONTRADICTION_EVERY % n == 0
+            assert n * min(k, EACH) <= BATCH_ROUNDS
+            assert n == 1 or n * batch_sums.width(dim, k) <= batch_sums.MOST_NUMBERS
 
 
 @settings(max_examples=60)
@@ -164,7 +164,7 @@ def test_a_batch_has_no_more_halfspaces_than_are_looked_at_and_little_room():
 def test_many_halfspaces_are_kept_as_one_after_the_other(seed, d, count, protected, again):
     """With repetitions while there is room for all; without also where old ones make way."""
     rng = np.random.default_rng(seed)
-    one, two = Cuts(d), Cuts(d)
+    one, two = KeptHalfspaces(d), KeptHalfspaces(d)
     count = min(count, one.room // 4) if again else count
     for batch in range(4):
         normals = rng.standard_normal((count, d))
@@ -194,7 +194,7 @@ def test_compiled_sessions_read_as_python_does(k):
     one, two = pair(6)
     play((one, two), range(1, 260), 6, k)
     agree(one, two)
-    assert two._ledger.reader is not None
+    assert two._settled().ledger._reader is not None
     a, b = one.certificate(), two.certificate()
     assert a.violated == b.violated > 30
     assert a.above == b.above
@@ -219,12 +219,12 @@ def test_bad_numbers_in_the_middle_of_a_batch_change_nothing(k):
     one, two = pair(3)
     play((one, two), range(1, 70), 3, k)
     for session in (one, two):
-        before = [*told(session.certificate()), session._ledger.open, session._ledger.rows.copy().tobytes()]
+        before = [*told(session.certificate()), session._settled().ledger.open, session._settled().ledger.rows.copy().tobytes()]
         good = observed(70, 3, k, session.decide())
         for name, value in (("df", np.array([0.0, np.nan, 0.0])), ("f", np.inf), ("g", np.full(k, 1e71)), ("dg", np.full((k, 3), -np.inf))):
             with pytest.raises(bridle.InputError, match=f"^{name} "):
                 session.observe(**{**good, name: value})
-        assert [*told(session.certificate()), session._ledger.open, session._ledger.rows.copy().tobytes()] == before
+        assert [*told(session.certificate()), session._settled().ledger.open, session._settled().ledger.rows.copy().tobytes()] == before
     play((one, two), range(70, 100), 3, k)
     agree(one, two)
 
@@ -237,8 +237,8 @@ def test_asking_changes_nothing(name):
         play((quiet, asked), range(t, t + 1), 3, 1 + t % 2 if t > 100 else 1)
         asked.certificate(), asked.report(), asked.bound(), asked.balances
     assert told(quiet.certificate()) == told(asked.certificate())
-    assert quiet._ledger.cuts.sources == asked._ledger.cuts.sources
-    assert session._ledger.idle == asked._ledger.idle
+    assert quiet._settled().ledger.halfspaces.sources == asked._settled().ledger.halfspaces.sources
+    assert session._settled().ledger.idle == asked._settled().ledger.idle
 
 
 # --- contradictions, and when they are told ---------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_a_contradiction_within_a_batch_is_told_at_its_end(k):
         found.append((rounds, session.certificate().conflict.rounds))
     assert found[0] == found[1]
     assert len(found[0][0]) == 1
-    assert found[0][0][0] <= CHECK
+    assert found[0][0][0] <= CONTRADICTION_EVERY
     assert len(set(found[0][1])) == 2
 
 
@@ -285,17 +285,17 @@ def test_a_round_that_is_a_proof_by_itself_is_known_at_once_and_told_at_the_end_
             if conflict is not None:
                 assert (conflict.rounds, conflict.found, conflict.constraints) == ((5,), 5, (0,))
                 assert conflict.margin == pytest.approx(margin, rel=1e-6)
-        assert alarmed == [CHECK]
+        assert alarmed == [CONTRADICTION_EVERY]
 
 
 @pytest.mark.usefixtures("plain")
 def test_a_contradiction_is_told_as_soon_where_every_round_ends_a_batch():
     """Of several halfspaces a round more than can wait for the next search have come by the next glance."""
     one, two = pair(3)
-    play((one, two), range(1, CHECK + 1), 3, 1, level=0.9)
-    play((one, two), range(CHECK + 1, 2 * CHECK), 3, lambda t: 3 + t % 4, level=-0.9)
+    play((one, two), range(1, CONTRADICTION_EVERY + 1), 3, 1, level=0.9)
+    play((one, two), range(CONTRADICTION_EVERY + 1, 2 * CONTRADICTION_EVERY), 3, lambda t: 3 + t % 4, level=-0.9)
     agree(one, two)
-    assert CHECK < one._alarms.given["InfeasibleWarning"] <= CHECK + 2 * GLANCE
+    assert CONTRADICTION_EVERY < one._log.rounds["InfeasibleWarning"] <= CONTRADICTION_EVERY + 2 * WITNESS_EVERY
 
 
 @pytest.mark.usefixtures("plain")
@@ -306,10 +306,10 @@ def test_rounds_that_wait_put_batches_out_of_step_and_alarms_come_in_time_all_th
             first = session.ask()
             session.observe(f=0.1, df=np.array([0.1, 0.0]), ticket=first, partial=True)
             session.observe(g=-0.5, dg=np.array([0.0, 1.0]), ticket=first, partial=True)
-            assert session._ledger.open == 3 * t  # two parts of one round are two rows
+            assert session._settled().ledger.open == 3 * t  # two parts of one round are two rows
         assert session.rounds == 14
         told_at = [session.rounds for t in range(1, 80) if bridle.InfeasibleWarning in opposed(session, t, 1)]
-        assert told_at == [CHECK]
+        assert told_at == [CONTRADICTION_EVERY]
 
 
 def limit(sessions: Any, *lines: tuple[list[float], float]) -> None:
@@ -338,7 +338,7 @@ def test_halfspaces_that_wait_to_be_kept_are_looked_at_before_the_witness_moves(
     for session in sessions:
         found = session.certificate().conflict
         assert found is not None
-        assert (found.found, set(found.rounds)) == (CHECK, {2, 28})
+        assert (found.found, set(found.rounds)) == (CONTRADICTION_EVERY, {2, 28})
 
 
 @pytest.mark.usefixtures("plain")
@@ -359,8 +359,8 @@ def test_after_a_search_that_gave_up_the_next_halfspaces_are_searched_whatever_t
         limit(sessions, *{50: CONTRARY}.get(t, ()))
     agree(*sessions)
     for session in sessions:
-        assert session.certificate().conflict.found == 2 * CHECK
-        assert session._alarms.given["InfeasibleWarning"] == 2 * CHECK
+        assert session.certificate().conflict.found == 2 * CONTRADICTION_EVERY
+        assert session._log.rounds["InfeasibleWarning"] == 2 * CONTRADICTION_EVERY
 
 
 @pytest.mark.usefixtures("plain")
@@ -377,7 +377,7 @@ def test_a_warning_that_is_made_an_error_counts_no_round_twice(k):
                 except bridle.BridleWarning:
                     errors += 1
             assert session.rounds == t
-            assert session._ledger.settled().sums.rounds == t
+            assert session._settled().ledger.complete().sums.rounds == t
         assert errors >= 1
         assert session.certificate().conflict is not None
 
@@ -389,16 +389,16 @@ def test_a_batch_whose_reading_is_broken_off_is_not_read_twice(k, monkeypatch):
         raise KeyboardInterrupt
 
     for session in pair(3):
-        play((session,), range(1, CHECK), 3, k)
+        play((session,), range(1, CONTRADICTION_EVERY), 3, k)
         with monkeypatch.context() as patch:
-            patch.setattr(Cuts, "extend", stop)
+            patch.setattr(KeptHalfspaces, "extend", stop)
             with pytest.raises(KeyboardInterrupt):
-                play((session,), range(CHECK, 3 * CHECK), 3, k)
-        rounds = session._ledger.settled().sums.rounds
-        assert rounds == session._desk.begun
+                play((session,), range(CONTRADICTION_EVERY, 3 * CONTRADICTION_EVERY), 3, k)
+        rounds = session._settled().ledger.complete().sums.rounds
+        assert rounds == session._settled().pending.begun
         play((session,), range(200, 250), 3, k)
         assert session.certificate().regret is not None or session.certificate().conflict is not None
-        assert session._ledger.settled().sums.rounds == rounds + 50
+        assert session._settled().ledger.complete().sums.rounds == rounds + 50
 
 
 @pytest.mark.usefixtures("plain")
@@ -430,7 +430,10 @@ def test_saved_in_the_middle_of_a_batch_it_goes_on_bit_for_bit(name, k, at, tmp_
     half.save(tmp_path / "a.npz")
     loaded = bridle.Session.load(tmp_path / "a.npz")
     assert told(loaded.certificate()) == told(half.certificate())
-    assert (loaded._ledger.open, loaded._ledger.waiting) == (half._ledger.open, half._ledger.waiting)
+    assert (loaded._settled().ledger.open, loaded._settled().ledger.waiting) == (
+        half._settled().ledger.open,
+        half._settled().ledger.waiting,
+    )
     play((loaded,), range(at, 150), 3, k)
     assert told(loaded.certificate()) == told(whole.certificate())
     other = bridle.Session.load(tmp_path / "a.npz", engine="python" if name == "numba" else "numba")
@@ -448,8 +451,8 @@ def test_saved_in_the_middle_of_a_batch_that_python_ends_it_goes_on_bit_for_bit(
         for session in (whole, loaded := bridle.Session.load(tmp_path / "a.npz")):
             for t in range(at, 70):
                 session.observe(**observed(t, 3, k, session.decide()), modulus=0.1)
-        assert [*map(np.ndarray.tobytes, map(np.asarray, records.leaves(whole._ledger.counted).values()))] == [
-            *map(np.ndarray.tobytes, map(np.asarray, records.leaves(loaded._ledger.counted).values()))
+        assert [*map(np.ndarray.tobytes, map(np.asarray, records.leaves(whole._settled().ledger.counted).values()))] == [
+            *map(np.ndarray.tobytes, map(np.asarray, records.leaves(loaded._settled().ledger.counted).values()))
         ]
         assert told(loaded.certificate()) == told(whole.certificate())
 
@@ -465,7 +468,7 @@ def test_a_file_from_before_batches_still_loads(tmp_path):
     header["session"]["ledger"]["idle"] = [-40, 16]
     np.savez(tmp_path / "old.npz", header=np.array(json.dumps(header)), **arrays)
     old = bridle.Session.load(tmp_path / "old.npz")
-    close(old._ledger.counted, session._ledger.counted, 0.0)
+    close(old._settled().ledger.counted, session._settled().ledger.counted, 0.0)
     play((old,), range(65, 130), 3, 1)
     assert old.certificate().rounds == 129
     assert old.certificate().regret is not None or old.certificate().conflict is not None
@@ -475,7 +478,7 @@ def test_a_file_from_before_batches_still_loads(tmp_path):
 def test_a_file_whose_open_batch_is_damaged_is_refused(name, tmp_path):
     session = pair(3)[0]
     play((session,), range(1, 48), 3, 1)
-    while not (session._ledger.open and session._ledger.parked):
+    while not (session._settled().ledger.open and session._settled().ledger.parked):
         play((session,), range(session.rounds + 1, session.rounds + 2), 3, 1)
     session.save(tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz") as file:

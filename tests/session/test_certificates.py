@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import Feedback
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.session import feasibility, monitor
-from bridle.session.ledger import Ledger, regret_bound
+from bridle.session import clocks, feasibility
+from bridle.session.certificate import regret_bound
+from bridle.session.ledger import Ledger
 from helpers.instances import constraint_at, cost_at, instances, make_domain, moves
 
 POLICIES = ("anytime", "plain anytime", "sinha2024", "practice", "adagrad")
@@ -111,7 +112,7 @@ def test_units_and_places_do_not_matter(kind, scale):
 def test_the_sum_alone_already_bounds_regret():
     """Without kept halfspaces: the one-dimensional minimisation, checked against a fine grid."""
     rng, ledger, feasible = np.random.default_rng(0), Ledger(bridle.Ball(3), 3), np.array([-0.3, 0.0, 0.0])
-    where = ledger.place
+    where = ledger.domain
     for t in range(1, 200):
         x = where.domain.project(rng.standard_normal(3))
         a, c = rng.standard_normal(3), rng.standard_normal(3) - np.eye(3)[0]
@@ -217,8 +218,8 @@ def test_many_dimensions_need_little_room_and_no_programs(monkeypatch):
         x = session.decide()
         a = np.eye(1, dim, session.rounds % 30)[0]
         session.observe(float(x[0]), a, float(a @ x) + 0.01, a)
-    assert session._ledger.cuts.normals.nbytes <= 3_200_000
-    assert len(session._ledger.cuts.sources) == session._ledger.cuts.room == 20
+    assert session._settled().ledger.halfspaces.normals.nbytes <= 3_200_000
+    assert len(session._settled().ledger.halfspaces.sources) == session._settled().ledger.halfspaces.room == 20
     found = session.certificate()
     assert found.regret <= found.regret_any
     assert found.conflict is None
@@ -336,7 +337,7 @@ def test_a_planted_contradiction_is_proved_within_a_hundred_rounds_and_not_befor
             lines[t] = line
             c = rng.standard_normal(d) / 2.0
             session.observe(float(c @ x), c, float(line.value(x)), line.a)
-            if session._ledger.conflict is not None:
+            if session._settled().ledger.conflict is not None:
                 break
             assert t <= planted + 100
     found = session.certificate()
@@ -395,7 +396,7 @@ def test_the_sum_of_all_violated_rounds_is_a_proof_too(monkeypatch):
     for t in range(1, 200):
         sign = 1.0 if t % 2 else -1.0
         ledger.take(Feedback(np.zeros(2), 0.0, np.zeros(2), np.array([0.3]), sign * np.eye(1, 2)), t)
-    found = ledger.look(200, 200)
+    found = ledger.search(200, ranking=False)
     assert found.rounds == ()
     assert 0.0 < found.margin <= 0.3
 
@@ -403,13 +404,13 @@ def test_the_sum_of_all_violated_rounds_is_a_proof_too(monkeypatch):
 def test_witness_and_programs_agree_about_random_halfspaces():
     """`examine` proves a contradiction exactly where an independent solver finds none to meet them, up to a thin border."""
     rng, domain = np.random.default_rng(0), bridle.Ball(3)
-    where, outcomes = feasibility.place(domain, 3).boxed(), set()
+    where, outcomes = feasibility.centered(domain, 3).boxed(), set()
     for _ in range(60):
         m = int(rng.integers(2, 12))
         N = rng.standard_normal((m, 3))
         N /= np.linalg.norm(N, axis=1, keepdims=True)
         levels = rng.uniform(-0.6, 0.2, m)
-        found = feasibility.examine(where, N, levels, None if rng.random() < 0.5 else domain.center())
+        found = feasibility.search(where, N, levels, None if rng.random() < 0.5 else domain.center())
         empty = infeasible_by_an_independent_solver(domain, [AffineFunction(n, -b) for n, b in zip(N, levels, strict=True)])
         assert (found.depth > 0.0) == empty
         assert (found.witness is not None) == (not empty)
@@ -549,13 +550,13 @@ def test_a_gradient_longer_than_declared_is_one_warning_with_its_figures():
         session.observe(0.0, [2.0 if t > 3 else 0.5, 0.0], -1.0, [0.0, 1.0])
 
     session = bridle.Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=1000, lipschitz=1.0))
-    (warning,) = alarms(session, 5 * monitor.LOOK, record)
+    (warning,) = alarms(session, 5 * clocks.ASSUMPTIONS_EVERY, record)
     assert isinstance(warning, bridle.LipschitzWarning)
     assert isinstance(warning, bridle.BridleWarning)
-    assert (warning.declared, warning.observed, warning.round) == (1.0, 2.0, monitor.LOOK)
+    assert (warning.declared, warning.observed, warning.round) == (1.0, 2.0, clocks.ASSUMPTIONS_EVERY)
     assert warning.figures == {"declared": 1.0, "observed": 2.0}
     assert "length 2 was seen" in str(warning)
-    assert ("LipschitzWarning", monitor.LOOK) in session.certificate().alarms
+    assert ("LipschitzWarning", clocks.ASSUMPTIONS_EVERY) in session.certificate().alarms
     assert "Alarms: LipschitzWarning in round 64." in session.report()
 
 
@@ -598,8 +599,8 @@ def test_a_run_that_contradicts_the_policys_own_proof_is_an_alarm():
     """A1: the proof's upper bound on regret is below the least that any action's regret can be."""
     (warning,) = alarms(bridle.Session(Boastful(bridle.Ball(2))), 200, lambda s, t: s.observe(0.0, [1.0, 0.0]))
     assert isinstance(warning, bridle.AssumptionWarning)
-    assert (warning.regret, warning.round) == (-1e6, monitor.LOOK)
-    assert warning.least == pytest.approx(-monitor.LOOK)
+    assert (warning.regret, warning.round) == (-1e6, clocks.ASSUMPTIONS_EVERY)
+    assert warning.least == pytest.approx(-clocks.ASSUMPTIONS_EVERY)
 
 
 @pytest.mark.parametrize("policy", ["anytime", "sinha2024"])

@@ -24,7 +24,7 @@ import bridle
 from bridle import ops, policies, records
 from bridle.core import Unavailable
 from bridle.engines import numba as engine
-from bridle.session.compiled_round import Compiled
+from bridle.session.compiled_round import CompiledRound
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
 
@@ -40,15 +40,15 @@ def plain(monkeypatch):
 def steps(monkeypatch) -> list[bool]:
     """Which rounds were handed to compiled code, and whether it took them."""
     seen: list[bool] = []
-    play = Compiled.play
+    play = CompiledRound.play
 
-    def counted(self: Compiled, *given: Any) -> int:
+    def counted(self: CompiledRound, *given: Any) -> int:
         played = play(self, *given)
         if played >= 0:
             seen.append(played > 0)
         return played
 
-    monkeypatch.setattr(Compiled, "play", counted)
+    monkeypatch.setattr(CompiledRound, "play", counted)
     return seen
 
 
@@ -120,10 +120,10 @@ def test_compiled_sessions_and_their_certificates_agree(name, k, steps):
         assert getattr(a, field) == getattr(b, field), field
     for field in ("cost", "ccv", "regret", "regret_any", "regret_algorithm", "squared"):
         np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=1e-6, atol=1e-9, err_msg=field)
-    for left, right in zip(one._ledger.cuts.lines, two._ledger.cuts.lines, strict=True):
+    for left, right in zip(one._settled().ledger.halfspaces.lines, two._settled().ledger.halfspaces.lines, strict=True):
         np.testing.assert_allclose(left, right, atol=1e-9)
-    assert one._ledger.cuts.sources == two._ledger.cuts.sources
-    assert (one._ledger.idle, one._ledger.patience) == (two._ledger.idle, two._ledger.patience)
+    assert one._settled().ledger.halfspaces.sources == two._settled().ledger.halfspaces.sources
+    assert (one._settled().ledger.idle, one._settled().ledger.patience) == (two._settled().ledger.idle, two._settled().ledger.patience)
 
 
 @pytest.mark.usefixtures("plain")
@@ -256,7 +256,7 @@ def act(session: bridle.Session, action: str, t: int, folder: Path) -> bridle.Se
     rng = np.random.default_rng(t)
     df, A = rng.standard_normal(3), rng.standard_normal((2, 3))
     g, f = 0.3 * rng.standard_normal(2), float(rng.standard_normal())
-    waiting = next(iter(session._desk.waiting), None) if action in ("late", "forget") else None
+    waiting = next(iter(session._settled().pending.waiting), None) if action in ("late", "forget") else None
     if action == "save":
         session.save(folder / f"{session.engine}.npz")
         return bridle.Session.load(folder / f"{session.engine}.npz")
@@ -298,13 +298,18 @@ def test_any_order_of_calls_gives_the_same(tmp_path_factory, actions, late, name
         sessions = [act(session, action, t, folder) for session in sessions]
     alike(*sessions, 1e-9)
     assert sessions[0].pending == sessions[1].pending
-    assert sessions[0]._desk.begun == sessions[1]._desk.begun
-    assert [copy.updates for copy in sessions[0]._desk.copies] == [copy.updates for copy in sessions[1]._desk.copies]
-    for left, right in ([session._ledger for session in sessions], [session._ledger.settled() for session in sessions]):
+    assert sessions[0]._settled().pending.begun == sessions[1]._settled().pending.begun
+    assert [copy.updates for copy in sessions[0]._settled().pending.copies] == [
+        copy.updates for copy in sessions[1]._settled().pending.copies
+    ]
+    for left, right in (
+        [session._settled().ledger for session in sessions],
+        [session._settled().ledger.complete() for session in sessions],
+    ):
         for (name, a), b in zip(records.leaves(left.counted).items(), records.leaves(right.counted).values(), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=name)
         assert (left.open, left.idle, left.patience, left.waiting) == (right.open, right.idle, right.patience, right.waiting)
-        assert left.cuts.sources == right.cuts.sources
+        assert left.halfspaces.sources == right.halfspaces.sources
 
 
 @pytest.mark.usefixtures("plain")

@@ -64,7 +64,7 @@ def test_a_round_that_is_asked_for_and_observed_at_once_is_a_plain_one(late):
         ticket = asked.ask()
         np.testing.assert_array_equal(ticket.x, x)
         asked.observe(float(c @ x), c, float(a @ x), a, ticket=ticket)
-    states = [session._desk.copies[0].state for session in (plain, asked)]
+    states = [session._settled().pending.copies[0].state for session in (plain, asked)]
     for p, q in zip(records.leaves(states[0]).values(), records.leaves(states[1]).values(), strict=True):
         assert np.asarray(p).tobytes() == np.asarray(q).tobytes()
     assert (plain.rounds, plain.cost, plain.ccv) == (asked.rounds, asked.cost, asked.ccv)
@@ -84,7 +84,7 @@ def test_late_feedback_is_about_the_decision_of_its_own_ticket():
         np.testing.assert_array_equal(seen[0]["x"], old.x)
         assert (seen[0]["ticket"], seen[0]["round"], seen[0]["f"]) == (1, 11, 0.5)
         # The halfspace that the certificate keeps is the one at the old decision: x_2 <= -1/4.
-        normals, levels = session._ledger.settled().cuts.lines
+        normals, levels = session._settled().ledger.complete().halfspaces.lines
         i = int(np.argmax(normals @ [0.0, 1.0]))
         assert levels[i] == pytest.approx(-0.25, abs=1e-9)
 
@@ -193,7 +193,7 @@ def test_a_copy_that_was_forgotten_plays_again():
     session = start()
     for _ in range(50):
         session.forget(session.ask())
-    assert len(session._desk.copies) <= 2
+    assert len(session._settled().pending.copies) <= 2
 
 
 def test_the_oldest_makes_way_when_too_many_wait():
@@ -271,7 +271,7 @@ def test_copies_of_anytime_keep_the_sum_of_their_bounds(instance, delay, k, half
     session = bridle.Session(bridle.policy("anytime", domain, halfspace=halfspace))
     seen = delayed(session, domain, feasible, G, rng, T, delay, k)
     found = session.certificate()
-    played = [copy for copy in session._desk.copies if copy.updates]
+    played = [copy for copy in session._settled().pending.copies if copy.updates]
     m = len(played)
     assert m <= delay + 1
     assert sum(copy.updates for copy in played) == T
@@ -306,8 +306,8 @@ def test_one_pool_of_sinha2024_keeps_the_bound_for_its_delay(instance, delay, k,
     T, D = 250, domain.diameter()
     session = bridle.Session(bridle.policy("sinha2024", domain, horizon=T, lipschitz=G, delay=delay, preset=preset), late="pool")
     seen = delayed(session, domain, feasible, G, rng, T, delay, k)
-    assert len(session._desk.copies) == 1
-    assert session._desk.outstanding <= delay
+    assert len(session._settled().pending.copies) == 1
+    assert session._settled().pending.outstanding <= delay
     facts = {"lipschitz": G, "diameter": D, "feasible": feasible}
     root = sqrt(1.0 + 2.0 * delay)
     for bound in (session.bound(), session.policy.bound(facts, T)):
@@ -400,8 +400,8 @@ def test_parts_fed_to_a_pool_count_as_two():
     session.observe(**COST, ticket=b, partial=True)
     session.observe(**LIMIT, ticket=a)
     session.observe(**LIMIT, ticket=b)
-    assert session._desk.copies[0].updates == 4
-    assert session._desk.outstanding == 5
+    assert session._settled().pending.copies[0].updates == 4
+    assert session._settled().pending.outstanding == 5
     assert session.bound().regret is not None
 
 
@@ -454,14 +454,14 @@ def test_between_two_asks_the_order_of_arrival_does_not_matter_to_copies(seed, n
                 session.observe(float(c[0, i] @ x), c[0, i], float(a[i] @ x) + b, a[i], ticket=mine[i])
             mine[:] = [ticket for i, ticket in enumerate(mine) if i not in set(chosen.tolist())]
     one, two = sessions
-    for p, q in zip(one._desk.copies, two._desk.copies, strict=True):
+    for p, q in zip(one._settled().pending.copies, two._settled().pending.copies, strict=True):
         for v, w in zip(records.leaves(p.state).values(), records.leaves(q.state).values(), strict=True):
             assert np.asarray(v).tobytes() == np.asarray(w).tobytes()
     assert (one.rounds, one.pending) == (two.rounds, two.pending)
     assert one.cost == pytest.approx(two.cost, rel=1e-12, abs=1e-12)
     np.testing.assert_allclose(one.violations, two.violations, rtol=1e-12, atol=1e-12)
     assert one.certificate().regret_any == pytest.approx(two.certificate().regret_any, rel=1e-9, abs=1e-6)
-    assert len(one._desk.shared) <= SHARED
+    assert len(one._settled().pending.shared) <= SHARED
 
 
 def test_decide_between_tickets_is_what_ask_would_give():
@@ -494,11 +494,11 @@ def test_rounds_that_wait_are_saved_and_go_on_bit_for_bit(name, late, tmp_path):
             waiting.append(session.ask().id)
             while len(waiting) > 12:
                 number = waiting.pop(int(rng.integers(len(waiting))))
-                if number not in session._desk.waiting:
+                if number not in session._settled().pending.waiting:
                     continue
-                x, a, c = session._desk.waiting[number].x, rng.uniform(-0.5, 0.5, 3), rng.uniform(-0.5, 0.5, 3)
+                x, a, c = session._settled().pending.waiting[number].x, rng.uniform(-0.5, 0.5, 3), rng.uniform(-0.5, 0.5, 3)
                 parts: list[dict[str, Any]] = [{"f": float(c @ x), "df": c}, {"g": [float(a @ x) - 0.02, -1.0], "dg": [a, c]}]
-                seen = session._desk.waiting[number]
+                seen = session._settled().pending.waiting[number]
                 if seen.cost is not None:
                     session.observe(**parts[1], ticket=number)
                 elif rng.random() < 0.3:

@@ -7,36 +7,56 @@ Where all of these have a leading time axis, the constraint is a sequence.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
 from bridle import ops, validate
-from bridle.core import InputError
+from bridle.core import Function, InputError
 from bridle.functions import AffineFunction, AffineRows, Excess, LogisticLoss, RoundQuadratic
-from bridle.ops import Array
+from bridle.ops import Array, Scalar
+
+M = TypeVar("M")
+"""What a limit remembers of the rows so far."""
+
+
+class Limit(Protocol[M]):
+    """A limit that a linear classifier is held to."""
+
+    def bind(self, classes: Sequence[object]) -> Limit[M]:
+        """The limit for an estimator with these two classes."""
+        ...
+
+    def start(self, dim: int) -> M:
+        """What it remembers before the first row."""
+        ...
+
+    def reveal(self, memory: M, a: Array, sign: Scalar, group: Scalar | None) -> tuple[M, Function]:
+        """What it remembers after a row, and the constraint of that row's round."""
+        ...
 
 
 class MissLossLimit(NamedTuple):
     """The log-loss of each row of class `label` is at most `at_most`; a row of the other class satisfies it by that much."""
 
-    label: Any
+    label: object
     at_most: float
     sign: float = 1.0
 
-    def bind(self, classes: Any) -> MissLossLimit:
-        """The same limit, knowing whether its class is the first or the second of `classes`."""
-        found = [sign for sign, known in zip((-1.0, 1.0), classes, strict=True) if known == self.label]
-        if not found:
+    def bind(self, classes: Sequence[object]) -> MissLossLimit:
+        """The limit, knowing whether its class is the first or the second of `classes`."""
+        signs = [sign for sign, name in zip((-1.0, 1.0), classes, strict=True) if name == self.label]
+        if not signs:
             raise InputError(f"MissLoss: label must be one of the classes {validate.show(list(classes))}, not {validate.show(self.label)}")
-        return self._replace(sign=found[0])
+        return self._replace(sign=signs[0])
 
     def start(self, dim: int) -> tuple[()]:
         return ()
 
-    def reveal(self, memory: Any, a: Array, sign: Array, group: Any) -> tuple[Any, Any]:
+    def reveal(self, memory: tuple[()], a: Array, sign: Scalar, group: Scalar | None) -> tuple[tuple[()], Function]:
         counts = sign == self.sign
-        if counts is False:  # one row of the other class: the same numbers without a logarithm
+        if counts is False:  # one row of the other class: what `Excess` gives, without a logarithm
             return memory, AffineFunction(0.0 * a, -self.at_most)
         return memory, Excess(LogisticLoss(a, sign, 1.0 * counts), self.at_most + 0.0 * sign)
 
@@ -44,8 +64,8 @@ class MissLossLimit(NamedTuple):
 class Groups(NamedTuple):
     """How many rows of the one group and of the other were seen, and their mean features: over the last rows, fading into the past."""
 
-    seen: Any  # (2,)
-    means: Any  # (2, d)
+    seen: Array  # (2,)
+    means: Array  # (2, d)
 
 
 class GroupGapLimit(NamedTuple):
@@ -58,18 +78,18 @@ class GroupGapLimit(NamedTuple):
     at_most: float
     lookback: float
 
-    def bind(self, classes: Any) -> GroupGapLimit:
+    def bind(self, classes: Sequence[object]) -> GroupGapLimit:
         return self
 
     def start(self, dim: int) -> Groups:
         return Groups(np.zeros(2), np.zeros((2, dim)))
 
-    def reveal(self, memory: Groups, a: Array, sign: Array, group: Any) -> tuple[Groups, AffineRows]:
+    def reveal(self, memory: Groups, a: Array, sign: Scalar, group: Scalar | None) -> tuple[Groups, AffineRows]:
         if group is None:
             raise InputError("groups must be given with GroupGap: a number for each row, above 0 for the one group, else 0")
         if a.ndim > 1:
             slopes = []
-            for row, one in zip(a, group, strict=True):
+            for row, one in zip(a, cast("Array", group), strict=True):
                 memory, gap = self.reveal(memory, row, 1.0, one)
                 slopes.append(gap.A)
             return memory, AffineRows(np.array(slopes), np.full((len(a), 2), -self.at_most))
@@ -87,18 +107,18 @@ class WeightLimit(NamedTuple):
 
     at_most: float
 
-    def bind(self, classes: Any) -> WeightLimit:
+    def bind(self, classes: Sequence[object]) -> WeightLimit:
         return self
 
     def start(self, dim: int) -> tuple[()]:
         return ()
 
-    def reveal(self, memory: Any, a: Array, sign: Array, group: Any) -> tuple[Any, Any]:
+    def reveal(self, memory: tuple[()], a: Array, sign: Scalar, group: Scalar | None) -> tuple[tuple[()], Function]:
         nowhere = 0.0 * a
         return memory, RoundQuadratic(1.0 + 0.0 * sign, nowhere, nowhere, 0.0 * sign - self.at_most)
 
 
-def MissLoss(label: Any = 1, at_most: float = 0.1) -> MissLossLimit:
+def MissLoss(label: object = 1, at_most: float = 0.1) -> MissLossLimit:
     """At most this log-loss on every row of class `label`, so that it is not missed: 0.1 asks for a probability of e^-0.1 = 0.90.
 
     A limit of 0 can be met by no finite weights, so it must be above.
@@ -130,18 +150,18 @@ def WeightBudget(at_most: float = 1.0) -> WeightLimit:
     return WeightLimit(validate.positive("at_most", at_most))
 
 
-def bound(limits: Any, classes: Any) -> tuple[Any, ...]:
+def bind_all(limits: object, classes: Sequence[object]) -> tuple[Limit[object], ...]:
     """The limits that an estimator was given, bound to its two classes."""
     if limits is None:
         return ()
-    if hasattr(limits, "reveal") or not isinstance(limits, (list, tuple)):
-        limits = (limits,)
-    for limit in limits:
+    several = isinstance(limits, (list, tuple)) and not hasattr(limits, "reveal")
+    each = tuple(cast("Sequence[Limit[object]]", limits) if several else (cast("Limit[object]", limits),))
+    for limit in each:
         if not hasattr(limit, "reveal"):
             raise InputError(f"constraints must hold limits such as MissLoss(label=1, at_most=0.1), not {validate.show(limit)}")
-    return tuple(limit.bind(classes) for limit in limits)
+    return tuple(limit.bind(classes) for limit in each)
 
 
-def count(limits: tuple[Any, ...]) -> int:
+def count(limits: tuple[Limit[object], ...]) -> int:
     """How many constraints a round has; at least one, if only an idle one."""
     return sum(2 if isinstance(limit, GroupGapLimit) else 1 for limit in limits) or 1

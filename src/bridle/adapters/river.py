@@ -9,16 +9,17 @@ Recall: 96.17%
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from bridle import validate
 from bridle.adapters import missing
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
-from bridle.adapters.linear import LinearModel, class_weights, probability
+from bridle.adapters.limits import GroupGap, Limit, MissLoss, WeightBudget
+from bridle.adapters.linear import LinearEstimator, class_weights, probability
 from bridle.core import InputError
+from bridle.ops import Array
 from bridle.session.feedback import LARGEST
 
 try:
@@ -30,8 +31,11 @@ __all__ = ["ConstrainedClassifier", "GroupGap", "MissLoss", "WeightBudget"]
 
 CLASSES = (False, True)
 
+RiverRow: TypeAlias = dict[Hashable, float]
+"""The features of a row by name."""
 
-class ConstrainedClassifier(base.Classifier):
+
+class ConstrainedClassifier(LinearEstimator, base.Classifier):
     """A linear classifier of two classes that learns under limits: every row is a round.
 
     The cost is the log-loss, and the weights, the intercept among them, stay in a ball. Features may come and go by name: one that is not
@@ -60,33 +64,24 @@ class ConstrainedClassifier(base.Classifier):
 
     def __init__(
         self,
-        constraints: Sequence[Any] | None = None,
+        constraints: Sequence[Limit[Any]] | None = None,
         policy: str = "anytime",
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         radius: float = 5.0,
         scale: bool = False,
         class_weight: Mapping[bool, float] | None = None,
         group: str | None = None,
         engine: str = "python",
     ) -> None:
-        self.constraints = constraints
-        self.policy = policy
-        self.parameters = parameters
-        self.radius = radius
-        self.scale = scale
-        self.class_weight = class_weight
+        super().__init__(constraints, policy, parameters, radius, scale, class_weight, engine)
         self.group = group
-        self.engine = engine
-        self._names: dict[Any, int] = {}
-        self._order: list[Any] = []
+        self._names: dict[Hashable, int] = {}
+        self._order: list[Hashable] = []
         self._costs = class_weights(class_weight, CLASSES)
-        self._model = self._made(0)
-
-    def _made(self, features: int) -> LinearModel:
-        return LinearModel(features, CLASSES, self.constraints, self.policy, self.parameters, self.radius, bool(self.scale), self.engine)
+        self._model = self._make_model(0, CLASSES, engine)
 
     @property
-    def weights(self) -> dict[Any, float]:
+    def weights(self) -> dict[Hashable, float]:
         """The weight of every feature."""
         return dict(zip(self._order, self._model.weights[1:].tolist(), strict=False))
 
@@ -95,7 +90,7 @@ class ConstrainedClassifier(base.Classifier):
         """The weight of the 1 that every row has."""
         return float(self._model.weights[0])
 
-    def learn_one(self, x: dict[Any, Any], y: Any, group: Any = None) -> None:
+    def learn_one(self, x: RiverRow, y: object, group: float | None = None) -> None:
         """Learn from one row; its group is `group`, or the feature that the model was told holds it."""
         if y not in CLASSES:
             raise InputError(f"y must be True or False, not {validate.show(y)}")
@@ -110,22 +105,22 @@ class ConstrainedClassifier(base.Classifier):
             row = self._whole(x)
         self._model.learn(row, 1.0 if y else -1.0, self._costs[bool(y)], group)
 
-    def predict_proba_one(self, x: dict[Any, Any]) -> dict[bool, float]:
+    def predict_proba_one(self, x: RiverRow) -> dict[bool, float]:
         """The probability of each class, before this row is learned."""
         p = probability(float(self._model.scores(self._row(x))))
         return {False: 1.0 - p, True: p}
 
-    def _take_on(self, x: dict[Any, Any]) -> None:
+    def _take_on(self, x: RiverRow) -> None:
         new = [name for name in x if name not in self._names]
         names, room = len(self._order) + len(new), self._model.features
         if self._model.blank:
-            self._model = self._made(names)
+            self._model = self._make_model(names, CLASSES, self.engine)
         elif names > room:  # where some came late more may follow
             self._model.grow(max(names, 2 * room))
         self._order = self._order + new
         self._names = {name: place for place, name in enumerate(self._order)}
 
-    def _row(self, x: dict[Any, Any]) -> np.ndarray:
+    def _row(self, x: RiverRow) -> Array:
         """The features in the order in which they were first seen, and 0 for those that are not there."""
         if list(x) == self._order:
             return self._whole(x)
@@ -138,8 +133,8 @@ class ConstrainedClassifier(base.Classifier):
             raise _not_a_number(x) from None
         return self._checked(row, x)
 
-    def _whole(self, x: dict[Any, Any]) -> np.ndarray:
-        """The same of a row that has all features in that order."""
+    def _whole(self, x: RiverRow) -> Array:
+        """The features of a row that has all of them in that order."""
         row, features = np.zeros(self._model.features), len(x)
         try:
             row[:features] = list(x.values())
@@ -147,17 +142,17 @@ class ConstrainedClassifier(base.Classifier):
             raise _not_a_number(x) from None
         return self._checked(row, x)
 
-    def _checked(self, row: np.ndarray, x: dict[Any, Any]) -> np.ndarray:
+    def _checked(self, row: Array, x: RiverRow) -> Array:
         if not row.dot(row) <= LARGEST:
             raise _not_a_number(x)
         return row
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
         yield {"constraints": [MissLoss(label=True, at_most=0.1), WeightBudget(at_most=2.0)]}
 
 
-def _not_a_number(x: dict[Any, Any]) -> InputError:
+def _not_a_number(x: RiverRow) -> InputError:
     """The error for a row that cannot be learned or scored, naming the feature."""
     try:
         name = max(x, key=lambda name: abs(validate.number(f"x[{name!r}]", x[name])))

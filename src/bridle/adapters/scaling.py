@@ -14,13 +14,14 @@ array([4., 0.])
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import ops, validate
 from bridle.core import InputError
-from bridle.ops import Array
+from bridle.ops import Array, Scalar
 
 
 class RunningScale(NamedTuple):
@@ -29,7 +30,7 @@ class RunningScale(NamedTuple):
     `apply` before `learn` scales a row by earlier ones only. A feature that has not varied yet is scaled to 0, so the first row is all 0.
     """
 
-    rows: Array
+    rows: Scalar
     first: Array
     total: Array
     squares: Array
@@ -62,7 +63,7 @@ def Scale(dim: int) -> RunningScale:
     return RunningScale(0.0, zero, zero, zero)
 
 
-def past_scaled(X: Any) -> np.ndarray:
+def past_scaled(X: ArrayLike) -> Array:
     """Every row scaled by the statistics of the rows before it, as `RunningScale` does one by one."""
     table = validate.array("X", X)
     if table.ndim != 2 or not table.shape[1]:
@@ -70,7 +71,7 @@ def past_scaled(X: Any) -> np.ndarray:
     return scaled_along(Scale(table.shape[1]), table)[0]
 
 
-def scaled_along(scale: RunningScale, table: np.ndarray) -> tuple[np.ndarray, RunningScale]:
+def scaled_along(scale: RunningScale, table: Array) -> tuple[Array, RunningScale]:
     """The rows of a table, each scaled by `scale` and the rows before it; and the statistics with all of them."""
     if not len(table):
         return table, scale

@@ -12,15 +12,17 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from bridle import validate
 from bridle.adapters import missing
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
-from bridle.adapters.linear import LinearModel, class_weights, probability
+from bridle.adapters.limits import GroupGap, Limit, MissLoss, WeightBudget
+from bridle.adapters.linear import LinearEstimator, class_weights, probability
 from bridle.core import InputError
+from bridle.ops import Array
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -31,37 +33,34 @@ except ModuleNotFoundError as trouble:
 
 __all__ = ["ConstrainedClassifier", "GroupGap", "MissLoss", "WeightBudget"]
 
+Labels: TypeAlias = NDArray[np.generic]
+"""Classes, of whatever type they are."""
 
-class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
+
+class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
     """A linear classifier of two classes: its cost is the log-loss, its limits are the `constraints`, and every row is a round.
 
     `policy` is a registered name and `parameters` its settings; the weights, the intercept among them, stay in a ball of this `radius`.
     `scale` scales features by the rows learned before. `class_weight` weighs the losses of the classes in the cost, not in a limit. `fit`
-    goes `max_iter` times over the rows, in their order; `engine` is "python" or "jax" (compiled, for many rows).
+    goes `max_iter` times over the rows, in their order; `engine` is that of `bridle.play`: "python", or one that compiles, for many rows.
     """
 
     def __init__(
         self,
-        constraints: Sequence[Any] | None = None,
+        constraints: Sequence[Limit[Any]] | None = None,
         *,
         policy: str = "anytime",
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         radius: float = 5.0,
         scale: bool = False,
         class_weight: Mapping[Any, float] | None = None,
         max_iter: int = 1,
         engine: str = "python",
     ) -> None:
-        self.constraints = constraints
-        self.policy = policy
-        self.parameters = parameters
-        self.radius = radius
-        self.scale = scale
-        self.class_weight = class_weight
+        super().__init__(constraints, policy, parameters, radius, scale, class_weight, engine)
         self.max_iter = max_iter
-        self.engine = engine
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> ConstrainedClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> ConstrainedClassifier:
         """Forget what was learned, then learn from these rows; `groups` is a number for each, where a limit is about groups."""
         passes = validate.whole("max_iter", self.max_iter)
         X, y = validate_data(self, X, y, dtype=float)
@@ -71,7 +70,14 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = passes
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None, sample_weight: Any = None) -> ConstrainedClassifier:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> ConstrainedClassifier:
         """Learn from more rows; the first call names both `classes` unless its rows have both. `sample_weight` is of the cost alone."""
         fresh = not hasattr(self, "model_")
         X, y = validate_data(self, X, y, dtype=float, reset=fresh)
@@ -82,19 +88,19 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         self._learn(X, y, groups, sample_weight)
         return self
 
-    def _begin(self, y: Any, classes: Any) -> None:
+    def _begin(self, y: Labels, classes: Labels) -> None:
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary" or len(classes) > 2:
             kind = "multiclass" if kind == "binary" else kind
             raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
         if len(classes) < 2:
             raise InputError(f"y must hold two classes, or classes name both, not one class: {validate.show(classes.tolist())}")
-        model = LinearModel(self.n_features_in_, classes, self.constraints, self.policy, self.parameters, self.radius, bool(self.scale))
-        self.classes_, self.model_ = classes, model
+        # Tables are learned on `engine`; the model's own is for one row at a time.
+        self.classes_, self.model_ = classes, self._make_model(self.n_features_in_, cast("Sequence[object]", classes))
 
-    def _learn(self, X: np.ndarray, y: Any, groups: Any, sample_weight: Any) -> None:
-        if unknown := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
-            raise InputError(f"y must hold the classes {validate.show(self.classes_.tolist())} alone, not {validate.show(unknown.pop())}")
+    def _learn(self, X: Array, y: Labels, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> None:
+        if strange := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
+            raise InputError(f"y must hold the classes {validate.show(self.classes_.tolist())} alone, not {validate.show(strange.pop())}")
         second = y == self.classes_[1]
         weights = np.where(second, *reversed(class_weights(self.class_weight, self.classes_.tolist())))
         if sample_weight is not None:
@@ -107,24 +113,27 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         self.model_.learn_many(X, np.where(second, 1.0, -1.0), weights, numbers, self.engine)
 
     @property
-    def coef_(self) -> np.ndarray:
+    def coef_(self) -> Array:
         """The weights, shaped as scikit-learn has them: (1, features). With `scale` they are of the scaled features."""
         return self.model_.weights[None, 1:].copy()
 
     @property
-    def intercept_(self) -> np.ndarray:
+    def intercept_(self) -> Array:
+        """The weight of the 1 that every row has."""
         return self.model_.weights[:1].copy()
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: ArrayLike) -> Array:
         """The log-odds of the second class."""
         check_is_fitted(self, "model_")
         return np.asarray(self.model_.scores(validate_data(self, X, dtype=float, reset=False)))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """The probability of each class."""
         scores = self.decision_function(X)
         return np.column_stack((probability(-scores), probability(scores)))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> Labels:
+        """The likelier class of every row."""
         second = self.decision_function(X) > 0.0
         return np.asarray(self.classes_[second.astype(int)])
 

@@ -1,4 +1,4 @@
-"""Alarms: each kind of warning at most once in a session, and the checks that find values and gradients which do not fit together.
+"""Warnings, each kind at most once in a session, and the checks that find values and gradients which do not fit together.
 
 What can be told for certain. A convex function with value v and gradient p at x is nowhere below v + <p, . - x>. So two records of one
 function must not contradict each other; a contradiction at one decision, or between equal gradients, can only be noise in the values.
@@ -12,36 +12,37 @@ import sys
 import warnings
 from collections.abc import Callable
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bridle.core import BridleWarning, Feedback, GradientWarning, NoiseWarning
+from bridle.core import BridleWarning, Domain, Feedback, GradientWarning, NoiseWarning
+from bridle.ops import Array
 
 RELATIVE = 1e-6
 """Values are taken to be right to this, relative to all that went into them."""
 
 REMEMBERED = 64
-"""So many contexts are remembered, each with its last record."""
+"""At most this many contexts are remembered, each with its last record."""
 
 STEP = 1e-2
 """How far from the decision a function is asked again, as a part of the domain's diameter."""
 
 
-class Alarms:
-    """Which kinds of warning were given, and in which round."""
+class WarningLog:
+    """Which kinds of warning a session has given, by name, and in which round."""
 
     def __init__(self) -> None:
-        self.given: dict[str, int] = {}
+        self.rounds: dict[str, int] = {}
 
     def fresh(self, kind: type[BridleWarning]) -> bool:
         """Whether no warning of this kind was given yet."""
-        return kind.__name__ not in self.given
+        return kind.__name__ not in self.rounds
 
-    def warn(self, kind: type[BridleWarning], message: str, round: int, **figures: Any) -> None:
+    def warn(self, kind: type[BridleWarning], message: str, round: int, **figures: object) -> None:
         """Warn, unless this kind of warning was given before; it points at the caller's line."""
         if self.fresh(kind):
-            self.given[kind.__name__] = round
+            self.rounds[kind.__name__] = round
             warnings.warn(kind(message, round, **figures), stacklevel=_outside())
 
 
@@ -53,30 +54,41 @@ def _outside() -> int:
     return level
 
 
+class Subject(NamedTuple):
+    """What a value is of: its name in messages, and whether it is the cost."""
+
+    name: str
+    is_cost: bool = False
+
+
+COST = Subject("the cost", is_cost=True)
+
+
 class Doubt(NamedTuple):
     """Two records that cannot both be right: of what, whether the values alone are to blame, the least it should be, and what it is."""
 
-    what: str
+    subject: Subject
     noise: bool
     expected: float
     observed: float
 
-    def raise_at(self, alarms: Alarms, t: int) -> None:
-        """Warn of it."""
+    def warn(self, log: WarningLog, t: int) -> None:
+        """Warn of it in round t."""
+        what = self.subject.name
         if self.noise:
-            message = f"{self.what} has two values in the same place, {self.expected:.6g} and {self.observed:.6g} (round {t}): it is noisy"
-            if self.what != "the cost":
+            message = f"{what} has two values in the same place, {self.expected:.6g} and {self.observed:.6g} (round {t}): it is noisy"
+            if not self.subject.is_cost:
                 message += ", and no policy keeps hard limits on noisy constraint values; use limits that hold on average (policy soft)"
-            alarms.warn(NoiseWarning, message, t, first=self.expected, second=self.observed)
+            log.warn(NoiseWarning, message, t, first=self.expected, second=self.observed)
         else:
             message = (
-                f"{self.what} is {self.observed:.6g} where another of its values and the gradient there say {self.expected:.6g} or more "
+                f"{what} is {self.observed:.6g} where another of its values and the gradient there say {self.expected:.6g} or more "
                 f"(round {t}): the gradient is wrong, it is not convex, or it is noisy; no guarantee holds until that is settled"
             )
-            alarms.warn(GradientWarning, message, t, expected=self.expected, observed=self.observed)
+            log.warn(GradientWarning, message, t, expected=self.expected, observed=self.observed)
 
 
-def compare(what: str, x: np.ndarray, v: float, p: np.ndarray, y: np.ndarray, w: float, q: np.ndarray) -> Doubt | None:
+def compare(what: Subject, x: Array, v: float, p: Array, y: Array, w: float, q: Array) -> Doubt | None:
     """Whether value v with gradient p at x, and w with q at y, can be of one convex function."""
     step = y - x
     above, below = v + float(p.dot(step)), w - float(q.dot(step))
@@ -88,7 +100,7 @@ def compare(what: str, x: np.ndarray, v: float, p: np.ndarray, y: np.ndarray, w:
     return Doubt(what, False, below, v) if v < below - tolerance else None
 
 
-def _length(v: np.ndarray) -> float:
+def _length(v: Array) -> float:
     return sqrt(float(v.dot(v)))
 
 
@@ -99,28 +111,22 @@ class Contexts:
         self.last: dict[str, Feedback] = {}
 
     def meet(self, context: str, new: Feedback, cost: bool, limits: bool) -> Doubt | None:
-        """Compare a record with the last one of its context, and remember it; `cost` and `limits` say what it tells of."""
+        """Compare a record with the last one of its context, and remember it; `cost` and `limits` say which of them it has."""
         old = self.last.pop(context, None)
         self.last[context] = new
         if len(self.last) > REMEMBERED:
             del self.last[next(iter(self.last))]
         if old is None:
             return None
-        doubt = compare("the cost", old.x, float(old.f), old.df, new.x, float(new.f), new.df) if cost else None
+        doubt = compare(COST, old.x, float(old.f), old.df, new.x, float(new.f), new.df) if cost else None
         if doubt is None and limits and len(old.g) == len(new.g):
             pairs = zip(old.g.tolist(), old.dg, new.g.tolist(), new.dg, strict=True)
-            found = (compare(_name(i), old.x, v, p, new.x, w, q) for i, (v, p, w, q) in enumerate(pairs))
-            doubt = next((each for each in found if each is not None), None)
+            doubts = (compare(Subject(f"constraint {i}"), old.x, v, p, new.x, w, q) for i, (v, p, w, q) in enumerate(pairs))
+            doubt = next((each for each in doubts if each is not None), None)
         return doubt
 
 
-def _name(i: int) -> str:
-    return f"constraint {i}"
-
-
-def spot_check(
-    what: str, ask: Callable[[np.ndarray], Any], x: np.ndarray, value: np.ndarray, grad: np.ndarray, domain: Any, t: int
-) -> Doubt | None:
+def spot_check(what: Subject, ask: Callable[[Array], object], x: Array, value: Array, grad: Array, domain: Domain, t: int) -> Doubt | None:
     """Ask a function again where it was asked and at three other actions; `value` and `grad` are what it said at x."""
     j, h = t % len(x), STEP * float(domain.diameter())
     aside = h * np.eye(1, len(x), j)[0]
@@ -133,12 +139,12 @@ def spot_check(
     if any(answer.shape != values.shape or not np.isfinite(answer).all() for answer in answers):
         return None
     for i, (v, p) in enumerate(zip(values.tolist(), rows, strict=True)):
-        name = what if value.ndim == 0 else f"{what}[{i}]"
+        subject = what if value.ndim == 0 else what._replace(name=f"{what.name}[{i}]")
         for point, answer in zip(points, answers, strict=True):
             w, least = float(answer[i]), v + float(p.dot(point - x))
             tolerance = RELATIVE * (abs(v) + abs(w) + _length(p) * (_length(x) + _length(point)))
             if point is x and abs(w - v) > tolerance:
-                return Doubt(name, True, v, w)
+                return Doubt(subject, True, v, w)
             if w < least - tolerance:
-                return Doubt(name, False, least, w)
+                return Doubt(subject, False, least, w)
     return None

@@ -1,31 +1,29 @@
 """What certificates add up, a batch of rounds at a time: running sums, counts, and the halfspaces worth keeping.
 
-Nothing here is needed before somebody asks, so that a round is only written down, and a batch of them is read at once: in a few array
+None of it is needed before somebody asks. So a round is only written down, and a batch of rounds is read at once: in a few array
 operations by NumPy, or compiled by an engine. How many rounds a batch has depends on the shape of a round alone (`length`).
 """
 
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bridle import ops
-from bridle.ops import Array
-from bridle.session.feasibility import FLOOR, KEPT, NEAR, Place
-
-BATCH = 32
-"""A batch has at most so many rounds, and halfspaces."""
+from bridle.ops import Array, Scalar
+from bridle.session.clocks import BATCH_ROUNDS
+from bridle.session.feasibility import FLOOR, MOST_NUMBERS, NEAR, CenteredDomain
 
 EACH = 4
-"""Of a round with several constraints at most so many halfspaces are kept."""
+"""Of a round with several constraints at most this many halfspaces are kept."""
 
 
 def length(dim: int, k: int) -> int:
-    """How many rounds with k constraints are read at once, a power of two: no more halfspaces than `BATCH`, and no more room than 3 MB."""
-    rounds = BATCH
-    while rounds > 1 and (rounds * min(k, EACH) > BATCH or rounds * width(dim, k) > KEPT):
+    """How many rounds with k constraints are read at once, a power of two: at most `BATCH_ROUNDS` halfspaces, and 3 MB of numbers."""
+    rounds = BATCH_ROUNDS
+    while rounds > 1 and (rounds * min(k, EACH) > BATCH_ROUNDS or rounds * width(dim, k) > MOST_NUMBERS):
         rounds //= 2
     return rounds
 
@@ -52,7 +50,7 @@ class Sums(NamedTuple):
     scale: float
 
 
-class Limits(NamedTuple):
+class ViolatedSums(NamedTuple):
     """Running sums over the violated rounds, each with the constraint that is farthest away; its halfspace is <n, u> <= level.
 
     `A` of the unit normals n, `b` of the levels, `weight` how many, `sizes` of |level|, `distances` of dist^2. `violated` counts the
@@ -71,13 +69,13 @@ class Counted(NamedTuple):
     """The sums, how many rounds have a violation between two levels, and the largest size of a constraint value."""
 
     sums: Sums
-    limits: Limits
+    limits: ViolatedSums
     between: Array
-    largest: Array
+    largest: Scalar
 
 
-class Found(NamedTuple):
-    """What was found in a batch: of every round some halfspaces <normal, u> <= level, and 1 for each that is worth keeping (`chosen`).
+class BatchFindings(NamedTuple):
+    """What was found in a batch: some halfspaces <normal, u> <= level of every round, and 1 for each that is worth keeping (`chosen`).
 
     `lines` has the normal, the level, which of the round's constraints it is, and 1 where the round has a violation beyond rounding.
     `ruled` is 1 where one of them rules out the witness. `alone` is 1 for rounds that may prove by themselves that nothing is feasible,
@@ -86,17 +84,32 @@ class Found(NamedTuple):
 
     chosen: Array
     lines: Array
-    ruled: Array
-    proof: Array
+    ruled: Scalar
+    proof: Scalar
     alone: Array
     scales: Array
 
 
-class Read(NamedTuple):
+class BatchReading(NamedTuple):
     """What comes of reading a batch."""
 
     counted: Counted
-    found: Found
+    found: BatchFindings
+
+
+class BatchReader(Protocol):
+    """Reads full batches faster than NumPy does; while it is `ahead`, `settle` says what was counted."""
+
+    @property
+    def ahead(self) -> int: ...
+
+    def read(self, rows: Array, near: float, witness: Array | None, before: Counted) -> BatchFindings | None:
+        """Count a batch in, and tell what is found in it; None where that is left to `read`, and nothing has changed."""
+        ...
+
+    def settle(self) -> Counted:
+        """What was counted, as a record."""
+        ...
 
 
 class Frame(NamedTuple):
@@ -104,25 +117,25 @@ class Frame(NamedTuple):
     none is known), and how far inside a halfspace a decision may be for it to be worth keeping, as a distance below zero.
     """
 
-    place: Place
+    place: CenteredDomain
     levels: Array
     witness: Array
-    near: Array
+    near: Scalar
 
 
 def nothing(dim: int, levels: int) -> Counted:
     """The sums of no round."""
     none = np.zeros(dim)
     return Counted(
-        Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), Limits(none, 0.0, 0.0, 0.0, 0.0, 0.0), np.zeros(levels + 1), 0.0
+        Sums(0.0, 0.0, none, 0.0, 0.0, 0.0, 0.0, 0.0), ViolatedSums(none, 0.0, 0.0, 0.0, 0.0, 0.0), np.zeros(levels + 1), 0.0
     )  # fmt: skip
 
 
-def unread(dim: int, k: int, levels: int) -> Read:
+def unread(dim: int, k: int, levels: int) -> BatchReading:
     """Numbers in the shapes that reading a full batch gives."""
     n, e = length(dim, k), min(k, EACH)
     each, one = np.zeros((n, e)), np.zeros(n)
-    return Read(nothing(dim, levels), Found(each, np.zeros((n, e, dim + 3)), 0.0, 0.0, one, one))
+    return BatchReading(nothing(dim, levels), BatchFindings(each, np.zeros((n, e, dim + 3)), 0.0, 0.0, one, one))
 
 
 def parts(rows: Array, dim: int) -> tuple[Array, Array, Array, Array]:
@@ -131,7 +144,7 @@ def parts(rows: Array, dim: int) -> tuple[Array, Array, Array, Array]:
     return rows[:, :dim], rows[:, dim : 2 * dim], rows[:, 2 * dim : 2 * dim + k], rows[:, 2 * dim + k :].reshape(n, k, dim)
 
 
-def read(frame: Frame, before: Counted, rows: Array) -> Read:
+def read(frame: Frame, before: Counted, rows: Array) -> BatchReading:
     """The sums with the rounds of a batch, and what was found in them; every choice of halfspaces is valid."""
     xp, where, (sums, limits, between, largest) = ops.namespace(rows), frame.place, before
     x, df, g, dg = parts(rows, len(sums.a))
@@ -158,7 +171,7 @@ def read(frame: Frame, before: Counted, rows: Array) -> Read:
     normal, level, away = _pick(far, normals, levels, far)
     outside = violated & (away > 0.0)
     off, level = xp.minimum(xp.where(outside, away, 0.0), where.diameter), xp.where(outside, level, 0.0)
-    limits = Limits(
+    limits = ViolatedSums(
         limits.A + xp.where(outside[:, None], normal, 0.0).sum(0), limits.b + level.sum(), limits.weight + 1.0 * outside.sum(),
         limits.sizes + abs(level).sum(), limits.distances + (off * off).sum(), limits.violated + 1.0 * violated.sum(),
     )  # fmt: skip
@@ -173,17 +186,18 @@ def read(frame: Frame, before: Counted, rows: Array) -> Read:
     counted = Counted(added, limits, between + 1.0 * here.sum(0), xp.maximum(largest, sizes.max()))
     kinds, flags = 0.0 * g + xp.arange(float(g.shape[1])), 0.0 * g + violated[:, None]
     lines = xp.concatenate([normals, levels[..., None], kinds[..., None], flags[..., None]], axis=-1)
-    return Read(counted, Found(*_choose(chosen, there, lines), 1.0 * ruled, 1.0 * alone.any(), alone * 1.0, scales))
+    return BatchReading(counted, BatchFindings(*_choose(chosen, there, lines), 1.0 * ruled, 1.0 * alone.any(), alone * 1.0, scales))
 
 
-def onward(frame: Frame, before: Read, rows: Array) -> Read:
-    """The same after a batch that was read, for engines, whose states keep their shape."""
+def read_next(frame: Frame, before: BatchReading, rows: Array) -> BatchReading:
+    """`read` as a step from one reading to the next, of constant shape, which engines can compile."""
     return read(frame, before.counted, rows)
 
 
 def _product(a: Array, b: Array) -> Array:
     """Inner products over the last axis."""
-    return np.einsum("...i,...i->...", a, b) if isinstance(a, np.ndarray) else (a * b).sum(-1)
+    product: Array = np.einsum("...i,...i->...", a, b) if isinstance(a, np.ndarray) else (a * b).sum(-1)
+    return product
 
 
 def _most(values: Array) -> Array:

@@ -17,12 +17,13 @@ import warnings
 from bisect import bisect_left
 from copy import copy
 from math import inf, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import records
 from bridle.backends import least_distance, linear_program
+from bridle.core import Domain
 from bridle.domains.half_space_cut import sweep
 from bridle.domains.polyhedron import PolyhedronSet
 
@@ -30,19 +31,19 @@ TOLERANCE = 1e-9
 """Values of a constraint are taken to be right to this, relative to the sizes of the domain and the gradient, unless told otherwise."""
 
 SOLVED = 1e-7
-"""The same where the domain's own `linear_min` calls a solver, which stops at tolerances of its own."""
+"""The tolerance at least, where the domain's own `linear_min` calls a solver, which stops at tolerances of its own."""
 
 FLOOR = 1e-3
 """A constraint value below this part of the tolerance, beside the largest seen, is rounding: no violation, and no part of a halfspace."""
 
-KEPT = 400_000
+MOST_NUMBERS = 400_000
 """How many numbers the halfspaces kept may have in all, 3 MB; 8 of them are kept in any case."""
 
 RECENT, ACTIVE = 60, 30
 """How many of the last halfspaces are kept, and how many of those that mattered to the last contradiction sought and the last bound."""
 
 PROGRAMS = 40
-"""At most so many programs for one question; fewer in many dimensions, where each costs more."""
+"""At most this many programs for one question; fewer in many dimensions, where each costs more."""
 
 TOUCHING = 1e-2
 """A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
@@ -50,20 +51,20 @@ TOUCHING = 1e-2
 PRESS = 10.0
 """From how many diameters away a point is projected on the halfspaces to see which of them a linear cost is held by."""
 
-LARGE = 500
+MOST_DIMENSIONS = 500
 """In more dimensions than this no programs are solved: they would hold up a round for seconds."""
 
-SAME = 1.0 - 1e-14
+SAME_NORMAL = 1.0 - 1e-14
 """Two unit normals with a larger product are one."""
 
 NEAR = 1e-7
 """An action counts as meeting a halfspace if it is outside by no more than this part of the diameter."""
 
 
-class Place(NamedTuple):
+class CenteredDomain(NamedTuple):
     """A domain, with lengths measured from its middle."""
 
-    domain: Any
+    domain: Domain | None
     middle: np.ndarray
     diameter: float
     reach: float  # at least the length of every action
@@ -72,13 +73,13 @@ class Place(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether it can be told how low a linear function gets here."""
+        """Whether the domain says how low a linear function gets on it."""
         return self.domain is not None
 
-    def boxed(self) -> Place:
-        """The same with a box that fits, where that is cheap to find."""
+    def boxed(self) -> CenteredDomain:
+        """The domain with a box around it that fits, where that is cheap to find."""
         d = len(self.middle)
-        if self.box is not None or not self.known or d > LARGE or self.diameter == 0.0 or isinstance(self.domain, PolyhedronSet):
+        if self.box is not None or not self.known or d > MOST_DIMENSIONS or self.diameter == 0.0 or isinstance(self.domain, PolyhedronSet):
             return self
         low = [self.least(v) / self.diameter - TOLERANCE for v in np.eye(d)]
         high = [-self.least(-v) / self.diameter + TOLERANCE for v in np.eye(d)]
@@ -86,29 +87,33 @@ class Place(NamedTuple):
 
     def least(self, v: np.ndarray) -> float:
         """The minimum of <v, u - middle> over the domain."""
+        assert self.domain is not None
         return float(np.asarray(self.domain.linear_min(v)).reshape(())) - float(v.dot(self.middle))
 
 
-def place(domain: Any, dim: int, tolerance: float = TOLERANCE) -> Place:
-    """The place of a domain; one that does not tell how low a linear function gets on it is known by its diameter alone, if by that."""
-    if not all(hasattr(domain, name) for name in ("linear_min", "center", "diameter", "project")):
-        return Place(None, np.zeros(dim), float(domain.diameter()) if hasattr(domain, "diameter") else inf, 0.0, tolerance)
+def centered(domain: Domain | None, dim: int, tolerance: float = TOLERANCE) -> CenteredDomain:
+    """The domain with its measures; without `linear_min` it is known by its diameter alone, if by that."""
+    if domain is None or not all(hasattr(domain, name) for name in ("linear_min", "center", "diameter", "project")):
+        diameter = inf if domain is None or not hasattr(domain, "diameter") else float(domain.diameter())
+        return CenteredDomain(None, np.zeros(dim), diameter, 0.0, tolerance)
     middle, diameter = np.asarray(domain.center(), dtype=float), float(domain.diameter())
     solved = any(not getattr(node, "compiled", True) for node in records.nodes(domain))
-    return Place(domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, max(tolerance, SOLVED) if solved else tolerance)
+    return CenteredDomain(
+        domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, max(tolerance, SOLVED) if solved else tolerance
+    )
 
 
-class Cuts:
-    """The last halfspaces that were violated, without repetitions, and those that mattered when they were last looked at."""
+class KeptHalfspaces:
+    """The last violated halfspaces, without repetitions, and those that the last search or the last bound on regret rested on."""
 
     def __init__(self, dim: int) -> None:
-        self.room = min(RECENT + 2 * ACTIVE, max(8, KEPT // dim))
+        self.room = min(RECENT + 2 * ACTIVE, max(8, MOST_NUMBERS // dim))
         self.normals, self.levels = np.zeros((self.room, dim)), np.zeros(self.room)
         self.sources: list[tuple[int, int]] = []  # the round of each, and which of its constraints
-        self.tight: set[int] = set()  # those that mattered to the last contradiction sought,
-        self.useful: set[int] = set()  # and to the last bound on regret
-        self.next = 0  # where the oldest is, but for those that matter
-        self.fresh = 0  # how many were added since they were last looked at
+        self.tight: set[int] = set()  # places of those that the last search for a contradiction rested on
+        self.useful: set[int] = set()  # places of those that the last bound on regret rested on
+        self.next = 0  # the place of the oldest that is in neither set
+        self.fresh = 0  # how many were added since the last search
 
     @property
     def lines(self) -> tuple[np.ndarray, np.ndarray]:
@@ -122,12 +127,12 @@ class Cuts:
         size, new = len(self.sources), np.ones(len(levels), dtype=bool)
         along = normals.dot(self.normals[:size].T)
         among = normals.dot(normals.T)
-        if (not size or along.max() <= SAME) and int(np.count_nonzero(among > SAME)) <= len(levels):
+        if (not size or along.max() <= SAME_NORMAL) and int(np.count_nonzero(among > SAME_NORMAL)) <= len(levels):
             self._put(normals, levels, sources)
             return new
         if size:
             twins = along.argmax(1)
-            new = (along[np.arange(len(levels)), twins] <= SAME) | (levels < self.levels[twins])
+            new = (along[np.arange(len(levels)), twins] <= SAME_NORMAL) | (levels < self.levels[twins])
         for i in np.flatnonzero(new).tolist():  # the same again within the batch, or in place of one that is kept
             new[i] = self._add(normals[i], float(levels[i]), sources[i])
         return new
@@ -155,7 +160,7 @@ class Cuts:
         if self.sources:
             along = self.lines[0].dot(normal)
             twin = int(along.argmax())
-            if along[twin] > SAME:
+            if along[twin] > SAME_NORMAL:
                 if self.levels[twin] <= level:
                     return False
                 self.normals[twin], self.levels[twin], self.sources[twin] = normal, level, source
@@ -164,8 +169,8 @@ class Cuts:
         self._put(normal[None], np.array([level]), [source])
         return True
 
-    def copy(self) -> Cuts:
-        """The same, on its own."""
+    def copy(self) -> KeptHalfspaces:
+        """A copy that shares nothing."""
         other = copy(self)
         other.normals, other.levels, other.sources = self.normals.copy(), self.levels.copy(), self.sources.copy()
         return other
@@ -191,23 +196,24 @@ class Cuts:
         self.next, _, self.fresh = (int(value) for value in saved["numbers"])
 
 
-class Finding(NamedTuple):
-    """What a look at the halfspaces gave: weights that prove a contradiction and how deep it is, else an action that meets them all."""
+class SearchResult(NamedTuple):
+    """What a search of the halfspaces gave: weights that prove a contradiction and its depth, else an action that meets them all."""
 
     weights: np.ndarray
     depth: float
     witness: np.ndarray | None
 
 
-def depth(where: Place, normals: np.ndarray, levels: np.ndarray, weights: np.ndarray) -> float:
+def depth(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, weights: np.ndarray) -> float:
     """How far every action is outside the halfspaces, on average by these weights; above 0 only where that is proved."""
     total = float(weights.sum())
     allowance = where.tolerance * float(weights.dot(where.reach + np.abs(levels)))
     return (where.least(weights.dot(normals)) - float(weights.dot(levels)) - allowance) / total
 
 
-def settle(where: Place, normals: np.ndarray, levels: np.ndarray, start: np.ndarray, sweeps: int = 30) -> np.ndarray | None:
+def project_onto(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, start: np.ndarray, sweeps: int = 30) -> np.ndarray | None:
     """An action that meets all halfspaces, found by projecting `start` on one after the other; None where that does not end soon."""
+    assert where.domain is not None
     x, near = start, NEAR * where.diameter
     for _ in range(sweeps):
         if float((normals.dot(x - where.middle) - levels).max()) <= near:
@@ -217,17 +223,17 @@ def settle(where: Place, normals: np.ndarray, levels: np.ndarray, start: np.ndar
     return None
 
 
-def examine(where: Place, normals: np.ndarray, levels: np.ndarray, start: np.ndarray | None = None) -> Finding:
+def search(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, start: np.ndarray | None = None) -> SearchResult:
     """Look for an action that meets all halfspaces, from `start` on, or a contradiction among them."""
     m, d = normals.shape
-    if start is not None and (met := settle(where, normals, levels, start)) is not None:
-        return Finding(np.zeros(m), 0.0, met)
-    best = Finding(np.zeros(m), 0.0, None)
+    if start is not None and (met := project_onto(where, normals, levels, start)) is not None:
+        return SearchResult(np.zeros(m), 0.0, met)
+    best = SearchResult(np.zeros(m), 0.0, None)
     for i in np.flatnonzero(levels < 0.0):  # the middle is not in them: one that misses the whole domain is a proof by itself
         alone = np.eye(1, m, int(i))[0]
         if (deep := depth(where, normals, levels, alone)) > best.depth:
-            best = Finding(alone, deep, None)
-    if best.depth > 0.0 or d > LARGE or where.diameter == 0.0:
+            best = SearchResult(alone, deep, None)
+    if best.depth > 0.0 or d > MOST_DIMENSIONS or where.diameter == 0.0:
         return best
     outer, b = _Outer(where), levels / where.diameter
     for _ in range(min(PROGRAMS, max(8, 1000 // d))):
@@ -238,33 +244,33 @@ def examine(where: Place, normals: np.ndarray, levels: np.ndarray, start: np.nda
         (y, s), weights = (answer[0][:-1], float(answer[0][-1])), answer[1] / answer[1].sum()
         best = best._replace(weights=weights)
         if (deep := depth(where, normals, levels, weights)) > 0.0:
-            return Finding(weights, deep, None)
+            return SearchResult(weights, deep, None)
         outer.touch(weights.dot(normals))
         onto = outer.separate(y)
         if float((normals.dot(onto) - b).max()) <= NEAR:
-            return Finding(weights, 0.0, where.middle + where.diameter * onto)
+            return SearchResult(weights, 0.0, where.middle + where.diameter * onto)
         if s <= 0.0 and float(np.abs(y - onto).max()) <= 1e-12:
             return best
     return best
 
 
-def minimal(where: Place, normals: np.ndarray, levels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def minimal(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """A smallest part of a contradiction that still is one: the places of its halfspaces, their weights, and how deep it is.
 
     One halfspace after the other is left out, the lightest first; what can be spared is.
     """
     kept = np.flatnonzero(weights > 0.0)
-    found = Finding(weights[kept], depth(where, normals[kept], levels[kept], weights[kept]), None)
+    found = SearchResult(weights[kept], depth(where, normals[kept], levels[kept], weights[kept]), None)
     for i in kept[np.argsort(weights[kept])]:
         rest = kept[kept != i]
         if len(rest):
-            attempt = examine(where, normals[rest], levels[rest])
+            attempt = search(where, normals[rest], levels[rest])
             if attempt.depth > 0.0:
                 kept, found = rest[attempt.weights > 0.0], attempt._replace(weights=attempt.weights[attempt.weights > 0.0])
     return kept, found.weights / found.weights.sum(), found.depth
 
 
-def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, programs: int = 12) -> tuple[float, np.ndarray]:
+def lower(where: CenteredDomain, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, programs: int = 12) -> tuple[float, np.ndarray]:
     """A lower bound on <a, u - middle> over the actions that meet the halfspaces, and the weights that prove it."""
     size = sqrt(float(a.dot(a)))
     outer, b = _Outer(where), levels / (where.diameter or 1.0)
@@ -273,7 +279,7 @@ def lower(where: Place, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, 
     def gain(push: np.ndarray) -> float:
         return where.least(a + push.dot(normals)) - float(push.dot(levels))
 
-    small = len(a) <= LARGE and where.diameter > 0.0
+    small = len(a) <= MOST_DIMENSIONS and where.diameter > 0.0
     if small and (value := gain(pressed := size * _pressed(a / size, normals, b))) > best:
         best, weights = value, pressed
     for _ in range(programs if small else 0):
@@ -308,7 +314,7 @@ def _pressed(unit: np.ndarray, normals: np.ndarray, levels: np.ndarray) -> np.nd
 class _Outer:
     """A polyhedron around the domain, in units of its diameter around its middle."""
 
-    def __init__(self, where: Place) -> None:
+    def __init__(self, where: CenteredDomain) -> None:
         self.where = where
         d = len(where.middle)
         self.rows: list[np.ndarray] = []
@@ -327,6 +333,7 @@ class _Outer:
 
     def separate(self, y: np.ndarray) -> np.ndarray:
         """The domain's point nearest to y; where y is outside, the halfspace between the two is added."""
+        assert self.where.domain is not None
         scale, middle = self.where.diameter, self.where.middle
         onto: np.ndarray = (np.asarray(self.where.domain.project(middle + scale * y)) - middle) / scale
         away = y - onto

@@ -1,15 +1,17 @@
-"""What a caller hands to a session, checked: records of numbers, and functions to be evaluated."""
+"""What a caller hands to a session, checked: numbers that become a `Feedback`, and functions to be evaluated."""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from math import isfinite
 
 import numpy as np
 from numpy import ndarray
+from numpy.typing import ArrayLike
 
 from bridle import validate
 from bridle.core import Feedback, InputError
+from bridle.ops import Array
 
 LARGEST = 1e70
 """Numbers of a larger size are refused: they come from a broken source, and the squared products of two of them would not be finite."""
@@ -18,10 +20,10 @@ LARGEST = 1e70
 FLOAT = np.dtype(float)
 
 
-def floats(one: tuple[int, ...], f: Any, df: Any, g: Any, dg: Any) -> int:
-    """The number of constraints where all is given in the usual form, floats and arrays of floats of the right shapes; else 0.
+def floats(one: tuple[int, ...], f: object, df: object, g: object, dg: object) -> int:
+    """The number of constraints, if f is a float and the rest are arrays of floats of the right shapes (g may be a float); else 0.
 
-    `one` is the shape of a decision. Whether the numbers themselves will do is not looked at.
+    `one` is the shape of a decision. The numbers themselves are not looked at.
     """
     if type(df) is not ndarray or type(dg) is not ndarray or df.dtype is not FLOAT or dg.dtype is not FLOAT:
         return 0
@@ -35,8 +37,16 @@ def floats(one: tuple[int, ...], f: Any, df: Any, g: Any, dg: Any) -> int:
     return k if dg.shape == (k, *one) or (k == 1 and dg.shape == one) else 0
 
 
-def feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, modulus: Any) -> Feedback:
-    """The feedback at x of a record in any of the accepted forms; `k` is the number of constraints where it is fixed.
+def checked_feedback(
+    x: Array,
+    k: int | None,
+    f: ArrayLike,
+    df: ArrayLike | None,
+    g: ArrayLike | None,
+    dg: ArrayLike | None,
+    modulus: ArrayLike | None = None,
+) -> Feedback:
+    """The feedback at x of numbers in any of the accepted forms; `k` is the number of constraints where it is fixed.
 
     Sums of squares may overflow: to be called where NumPy does not warn of that.
     """
@@ -47,16 +57,27 @@ def feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, mod
         if g is None and dg is None:
             g, dg = np.zeros(k or 1), np.zeros((k or 1, d))
     if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k is None or k == number):
-        f, df, g, dg = float(f), df.copy(), np.array(g, ndmin=1), dg.copy().reshape(number, d)
-        rows = dg[0] if number == 1 else dg.reshape(-1)
-        squares = f * f + df.dot(df) + g.dot(g) + rows.dot(rows)
+        cost: float = float(f)  # type: ignore[arg-type]  # `floats` has seen what they are
+        slope: Array = df.copy()  # type: ignore[union-attr]
+        slopes: Array = dg.copy().reshape(number, d)  # type: ignore[union-attr]
+        values: Array = np.array(g, ndmin=1)
+        rows = slopes[0] if number == 1 else slopes.reshape(-1)
+        squares = cost * cost + slope.dot(slope) + values.dot(values) + rows.dot(rows)
         if squares <= LARGEST * LARGEST:  # then every number is finite, and none too large
-            return Feedback(x, f, df, g, dg)
-    return _feedback(x, k, f, df, g, dg, modulus)
+            return Feedback(x, cost, slope, values, slopes)
+    return _one_by_one(x, k, f, df, g, dg, modulus)
 
 
-def _feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, modulus: Any) -> Feedback:
-    """The same, one thing after the other, so that the first that is wrong can be named."""
+def _one_by_one(
+    x: Array,
+    k: int | None,
+    f: ArrayLike,
+    df: ArrayLike | None,
+    g: ArrayLike | None,
+    dg: ArrayLike | None,
+    modulus: ArrayLike | None,
+) -> Feedback:
+    """`checked_feedback`, one number after the other, so that the first that is wrong can be named."""
     d = len(x)
     if (g is None) != (dg is None):
         raise InputError("g must be given with dg" if g is None else "dg must be given with g")
@@ -64,23 +85,24 @@ def _feedback(x: np.ndarray, k: int | None, f: Any, df: Any, g: Any, dg: Any, mo
         raise InputError(f"df must be given with f = {validate.show(f)}")
     if g is None:
         g, dg = np.zeros(k or 1), np.zeros((k or 1, d))
-    f, df, g = validate.number("f", f), np.zeros(d) if df is None else validate.vector("df", df, d), validate.array("g", g)
-    if g.ndim > 1 or g.size == 0:
-        raise InputError(f"g must be a number or a vector of one value per constraint, not an array of shape {g.shape}")
-    g = g.reshape(-1)
-    if k is not None and len(g) != k:
-        raise InputError(f"g must hold {k} constraint value{'s' if k > 1 else ''}, not {len(g)}")
-    dg = validate.array("dg", dg)
-    if dg.shape != (len(g), d) and not (len(g) == 1 and dg.shape == (d,)):
-        raise InputError(f"dg must have shape {(len(g), d)}, not {dg.shape}")
-    modulus = None if modulus is None else validate.positive("modulus", modulus)
-    rows = dg.reshape(-1)
-    squares = max(df.dot(df), g.dot(g), rows.dot(rows))  # one product each tells that all is well; else every entry is looked at
-    if not (abs(f) <= LARGEST and squares <= LARGEST * LARGEST and (modulus or 0.0) <= LARGEST):
-        for name, value in (("f", f), ("df", df), ("g", g), ("dg", dg), ("modulus", modulus or 0.0)):
-            if (size := np.abs(value).max()) > LARGEST:
+    cost, slope = validate.number("f", f), np.zeros(d) if df is None else validate.vector("df", df, d)
+    values = validate.array("g", g)
+    if values.ndim > 1 or values.size == 0:
+        raise InputError(f"g must be a number or a vector of one value per constraint, not an array of shape {values.shape}")
+    values = values.reshape(-1)
+    if k is not None and len(values) != k:
+        raise InputError(f"g must hold {k} constraint value{'s' if k > 1 else ''}, not {len(values)}")
+    slopes = validate.array("dg", dg)
+    if slopes.shape != (len(values), d) and not (len(values) == 1 and slopes.shape == (d,)):
+        raise InputError(f"dg must have shape {(len(values), d)}, not {slopes.shape}")
+    curvature = None if modulus is None else validate.positive("modulus", modulus)
+    rows = slopes.reshape(-1)
+    squares = max(slope.dot(slope), values.dot(values), rows.dot(rows))  # one product each tells that all is well
+    if not (abs(cost) <= LARGEST and squares <= LARGEST * LARGEST and (curvature or 0.0) <= LARGEST):
+        for name, number in (("f", cost), ("df", slope), ("g", values), ("dg", slopes), ("modulus", curvature or 0.0)):
+            if (size := np.abs(number).max()) > LARGEST:
                 raise InputError(f"{name} must be at most {LARGEST:g} in size, not {size:.3g}")
-    return Feedback(x, f, df, g, dg.reshape(len(g), d), modulus)
+    return Feedback(x, cost, slope, values, slopes.reshape(len(values), d), curvature)
 
 
 def join(first: Feedback, second: Feedback) -> Feedback:
@@ -88,23 +110,23 @@ def join(first: Feedback, second: Feedback) -> Feedback:
     return Feedback(first.x, first.f, first.df, second.g, second.dg, first.modulus)
 
 
-def evaluate(name: str, function: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Value and gradient at x of a function given in any of the accepted forms: () and (d,), or (k,) and (k, d) where it holds several."""
-    value, grad = call(name, function, x.copy())
-    value, grad = validate.array(f"the value of {name}", value), validate.array(f"the gradient of {name}", grad)
-    if value.ndim > (0 if name == "cost" else 1):
+def evaluate(name: str, function: object, x: Array, *, several: bool) -> tuple[Array, Array]:
+    """Value and gradient at x of a function in any of the accepted forms: () and (d,), or (k,) and (k, d) where it may hold several."""
+    numbers = value_and_gradient(name, function, x.copy())
+    value, grad = validate.array(f"the value of {name}", numbers[0]), validate.array(f"the gradient of {name}", numbers[1])
+    if value.ndim > (1 if several else 0):
         raise InputError(f"the value of {name} must be a number, not an array of shape {value.shape}")
     if grad.shape != (*value.shape, len(x)):
         raise InputError(f"the gradient of {name} must have shape {(*value.shape, len(x))}, not {grad.shape}")
     return value, grad
 
 
-def value(name: str, function: Any, x: np.ndarray) -> Any:
-    """The value alone."""
-    return call(name, function, x)[0]
+def value_alone(name: str, function: object, x: Array) -> object:
+    """The value of a function in any of the accepted forms, as it gives it."""
+    return value_and_gradient(name, function, x)[0]
 
 
-def call(name: str, function: Any, x: np.ndarray) -> tuple[Any, Any]:
+def value_and_gradient(name: str, function: object, x: Array) -> tuple[object, object]:
     """Value and gradient as the function itself gives them."""
     if hasattr(function, "value") and hasattr(function, "grad"):
         return function.value(x), function.grad(x)
@@ -120,3 +142,25 @@ def call(name: str, function: Any, x: np.ndarray) -> tuple[Any, Any]:
             f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
         ) from None
     return engine.value_and_gradient(name, function, x)  # type: ignore[no-any-return]
+
+
+def is_sound(x: Array, state: object) -> bool:
+    """Whether a decision is finite and its state holds no NaN; sums of squares say so, and may overflow."""
+    return (isfinite(x.dot(x)) or bool(np.isfinite(x).all())) and not _has_nan(state, x)
+
+
+def _has_nan(part: object, sound: Array) -> bool:
+    """Whether there is a NaN in a record; `sound` has none."""
+    if isinstance(part, float):
+        return part != part
+    if isinstance(part, tuple):
+        for inner in part:  # noqa: SIM110 (a generator costs as much as all the rest)
+            if _has_nan(inner, sound):
+                return True
+        return False
+    if part is None or part is sound:
+        return False
+    if type(part) is np.ndarray and part.ndim == 1 and part.dtype.kind == "f":
+        square = part.dot(part)
+        return bool(square != square)
+    return bool(np.isnan(part).any())  # type: ignore[call-overload]

@@ -17,15 +17,17 @@ import operator
 from bisect import insort
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Feedback, InputError
+from bridle.core import Feedback, InputError, Policy, S
+from bridle.ops import Array
 from bridle.session.feedback import join
 
-FORMS = ("copies", "pool")
+LATE_FORMS = ("copies", "pool")
+"""How rounds whose feedback comes late are played."""
 
 SHARED = 20
 """How many halfspaces the copies of a policy hold in common."""
@@ -40,7 +42,7 @@ class Ticket:
     """
 
     id: int
-    x: np.ndarray = field(compare=False)
+    x: Array = field(compare=False)
 
     def __index__(self) -> int:
         return self.id
@@ -50,7 +52,7 @@ class Ticket:
 class Waiting:
     """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come."""
 
-    x: np.ndarray
+    x: Array
     copy: int
     cost: Feedback | None = None
     limits: Feedback | None = None
@@ -65,11 +67,19 @@ class Waiting:
         return join(cost, limits)
 
 
+class SharingPolicy(Protocol[S]):
+    """A policy whose copies share the halfspaces that each has found."""
+
+    def halfspace(self, feedback: Feedback) -> tuple[Array, float] | None: ...
+
+    def steer(self, state: S, A: Array, b: Array) -> S: ...
+
+
 class Copy(NamedTuple):
     """One copy of the policy: its state and next decision, how many updates it had, and how many shared halfspaces it knows of."""
 
-    state: Any
-    x: np.ndarray
+    state: object
+    x: Array
     updates: int
     steered: int
 
@@ -79,25 +89,30 @@ class Shared(NamedTuple):
 
     number: int
     copy: int
-    normal: np.ndarray
+    normal: Array
     level: float
 
 
-class Desk:
-    """The copies of the policy and the rounds that wait. `begun` counts rounds begun; `lost` costs and constraints that will not come."""
+class PendingRounds:
+    """The copies of the policy and the rounds that wait for feedback.
 
-    def __init__(self, record: Any, start: np.ndarray, late: str, pending: int, timeout: int | None) -> None:
-        self.record, self.late, self.pending, self.timeout = record, late, pending, timeout
+    `begun` counts rounds begun; `lost` costs and constraints that will never come; `astray` updates whose feedback was not at the copy's
+    own decision; `most` is the largest number of other rounds that waited during an update, `split` whether parts of a round came apart.
+    """
+
+    def __init__(self, record: Policy[object], start: Array, late: str, limit: int, timeout: int | None) -> None:
+        self.record, self.late, self.limit, self.timeout = record, late, limit, timeout
+        self._sharing = cast("SharingPolicy[object]", record) if hasattr(record, "steer") else None
         self.copies = [self._fresh(start)]
         self.idle = [0]  # a heap: the copies that wait for nothing, of which the first plays next
         self.waiting: dict[int, Waiting] = {}
         self.begun, self.lost = 0, [0, 0]
         self.most, self.astray, self.split = 0, 0, False
         self.shared: list[Shared] = []  # by the number of the round, so that it does not matter in which order they came
-        self.found = 0
+        self.ever_shared = 0  # halfspaces, those no longer kept too
         self._ready: Copy | None = None
 
-    def _fresh(self, start: np.ndarray) -> Copy:
+    def _fresh(self, start: Array) -> Copy:
         state = self.record.init(start)
         return Copy(state, np.asarray(self.record.decide(state), dtype=float), 0, 0)
 
@@ -112,14 +127,14 @@ class Desk:
         if len(self.copies) == 1 and not self.waiting:
             return self.copies[0]
         front = self.front
-        if self._ready is None and (front == len(self.copies) or self.copies[front].steered < self.found):
+        if self._ready is None and (front == len(self.copies) or self.copies[front].steered < self.ever_shared):
             copy = self._fresh(self.copies[0].x) if front == len(self.copies) else self.copies[front]
             others = [each for each in self.shared if each.copy != front]
-            if others:
+            if others and self._sharing is not None:
                 A, b = np.array([each.normal for each in others]), np.array([each.level for each in others])
-                state = self.record.steer(copy.state, A, b)
+                state = self._sharing.steer(copy.state, A, b)
                 copy = Copy(state, np.asarray(self.record.decide(state), dtype=float), copy.updates, copy.steered)
-            self._ready = copy._replace(steered=self.found)
+            self._ready = copy._replace(steered=self.ever_shared)
         return self.copies[front] if self._ready is None else self._ready
 
     @property
@@ -127,23 +142,23 @@ class Desk:
         """The most other items that were waiting when one was fed in; a round whose parts came apart is two."""
         return 2 * self.most + 1 if self.split else self.most
 
-    def find(self, ticket: Any) -> tuple[int, Waiting]:
+    def find(self, ticket: object) -> tuple[int, Waiting]:
         """The round of a ticket, or of its number."""
         try:
             if isinstance(ticket, (bool, np.bool_)):
                 raise TypeError
-            number = operator.index(ticket)
+            number = operator.index(ticket)  # type: ignore[arg-type]
         except TypeError:
             raise InputError(f"ticket must be a ticket from ask(), or its number, not {validate.show(ticket)}") from None
         if number in self.waiting:
             return number, self.waiting[number]
-        known = 1 <= number <= self.begun
-        raise InputError(f"ticket {number} " + ("is closed: it was observed, forgotten or dropped" if known else "was never given out"))
+        closed = 1 <= number <= self.begun
+        raise InputError(f"ticket {number} " + ("is closed: it was observed, forgotten or dropped" if closed else "was never given out"))
 
     def overdue(self) -> list[int]:
         """The rounds to give up so that another may begin: those that have waited too long, and the oldest of too many."""
         longest = self.begun if self.timeout is None else self.timeout
-        many = len(self.waiting) + 1 - self.pending
+        many = len(self.waiting) + 1 - self.limit
         return [number for i, number in enumerate(self.waiting) if i < many or self.begun + 1 - number > longest]
 
     def ask(self) -> Ticket:
@@ -167,7 +182,7 @@ class Desk:
             self.copies[at], self._ready = copy, None
         return self.copies[at]
 
-    def go_on(self, state: Any, x: np.ndarray, feedback: Feedback) -> int:
+    def go_on(self, state: object, x: Array, feedback: Feedback) -> int:
         """Give the copy that is ready the state that the feedback of a whole round led to; the number of the round."""
         self.begun += 1
         if len(self.copies) == 1 and not self.waiting:
@@ -177,18 +192,18 @@ class Desk:
             self.feed(self.begun, self.front, state, x, feedback)
         return self.begun
 
-    def feed(self, number: int, at: int, state: Any, x: np.ndarray, feedback: Feedback) -> None:
+    def feed(self, number: int, at: int, state: object, x: Array, feedback: Feedback) -> None:
         """Give copy `at` the state that the feedback of a round led to, and pass on the halfspace it found."""
         copy = self.take(at)
         self.copies[at] = Copy(state, x, copy.updates + 1, copy.steered)
         self._ready = None
-        if self.late == "pool" or len(self.copies) == 1 or not hasattr(self.record, "steer"):
+        if self.late == "pool" or len(self.copies) == 1 or self._sharing is None:
             return
-        halfspace = self.record.halfspace(feedback)
+        halfspace = self._sharing.halfspace(feedback)
         if halfspace is not None:
             insort(self.shared, Shared(number, at, *halfspace), key=lambda each: each.number)
             del self.shared[:-SHARED]
-            self.found += 1
+            self.ever_shared += 1
 
     def close(self, number: int) -> None:
         """Take a round off the list: what has not come of it will not."""
@@ -199,9 +214,9 @@ class Desk:
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Array]:
         """Everything but the states of the copies, as arrays."""
-        numbers = [self.begun, *self.lost, self.most, self.astray, float(self.split), self.found]
+        numbers = [self.begun, *self.lost, self.most, self.astray, float(self.split), self.ever_shared]
         d, waiting = len(self.copies[0].x), self.waiting.items()
         saved = {
             "numbers": np.array(numbers, dtype=float),
@@ -216,10 +231,17 @@ class Desk:
                     saved |= {f"parts.{number}.{name}.{key}": np.asarray(value, dtype=float) for key, value in values.items()}
         return saved
 
-    def restore(self, saved: dict[str, np.ndarray], states: list[Any]) -> None:
+    def restore(self, saved: dict[str, Array], states: list[object]) -> None:
         """Take back what `arrays` gave, and the states of the copies."""
-        begun, costs, limits, most, astray, split, found = (int(value) for value in saved["numbers"])
-        self.begun, self.lost, self.most, self.astray, self.split, self.found = begun, [costs, limits], most, astray, bool(split), found
+        begun, costs, limits, most, astray, split, shared = (int(value) for value in saved["numbers"])
+        self.begun, self.lost, self.most, self.astray, self.split, self.ever_shared = (
+            begun,
+            [costs, limits],
+            most,
+            astray,
+            bool(split),
+            shared,
+        )
         self.shared = [Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"]]
         self.copies = [
             Copy(state, np.asarray(self.record.decide(state), dtype=float), int(updates), int(steered))

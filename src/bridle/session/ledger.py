@@ -1,19 +1,10 @@
-"""Certificates: what a run proves about itself, from what was observed alone. They need no horizon, no Lipschitz constant and no policy.
-
-Costs are convex, so an action u has  regret(u) = sum f_s(x_s) - f_s(u) <= sum <grad f_s, x_s - u> = c - <a, u>,  with c and a two running
-sums. A feasible u is also in the halfspace of every violated round, so it is in their sum <A, u> <= b and in each one that was kept.
-Adding multiples of these,
-
-    regret(u) <= min over l >= 0 of  c + l b - min over the domain of <a + l A, .>     for every feasible u at once,
-
-a convex function of one number, and lower still with the kept halfspaces, whose weights a linear program finds. Every choice of weights is
-valid, so nothing has to be solved well; rounding is allowed for (`slack`).
+"""The ledger of a session: the running sums, the halfspaces kept, an action that meets them or the proof that there is none.
 
 >>> import bridle
 >>> x, df, g, dg = np.zeros(2), np.array([1.0, 0.0]), np.array([0.5]), np.array([[-1.0, 0.0]])
 >>> ledger = Ledger(bridle.Ball(2), dim=2)
 >>> ledger.take(bridle.Feedback(x, 0.0, df, g, dg), 1)
->>> round(ledger.settled().regret()[0], 6)  # a feasible action has u_1 >= 1/2
+>>> round(ledger.complete().regret()[0], 6)  # a feasible action has u_1 >= 1/2
 -0.5
 """
 
@@ -22,127 +13,98 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
-from math import inf, isfinite, sqrt
-from typing import Any, NamedTuple
+from math import inf, isfinite
+from typing import NamedTuple, TypedDict, cast
 
 import numpy as np
 
 from bridle import records
-from bridle.core import Bound, Feedback
-from bridle.domains.closed_form import EPS
-from bridle.session.batch_sums import BATCH, Counted, Found, Frame, Limits, Sums, length, nothing, parts, read, width
-from bridle.session.feasibility import FLOOR, NEAR, TOLERANCE, TOUCHING, Cuts, Place, examine, lower, minimal, place, settle
+from bridle.core import Domain, Feedback
+from bridle.ops import Array, Scalar
+from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, Frame, Sums, ViolatedSums, length, nothing, parts, read, width
+from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, slack
+from bridle.session.clocks import BATCH_ROUNDS, LONGEST_PAUSE
+from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, centered, lower, minimal, project_onto, search
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
 """Violations above each of these are counted, unless the caller names others."""
 
-SORT = 8192
-"""Every so many rounds, and at powers of four before, it is found out which of the halfspaces kept the bound on regret rests on."""
-
-PATIENCE = 64
-"""So many rounds are passed over, unless they are violated, where those nearly violated bring nothing new."""
-
 FAILURES = (ArithmeticError, RuntimeError, ValueError, np.linalg.LinAlgError)
-"""What a solver, the domain's or this library's, may come to grief with: that costs a proof, never a round."""
+"""What a solver, the domain's or this library's, may fail with: that costs a proof, never a round."""
 
 
-def slack(where: Place, sums: Sums) -> float:
-    """What to allow for rounding, relative to the sum of the sizes of all that was added up."""
-    return where.tolerance + 4.0 * EPS * (sums.rounds + len(sums.a))
+class LedgerFacts(TypedDict, total=False):
+    """What a save file's header holds of a ledger; files of schema 2 did not have `largest` and `sure` at first."""
+
+    levels: Sequence[float]
+    tolerance: float
+    since: int
+    largest: float
+    idle: list[int]
+    sure: bool
+    between: list[int]
+    conflict: ConflictFacts | None
 
 
-def regret_bound(where: Place, sums: Sums, limits: Limits | None, normals: np.ndarray, levels: np.ndarray) -> float:
-    """An upper bound on the regret against every action that meets the halfspaces; without `limits` against every action there is."""
-    loose = slack(where, sums)
-    base = sums.c - float(sums.a.dot(where.middle)) + loose * sums.lengths * where.reach
-    every = base - where.least(sums.a)
-    if limits is None or not isfinite(every):
-        return every
-    # The kept halfspaces and, per round, the sum of all violated ones: each let out by what rounding may have taken from it.
-    N, b, sizes = normals, levels, np.abs(levels)
-    if limits.weight > 0.0:
-        N, b, sizes = (
-            np.vstack([N, limits.A / limits.weight]),
-            np.append(b, limits.b / limits.weight),
-            np.append(sizes, limits.sizes / limits.weight),
-        )
-    b = b - N.dot(where.middle) + loose * (where.reach + sizes)
-    best = every if limits.weight == 0.0 else min(every, _along(where, sums.a, base, N[-1], float(b[-1])))
-    if len(b) and sums.a.any():
-        least, _ = lower(where, sums.a, N, b)
-        best = min(best, base - least) if isfinite(least) else best
-    return best
+class ConflictFacts(TypedDict):
+    """A `Conflict` as a save file's header holds it."""
 
-
-def _along(where: Place, a: np.ndarray, base: float, normal: np.ndarray, level: float) -> float:
-    """The minimum over l >= 0 of  base + l level - least(a + l normal), to a part in a thousand: a convex function of l."""
-
-    def value(l: float) -> float:
-        return base + l * level - where.least(a + l * normal)
-
-    unit = sqrt(float(a.dot(a))) or 1.0
-    low, middle, best = 0.0, 1e-3 * unit, value(1e-3 * unit)
-    high = middle
-    while high < 1e6 * unit and (ahead := value(2.0 * high)) < best:
-        low, middle, high, best = middle, 2.0 * high, 2.0 * high, ahead
-    high = 2.0 * high
-    for _ in range(40):
-        if high - low <= 1e-3 * high:
-            break
-        left, right = low + 0.382 * (high - low), low + 0.618 * (high - low)
-        at_left, at_right = value(left), value(right)
-        best = min(best, at_left, at_right)
-        low, high = (low, right) if at_left <= at_right else (left, high)
-    return best
-
-
-class Conflict(NamedTuple):
-    """A proof that no action of the domain satisfies all the constraints of these rounds.
-
-    Constraint ``constraints[i]`` of round ``rounds[i]``, weighed by ``weights[i]``; every action violates one of them by at least `margin`,
-    as a distance. `found` is the round in which it was found.
-    """
-
-    rounds: tuple[int, ...]
-    constraints: tuple[int, ...]
-    weights: tuple[float, ...]
+    rounds: Sequence[int]
+    constraints: Sequence[int]
+    weights: Sequence[float]
     margin: float
     found: int
 
 
 class Parked(NamedTuple):
-    """Halfspaces of a batch, as `Found` has them, and their rounds."""
+    """Halfspaces of a batch, as `BatchFindings` has them, and their rounds."""
 
-    lines: np.ndarray
-    rounds: np.ndarray
+    lines: Array
+    rounds: Array
 
 
 class Ledger:
-    """The certificates' own memory of a run: the sums, the halfspaces kept, an action that meets them, or the proof that there is none."""
+    """The certificates' own memory of a run.
 
-    def __init__(self, domain: Any, dim: int, levels: Sequence[float] = LEVELS, tolerance: float = TOLERANCE) -> None:
+    `witness`: an action that met every kept halfspace at the last search, or None. `sure`: whether that search succeeded. `conflict`: the
+    proof that no action meets them all. `since`: how many rounds came before the first one in the sums. A `reader` reads full batches
+    faster than NumPy does.
+    """
+
+    def __init__(
+        self,
+        domain: Domain | None,
+        dim: int,
+        levels: Sequence[float] = LEVELS,
+        tolerance: float = TOLERANCE,
+        reader: BatchReader | None = None,
+    ) -> None:
         self.levels, self.tolerance = tuple(levels), tolerance
         self._counted = nothing(dim, len(self.levels))
-        self.cuts = Cuts(dim)
-        self.place = place(domain, dim, tolerance)
-        self.since = 0  # rounds before the first one in the sums
-        self.idle, self.patience = 0, 1  # for how many rounds to pass over those nearly violated, and for how many the next time
-        self.witness = self.place.middle.copy() if self.place.known else None  # has met all halfspaces when they were last looked at,
-        self.sure = True  # unless none that does was found then
+        self.halfspaces = KeptHalfspaces(dim)
+        self.domain = centered(domain, dim, tolerance)
+        self.since = 0
+        self.idle, self.patience = 0, 1  # for how many rounds to pass over those nearly violated: now, and the next time
+        self.witness = self.domain.middle.copy() if self.domain.known else None
+        self.sure = True
         self.conflict: Conflict | None = None
-        self.rows, self.numbers, self.open = np.zeros((0, 0)), np.zeros(0, dtype=int), 0  # the batch, its rounds, and how many there are
-        self.k = 0  # how many constraints those rounds have
-        self.columns: tuple[np.ndarray, ...] | None = None  # the parts of the batch's rows
-        self.parked: list[Parked] = []  # halfspaces that wait to be kept,
-        self.waiting = 0  # and how many
-        self.reader: Any = None  # reads full batches faster than NumPy does (`compiled.Reader`)
+        # The open batch: its rounds' rows and their columns, the numbers of the rounds, how many there are, with how many constraints.
+        self.rows, self.numbers, self.open, self.k = np.zeros((0, 0)), np.zeros(0, dtype=int), 0, 0
+        self.columns: tuple[Array, ...] | None = None
+        self.parked: list[Parked] = []  # halfspaces that wait to be kept
+        self.waiting = 0  # how many they are
+        self._reader = reader
+
+    def read_with(self, reader: BatchReader) -> None:
+        """Read full batches with this reader from now on: it is made for as many constraints as the first round turns out to have."""
+        _ = self.counted  # what another reader has counted
+        self._reader = reader
 
     @property
     def counted(self) -> Counted:
         """What was added up of all observed rounds but those of the open batch."""
-        if self.reader is not None and self.reader.ahead:
-            self._counted = self.reader.settle()
+        if self._reader is not None and self._reader.ahead:
+            self._counted = self._reader.settle()
         return self._counted
 
     @property
@@ -151,7 +113,7 @@ class Ledger:
         return self.counted.sums
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ViolatedSums:
         """The sums over the violated ones among them."""
         return self.counted.limits
 
@@ -171,11 +133,11 @@ class Ledger:
         if self.open == len(self.rows):
             self.close()
 
-    def begin(self, k: int, rows: np.ndarray | None = None) -> None:
+    def begin(self, k: int, rows: Array | None = None) -> None:
         """Begin a batch of rounds with k constraints, in `rows` where they are given; an open batch of as many goes on there."""
         if k != self.k:
             self.close()
-        dim = len(self.place.middle)
+        dim = len(self.domain.middle)
         rows = np.empty((length(dim, k), width(dim, k))) if rows is None else rows
         numbers = np.zeros(len(rows), dtype=int)
         if self.open:
@@ -194,100 +156,102 @@ class Ledger:
         if len(rounds):
             self.parked.append(Parked(found.lines[rounds, places], self.numbers[rounds]))
             self.waiting += len(rounds)
-            # There is no hurry while the witness meets them all: then nothing contradicts anything.
+            # There is no hurry while the witness meets them all: then there is no contradiction.
             ruled = bool(found.ruled) or not self.sure
-            if ruled or self.waiting >= BATCH:
-                self._unpark(ruled)
+            if ruled or self.waiting >= BATCH_ROUNDS:
+                self._keep_parked(ruled)
         for i in np.flatnonzero(found.alone).tolist() if found.proof and self.conflict is None else ():
-            _, _, values, gradients = parts(rows[i : i + 1], len(self.place.middle))
-            self.conflict = self.conflict or _beyond(self.place, float(found.scales[i]), values[0], gradients[0], int(self.numbers[i]))
+            _, _, values, gradients = parts(rows[i : i + 1], len(self.domain.middle))
+            self.conflict = self.conflict or contradiction_alone(
+                self.domain, float(found.scales[i]), values[0], gradients[0], int(self.numbers[i])
+            )
 
-    def _unpark(self, ruled: bool) -> None:
+    def _keep_parked(self, ruled: bool) -> None:
         """Keep the halfspaces that wait to be kept; `ruled` says that one of them may rule the witness out."""
         if not self.parked:
             return
         lines, rounds = self.parked[0] if len(self.parked) == 1 else map(np.concatenate, zip(*self.parked, strict=True))
-        self.parked, self.waiting, fresh = [], 0, self.cuts.fresh
+        self.parked, self.waiting, fresh = [], 0, self.halfspaces.fresh
         sources = list(zip(rounds.tolist(), lines[:, -2].astype(int).tolist(), strict=True))
-        new = self.cuts.extend(lines[:, :-3], lines[:, -3], sources)
+        new = self.halfspaces.extend(lines[:, :-3], lines[:, -3], sources)
         if not ruled:
-            self.cuts.fresh = fresh
+            self.halfspaces.fresh = fresh
         nearly = lines[:, -1] == 0.0
         if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
-            self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), PATIENCE)
+            self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), LONGEST_PAUSE)
             self.idle = self.patience
 
     @property
     def stirred(self) -> bool:
-        """Whether there is something to look at: halfspaces that may rule out every action, or the proof that they do."""
-        return self.cuts.fresh > 0 or self.conflict is not None
+        """Whether there is something to search for: new halfspaces may rule out every action, or the proof that they do is there."""
+        return self.halfspaces.fresh > 0 or self.conflict is not None
 
     @property
     def near(self) -> float:
         """How far outside of a halfspace the decision must be for it to be kept; below 0 where it may be inside."""
-        return (NEAR if self.idle > 0 else -TOUCHING) * self.place.diameter
+        return (NEAR if self.idle > 0 else -TOUCHING) * self.domain.diameter
 
     def frame(self) -> Frame:
         """What the next batch is read with."""
-        where = self.place
+        where = self.domain
         witness = np.full(len(where.middle), np.nan) if self.witness is None else self.witness  # nothing is ever beyond NaN
         return Frame(where._replace(domain=None, box=None), np.array(self.levels), witness, self.near)
 
-    def _read(self, rows: np.ndarray) -> Found:
+    def _read(self, rows: Array) -> BatchFindings:
         """Count the rounds of a batch in, and tell what is found in them."""
-        found: Found | None = None if self.reader is None else self.reader(rows, self.near, self.witness, self._counted)
+        found = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._counted)
         if found is None:
             with np.errstate(all="ignore"):
                 counted, found = read(self.frame(), self.counted, rows)
-            self._counted = records.transform(_plain, counted)
+            self._counted = records.transform(_as_float, counted)
         return found
 
-    def settled(self) -> Ledger:
-        """The same with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
+    def complete(self) -> Ledger:
+        """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
         if not self.open and not self.parked:
             return self
         other = copy(self)
-        other.cuts, other.parked = self.cuts.copy(), self.parked.copy()
+        other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
         other.close()
-        other._unpark(False)
+        other._keep_parked(False)
         return other
 
-    def glance(self) -> None:
-        """See whether an action that meets all halfspaces is near at hand."""
-        if self.cuts.fresh and self.conflict is None and self.place.known and self.witness is not None:
-            self._unpark(False)  # what waits has been met by the old witness alone
-            normals, levels = self.cuts.lines
+    def repair_witness(self) -> None:
+        """Move the witness onto the new halfspaces by a few projections, where that is enough."""
+        if self.halfspaces.fresh and self.conflict is None and self.domain.known and self.witness is not None:
+            self._keep_parked(False)  # what waits has been met by the old witness alone
+            normals, levels = self.halfspaces.lines
             with suppress(*FAILURES):
-                found = settle(self.place, normals, levels - normals.dot(self.place.middle), self.witness, sweeps=10)
-                if found is not None:
-                    self.witness, self.sure, self.cuts.fresh = found, True, 0
+                moved = project_onto(self.domain, normals, levels - normals.dot(self.domain.middle), self.witness, sweeps=10)
+                if moved is not None:
+                    self.witness, self.sure, self.halfspaces.fresh = moved, True, 0
 
-    def look(self, t: int, now: int) -> Conflict | None:
-        """Look for a contradiction among the halfspaces after t observed rounds, in round `now`."""
+    def search(self, now: int, *, ranking: bool) -> Conflict | None:
+        """Search for a contradiction among the halfspaces in round `now`; with `ranking` also find those that the bound rests on."""
         self.close()
-        if self.place.known and (self.cuts.sources or self.parked):
+        if self.domain.known and (self.halfspaces.sources or self.parked):
             with suppress(*FAILURES):
-                if t % SORT == 0 or (t & (t - 1) == 0 and t.bit_length() % 2):
-                    self._unpark(False)
-                    self._sort()
-                if self.conflict is None and self.cuts.fresh:
-                    self._search(now)
+                if ranking:
+                    self._keep_parked(False)
+                    self._rank()
+                if self.conflict is None and self.halfspaces.fresh:
+                    self._find_contradiction(now)
         return self.conflict
 
-    def _search(self, now: int) -> None:
-        self._unpark(False)
-        self.place = where = self.place.boxed()
-        normals, levels = self.cuts.lines
+    def _find_contradiction(self, now: int) -> None:
+        self._keep_parked(False)
+        self.domain = where = self.domain.boxed()
+        normals, levels = self.halfspaces.lines
         levels = levels - normals.dot(where.middle)
-        found = examine(where, normals, levels, self.witness)
-        self.cuts.fresh, self.sure = 0, found.witness is not None
+        found = search(where, normals, levels, self.witness)
+        self.halfspaces.fresh, self.sure = 0, found.witness is not None
         if found.weights.any():
-            self.cuts.tight = self.cuts.heaviest(found.weights)
+            self.halfspaces.tight = self.halfspaces.heaviest(found.weights)
         if found.witness is not None:
             self.witness = found.witness
         if found.depth > 0.0:
             which, weights, margin = minimal(where, normals, levels, found.weights)
-            blamed = sorted((*self.cuts.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
+            blamed = sorted((*self.halfspaces.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
             rounds, kinds, shares = zip(*blamed, strict=True)
             self.conflict = Conflict(rounds, kinds, shares, margin, now)
         elif self.limits.weight > 0.0 and (margin := self._depth_of_sum()) > 0.0:
@@ -295,27 +259,27 @@ class Ledger:
         if self.conflict is not None:
             self.witness = None
 
-    def _sort(self) -> None:
+    def _rank(self) -> None:
         """Find out which halfspaces the bound on regret rests on, so that they are kept."""
         if self.sums.a.any():
-            normals, levels = self.cuts.lines
-            _, weights = lower(self.place, self.sums.a, normals, levels - normals.dot(self.place.middle), programs=0)
+            normals, levels = self.halfspaces.lines
+            _, weights = lower(self.domain, self.sums.a, normals, levels - normals.dot(self.domain.middle), programs=0)
             if weights.any():
-                self.cuts.useful = self.cuts.heaviest(weights)
+                self.halfspaces.useful = self.halfspaces.heaviest(weights)
 
     def _depth_of_sum(self) -> float:
-        """The same of all violated rounds together, those no longer kept too; which of them contradict each other cannot be told."""
-        where, limits = self.place, self.limits
+        """How far every action is outside the sum of all violated rounds, those no longer kept too; which ones conflict is not known."""
+        where, limits = self.domain, self.limits
         allowance = slack(where, self.sums) * (limits.weight * where.reach + limits.sizes)
         return (where.least(limits.A) - (limits.b - float(limits.A.dot(where.middle))) - allowance) / limits.weight
 
-    def met(self) -> np.ndarray | None:
+    def met(self) -> Array | None:
         """An action that meets all the halfspaces kept, if one is known."""
-        normals, levels = self.cuts.lines
+        normals, levels = self.halfspaces.lines
         if self.witness is None or self.conflict is not None or not len(levels):
             return None
         over = normals.dot(self.witness) - levels
-        return self.witness.copy() if over.max() <= 2.0 * NEAR * self.place.diameter else None
+        return self.witness.copy() if over.max() <= 2.0 * NEAR * self.domain.diameter else None
 
     def above(self) -> tuple[tuple[float, int], ...]:
         """How many rounds had a violation above each level."""
@@ -326,14 +290,14 @@ class Ledger:
 
         `apart` says why the constraints seen need not all hold for one action; then they are left out.
         """
-        if not self.place.known:
+        if not self.domain.known:
             return None, None, "the domain does not say how low a linear function gets on it (linear_min)"
         every = inf
         with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
-            every = regret_bound(self.place, self.sums, None, *self.cuts.lines)
+            every = regret_bound(self.domain, self.sums, None, *self.halfspaces.lines)
             if self.conflict is None and not apart and isfinite(every):
-                self.place = self.place.boxed()
-                return regret_bound(self.place, self.sums, self.limits, *self.cuts.lines), every, ""
+                self.domain = self.domain.boxed()
+                return regret_bound(self.domain, self.sums, self.limits, *self.halfspaces.lines), every, ""
         if not isfinite(every):
             return None, None, "the domain's linear_min fails, or the numbers observed are too large to be added up"
         if apart:
@@ -344,23 +308,26 @@ class Ledger:
 
     def behind(self) -> float:
         """The regret against the middle of the domain, by the linearised costs; `gain` is at least minus this."""
-        return self.sums.c - float(self.sums.a.dot(self.place.middle))
+        return self.sums.c - float(self.sums.a.dot(self.domain.middle))
 
     def gain(self) -> float:
         """The most that any action loses against what was played, by the linearised costs: its regret is at least minus this."""
-        if self.place.known:
+        if self.domain.known:
             with suppress(*FAILURES):
-                least = self.behind() + self.place.least(-self.sums.a)
-                return slack(self.place, self.sums) * self.sums.lengths * self.place.reach - least
+                least = self.behind() + self.domain.least(-self.sums.a)
+                return slack(self.domain, self.sums) * self.sums.lengths * self.domain.reach - least
         return inf
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind."""
-        return {**vars(self), "_counted": self.counted, "reader": None, "columns": None}
+        return {**vars(self), "_counted": self.counted, "_reader": None, "columns": None}
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def saved(self) -> tuple[dict[str, Scalar], LedgerFacts]:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
-        arrays = {**records.leaves((self.sums, self.limits)), **{f"cuts.{name}": value for name, value in self.cuts.arrays().items()}}
+        arrays: dict[str, Scalar] = {
+            **records.leaves((self.sums, self.limits)),
+            **{f"cuts.{name}": value for name, value in self.halfspaces.arrays().items()},
+        }
         if self.open:
             arrays |= {"open.rows": self.rows[: self.open], "open.numbers": self.numbers[: self.open].astype(float)}
         if self.parked:
@@ -377,10 +344,10 @@ class Ledger:
             "idle": [self.idle, self.patience],
             "sure": self.sure,
             "between": [int(count) for count in self.counted.between],
-            "conflict": self.conflict and self.conflict._asdict(),
+            "conflict": None if self.conflict is None else cast("ConflictFacts", self.conflict._asdict()),
         }
 
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+    def restore(self, arrays: dict[str, Array], facts: LedgerFacts) -> None:
         """Be as the ledger was that gave these."""
         kept = (self.sums, self.limits)
         for name, leaf in records.leaves(kept).items():
@@ -393,14 +360,14 @@ class Ledger:
             raise ValueError("between")
         # Files of schema 2 did not have the largest value at first.
         self._counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
-        self.cuts.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
+        self.halfspaces.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
         self.idle, self.patience = map(int, facts["idle"])
         self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
-        told = facts["conflict"]
-        if told is not None:
-            rounds, kinds = tuple(map(int, told["rounds"])), tuple(map(int, told["constraints"]))
-            self.conflict = Conflict(rounds, kinds, tuple(map(float, told["weights"])), float(told["margin"]), int(told["found"]))
+        proof = facts["conflict"]
+        if proof is not None:
+            rounds, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
+            self.conflict = Conflict(rounds, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
         if "parked.lines" in arrays:
             lines, numbers = arrays["parked.lines"], arrays["parked.rounds"].astype(int)
             if lines.shape != (len(numbers), len(sums.a) + 3):
@@ -414,66 +381,6 @@ class Ledger:
             self.rows[: len(rows)], self.numbers[: len(rows)], self.open = rows, numbers.astype(int), len(rows)
 
 
-def _beyond(where: Place, scale: float, values: np.ndarray, gradients: np.ndarray, t: int) -> Conflict | None:
-    """The proof that one constraint gives by itself: farther away than the domain is wide, or above zero without a slope."""
-    for i, (value, row) in enumerate(zip(values.tolist(), gradients, strict=True)):
-        slope, least = sqrt(float(row.dot(row))), value - FLOOR * where.tolerance * scale
-        if slope > 0.0 and least > slope * where.diameter * (1.0 + where.tolerance):
-            return Conflict((t,), (i,), (1.0,), least / slope - where.diameter, t)
-        if slope == 0.0 and value > where.tolerance * max(1.0, scale):
-            return Conflict((t,), (i,), (1.0,), inf, t)
-    return None
-
-
-def _plain(leaf: Any) -> Any:
+def _as_float(leaf: Scalar) -> Scalar:
     """Numbers without axes as floats."""
     return leaf if leaf.__class__ is np.ndarray else float(leaf)
-
-
-class Charge(NamedTuple):
-    """What rounds that were dropped may add: each cost at most G D to regret, each constraint at most G D to violation.
-
-    `declared` says that G is what the policy was told; otherwise it is the longest gradient seen, and nobody knows those not seen.
-    """
-
-    regret: float = 0.0
-    ccv: float = 0.0
-    declared: bool = True
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What a session proves about itself, as data.
-
-    `rounds` and `since`: how many rounds were observed, and how many of them before certificates were kept (those are not in it).
-    `regret`: an upper bound on the regret against every feasible action, from the observations alone; None with the reason in `why`.
-    `regret_any`: the same against every action of the domain. `regret_algorithm`: the policy's own proof with what was observed.
-    `violated` and `above`: how many rounds had a violation beyond rounding, and one above each level. `squared`: the sum of squared
-    distances to the violated constraints, and `squared_bound` the most the policy's proof allows. `conflict`: the proof that no action is
-    feasible; `witness`: an action that satisfies the constraints kept, if one is known. `pending`: rounds whose feedback is still to
-    come; `dropped`: costs and constraints that never will, and `charge` what they may add. `bound`: the policy's theorem for this run,
-    with the charge added. `alarms`: which warnings were given, and in which round. `price`: what one more unit of each limit seems to be
-    worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of each constraint's values then.
-    """
-
-    rounds: int
-    since: int
-    cost: float
-    ccv: float
-    regret: float | None
-    regret_any: float | None
-    regret_algorithm: float | None
-    why: str
-    violated: int
-    above: tuple[tuple[float, int], ...]
-    squared: float
-    squared_bound: float | None
-    conflict: Conflict | None
-    witness: np.ndarray | None
-    pending: int
-    dropped: tuple[int, int]
-    charge: Charge
-    bound: Bound
-    alarms: tuple[tuple[str, int], ...]
-    price: np.ndarray | None = None
-    balance: np.ndarray | None = None

@@ -1,256 +1,101 @@
-"""Where a run stands: what its policy's theorem and its certificates say of it, and what is to be warned of."""
+"""What a session checks after a round, and what it warns of; when each is due is said in `clocks`."""
 
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any, NamedTuple
 
-import numpy as np
-
-from bridle.core import AssumptionWarning, Bound, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
-from bridle.policies.common import constants_from
-from bridle.session.alarms import Alarms
-from bridle.session.feasibility import RECENT
-from bridle.session.late_feedback import Copy, Desk
-from bridle.session.ledger import Charge, Conflict, Ledger
-
-LOOK = 64
-"""Every so many rounds it is looked at whether the policy's assumptions still hold."""
-
-GLANCE = 8
-"""Every so many rounds it is seen whether an action that meets the new halfspaces is near at hand."""
-
-CHECK = 32
-"""Every so many rounds the halfspaces kept are searched for a contradiction, if new ones have come."""
+from bridle.core import AssumptionWarning, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
+from bridle.session import clocks
+from bridle.session.alarms import WarningLog
+from bridle.session.certificate import Conflict
+from bridle.session.clocks import CROWDED, Due
+from bridle.session.ledger import Ledger
+from bridle.session.parts import SessionParts
 
 
-class Run(NamedTuple):
-    """What a session consists of; without a ledger it is not certified."""
-
-    policy: Any
-    record: Any
-    domain: Any
-    desk: Desk
-    ledger: Ledger | None
-
-    def settled(self) -> Run:
-        """The same with a ledger that has read every round."""
-        return self if self.ledger is None else self._replace(ledger=self.ledger.settled())
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """The parameters that the policy was given."""
-        return getattr(self.policy, "parameters", {})
-
-    @property
-    def apart(self) -> str:
-        """Why the constraints seen need not agree with each other, in words; empty where they must."""
-        if _above_zero(self.told.get("drift")):
-            return "the feasible action may move (drift), and no single one is compared with"
-        return "constraint values are noisy, so that no single one proves anything" if self.noisy else ""
-
-    @property
-    def noisy(self) -> bool:
-        """Whether the policy was told that constraint values have errors."""
-        return _above_zero(self.told.get("noise"))
-
-    @property
-    def conflict(self) -> Conflict | None:
-        """The proof that no action is feasible: values with errors prove nothing."""
-        return None if self.ledger is None or self.noisy else self.ledger.conflict
-
-    @property
-    def broken(self) -> str:
-        """What the policy itself says of an assumption that did not hold, where that ends its bounds; empty where nothing did."""
-        said = [self.record.alarm(copy.state) for copy in self.desk.copies] if hasattr(self.record, "alarm") else []
-        return next((message for message in said if "no bound holds" in message), "")
-
-    @property
-    def played(self) -> list[Copy]:
-        """The copies of the policy that have been fed."""
-        return [copy for copy in self.desk.copies if copy.updates]
-
-    def proved(self, ledger: Ledger) -> dict[str, Any]:
-        """What the observations prove, as the fields of a certificate."""
-        regret, every, why = ledger.regret(apart=self.apart)
-        whole = self.conflict is None and not ledger.since
-        return {
-            "since": ledger.since, "regret": regret, "regret_any": every, "why": why,
-            "regret_algorithm": self.own_regret() if whole else None, "violated": int(ledger.limits.violated), "above": ledger.above(),
-            "squared": ledger.limits.distances, "squared_bound": self.squared_bound(ledger) if whole else None,
-            "conflict": self.conflict, "witness": None if self.noisy else ledger.met(), "charge": self.charge(),
-        }  # fmt: skip
-
-    def own_regret(self) -> float | None:
-        """The policy's own proof with what was observed, over all copies; None where it has none, or feedback came out of order."""
-        if self.desk.astray or not hasattr(self.record, "certified_regret") or self.broken:
-            return None
-        return _total([self.record.certified_regret(copy.state) for copy in self.played])
-
-    def gain(self, ledger: Ledger) -> float:
-        """The most that any action loses against what was played in the rounds that the policy was fed with.
-
-        The ledger also has the costs of rounds that wait for their constraints, each of which may hide as much as its gradient times D.
-        """
-        ahead = [each.cost.df for each in self.desk.waiting.values() if each.cost is not None] if self.desk.late == "copies" else []
-        return ledger.gain() + ledger.place.diameter * sum(float(np.linalg.norm(df)) for df in ahead)
-
-    def squared_bound(self, ledger: Ledger) -> float | None:
-        """The most that squared violation can be by the policy's proof, over all copies."""
-        if self.desk.astray or not hasattr(self.record, "certified_squares"):
-            return None
-        # What one copy's rounds gain may be more than what all of them gain together.
-        gain = self.gain(ledger) if len(self.played) == 1 else ledger.sums.lengths * ledger.place.diameter
-        if not isfinite(gain):
-            return None
-        return _total([self.record.certified_squares(copy.state, ledger.sums.squares, gain) for copy in self.played])
-
-    def charge(self) -> Charge:
-        """What dropped rounds may add to regret and violation."""
-        costs, limits = self.desk.lost
-        if self.ledger is None or not (costs or limits):
-            return Charge()
-        declared, D, sums = self.told.get("lipschitz"), self.ledger.place.diameter, self.ledger.sums
-        of_costs = None if getattr(self.record, "only_limits", False) else declared
-        cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
-        return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
-
-    def bound(self, constraints: int) -> Bound:
-        """The theorem: the sum over the copies of the policy's bound after as many rounds as each has had, and the charge."""
-        why = self._void()
-        if why or self.ledger is None:
-            return Bound(why=why)
-        facts = {"diameter": self.domain.diameter(), "feasible": self.domain.center(), "constraints": constraints}
-        facts |= {name: self.told[name] for name in ("modulus", "slater", "bound", "smoothness") if name in self.told}
-        facts["time_varying"] = self.policy.entry.time_varying  # what the policy is for is taken for granted
-        if "bound" in facts and not self.noisy:  # the values seen are the constraints' own
-            facts["bound"] = max(facts["bound"], self.ledger.largest)
-        facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
-        parts = [self.policy.bound({**facts, **constants_from(copy.state)}, float(copy.updates)) for copy in self.played]
-        regret, ccv, soft = (_total([getattr(part, name) for part in parts]) for name in ("regret", "ccv", "soft"))
-        charge = self.charge()
-        return Bound(
-            None if regret is None else regret + charge.regret,
-            None if ccv is None else ccv + charge.ccv,
-            soft=None if soft is None else soft + charge.ccv,
-            why=next((part.why for part in parts if part.why), ""),
-        )
-
-    def _void(self) -> str:
-        """Why the theorem says nothing of this run; empty where it does."""
-        desk, ledger = self.desk, self.ledger
-        if not hasattr(self.policy, "bound"):
-            return "the policy is not registered"
-        if ledger is None or ledger.since:
-            return "not every round was certified, so the longest gradient is not known"
-        if self.conflict is not None:
-            return "no action satisfies every constraint"
-        if self.broken:
-            return self.broken
-        if not desk.astray:
-            return ""
-        if "delay" not in self.told:
-            return "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
-        allowed = self.told["delay"]
-        late = f"{desk.outstanding} other rounds were waiting, and the policy was made for {allowed:g}"
-        return late if desk.outstanding > allowed else ""
-
-
-def glance(run: Run, alarms: Alarms, t: int) -> bool:
-    """What is seen in passing after t observed rounds, from the halfspaces alone; whether it is time to `look` at the whole run."""
-    ledger, horizon = run.ledger, run.told.get("horizon")
-    if t % GLANCE == 0:
-        if ledger is not None and t % CHECK == 0:
+def search_witness(parts: SessionParts, log: WarningLog, t: int, due: Due) -> bool:
+    """Search for an action that meets every halfspace after t observed rounds, cheaply; whether to `check_assumptions` now."""
+    ledger, horizon = parts.ledger, parts.told("horizon")
+    if due.witness:
+        if ledger is not None and due.contradiction:
             ledger.close()
-        if t % LOOK == 0:
+        if due.assumptions:
             return True
-        if ledger is not None and (ledger.cuts.fresh or ledger.conflict is not None) and not run.apart:
+        if ledger is not None and ledger.stirred and not parts.apart:
             # Before old halfspaces make way for new ones, and often enough for the rest.
-            ledger.glance()
-            if t % CHECK == 0 or ledger.cuts.fresh > RECENT // 2:
+            ledger.repair_witness()
+            if due.contradiction or ledger.halfspaces.fresh > CROWDED:
                 return True
-    return horizon is not None and t > horizon and alarms.fresh(HorizonWarning)
+    return horizon is not None and t > horizon and log.fresh(HorizonWarning)
 
 
-def due(run: Run, alarms: Alarms, t: int) -> float:
-    """The next round after which to glance, after t observed rounds; sooner if a batch of rounds was read."""
-    ledger, horizon = run.ledger, run.told.get("horizon")
-    every = LOOK
-    if ledger is not None and ledger.stirred:
-        every = GLANCE
-    elif ledger is not None and not (len(ledger.rows) and (t - ledger.open) % len(ledger.rows) == 0):
-        every = CHECK  # the batch is not going to end there by itself
-    ahead = t - t % every + every
-    return ahead if horizon is None or not alarms.fresh(HorizonWarning) else min(ahead, horizon + 1)
+def next_check(parts: SessionParts, log: WarningLog, t: int) -> float:
+    """The next round after which to `search_witness`, after t observed rounds; sooner if a batch of rounds was read."""
+    ledger, horizon = parts.ledger, parts.told("horizon")
+    if ledger is None:
+        ahead = clocks.next_check(t, unread=0, batch=0, stirred=False, certified=False)
+    else:
+        ahead = clocks.next_check(t, unread=ledger.open, batch=len(ledger.rows), stirred=ledger.stirred, certified=True)
+    return ahead if horizon is None or not log.fresh(HorizonWarning) else min(ahead, horizon + 1)
 
 
-def look(run: Run, alarms: Alarms, t: int, now: int) -> None:
+def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, due: Due) -> None:
     """Warn, once each, of what a user should know after t observed rounds, in round `now`; never stop.
 
-    Where t is no multiple of `LOOK`, the states of the policy do not matter.
+    Unless assumptions are due, the states of the policy do not matter.
     """
-    ledger, horizon = run.ledger, run.told.get("horizon")
-    if horizon is not None and t > horizon and alarms.fresh(HorizonWarning) and max(copy.updates for copy in run.desk.copies) > horizon:
+    ledger, horizon, pending = parts.ledger, parts.told("horizon"), parts.pending
+    if horizon is not None and t > horizon and log.fresh(HorizonWarning) and max(copy.updates for copy in pending.copies) > horizon:
         message = f"round {t} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more"
-        alarms.warn(HorizonWarning, message, t, horizon=horizon)
-    if ledger is not None and t % LOOK == 0 and not run.apart:
-        ledger.glance()
-    if ledger is not None and (t % CHECK == 0 or (ledger.cuts.fresh > RECENT // 2 and t % GLANCE == 0)):
-        conflict = run.conflict if run.apart else ledger.look(t, now)  # one round may prove it by itself, also where the action moves
+        log.warn(HorizonWarning, message, t, horizon=horizon)
+    if ledger is not None and due.assumptions and not parts.apart:
+        ledger.repair_witness()
+    if ledger is not None and (due.contradiction or (ledger.halfspaces.fresh > CROWDED and due.witness)):
+        # One round may prove it by itself, also where the action moves.
+        conflict = parts.conflict if parts.apart else ledger.search(now, ranking=due.ranking)
         if conflict is not None:
-            _infeasible(alarms, conflict)
-    if t % LOOK:
+            _warn_infeasible(log, conflict)
+    if not due.assumptions:
         return
-    if hasattr(run.record, "alarm"):
-        message = next((said for copy in run.desk.copies if (said := run.record.alarm(copy.state))), "")
-        told = run.conflict is not None and message.startswith("no action")  # by the proof above
-        if message and not told:
-            alarms.warn(AssumptionWarning, message, now)
+    alarm = next(iter(parts.alarms), None)
+    if alarm is not None and not (alarm.infeasible and parts.conflict is not None):  # else the proof above says the same
+        log.warn(AssumptionWarning, alarm.text, now)
     if ledger is not None:
-        _figures(run, ledger, alarms, now)
+        _check_figures(parts, ledger, log, now)
 
 
-def _figures(run: Run, ledger: Ledger, alarms: Alarms, t: int) -> None:
-    declared, desk = run.told.get("lipschitz"), run.desk
-    # A policy may have been told about its constraints alone.
-    seen = ledger.sums.constraint if getattr(run.record, "only_limits", False) else max(ledger.sums.cost, ledger.sums.constraint)
-    if declared is not None and seen > declared * (1.0 + 1e-9):
+def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -> None:
+    """Compare what the policy was told, and what its proof gives, with what was observed."""
+    declared, pending, seen = parts.told("lipschitz"), parts.pending, parts.longest_gradient
+    if declared is not None and seen is not None and seen > declared * (1.0 + 1e-9):
         message = f"a gradient of length {seen:.6g} was seen by round {t}, and the policy was told lipschitz = {declared:g}"
-        alarms.warn(LipschitzWarning, f"{message}: its bounds are void", t, declared=float(declared), observed=seen)
-    largest = run.told.get("bound")
-    if largest is not None and not run.noisy and ledger.largest > largest * (1.0 + 1e-9):
+        log.warn(LipschitzWarning, f"{message}: its bounds are void", t, declared=float(declared), observed=seen)
+    largest = parts.told("bound")
+    if largest is not None and not parts.noisy and ledger.largest > largest * (1.0 + 1e-9):
         message = f"a constraint value of size {ledger.largest:.6g} was seen by round {t}, and the policy was told bound = {largest:g}"
-        alarms.warn(AssumptionWarning, message, t, declared=float(largest), observed=ledger.largest)
-    delay = run.told.get("delay")
-    if desk.astray and delay is not None and desk.outstanding > delay:
+        log.warn(AssumptionWarning, message, t, declared=float(largest), observed=ledger.largest)
+    delay = parts.told("delay")
+    if pending.astray and delay is not None and pending.outstanding > delay:
         message = (
-            f"{desk.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
+            f"{pending.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
         )
-        alarms.warn(DelayWarning, message, t, declared=float(delay), observed=float(desk.outstanding))
-    own = None if ledger.since or ledger.conflict is not None else run.own_regret()
+        log.warn(DelayWarning, message, t, declared=float(delay), observed=float(pending.outstanding))
+    own = None if ledger.since or ledger.conflict is not None else parts.own_regret()
     if own is None or own >= ledger.behind():  # in the second case the middle of the domain alone shows that all is well
         return
-    gain = run.gain(ledger)
+    gain = parts.gain(ledger)
     if isfinite(gain) and own < -gain - 1e-6 * (abs(own) + abs(gain)):
         message = (
             f"by the policy's own proof regret is at most {own:.6g} by round {t}, while no action can have lost more than {gain:.6g}: "
             "no action satisfies every constraint, values or gradients are wrong or noisy, or the diameter given is too small"
         )
-        alarms.warn(AssumptionWarning, message, t, regret=own, least=-gain)
+        log.warn(AssumptionWarning, message, t, regret=own, least=-gain)
 
 
-def _infeasible(alarms: Alarms, conflict: Conflict) -> None:
+def _warn_infeasible(log: WarningLog, conflict: Conflict) -> None:
     together = (
         f"the constraints of rounds {', '.join(map(str, conflict.rounds))}" if conflict.rounds else "all violated constraints together"
     )
     which = together if len(conflict.rounds) != 1 else f"the constraint of round {conflict.rounds[0]}"
     message = f"no action of the domain satisfies {which}: nothing is feasible (or values are noisy), and no bound holds"
-    alarms.warn(InfeasibleWarning, message, conflict.found, rounds=conflict.rounds, margin=conflict.margin)
-
-
-def _above_zero(setting: Any) -> bool:
-    return setting is not None and bool(np.any(np.asarray(setting) > 0.0))
-
-
-def _total(parts: list[Any]) -> float | None:
-    return None if any(part is None for part in parts) else float(sum(parts))
+    log.warn(InfeasibleWarning, message, conflict.found, rounds=conflict.rounds, margin=conflict.margin)

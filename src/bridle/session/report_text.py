@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
+from bridle.ops import Array
+from bridle.session.certificate import Certificate
 
-from bridle.session.ledger import Certificate
 
-
-def report(found: Certificate) -> str:
+def report(proof: Certificate) -> str:
     """The report, one paragraph a subject.
 
     >>> import bridle
@@ -17,22 +16,22 @@ def report(found: Certificate) -> str:
     1 round was observed; the total cost is 0, the cumulative violation 0.
     """
     parts = (_what, _regret, _violation, _average, _price, _feasible, _missing, _promise, _alarms)
-    return "\n".join(line for part in parts for line in part(found))
+    return "\n".join(line for part in parts for line in part(proof))
 
 
-def _what(found: Certificate) -> list[str]:
-    lines = [f"{_many(found.rounds, 'round')} observed; the total cost is {found.cost:.6g}, the cumulative violation {found.ccv:.6g}."]
-    if found.since:
-        lines.append(f"The first {found.since} were observed before certificates were kept: what follows is about the later ones alone.")
+def _what(proof: Certificate) -> list[str]:
+    lines = [f"{_many(proof.rounds, 'round')} observed; the total cost is {proof.cost:.6g}, the cumulative violation {proof.ccv:.6g}."]
+    if proof.since:
+        lines.append(f"The first {proof.since} were observed before certificates were kept: what follows is about the later ones alone.")
     return lines
 
 
-def _regret(found: Certificate) -> list[str]:
-    known = [value for value in (found.regret, found.regret_algorithm) if value is not None]
+def _regret(proof: Certificate) -> list[str]:
+    known = [value for value in (proof.regret, proof.regret_algorithm) if value is not None]
     if not known:
-        lines = [f"Regret: no certificate, because {found.why}."] if found.why else []
-        if found.regret_any is not None and found.since + found.rounds > 0:
-            lines.append(f"Regret against any action at all, feasible or not, is at most {found.regret_any:.6g}.")
+        lines = [f"Regret: no certificate, because {proof.why}."] if proof.why else []
+        if proof.regret_any is not None and proof.since + proof.rounds > 0:
+            lines.append(f"Regret against any action at all, feasible or not, is at most {proof.regret_any:.6g}.")
         return lines
     best = min(known)
     gain = (
@@ -40,7 +39,7 @@ def _regret(found: Certificate) -> list[str]:
         if best < 0
         else f"no feasible action would have saved more than {best:.6g}"
     )
-    alone = best == found.regret
+    alone = best == proof.regret
     assumed = "it assumes only" if alone else "by the policy's own proof it assumes that what the policy was told is true,"
     return [
         f"Regret: {gain} over these rounds. This is proved by what was observed; {assumed} that costs and constraints are convex "
@@ -48,46 +47,46 @@ def _regret(found: Certificate) -> list[str]:
     ]
 
 
-def _violation(found: Certificate) -> list[str]:
-    if not found.violated:
+def _violation(proof: Certificate) -> list[str]:
+    if not proof.violated:
         return ["Violation: none."]
-    higher = [*(count for _, count in found.above[1:]), 0]
-    counts = [f"{count} above {level:g}" for (level, count), more in zip(found.above, higher, strict=bool(found.above)) if count > more]
-    lines = [f"Violation: {_many(found.violated, 'round', '')} violated a constraint" + (f" ({', '.join(counts)})." if counts else ".")]
-    if found.squared_bound is not None:
+    higher = [*(count for _, count in proof.above[1:]), 0]
+    counts = [f"{count} above {level:g}" for (level, count), more in zip(proof.above, higher, strict=bool(proof.above)) if count > more]
+    lines = [f"Violation: {_many(proof.violated, 'round', '')} violated a constraint" + (f" ({', '.join(counts)})." if counts else ".")]
+    if proof.squared_bound is not None:
         lines.append(
-            f"The squared distances to the limits add up to {found.squared:.6g}; the policy's proof allows {found.squared_bound:.6g} "
+            f"The squared distances to the limits add up to {proof.squared:.6g}; the policy's proof allows {proof.squared_bound:.6g} "
             "after costs like these."
         )
     return lines
 
 
-def _average(found: Certificate) -> list[str]:
-    if found.balance is None or not found.rounds:
+def _average(proof: Certificate) -> list[str]:
+    if proof.balance is None or not proof.rounds:
         return []
-    means = [f"{name} was {abs(sum) / found.rounds:.4g} {'above' if sum > 0 else 'below'} 0" for name, sum in _limits(found.balance)]
-    return [f"Average: over all rounds {', '.join(means)} (soft violation {max(0.0, found.balance.max()):.6g} in all)."]
+    means = [f"{name} was {abs(sum) / proof.rounds:.4g} {'above' if sum > 0 else 'below'} 0" for name, sum in _limits(proof.balance)]
+    return [f"Average: over all rounds {', '.join(means)} (soft violation {max(0.0, proof.balance.max()):.6g} in all)."]
 
 
-def _price(found: Certificate) -> list[str]:
-    if found.price is None or not found.rounds:
+def _price(proof: Certificate) -> list[str]:
+    if proof.price is None or not proof.rounds:
         return []
-    worth = [f"one more unit of {name} would have been worth about {price:.4g}" for name, price in _limits(found.price)]
+    worth = [f"one more unit of {name} would have been worth about {price:.4g}" for name, price in _limits(proof.price)]
     return [
         f"Price: {', '.join(worth)} in cost a round. This is an estimate: on a stream that stays the same it comes near the multiplier "
         "of the best action, and elsewhere nothing is proved of it."
     ]
 
 
-def _limits(values: np.ndarray) -> list[tuple[str, float]]:
+def _limits(values: Array) -> list[tuple[str, float]]:
     names = ["the limit"] if len(values) == 1 else [f"limit {i}" for i in range(len(values))]
     return list(zip(names, values.tolist(), strict=True))
 
 
-def _feasible(found: Certificate) -> list[str]:
-    conflict = found.conflict
+def _feasible(proof: Certificate) -> list[str]:
+    conflict = proof.conflict
     if conflict is None:
-        return ["Feasible: one action satisfies every constraint that is kept for comparison."] if found.witness is not None else []
+        return ["Feasible: one action satisfies every constraint that is kept for comparison."] if proof.witness is not None else []
     if not conflict.rounds:
         culprits = "the violated rounds, taken together,"
     elif len(conflict.rounds) == 1:
@@ -102,22 +101,22 @@ def _feasible(found: Certificate) -> list[str]:
     ]
 
 
-def _missing(found: Certificate) -> list[str]:
+def _missing(proof: Certificate) -> list[str]:
     lines = []
-    if found.pending:
-        lines.append(f"Waiting: the feedback of {_many(found.pending, 'round', '')} is still to come and is not counted yet.")
-    costs, limits = found.dropped
+    if proof.pending:
+        lines.append(f"Waiting: the feedback of {_many(proof.pending, 'round', '')} is still to come and is not counted yet.")
+    costs, limits = proof.dropped
     if costs or limits:
-        basis = "the Lipschitz constant given" if found.charge.declared else "the longest gradient seen, if those missing are no longer"
+        basis = "the Lipschitz constant given" if proof.charge.declared else "the longest gradient seen, if those missing are no longer"
         lines.append(
             f"Dropped: {_many(costs, 'cost', '')} and the constraints of {_many(limits, 'round', '')} never came. They may add up to "
-            f"{found.charge.regret:.6g} to the regret and {found.charge.ccv:.6g} to the violation ({basis})."
+            f"{proof.charge.regret:.6g} to the regret and {proof.charge.ccv:.6g} to the violation ({basis})."
         )
     return lines
 
 
-def _promise(found: Certificate) -> list[str]:
-    bound = found.bound
+def _promise(proof: Certificate) -> list[str]:
+    bound = proof.bound
     known = (("regret", bound.regret), ("violation", bound.ccv), ("soft violation", bound.soft))
     said = [f"{name} at most {value:.6g}" for name, value in known if value is not None]
     if not said:
@@ -126,8 +125,8 @@ def _promise(found: Certificate) -> list[str]:
     return [f"Promise: by the policy's theorem, with the gradients as long as they were, {' and '.join(said)}{more}."]
 
 
-def _alarms(found: Certificate) -> list[str]:
-    return ["Alarms: " + ", ".join(f"{kind} in round {t}" for kind, t in found.alarms) + "."] if found.alarms else []
+def _alarms(proof: Certificate) -> list[str]:
+    return ["Alarms: " + ", ".join(f"{kind} in round {t}" for kind, t in proof.alarms) + "."] if proof.alarms else []
 
 
 def _many(count: int, noun: str, verb: str = "was") -> str:

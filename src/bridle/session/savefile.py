@@ -4,33 +4,127 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator
+import pkgutil
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 
 from bridle import policies, records, storage, validate
-from bridle.core import InputError
-from bridle.policies.registry import record_of
+from bridle.core import Feedback, InputError
+from bridle.game.totals import RunningTotals
+from bridle.ops import Array, Scalar
+from bridle.policies.registry import Configured
+from bridle.session.alarms import Contexts, WarningLog
+from bridle.session.late_feedback import Copy
+from bridle.session.ledger import LedgerFacts
+from bridle.session.parts import SessionParts
 
 SCHEMA = 2
 READS = (1, 2)
 """Schema 1 knew neither certificates nor rounds that wait."""
 
-HOMES = (
-    "bridle.domains.closed_form", "bridle.domains.half_space_cut", "bridle.domains.polyhedron",
-    "bridle.learners.adagrad", "bridle.learners.follow_the_leader", "bridle.learners.gradient_descent", "bridle.learners.late",
-    "bridle.learners.potentials", "bridle.learners.wrappers", "bridle.policies.sinha2024", "bridle.policies.sinha2024_ocs",
-)  # fmt: skip
-"""Where the record types that a file may name are defined. Files name the type alone, so a type can move between these."""
+ROOMS = ("domains", "learners", "policies")
+"""The rooms that define the record types a file may name. Files name the type alone, so a type can move between their modules."""
+
+R = TypeVar("R")
+
+
+class SessionFacts(TypedDict, total=False):
+    """What a save file's header holds of a session, beside its policy."""
+
+    late: str
+    pending: int
+    timeout: int | None
+    alarms: dict[str, int]
+    contexts: list[str]
+    engine: str
+    compiled: int | None
+    ledger: LedgerFacts
+
+
+class SessionOptions(TypedDict, total=False):
+    """The arguments with which a session is made again."""
+
+    certify: bool
+    levels: Sequence[float]
+    tolerance: float
+    late: str
+    pending: int
+    timeout: int | None
+    engine: str
+
+
+class Snapshot(NamedTuple):
+    """Everything that a save file holds of a session; `compiled` is for how many constraints its round was compiled, if it was."""
+
+    parts: SessionParts
+    start: Array
+    rounds: int
+    totals: RunningTotals
+    log: WarningLog
+    contexts: Contexts
+    engine: str
+    compiled: int | None
+
+
+def save(path: str | PathLike[str], session: Snapshot) -> None:
+    """Write a save file: the whole new one, or the old one stays."""
+    parts, pending = session.parts, session.parts.pending
+    first, *others = pending.copies
+    states = [records.leaves(copy.state) for copy in others]
+    more: dict[str, Scalar] = {
+        f"copies.{key}": np.stack([np.asarray(state[key], dtype=float) for state in states]) for key in (states or [{}])[0]
+    }
+    more |= {f"desk.{key}": value for key, value in pending.arrays().items()}
+    facts: SessionFacts = {
+        "late": pending.late,
+        "pending": pending.limit,
+        "timeout": pending.timeout,
+        "alarms": session.log.rounds,
+        "contexts": list(session.contexts.last),
+        "engine": session.engine,
+        "compiled": session.compiled,
+    }
+    for i, seen in enumerate(session.contexts.last.values()):
+        more |= {f"contexts.{i}.x": seen.x, f"contexts.{i}.f": seen.f, f"contexts.{i}.df": seen.df}
+        more |= {f"contexts.{i}.g": seen.g, f"contexts.{i}.dg": seen.dg}
+    if parts.ledger is not None:
+        arrays, facts["ledger"] = parts.ledger.saved()
+        more |= {f"ledger.{key}": value for key, value in arrays.items()}
+    totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
+    _write(storage.named(path), parts, session.start, first.state, totals, more, facts)
 
 
 class Unportable(Exception):
     """A value that only its author can rebuild."""
+
+
+class RecordCode(TypedDict, total=False):
+    """A value in a header: one of a plain value, the name of an array, a tuple, or a record's type with its parts."""
+
+    value: bool | int | float | str | None
+    array: str
+    tuple: list[RecordCode]
+    record: str
+    parts: dict[str, RecordCode]
+
+
+class Header(TypedDict, total=False):
+    """The JSON header of a save file; without `policy` its author must give the policy again."""
+
+    library: str
+    schema: int
+    policy: str | None
+    kind: str
+    domain: RecordCode
+    parameters: dict[str, RecordCode]
+    session: SessionFacts
 
 
 @dataclass(frozen=True)
@@ -38,11 +132,12 @@ class Saved:
     """What a save file holds, checked."""
 
     path: str
-    header: dict[str, Any]
-    arrays: dict[str, np.ndarray]
+    header: Header
+    arrays: dict[str, Array]
 
     @property
-    def start(self) -> np.ndarray:
+    def start(self) -> Array:
+        """The decision of the first round."""
         return self.arrays["start"]
 
     @property
@@ -51,20 +146,64 @@ class Saved:
         return bool(self.header["schema"] == 1)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SessionFacts:
         """What the session noted beside its numbers."""
-        facts = self.header.get("session", {} if self.old else None)
+        facts = self.header.get("session", SessionFacts() if self.old else None)
         if not isinstance(facts, dict):
             raise InputError(f"cannot load {self.path}: its header is damaged")
         return facts
 
-    def part(self, prefix: str) -> dict[str, np.ndarray]:
+    @property
+    def options(self) -> SessionOptions:
+        """With which arguments to make the session."""
+        facts = self.facts
+        ledger = facts.get("ledger", LedgerFacts() if self.old else None)
+        options = SessionOptions(
+            certify=ledger is not None,
+            late=facts.get("late", "copies"),
+            pending=facts.get("pending", 1000),
+            timeout=facts.get("timeout"),
+            engine=facts.get("engine", "python"),
+        )
+        if isinstance(ledger, dict) and "levels" in ledger:
+            options["levels"] = ledger["levels"]
+        if isinstance(ledger, dict) and "tolerance" in ledger:
+            options["tolerance"] = ledger["tolerance"]
+        return options
+
+    def restore(self, fresh: Snapshot) -> Snapshot:
+        """Put what was saved into the parts of a session just made; the numbers that it goes on with."""
+        parts, pending, ledger, facts = fresh.parts, fresh.parts.pending, fresh.parts.ledger, self.facts
+        template = pending.ready.state
+        state = self.fill(template)
+        rounds, cost, hard = self.totals
+        restored = fresh._replace(rounds=rounds, totals=RunningTotals(cost, hard, self.arrays.get("totals.signed")), compiled=None)
+        if self.old:
+            pending.copies = [Copy(state, np.asarray(parts.record.decide(state), dtype=float), rounds, 0)]
+            pending.begun = rounds
+            if ledger is not None:
+                ledger.since = rounds
+            return restored
+        with self.checking():
+            arrays = self.part("desk.")
+            pending.restore(arrays, [state, *(self.fill(template, "copies.", i) for i in range(len(arrays["copies"]) - 1))])
+            fresh.log.rounds = {str(kind): int(t) for kind, t in facts["alarms"].items()}
+            for i, name in enumerate(facts["contexts"]):
+                seen = self.part(f"contexts.{i}.")
+                fresh.contexts.last[str(name)] = Feedback(seen["x"], float(seen["f"]), seen["df"], seen["g"], seen["dg"])
+            if ledger is not None:
+                ledger.restore(self.part("ledger."), facts["ledger"])
+            compiled = facts.get("compiled")
+            restored = restored._replace(compiled=None if compiled is None else int(compiled))
+        return restored
+
+    def part(self, prefix: str) -> dict[str, Array]:
         """The arrays whose names begin like this, without it."""
         return {name.removeprefix(prefix): value for name, value in self.arrays.items() if name.startswith(prefix)}
 
     @contextmanager
     def checking(self) -> Iterator[None]:
-        """Whatever goes wrong while the arrays are put back was done to the file."""
+        """Blame the file for whatever goes wrong while its arrays are put back."""
         try:
             yield
         except InputError:
@@ -73,27 +212,27 @@ class Saved:
             raise InputError(f"cannot load {self.path}: it is damaged ({type(wrong).__name__}: {validate.show(str(wrong))})") from None
 
     @property
-    def totals(self) -> tuple[int, float, np.ndarray]:
-        """Rounds, cost, violation of every constraint, and how many constraints there are where that is known."""
+    def totals(self) -> tuple[int, float, Array]:
+        """How many rounds, the total cost, and the violation of every constraint."""
         rounds = validate.whole(f"totals.rounds in {self.path}", self.arrays["totals.rounds"], 0)
         cost = validate.number(f"totals.cost in {self.path}", self.arrays["totals.cost"])
         return rounds, cost, validate.vector(f"totals.hard in {self.path}", self.arrays["totals.hard"])
 
-    def make_policy(self) -> Any:
+    def make_policy(self) -> Configured:
         """The registered policy that was saved."""
-        if self.header.get("policy") is None:
-            kind = self.header.get("kind")
+        name, kind = self.header.get("policy"), self.header.get("kind")
+        if name is None:
             raise InputError(f"cannot load {self.path}: it holds a policy that is not registered ({kind}); give it as policy=...")
         try:
             domain = _decode(self.header["domain"], self.arrays)
             parameters = {name: _decode(code, self.arrays) for name, code in self.header["parameters"].items()}
-            return policies.policy(self.header["policy"], domain, **parameters)
+            return policies.policy(name, domain, **parameters)
         except InputError as wrong:
             raise InputError(f"cannot load {self.path}: {wrong}") from None
         except Exception:  # only this library writes headers, so whatever else goes wrong was done to the file
             raise InputError(f"cannot load {self.path}: its header is damaged") from None
 
-    def fill(self, template: Any, prefix: str = "state.", place: int | None = None) -> Any:
+    def fill(self, template: R, prefix: str = "state.", place: int | None = None) -> R:
         """A state like `template` with the saved leaves, or with one of several saved; any difference in names or shapes is an error."""
         saved = self.part(prefix) if place is None else {name: value[place] for name, value in self.part(prefix).items()}
         wanted = records.leaves(template)
@@ -103,27 +242,25 @@ class Saved:
             raise InputError(f"cannot load {self.path}: it does not fit this policy, leaf {odd!r} is {where} the file")
         for name, leaf in wanted.items():
             if np.shape(leaf) != saved[name].shape:
-                found = f"leaf {name!r} has shape {saved[name].shape}, not {np.shape(leaf)}"
-                raise InputError(f"cannot load {self.path}: it does not fit this policy, {found}")
+                odd = f"leaf {name!r} has shape {saved[name].shape}, not {np.shape(leaf)}"
+                raise InputError(f"cannot load {self.path}: it does not fit this policy, {odd}")
         values = iter([saved[name] for name in wanted])
         return records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), template)
 
 
-def write(
-    path: str | PathLike[str],
-    policy: Any,
-    start: np.ndarray,
-    state: Any,
-    totals: dict[str, Any],
-    more: dict[str, Any],
-    facts: dict[str, Any],
+def _write(
+    name: str,
+    parts: SessionParts,
+    start: Array,
+    state: object,
+    totals: dict[str, Scalar],
+    more: dict[str, Scalar],
+    facts: SessionFacts,
 ) -> None:
-    """Write a save file: the whole new one, or the old one stays. `more` are other arrays, `facts` goes into the header."""
-    name = storage.named(path)
-    arrays = {"start": start}
-    header: dict[str, Any] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(record_of(policy)).__name__}
+    arrays, policy = {"start": start}, parts.configured
+    header: dict[str, object] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(parts.record).__name__}
     header["session"] = facts
-    if isinstance(policy, policies.Configured):
+    if policy is not None:
         try:
             codes = {key: _encode(value, f"parameters.{key}", arrays) for key, value in policy.parameters.items()}
             header |= {"domain": _encode(policy.domain, "domain", arrays), "parameters": codes, "policy": policy.name}
@@ -163,7 +300,7 @@ def read(path: str | PathLike[str]) -> Saved:
     return Saved(name, header, {key: np.array(value, dtype=float) for key, value in arrays.items()})
 
 
-def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _encode(value: object, name: str, arrays: dict[str, Array]) -> RecordCode:
     """A JSON form of a value whose arrays go into `arrays` under dotted names."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"value": value}
@@ -179,7 +316,7 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     raise Unportable(name)
 
 
-def _decode(code: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _decode(code: RecordCode, arrays: dict[str, Array]) -> Any:
     if "value" in code:
         return code["value"]
     if "array" in code:
@@ -193,9 +330,17 @@ def _decode(code: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 @cache
-def _kinds() -> dict[str, Any]:
-    """The record types of this library by name."""
-    homes = [importlib.import_module(home) for home in HOMES]
-    return {
-        name: kind for home in homes for name, kind in vars(home).items() if hasattr(kind, "_fields") and kind.__module__ == home.__name__
-    }
+def _kinds() -> dict[str, type]:
+    """The record types that a file may name."""
+    kinds = [kind for room in ROOMS for module in _modules(room) for kind in vars(module).values()]
+    return {kind.__name__: kind for kind in kinds if isinstance(kind, type) and hasattr(kind, "_fields") and _defined_in_a_room(kind)}
+
+
+def _defined_in_a_room(kind: type) -> bool:
+    return kind.__module__.split(".")[:2] in [["bridle", room] for room in ROOMS]
+
+
+def _modules(room: str) -> list[ModuleType]:
+    package = importlib.import_module(f"bridle.{room}")
+    names = [found.name for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")]
+    return [package, *map(importlib.import_module, names)]

@@ -1,0 +1,224 @@
+"""The parts of a session, and what they say of the run: the policy's own proof, its theorem, and the certificate."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from bridle.core import Alarm, Bound, Constants, Domain, Policy
+from bridle.game.totals import RunningTotals
+from bridle.ops import Array
+from bridle.policies.common import constants_from
+from bridle.policies.registry import Configured
+from bridle.session.certificate import Certificate, Charge, Conflict
+from bridle.session.late_feedback import Copy, PendingRounds
+from bridle.session.ledger import Ledger
+
+DECLARED = ("modulus", "slater", "bound", "smoothness")
+"""What a session cannot observe: the theorem takes the policy's parameters for it."""
+
+
+class SessionParts(NamedTuple):
+    """What a session consists of; without a ledger it is not certified. `configured` is None for a policy that is not registered."""
+
+    configured: Configured | None
+    record: Policy[object]
+    domain: Domain | None
+    pending: PendingRounds
+    ledger: Ledger | None
+
+    def complete(self) -> SessionParts:
+        """The parts with a ledger that has read every round."""
+        return self if self.ledger is None else self._replace(ledger=self.ledger.complete())
+
+    def told(self, name: str) -> float | None:
+        """A number that the policy was given as a parameter; None where it was not."""
+        return None if self.configured is None else cast("float | None", self.configured.parameters.get(name))
+
+    @property
+    def apart(self) -> str:
+        """Why the constraints seen need not agree with each other, in words; empty where they must."""
+        if _above_zero(self.told("drift")):
+            return "the feasible action may move (drift), and no single one is compared with"
+        return "constraint values are noisy, so that no single one proves anything" if self.noisy else ""
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the policy was told that constraint values have errors."""
+        return _above_zero(self.told("noise"))
+
+    @property
+    def conflict(self) -> Conflict | None:
+        """The proof that no action is feasible: values with errors prove nothing."""
+        return None if self.ledger is None or self.noisy else self.ledger.conflict
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """What the copies of the policy themselves say of assumptions that did not hold."""
+        if not hasattr(self.record, "alarm"):
+            return []
+        raised = (self.record.alarm(copy.state) for copy in self.pending.copies)
+        return [alarm for alarm in raised if alarm is not None]
+
+    @property
+    def broken(self) -> str:
+        """What the policy itself says of an assumption that did not hold, where that ends its bounds; empty where nothing did."""
+        return next((alarm.text for alarm in self.alarms if alarm.voids_bound), "")
+
+    @property
+    def played(self) -> list[Copy]:
+        """The copies of the policy that have been fed."""
+        return [copy for copy in self.pending.copies if copy.updates]
+
+    @property
+    def longest_gradient(self) -> float | None:
+        """The longest gradient seen of what `lipschitz` is about: a policy may have been told about its constraints alone."""
+        if self.ledger is None:
+            return None
+        sums = self.ledger.sums
+        return sums.constraint if getattr(self.record, "only_limits", False) else max(sums.cost, sums.constraint)
+
+    def price(self) -> Array | None:
+        """What one more unit of each limit seems to be worth, where the policy keeps such prices."""
+        price = self.record.price(self.pending.ready.state) if hasattr(self.record, "price") else None
+        return None if price is None else np.array(price, dtype=float)
+
+    def certificate(self, rounds: int, totals: RunningTotals, constraints: int, alarms: dict[str, int]) -> Certificate | None:
+        """What the observations prove; None where no ledger is kept."""
+        parts = self.complete()
+        ledger, price = parts.ledger, self.price()
+        if ledger is None:
+            return None
+        regret, every, why = ledger.regret(apart=self.apart)
+        whole = parts.conflict is None and not ledger.since
+        costs, limits = self.pending.lost
+        return Certificate(
+            rounds=rounds,
+            since=ledger.since,
+            cost=float(totals.cost),
+            ccv=float(totals.hard.max()),
+            regret=regret,
+            regret_any=every,
+            regret_algorithm=self.own_regret() if whole else None,
+            why=why,
+            violated=int(ledger.limits.violated),
+            above=ledger.above(),
+            squared=ledger.limits.distances,
+            squared_bound=self.squared_bound(ledger) if whole else None,
+            conflict=parts.conflict,
+            witness=None if self.noisy else ledger.met(),
+            pending=len(self.pending.waiting),
+            dropped=(costs, limits),
+            charge=parts.charge(),
+            bound=parts.bound(totals, constraints),
+            alarms=tuple(alarms.items()),
+            price=price,
+            balance=None if price is None or totals.signed is None else np.array(totals.signed),
+        )
+
+    def own_regret(self) -> float | None:
+        """The policy's own proof with what was observed, over all copies; None where it has none, or feedback came out of order."""
+        if self.pending.astray or not hasattr(self.record, "certified_regret") or self.broken:
+            return None
+        return _total([self.record.certified_regret(copy.state) for copy in self.played])
+
+    def gain(self, ledger: Ledger) -> float:
+        """The most that any action loses against what was played in the rounds that the policy was fed with.
+
+        The ledger also has the costs of rounds that wait for their constraints, each of which may hide as much as its gradient times D.
+        """
+        waiting = self.pending.waiting.values() if self.pending.late == "copies" else ()
+        ahead = [each.cost.df for each in waiting if each.cost is not None]
+        return ledger.gain() + ledger.domain.diameter * sum(float(np.linalg.norm(df)) for df in ahead)
+
+    def squared_bound(self, ledger: Ledger) -> float | None:
+        """The most that squared violation can be by the policy's proof, over all copies."""
+        if self.pending.astray or not hasattr(self.record, "certified_squares"):
+            return None
+        # What one copy's rounds gain may be more than what all of them gain together.
+        gain = self.gain(ledger) if len(self.played) == 1 else ledger.sums.lengths * ledger.domain.diameter
+        if not isfinite(gain):
+            return None
+        return _total([self.record.certified_squares(copy.state, ledger.sums.squares, gain) for copy in self.played])
+
+    def charge(self) -> Charge:
+        """What dropped rounds may add to regret and violation."""
+        costs, limits = self.pending.lost
+        if self.ledger is None or not (costs or limits):
+            return Charge()
+        declared, D, sums = self.told("lipschitz"), self.ledger.domain.diameter, self.ledger.sums
+        of_costs = None if getattr(self.record, "only_limits", False) else declared
+        cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
+        return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
+
+    def bound(self, totals: RunningTotals, constraints: int) -> Bound:
+        """The theorem: the sum over the copies of the policy's bound after as many rounds as each has had, and the charge.
+
+        Where the totals are beyond what it allows, an assumption is broken, and it says nothing of this run.
+        """
+        why = self._void()
+        if why or self.ledger is None or self.configured is None or self.domain is None:
+            return Bound(why=why)
+        parameters = self.configured.parameters
+        facts = cast("Constants", {name: parameters[name] for name in DECLARED if name in parameters})
+        facts["diameter"], facts["feasible"], facts["constraints"] = self.domain.diameter(), self.domain.center(), constraints
+        facts["time_varying"] = self.configured.entry.time_varying  # what the policy is for is taken for granted
+        if "bound" in facts and not self.noisy:  # the values seen are the constraints' own
+            facts["bound"] = max(facts["bound"], self.ledger.largest)
+        facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
+        bounds = [self.configured.bound(cast("Constants", {**facts, **constants_from(copy.state)}), float(copy.updates)) for copy in self.played]
+        charge = self.charge()
+        added = charge.ccv + self._violation_ahead()
+        regret, ccv, soft = (_total([getattr(each, name) for each in bounds]) for name in ("regret", "ccv", "soft"))
+        allowed = Bound(
+            None if regret is None else regret + charge.regret,
+            None if ccv is None else ccv + added,
+            soft=None if soft is None else soft + added,
+            why=next((each.why for each in bounds if each.why), ""),
+        )
+        return self._contradicted(totals, allowed) or allowed
+
+    def _contradicted(self, totals: RunningTotals, allowed: Bound) -> Bound | None:
+        """No bound, where the violation so far is already above the one that was promised."""
+        if self.ledger is None or self.noisy:  # what is proved of noisy values is about their means
+            return None
+        ccv, balance = float(totals.hard.max()), None if totals.signed is None else float(totals.signed.max())
+        rounding = self.ledger.domain.tolerance * (ccv + self.ledger.sums.scale * self.ledger.sums.rounds)
+        for measured, most in ((ccv, allowed.ccv), (balance, allowed.soft)):
+            if measured is not None and most is not None and measured > most + rounding:
+                return Bound(why=f"the violation so far, {measured:.6g}, is more than the theorem allows: an assumption does not hold")
+        return None
+
+    def _violation_ahead(self) -> float:
+        """The violation of rounds whose constraints were counted while the policy still waits for their costs."""
+        waiting = self.pending.waiting.values() if self.pending.late == "copies" else ()
+        return sum(max(0.0, float(each.limits.g.max())) for each in waiting if each.limits is not None)
+
+    def _void(self) -> str:
+        """Why the theorem says nothing of this run; empty where it does."""
+        pending, ledger, allowed = self.pending, self.ledger, self.told("delay")
+        if self.configured is None:
+            return "the policy is not registered"
+        if ledger is None or ledger.since:
+            return "not every round was certified, so the longest gradient is not known"
+        if self.conflict is not None:
+            return "no action satisfies every constraint"
+        if self.broken:
+            return self.broken
+        if not pending.astray:
+            return ""
+        if allowed is None:
+            return "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
+        late = f"{pending.outstanding} other rounds were waiting, and the policy was made for {allowed:g}"
+        return late if pending.outstanding > allowed else ""
+
+
+def _above_zero(setting: float | None) -> bool:
+    return setting is not None and bool(np.any(np.asarray(setting) > 0.0))
+
+
+def _total(parts: list[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return float(sum(known)) if len(known) == len(parts) else None

@@ -1,0 +1,34 @@
+"""Save files that an earlier version wrote: they load, and go on as that version did."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bridle
+
+SAVED = Path(__file__).parent / "saved"
+EXPECTED = json.loads((SAVED / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_file_of_an_earlier_version_loads_and_goes_on(name):
+    if name.endswith("numba"):
+        pytest.importorskip("numba")
+    expected, rng = EXPECTED[name], np.random.default_rng(100 + list(EXPECTED).index(name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = bridle.Session.load(SAVED / f"{name}.npz")
+        found = {"rounds": session.rounds, "cost": session.cost, "ccv": session.ccv, "pending": session.pending}
+        assert found == {fact: expected[fact] for fact in found}
+        for _ in range(20):
+            x = session.decide()
+            a, A = rng.standard_normal(len(x)), rng.standard_normal((1, len(x)))
+            session.observe(f=float(a @ x), df=a, g=A @ x - 0.3, dg=A)
+    np.testing.assert_allclose(session.decide(), expected["decisions"], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(session.ccv, expected["ccv_after"], rtol=1e-9)
+    assert session.report() == expected["report"]
