@@ -31,7 +31,7 @@ def interpreted(source: Source):
 
 @pytest.fixture
 def plain(monkeypatch):
-    """The engine without its compiler: what it writes is run as it stands."""
+    """The engine without its compiler."""
     monkeypatch.setenv("BRIDLE_INTERPRET", "1")
 
 
@@ -176,9 +176,24 @@ def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
     assert np.isnan(alone["_exp"](np.float64(np.nan)))  # and no warning of a cast
 
 
-def test_what_it_does_not_know_is_named():
-    with pytest.raises(bridle.InputError, match="'erf'"):
+def test_what_it_does_not_know_is_named_with_the_line_it_comes_from():
+    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'jax'"):
         loops(lambda v: jax.scipy.special.erf(v), np.ones(2))
+    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'python'"):
+        engine.step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
+
+
+def test_a_game_can_be_played_without_the_compiler(monkeypatch):
+    problem = bridle.problem("fixed", horizon=30, dim=2)
+    policy = bridle.policy_for("ogd", problem)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setattr(engine.numba, "__version__", None)  # which what is compiled could not do without
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
+    one, two = bridle.play(policy, problem, engine="numba"), bridle.play(policy, problem)
+    np.testing.assert_allclose(one.totals.cost, two.totals.cost, rtol=1e-12)
+    monkeypatch.setenv("BRIDLE_INTERPRET", "0")
+    with pytest.raises(TypeError):
+        bridle.play(policy, problem, engine="numba")
 
 
 def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatch):

@@ -162,8 +162,8 @@ class BackEnd(ABC, Generic[C, S]):
         """Running sums or maxima of a buffer along an axis, in place."""
 
     @abstractmethod
-    def inline(self, params: dict[str, Any], operands: list[Value[C]]) -> list[Value[C]]:
-        """The results of a traced function that an equation holds."""
+    def inline(self, params: dict[str, Any], operands: list[Value[C]], origin: Equation | None = None) -> list[Value[C]]:
+        """The results of a traced function that an equation holds; `origin` where its own equations do not tell where they come from."""
 
     # Values
 
