@@ -14,7 +14,7 @@ import bridle
 from bridle import ops, policies
 from bridle.engines import numba as engine
 from bridle.engines.codegen.loops import StepOutcome, lower
-from bridle.engines.codegen.python_source import Source, preamble
+from bridle.engines.codegen.python_source import PythonSource, preamble
 from bridle.engines.round import check_compiled
 from bridle.policies.registry import record_of
 from bridle.problems import problem_names
@@ -24,7 +24,7 @@ from helpers.traced_operations import OPERATIONS
 PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
 
 
-def interpreted(source: Source):
+def interpreted(source: PythonSource):
     """The function `run` of a source as plain Python: the same loops, without a compiler."""
     return source.interpreted()
 

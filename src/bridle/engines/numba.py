@@ -25,7 +25,7 @@ from bridle import records
 from bridle.core import InputError
 from bridle.engines import runs
 from bridle.engines.codegen.loops import lower, lower_step
-from bridle.engines.codegen.python_source import Source
+from bridle.engines.codegen.python_source import PythonSource
 from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
 from bridle.engines.jax import one_round
 from bridle.engines.round import Block, Several, block_of, check_compiled
@@ -175,7 +175,7 @@ def interpreting() -> bool:
     return os.environ.get("BRIDLE_INTERPRET", "") not in ("", "0")
 
 
-def _load(source: Source) -> Callable[..., Any]:
+def _load(source: PythonSource) -> Callable[..., Any]:
     """The function `run` of a source, from the cache of compiled code where it can be kept there."""
     if interpreting():
         return source.interpreted()
@@ -195,7 +195,7 @@ def _load(source: Source) -> Callable[..., Any]:
     return module.run  # type: ignore[no-any-return]
 
 
-def _keep(name: str, source: Source) -> Path | None:
+def _keep(name: str, source: PythonSource) -> Path | None:
     """The source in a file of the cache, named by its hash; None where nothing can be written."""
     place = Path(os.environ.get("BRIDLE_COMPILED") or cache_folder() / "compiled") / f"{name}.py"
     try:

@@ -31,7 +31,7 @@ import numpy as np
 from bridle.engines.codegen.backend import Shape
 from bridle.engines.codegen.equations import LANES, Equations, Traced, Variable, kind_of
 from bridle.engines.codegen.fuse import contract
-from bridle.engines.codegen.python_source import Source
+from bridle.engines.codegen.python_source import PythonSource
 from bridle.engines.codegen.python_writer import Element, PythonWriter, laid_out, part_of_memory
 from bridle.engines.codegen.statements import CodeBlock, CodeLine, Expression, Item, access, spell
 
@@ -52,7 +52,7 @@ class StepOutcome(enum.IntEnum):
     """A new number is not finite and the one before it was, or there is no row left to write."""
 
 
-def lower(traced: Traced, constants: int, states: int, marked: bool = False, wide: int = 64) -> Source:
+def lower(traced: Traced, constants: int, states: int, marked: bool = False, wide: int = 64) -> PythonSource:
     """The source of ``run(rounds, lanes, marks, inputs, outputs)`` for a traced round with so many constants and states, then draws.
 
     The outputs of the trace are the new states and what is to be kept of a round. `inputs` are arrays: the constants, the states (which
@@ -68,7 +68,7 @@ def lower(traced: Traced, constants: int, states: int, marked: bool = False, wid
 
 def lower_step(
     traced: Traced, constants: int, states: int, largest: float, ring: tuple[int, Sequence[Span]] | None = None
-) -> tuple[Source, int]:
+) -> tuple[PythonSource, int]:
     """The source of ``run(memory)``, one round on one flat array, so that calling it costs next to nothing; and the length of the array.
 
     `memory` holds the trace's arguments one after the other (constants, states, and what is given of this round), then room for the new
@@ -85,7 +85,7 @@ def lower_step(
 class _Rounds(PythonWriter):
     """The function that plays some rounds."""
 
-    def source(self, traced: Traced, constants: int, states: int, marked: bool) -> Source:
+    def source(self, traced: Traced, constants: int, states: int, marked: bool) -> PythonSource:
         jaxpr = traced.jaxpr
         if any(LANES in var.aval.shape for var in jaxpr.invars):
             self.called = {**self.called, "exp": "_exp"}  # type: ignore[misc]
@@ -162,7 +162,7 @@ class _Step(PythonWriter):
 
     def source(
         self, traced: Traced, constants: int, states: int, largest: float, ring: tuple[int, Sequence[Span]] | None
-    ) -> tuple[Source, int]:
+    ) -> tuple[PythonSource, int]:
         jaxpr = traced.jaxpr
         layout = _layout(jaxpr, constants, states, ring)
         self.count(jaxpr)
@@ -204,12 +204,12 @@ def _fixed_arrays(writer: PythonWriter, traced: Traced) -> dict[Variable, Elemen
     return {var: writer.fixed_array(np.asarray(array)) for var, array in zip(traced.jaxpr.constvars, traced.consts, strict=True)}
 
 
-def _assembled(writer: PythonWriter, parameters: Sequence[str], items: list[Item], opening: Sequence[Item] = ()) -> Source:
+def _assembled(writer: PythonWriter, parameters: Sequence[str], items: list[Item], opening: Sequence[Item] = ()) -> PythonSource:
     """The whole function: the room for arrays, the arguments, and what is done with them."""
     contracted = contract(items)
     table: list[Item] = [CodeLine(spell(f"table = np.empty(({writer.height}, {writer.wide}))"))] if writer.views else []
     room = [line for name, line in (writer.views | writer.buffers).items() if name not in contracted]
-    return Source(parameters, [*opening, *table, *room, *writer.entry, *items])
+    return PythonSource(parameters, [*opening, *table, *room, *writer.entry, *items])
 
 
 def _layout(jaxpr: Equations, constants: int, states: int, ring: tuple[int, Sequence[Span]] | None) -> _Layout:

@@ -95,7 +95,7 @@ def preamble(interpreted: bool = False) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class PythonSource:
     """The function ``run``: its parameters and its body."""
 
     parameters: Sequence[str]
