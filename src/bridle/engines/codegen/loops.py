@@ -48,7 +48,7 @@ class StepOutcome(enum.IntEnum):
     """The new states have taken the old ones' place."""
     REFUSED = 1
     """A number given is too large, or none at all."""
-    NOT_FINITE = 2
+    FAILED = 2
     """A new number is not finite and the one before it was, or there is no row left to write."""
 
 
@@ -233,7 +233,7 @@ def _checked(changed: list[Span], away: int) -> list[Item]:
     search: list[Item] = []
     for begin, end in changed:
         test = CodeBlock(
-            spell("if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):"), [_return(StepOutcome.NOT_FINITE)]
+            spell("if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):"), [_return(StepOutcome.FAILED)]
         )
         search.append(CodeBlock(_head(begin, end), [CodeLine(spell(f"new = memory[i + {away}]")), test]))
     return [*items, CodeBlock(spell("if wrong:"), search)]
@@ -241,7 +241,7 @@ def _checked(changed: list[Span], away: int) -> list[Item]:
 
 def _written_down(layout: _Layout) -> list[Item]:
     """The row of this round, and the number of the next."""
-    no_row = CodeBlock(spell(f"if row < 0 or row >= {layout.rows}:"), [_return(StepOutcome.NOT_FINITE)])
+    no_row = CodeBlock(spell(f"if row < 0 or row >= {layout.rows}:"), [_return(StepOutcome.FAILED)])
     items: list[Item] = [CodeLine(spell(f"row = int(memory[{layout.cursor}])")), no_row]
     at = layout.cursor + 1
     for begin, end in layout.kept:
