@@ -106,18 +106,18 @@ def test_a_step_answers_how_it_went(monkeypatch):
     run, size = engine.step(one, 1.0, np.zeros(2), np.zeros(2), 1e70, (2, ((3, 5),)))
     memory = np.zeros(size)
     memory[constant], memory[given] = 2.0, [1.0, -1.0]
-    assert run(memory) == StepOutcome.PLAYED
+    assert run(memory) == StepOutcome.DONE
     assert memory[state].tolist() == [2.0, -2.0]
     assert memory[cursor] == 1.0
     memory[given] = [np.nan, 0.0]
-    assert run(memory) == StepOutcome.REFUSED
+    assert run(memory) == StepOutcome.BAD_INPUT
     memory[given] = [1e71, 0.0]
-    assert run(memory) == StepOutcome.REFUSED
+    assert run(memory) == StepOutcome.BAD_INPUT
     memory[constant], memory[given] = 1e300, [1e60, 0.0]
     with np.errstate(over="ignore"):
-        assert run(memory) == StepOutcome.FAILED
+        assert run(memory) == StepOutcome.BAD_RESULT
     assert memory[state].tolist() == [2.0, -2.0]
     memory[constant], memory[given] = 2.0, [1.0, 1.0]
-    assert run(memory) == StepOutcome.PLAYED_ROWS_FULL
+    assert run(memory) == StepOutcome.RING_FULL
     assert memory[cursor + 1 : cursor + 5].tolist() == [1.0, -1.0, 1.0, 1.0]
-    assert run(memory) == StepOutcome.FAILED  # there is no row left
+    assert run(memory) == StepOutcome.BAD_RESULT  # there is no row left

@@ -244,5 +244,5 @@ def test_arrays_without_numbers_are_neither_read_nor_written():
     run, size = engine.step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
     memory = np.zeros(size)
     memory[:3] = [1.0, 2.0, 3.0]
-    assert run(memory) == StepOutcome.PLAYED
+    assert run(memory) == StepOutcome.DONE
     assert memory[0] == 6.0

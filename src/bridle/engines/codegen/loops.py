@@ -42,13 +42,13 @@ Span: TypeAlias = tuple[int, int]
 class StepOutcome(enum.IntEnum):
     """What a compiled step answers. Nothing has changed where it is positive."""
 
-    PLAYED_ROWS_FULL = -1
+    RING_FULL = -1
     """The new states have taken the old ones' place, and the last row of the ring has been written."""
-    PLAYED = 0
+    DONE = 0
     """The new states have taken the old ones' place."""
-    REFUSED = 1
+    BAD_INPUT = 1
     """A number given is too large, or none at all."""
-    FAILED = 2
+    BAD_RESULT = 2
     """A new number is not finite and the one before it was, or there is no row left to write."""
 
 
@@ -181,10 +181,10 @@ class _Step(PythonWriter):
         rounds = CodeBlock(spell("for t in range(1):"), self.body)
         items = [*self.before, rounds, *_checked(_joined(changed), layout.away)]
         if ring is None:
-            answer = f"{StepOutcome.PLAYED:d}"
+            answer = f"{StepOutcome.DONE:d}"
         else:
             items += _written_down(layout)
-            answer = f"{StepOutcome.PLAYED_ROWS_FULL:d} if row == {layout.rows - 1} else {StepOutcome.PLAYED:d}"
+            answer = f"{StepOutcome.RING_FULL:d} if row == {layout.rows - 1} else {StepOutcome.DONE:d}"
         items += [_for(begin, end, f"memory[i] = memory[i + {layout.away}]") for begin, end in _joined(changed)]
         items.append(CodeLine(spell(f"return {answer}")))
         opening = _refusal(layout.given, largest) if largest < math.inf else []
@@ -221,7 +221,7 @@ def _layout(jaxpr: Equations, constants: int, states: int, ring: tuple[int, Sequ
 
 def _refusal(given: Span, largest: float) -> list[Item]:
     """Leave where a number given is too large or none."""
-    leave = CodeBlock(spell("if wrong:"), [_return(StepOutcome.REFUSED)])
+    leave = CodeBlock(spell("if wrong:"), [_return(StepOutcome.BAD_INPUT)])
     return [CodeLine(spell("wrong = 0")), _for(*given, f"wrong += not abs(memory[i]) <= {largest!r}"), leave]
 
 
@@ -233,7 +233,7 @@ def _checked(changed: list[Span], away: int) -> list[Item]:
     search: list[Item] = []
     for begin, end in changed:
         test = CodeBlock(
-            spell("if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):"), [_return(StepOutcome.FAILED)]
+            spell("if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):"), [_return(StepOutcome.BAD_RESULT)]
         )
         search.append(CodeBlock(_head(begin, end), [CodeLine(spell(f"new = memory[i + {away}]")), test]))
     return [*items, CodeBlock(spell("if wrong:"), search)]
@@ -241,7 +241,7 @@ def _checked(changed: list[Span], away: int) -> list[Item]:
 
 def _written_down(layout: _Layout) -> list[Item]:
     """The row of this round, and the number of the next."""
-    no_row = CodeBlock(spell(f"if row < 0 or row >= {layout.rows}:"), [_return(StepOutcome.FAILED)])
+    no_row = CodeBlock(spell(f"if row < 0 or row >= {layout.rows}:"), [_return(StepOutcome.BAD_RESULT)])
     items: list[Item] = [CodeLine(spell(f"row = int(memory[{layout.cursor}])")), no_row]
     at = layout.cursor + 1
     for begin, end in layout.kept:
