@@ -183,6 +183,14 @@ def test_what_it_does_not_know_is_named_with_the_line_it_comes_from():
         engine.step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
 
 
+def test_tracebacks_show_the_lines_of_what_runs_without_the_compiler():
+    with jax.enable_x64(True):
+        source = lower(jax.make_jaxpr(lambda x, v: x - v)(jnp.ones(3), jnp.ones(3)), constants=0, states=1)
+    with pytest.raises(IndexError) as caught:
+        source.interpreted()(1, 1, np.zeros(0, int), (np.ones(3), np.ones((1, 2))), (np.ones(3),))
+    assert "a0[i0] - a1[t, i0]" in str(caught.traceback[-1].statement)
+
+
 def test_a_game_can_be_played_without_the_compiler(monkeypatch):
     problem = bridle.problem("fixed", horizon=30, dim=2)
     policy = bridle.policy_for("ogd", problem)
