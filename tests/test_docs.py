@@ -56,7 +56,9 @@ def test_theorem_functions_named_in_the_docs_exist():
 
     text = (ROOT / "docs" / "theorems.md").read_text()
     for name in re.findall(r"`(\w+_(?:bound|regret)|theorem\d)`", text):
-        assert any(hasattr(module, name) for module in (sinha2024, sinha2024_ocs, anytime, learners, wrappers)) or name == "paper_bound", name
+        assert any(hasattr(module, name) for module in (sinha2024, sinha2024_ocs, anytime, learners, wrappers)) or name == "paper_bound", (
+            name
+        )
 
 
 def benchmark_named(name):

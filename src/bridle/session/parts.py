@@ -168,7 +168,9 @@ class SessionParts(NamedTuple):
         if "bound" in facts and not self.noisy:  # the values seen are the constraints' own
             facts["bound"] = max(facts["bound"], self.ledger.largest)
         facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
-        bounds = [self.configured.bound(cast("Constants", {**facts, **constants_from(copy.state)}), float(copy.updates)) for copy in self.played]
+        bounds = [
+            self.configured.bound(cast("Constants", {**facts, **constants_from(copy.state)}), float(copy.updates)) for copy in self.played
+        ]
         charge = self.charge()
         added = charge.ccv + self._violation_ahead()
         regret, ccv, soft = (_total([getattr(each, name) for each in bounds]) for name in ("regret", "ccv", "soft"))
