@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
 from bridle import records
-from bridle.core import InputError, Round
+from bridle.core import Function, InputError, Round
 from bridle.ops import Array
 
 Blocks = Callable[[], Iterable[Round]]
@@ -66,7 +65,8 @@ def batch(block: Round) -> Round:
     return Round(_lift(block.cost), tuple(map(_lift, block.constraints)))
 
 
-def _lift(function: Any) -> Any:
+def _lift(function: Function) -> Function:
+    """One function as a sequence of one."""
     if isinstance(function, SingleFunction):
         return function
     numbers = all(isinstance(leaf, (float, int, np.ndarray)) for leaf in records.leaves(function).values())
@@ -74,10 +74,10 @@ def _lift(function: Any) -> Any:
 
 
 def _merged(blocks: list[Round]) -> Iterator[Round]:
-    """The same rounds in fewer blocks: neighbours of one structure are joined."""
+    """The rounds in fewer blocks: neighbours of one structure are joined."""
 
-    def form(block: Round) -> Any:
-        leaves = [leaf.shape[1:] if isinstance(leaf, np.ndarray) else id(leaf) for leaf in records.leaves(block).values()]
+    def form(block: Round) -> tuple[list[type], list[object]]:
+        leaves: list[object] = [leaf.shape[1:] if isinstance(leaf, np.ndarray) else id(leaf) for leaf in records.leaves(block).values()]
         return [type(node) for node in records.nodes(block)], leaves
 
     for _, same in groupby(blocks, form):
@@ -101,8 +101,12 @@ def constraint_slopes(block: Round, x: Array) -> Array:
 class SingleFunction:
     """A function that knows no time axis, as a sequence of one."""
 
-    def __init__(self, function: Any) -> None:
-        self.function, self.convex = function, function.convex
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    @property
+    def convex(self) -> bool:
+        return self.function.convex
 
     def value(self, x: Array) -> Array:
         return np.reshape(self.function.value(x), (1, -1))

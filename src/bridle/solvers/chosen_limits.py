@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from bridle import records
-from bridle.core import Domain
+from bridle.core import Domain, Function
 from bridle.functions import AffineFunction, AffineRows
 from bridle.ops import Array
 from bridle.solvers.block_stream import BlockStream, SingleFunction
-from bridle.solvers.program import AFFINE_PIECES, pieces, shares
+from bridle.solvers.program import AFFINE_PIECES, Pieces, pieces, shares
 
 
 class ChosenLimits:
@@ -20,7 +18,7 @@ class ChosenLimits:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.parts: tuple[Any, ...] = ()
+        self.parts: Pieces = ()
         # Rounds often repeat a constraint. Its value at some odd point tells whether it has been chosen already.
         self.chosen, self.mark = np.zeros(0), domain.center() + domain.diameter() * np.random.default_rng(0).standard_normal(domain.dim)
 
@@ -30,10 +28,10 @@ class ChosenLimits:
         Where it is above `floor`, the `many` highest of each constraint are chosen: next to those that are violated, those that nearly are,
         which are likely to be next.
         """
-        found: dict[tuple[int, int], list[tuple[Any, Array, Array]]] = {}
+        candidates: dict[tuple[int, int], list[tuple[Pieces, Array, Array]]] = {}  # of each constraint: pieces, shares and marks
         worst = 0.0
         for block in stream:
-            for place, constraint in enumerate(block.constraints):
+            for which, constraint in enumerate(block.constraints):
                 values = np.asarray(constraint.value(x))
                 for i, column in enumerate(values.T):
                     least = np.partition(column, -many)[-many] if len(column) > many else -np.inf
@@ -41,9 +39,11 @@ class ChosenLimits:
                     share = np.max([shares(part, x, self.domain) for part in parts], axis=0)
                     worst = max(worst, float(share.max()))
                     marks = np.sum([j * np.asarray(part.value(self.mark))[:, 0] for j, part in enumerate(parts, 1)], axis=0)
-                    found.setdefault((place, i), []).append((parts, share if exact else np.where(share > 0.0, share, -np.inf), marks))
-        for group in found.values() if worst > floor else ():
-            heights, marks = (np.concatenate([entry[n] for entry in group]) for n in (1, 2))
+                    heights = share if exact else np.where(share > 0.0, share, -np.inf)
+                    candidates.setdefault((which, i), []).append((parts, heights, marks))
+        for group in candidates.values() if worst > floor else ():
+            heights = np.concatenate([entry[1] for entry in group])
+            marks = np.concatenate([entry[2] for entry in group])
             order = np.argsort(-heights, kind="stable")
             order = order[np.isfinite(heights[order]) & ~np.isin(marks[order], self.chosen)]
             order = order[np.sort(np.unique(marks[order], return_index=True)[1])][:many]
@@ -58,21 +58,21 @@ class ChosenLimits:
         """The largest share of its range by which a chosen constraint is violated at x."""
         return max([float(shares(part, x, self.domain).max()) for part in self.parts], default=0.0)
 
-    def _add(self, parts: list[Any]) -> None:
-        by_type = {type(part): part for part in self.parts}
+    def _add(self, parts: list[Function]) -> None:
+        by_type: dict[type, Function] = {type(part): part for part in self.parts}
         for part in parts:
             if isinstance(part, AFFINE_PIECES):
-                part = AffineFunction(np.asarray(part.grad(self.mark)), part.value(0.0 * self.mark))
+                part = AffineFunction(np.asarray(part.grad(self.mark)), np.asarray(part.value(0.0 * self.mark)))
             by_type[type(part)] = records.join([by_type[type(part)], part]) if type(part) in by_type else part
         self.parts = tuple(by_type.values())
 
 
-def _some(sequence: Any, which: NDArray[np.intp]) -> Any:
+def _some(sequence: Function, which: NDArray[np.intp]) -> Function:
     """Some functions of a sequence."""
     return records.transform(lambda leaf: leaf[which], sequence)
 
 
-def _pick(constraint: Any, rounds: NDArray[np.intp], i: int, x: Array) -> tuple[tuple[Any, ...], bool]:
+def _pick(constraint: Function, rounds: NDArray[np.intp], i: int, x: Array) -> tuple[Pieces, bool]:
     """The i-th constraint of some rounds in smooth pieces; where these are not known its tangents at x, and then False."""
     if isinstance(constraint, AffineRows):
         return (AffineFunction(constraint.A[rounds, i], constraint.b[rounds, i][:, None]),), True

@@ -13,7 +13,7 @@ from bridle.core import Domain
 from bridle.functions import RoundQuadratic
 from bridle.ops import Array
 from bridle.solvers.interior_point import FULL_ACCURACY, cost_unit, interior
-from bridle.solvers.program import ConvexProgram, Solution, evaluate
+from bridle.solvers.program import ConvexProgram, Solution, evaluate, length
 
 
 def solve(program: ConvexProgram, domain: Domain, accuracy: float = FULL_ACCURACY) -> Solution:
@@ -28,7 +28,7 @@ def linear(program: ConvexProgram) -> Solution | None:
     region, n = program.region, program.region.N.shape[1]
     slope = sum((np.asarray(part.grad(region.origin)).sum(axis=0) for part in program.sums), np.zeros(len(region.origin))) @ region.N
     levels, rows = evaluate((*program.top, *program.limits), region.origin)
-    highest = sum(len(part.value(region.origin)) for part in program.top)
+    highest = sum(length(part, region.origin) for part in program.top)
     A, b = np.concatenate([rows @ region.N, region.A]), np.concatenate([-levels, region.b])
     size = np.linalg.norm(A, axis=1)
     size[size == 0.0] = 1.0

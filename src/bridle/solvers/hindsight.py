@@ -13,20 +13,21 @@ A stream is a function that gives its rounds anew whenever it is called, in bloc
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import records, validate
 from bridle.core import Domain, Round
 from bridle.functions import AffineFunction, QuadraticForm, RoundQuadratic
-from bridle.ops import Array
+from bridle.ops import Array, Scalar
 from bridle.solvers.block_stream import Blocks, BlockStream, NoComparator, batch, constraint_slopes, constraint_values
 from bridle.solvers.chosen_limits import ChosenLimits
 from bridle.solvers.convex import solve
 from bridle.solvers.cutting_planes import Tangents
 from bridle.solvers.interior_point import FULL_ACCURACY
-from bridle.solvers.program import AFFINE_PIECES, ConvexProgram, Solution, curvature, inside, lower_bound, objective, pieces, region
+from bridle.solvers.program import AFFINE_PIECES, ConvexProgram, Pieces, Solution, curvature, inside, lower_bound, objective, pieces, region
 
 MOST_DIMENSIONS = 3000
 """The most dimensions in which a program is solved: its matrices are dense."""
@@ -105,7 +106,11 @@ def _search(stream: BlockStream, goal: _TotalCost, domain: Domain, tolerance: fl
     return Hindsight(x, float(cost), violation, min(float(cost), lower), stream.rounds)
 
 
-def values_at(blocks: Blocks, x: Any, totals: bool = False) -> tuple[Any, Array]:
+@overload
+def values_at(blocks: Blocks, x: ArrayLike, totals: Literal[False] = False) -> tuple[Array, Array]: ...
+@overload
+def values_at(blocks: Blocks, x: ArrayLike, totals: Literal[True]) -> tuple[float, Array]: ...
+def values_at(blocks: Blocks, x: ArrayLike, totals: bool = False) -> tuple[Scalar, Array]:
     """Costs (T,) and constraint values (T, k) of a stream at one action; with `totals`, their sums, in memory that does not grow with T.
 
     >>> blocks = lambda: [Round(AffineFunction(np.eye(2), np.zeros(2)), (AffineFunction(np.eye(2), -np.ones(2)),))]
@@ -113,31 +118,33 @@ def values_at(blocks: Blocks, x: Any, totals: bool = False) -> tuple[Any, Array]
     >>> f.tolist(), g.tolist()
     ([1.0, 3.0], [[0.0], [2.0]])
     """
-    x = validate.vector("x", x)
-    f: list[Any] = []
-    g: list[Any] = []
+    action = validate.vector("x", x)
+    f: list[Array] = []
+    g: list[Array] = []
+    cost, sums = 0.0, np.zeros(0)
     for block in map(batch, blocks()):
-        costs, values = np.asarray(block.cost.value(x)).reshape(-1), constraint_values(block, x)
-        f.append(float(costs.sum()) if totals else costs)
-        g.append(values.sum(axis=0) if totals else values)
-        if totals and len(f) > 1:
-            f, g = [f[0] + f[1]], [g[0] + g[1]]
-    if not f:
-        return (0.0, np.zeros(0)) if totals else (np.zeros(0), np.zeros((0, 0)))
-    return (f[0], g[0]) if totals else (np.concatenate(f), np.concatenate(g))
+        costs, values = np.asarray(block.cost.value(action)).reshape(-1), constraint_values(block, action)
+        if totals:
+            cost, sums = cost + float(costs.sum()), sums + values.sum(axis=0) if len(sums) else values.sum(axis=0)
+        else:
+            f.append(costs)
+            g.append(values)
+    if totals:
+        return cost, sums
+    return (np.concatenate(f), np.concatenate(g)) if f else (np.zeros(0), np.zeros((0, 0)))
 
 
-def costs_after(blocks: Blocks, x: Any, rounds: Any) -> Array:
+def costs_after(blocks: Blocks, x: ArrayLike, rounds: ArrayLike) -> Array:
     """The cost of one action over the first t rounds of a stream, for each t of `rounds`, which ascend; memory does not grow with T.
 
     >>> blocks = lambda: [Round(AffineFunction(np.array([[1.0], [2.0], [4.0]]), np.zeros(3)), ())]
     >>> costs_after(blocks, [1.0], [1, 3]).tolist()
     [1.0, 7.0]
     """
-    x, marks = validate.vector("x", x), np.asarray(rounds, dtype=int)
+    action, marks = validate.vector("x", x), np.asarray(rounds, dtype=int)
     done, total, parts = 0, 0.0, [np.zeros(0)]
     for block in map(batch, blocks()):
-        costs = np.array(block.cost.value(x), dtype=float).reshape(-1)
+        costs = np.array(block.cost.value(action), dtype=float).reshape(-1)
         costs[0] += total
         sums = np.cumsum(costs)
         parts.append(sums[marks[(marks > done) & (marks <= done + len(sums))] - done - 1])
@@ -145,7 +152,7 @@ def costs_after(blocks: Blocks, x: Any, rounds: Any) -> Array:
     return np.concatenate(parts)
 
 
-def smallest_window(g: Any) -> int | None:
+def smallest_window(g: ArrayLike) -> int | None:
     """The smallest S such that every constraint sums to at most 0, up to rounding, over any S consecutive rounds; None if there is none.
 
     `g` is (T, k), or (T,) for one constraint.
@@ -173,7 +180,7 @@ def smallest_window(g: Any) -> int | None:
     return None
 
 
-def interval_excess(g: Any) -> float:
+def interval_excess(g: ArrayLike) -> float:
     """The largest sum of one constraint over an interval of rounds, 0 for the empty interval; `g` is (T, k) or (T,).
 
     >>> interval_excess([[1.0], [-3.0], [2.0], [-0.5], [1.0]])
@@ -257,7 +264,7 @@ def _highest(block: Round, x: Array, many: int = 5) -> tuple[Array, Array]:
     return values.reshape(-1)[order], constraint_slopes(block, x).reshape(-1, len(x))[order]
 
 
-def _table(g: Any) -> Array:
+def _table(g: ArrayLike) -> Array:
     rows = validate.array("g", g)
     return rows[:, None] if rows.ndim == 1 else rows
 
@@ -276,7 +283,7 @@ class _TotalCost:
     def __init__(self, stream: BlockStream, domain: Domain, tangents: bool = False) -> None:
         center, d = np.asarray(domain.center(), dtype=float), domain.dim
         P, a, b = np.zeros((d, d)), np.zeros(d), 0.0
-        rest: dict[tuple[type, ...], list[Any]] = {}
+        rest: dict[tuple[type, ...], list[Pieces]] = {}
         self.center = center
         self.cuts: Tangents | None = None
         (self.start,), (slope,) = stream.total(center)
@@ -293,7 +300,7 @@ class _TotalCost:
             else:
                 self.cuts = Tangents(stream.total, center)
                 return
-        self.sums: tuple[Any, ...] = (_expansion(center, P, a, b),)
+        self.sums: Pieces = (_expansion(center, P, a, b),)
         joined = [records.join(parts) for parts in rest.values()]
         self.sums += tuple(parts[0] for parts in joined if len(parts) == 1)
         self.maxima = tuple(parts for parts in joined if len(parts) > 1)
@@ -311,7 +318,7 @@ class _TotalCost:
         return program, solve(program, domain, accuracy)
 
 
-def _expansion(center: Array, P: Array, a: Array, b: float) -> Any:
+def _expansion(center: Array, P: Array, a: Array, b: float) -> AffineFunction | RoundQuadratic | QuadraticForm:
     """b + <a, x - center> + (x - center)' P (x - center) / 2, as the simplest function it is."""
     level = np.full((1, 1), b - a @ center)
     if not P.any():

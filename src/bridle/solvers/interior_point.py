@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle.ops import Array
-from bridle.solvers.program import AFFINE_PIECES, BENT_PIECES, ConvexProgram, Solution, curvature, evaluate
+from bridle.solvers.program import AFFINE_PIECES, BENT_PIECES, ConvexProgram, Solution, curvature, evaluate, length
 
 FULL_ACCURACY = 1e-11
 """The residuals at which it stops, in units where the domain and the cost's variation over it are of the order of 1."""
@@ -27,14 +27,14 @@ class _Inequalities:
         self.sums, self.N = program.sums, region.N
         functions = [piece for group in program.maxima for piece in group] + [*program.top, *program.limits, *region.curved]
         values, self.J = evaluate(tuple(functions), region.origin)
-        ends = np.cumsum([0, *(len(function.value(region.origin)) for function in functions)])
+        ends = np.cumsum([0, *(length(function, region.origin) for function in functions)])
         self.places = [(slice(int(start), int(end)), f) for start, end, f in zip(ends, ends[1:], functions, strict=False)]
         self.count, self.limits = len(values), len(values) - len(region.curved)
         self.curved = [place for place in self.places if not isinstance(place[1], AFFINE_PIECES)]
         self.bent = bool(self.curved) or any(isinstance(part, BENT_PIECES) for part in self.sums)
         # A maximum's pieces stand one below the other: (start, pieces, rounds) of every group.
         self.groups, at = [], 0
-        for width, rounds in [(len(group), len(group[0].value(region.origin))) for group in program.maxima]:
+        for width, rounds in [(len(group), length(group[0], region.origin)) for group in program.maxima]:
             self.groups.append((at, width, rounds))
             at += width * rounds
         if program.top:

@@ -7,11 +7,11 @@ whatever the solver did, by way of the domain's own `linear_min`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from bridle.core import Domain, InputError
+from bridle.core import Domain, Function, InputError
 from bridle.domains.facets import facets
 from bridle.functions import (
     AffineFunction,
@@ -27,6 +27,9 @@ from bridle.functions import (
 )
 from bridle.ops import Array
 
+Pieces: TypeAlias = tuple[Function, ...]
+"""Sequences of functions, each a record with a leading time axis: its values at one x are (n, 1), its gradients (n, d)."""
+
 AFFINE_PIECES = (AffineFunction, Coordinate)
 BENT_PIECES = (LogisticLoss, LogWealthLoss)
 """Smooth functions whose curvature is not the same everywhere."""
@@ -40,6 +43,10 @@ class BallLimit(NamedTuple):
     inside: Array
     middle: Array
     radius: Array
+
+    @property
+    def convex(self) -> bool:
+        return True
 
     def value(self, x: Array) -> Array:
         away = self.inside * (x - self.middle)
@@ -60,7 +67,7 @@ class Region(NamedTuple):
     N: Array
     A: Array
     b: Array
-    curved: tuple[Any, ...] = ()
+    curved: Pieces = ()
     cones: tuple[slice, ...] = ()
     known: bool = True
 
@@ -82,7 +89,7 @@ def region(domain: Domain) -> Region:
     return Region(origin, unit * free[:d], unit * A @ free, b - A @ start, curved, cones)
 
 
-def pieces(function: Any) -> tuple[Any, ...] | None:
+def pieces(function: Function) -> Pieces | None:
     """Smooth sequences whose pointwise maximum is `function` (a widened sequence); None where there are none to be had."""
     if isinstance(function, SMOOTH_PIECES):
         return (function,)
@@ -100,7 +107,7 @@ def pieces(function: Any) -> tuple[Any, ...] | None:
     return None
 
 
-def curvature(function: Any, x: Array, weights: Array) -> Array:
+def curvature(function: Function, x: Array, weights: Array) -> Array:
     """The sum over t of weights[t] times the Hessian at x of function t of a smooth sequence."""
     d = len(x)
     if isinstance(function, RoundQuadratic):
@@ -123,10 +130,10 @@ class ConvexProgram(NamedTuple):
     """Minimise the sum of `sums`, of the maxima over each tuple in `maxima`, and of the maximum over `top`, where `limits` are <= 0."""
 
     region: Region
-    sums: tuple[Any, ...] = ()
-    maxima: tuple[tuple[Any, ...], ...] = ()
-    top: tuple[Any, ...] = ()
-    limits: tuple[Any, ...] = ()
+    sums: Pieces = ()
+    maxima: tuple[Pieces, ...] = ()
+    top: Pieces = ()
+    limits: Pieces = ()
 
     @property
     def linear(self) -> bool:
@@ -146,14 +153,19 @@ class Solution(NamedTuple):
     limits: Array
 
 
-def evaluate(parts: tuple[Any, ...], x: Array) -> tuple[Array, Array]:
+def evaluate(parts: Pieces, x: Array) -> tuple[Array, Array]:
     """Values (m,) and gradients (m, d) at x of the sequences in `parts`, one after the other."""
     values = [np.asarray(part.value(x))[:, 0] for part in parts]
     rows = [np.broadcast_to(part.grad(x), (len(value), len(x))) for part, value in zip(parts, values, strict=True)]
     return (np.concatenate(values), np.concatenate(rows)) if parts else (np.zeros(0), np.zeros((0, len(x))))
 
 
-def shares(part: Any, x: Array, domain: Domain) -> Array:
+def length(part: Function, x: Array) -> int:
+    """How many functions there are in a sequence."""
+    return len(np.asarray(part.value(x)))
+
+
+def shares(part: Function, x: Array, domain: Domain) -> Array:
     """The values at x of a sequence, each relative to how much its function varies over the domain."""
     values, rows = evaluate((part,), x)
     size = np.maximum(np.linalg.norm(rows, axis=1) * domain.diameter(), np.abs(evaluate((part,), np.asarray(domain.center()))[0]))
@@ -171,7 +183,7 @@ def inside(domain: Domain, x: Array) -> Array:
 def objective(program: ConvexProgram, x: Array) -> float:
     """What is minimised, at x."""
     value = sum(float(np.sum(part.value(x))) for part in program.sums)
-    value += sum(float(np.max([piece.value(x)[:, 0] for piece in group], axis=0).sum()) for group in program.maxima)
+    value += sum(float(np.max([np.asarray(piece.value(x))[:, 0] for piece in group], axis=0).sum()) for group in program.maxima)
     return value + (float(evaluate(program.top, x)[0].max()) if program.top else 0.0)
 
 
@@ -187,7 +199,7 @@ def lower_bound(program: ConvexProgram, domain: Domain, x: Array, solution: Solu
         slope = slope + np.asarray(part.grad(x)).sum(axis=0)
     for group, weights in zip(program.maxima, solution.maxima, strict=True):
         for piece, weight in zip(group, (weights / weights.sum(axis=1, keepdims=True)).T, strict=True):
-            value += float(weight @ piece.value(x)[:, 0])
+            value += float(weight @ np.asarray(piece.value(x))[:, 0])
             slope = slope + weight @ piece.grad(x)
     for parts, weight in ((program.top, solution.top / max(solution.top.sum(), 1e-300)), (program.limits, solution.limits)):
         values, rows = evaluate(parts, x)
