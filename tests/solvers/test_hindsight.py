@@ -26,7 +26,7 @@ from bridle.functions import (
     RoundQuadratic,
 )
 from bridle.solvers.hindsight import best_fixed, interval_excess, smallest_window, static_violation, values_at
-from bridle.solvers.program import Program, Solution, lower_bound, objective, pieces, shape
+from bridle.solvers.program import ConvexProgram, Solution, lower_bound, objective, pieces, region
 
 # --- Instances: streams and domains for bridle, and the same in cvxpy ---
 
@@ -347,16 +347,16 @@ def test_what_cannot_be_used_is_refused():
 @pytest.mark.parametrize("cost", ["linear", "round-quadratic", "hinge"])
 def test_a_solver_that_lies_is_found_out(cost, monkeypatch):
     """Wrong points or wrong multipliers end in an error, never in a wrong number."""
-    from bridle.solvers import cutting_planes
+    from bridle.solvers import convex
 
-    honest = cutting_planes.interior
+    honest = convex.interior
 
     def lazy(program, accuracy=0.0):
         answer = honest(program, 0.3)
         return answer._replace(x=program.shape.origin, limits=0.0 * answer.limits)
 
     domain, blocks, _ = instance("ball", cost, "affine", 1)
-    monkeypatch.setattr(cutting_planes, "interior", lazy)
+    monkeypatch.setattr(convex, "interior", lazy)
     with pytest.raises(NoComparator):
         best_fixed(blocks, domain)
 
@@ -373,7 +373,7 @@ def test_the_bound_holds_for_any_weights(name, cost, seed):
     g, _ = constraints("affine", 1, T, rng, point, domain.diameter())
     parts, limits = pieces(records.widen(f, 1)), (records.widen(g[0], 1),)
     smooth = len(parts) == 1
-    program = Program(shape(domain), sums=parts if smooth else (), maxima=() if smooth else (parts,), limits=limits)
+    program = ConvexProgram(region(domain), sums=parts if smooth else (), maxima=() if smooth else (parts,), limits=limits)
     weights = [] if smooth else [rng.uniform(1e-6, 1.0, (T, len(parts)))]
     claim = Solution(point, weights, np.zeros(0), rng.uniform(0.0, 3.0, T))
     x = domain.center() + rng.standard_normal(d)
