@@ -201,10 +201,10 @@ class Potential(Protocol):
 class Policy(Protocol[S]):
     """An algorithm for constrained online convex optimisation: it updates on the feedback of each round.
 
-    It may offer more, which a `Session` then uses: ``alarm(state)`` says in words that an assumption is broken; ``certified_regret(state)``
-    is the upper bound on regret that its proof gives for what has happened, ``certified_squares(state, squares, gain)`` the same for
-    squared violation; ``price(state)`` is what one more unit of each limit seems to be worth in cost, or None; ``halfspace(feedback)`` and
-    ``steer(state, A, b)`` let copies of it share what each has found.
+    It may offer more, which a `Session` then uses: ``alarm(state)`` is an `Alarm` where an assumption is broken, else None;
+    ``certified_regret(state)`` is the upper bound on regret that its proof gives for what has happened, and
+    ``certified_squares(state, squares, gain)`` that on squared violation; ``price(state)`` is what one more unit of each limit seems to be
+    worth in cost, or None; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found.
 
     ``each`` is an array as long as a round must have constraints, where not any number will do; ``compiled`` is False where it runs on the
     Python engine only; ``only_limits`` is True where its `lipschitz` is about the constraints alone. ``weigh(state, g)`` and
@@ -293,6 +293,18 @@ class Bound(NamedTuple):
     soft: Scalar | None = None
     squared: Scalar | None = None
     why: str = ""
+
+
+class Alarm(NamedTuple):
+    """An assumption of a policy that its own state shows to be broken.
+
+    `text` says so to a user. `voids_bound`: the theorem's bounds, and the policy's own proof, say nothing of this run any more.
+    `infeasible`: the state proves that no action satisfies every constraint, and the text says no more than that.
+    """
+
+    text: str
+    voids_bound: bool
+    infeasible: bool = False
 
 
 class Constants(TypedDict, total=False):

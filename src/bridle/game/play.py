@@ -366,8 +366,8 @@ def _notes(policy: Any, record: Any, state: Any, source: Problem, rounds: int) -
     own = getattr(policy, "parameters", {}).get("horizon")
     if own is not None and np.any(rounds > np.asarray(own)):
         notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")
-    alarm = record.alarm(state) if hasattr(record, "alarm") else ""
-    return [*notes, *([alarm] if alarm else []), *_misled(policy, source)]
+    alarm = record.alarm(state) if hasattr(record, "alarm") else None
+    return [*notes, *([alarm.text] if alarm else []), *_misled(policy, source)]
 
 
 def _misled(policy: Any, source: Problem) -> list[str]:

@@ -43,7 +43,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import ops, records, validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.half_space_cut import sweep
 from bridle.learners import adaptive_step
 from bridle.learners.potentials import UNIT, ExponentialPotential
@@ -237,13 +237,14 @@ class Anytime(NamedTuple):
         R = sqrt(2.0 * squares) * self.diameter
         return float(np.log((1.0 + state.V * (R + gain) / c) / (1.0 - theta)) / self.potential.lam)
 
-    def alarm(self, state: AnytimeState) -> str:
-        """What the state says about the assumptions, in words; empty when nothing is wrong."""
-        found = np.asarray(state.infeasible)
-        if not found.any():
-            return ""
-        t = found[found > 0.0].min()
-        return f"no action of the domain satisfies the constraint of round {t:g}: nothing is feasible, and no bound holds"
+    def alarm(self, state: AnytimeState, unit: str = "round") -> Alarm | None:
+        """That one constraint misses the whole domain; None while none does. Rounds are counted in `unit`."""
+        infeasible = np.asarray(state.infeasible)
+        if not infeasible.any():
+            return None
+        t = infeasible[infeasible > 0.0].min()
+        text = f"no action of the domain satisfies the constraint of {unit} {t:g}: nothing is feasible, and no bound holds"
+        return Alarm(text, voids_bound=True, infeasible=True)  # the proof compares with a feasible action, and there is none
 
 
 class LazyState(NamedTuple):
@@ -293,8 +294,8 @@ class Lazy(NamedTuple):
         fresh = LazyState(moved, 0.0 * held, 0.0 * df, 0.0 * rank + NOTHING, 0.0 * g, 0.0 * dg)
         return records.choose(held >= self.hold, fresh, LazyState(state.inner, held, df, rank, g, dg))
 
-    def alarm(self, state: LazyState) -> str:
-        return self.inner.alarm(state.inner).replace("round", f"every {np.max(self.hold):g} rounds, block")
+    def alarm(self, state: LazyState) -> Alarm | None:
+        return self.inner.alarm(state.inner, f"every {np.max(self.hold):g} rounds, block")
 
 
 def anytime(

@@ -49,7 +49,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar, dot, maximum, minimum, norm, pos, ratio, scalar, sqrt, where, worst
 from bridle.policies.common import diameter_of, flat, unmet
 from bridle.policies.entry import Configuration, Entry, Setting, Variant
@@ -149,16 +149,17 @@ class Polyak(NamedTuple):
         moved = 0.5 * self.diameter * self.diameter * state.pull + state.spent
         return float(moved + self.level / self.slater * self.diameter * state.slopes + self.diameter * state.unseen)
 
-    def alarm(self, state: PolyakState) -> str:
-        """What the state says about the assumptions, in words; empty when nothing is wrong."""
-        found = np.asarray(state.broken)
-        if not found.any():
-            return ""
-        t = found[found > 0.0].min()
-        return (
+    def alarm(self, state: PolyakState) -> Alarm | None:
+        """That a constraint value contradicts what the policy was told; None while none does."""
+        broken = np.asarray(state.broken)
+        if not broken.any():
+            return None
+        t = broken[broken > 0.0].min()
+        text = (
             f"in round {t:g} the constraint was not what the policy was promised: one that stays the same, with this Lipschitz constant, "
             "which some action satisfies by `slater`; no bound holds"
         )
+        return Alarm(text, voids_bound=True)  # (1) to (4) rest on all three; an action without that much room may still be feasible
 
 
 PRESETS = ("theory", "practice")

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError, Learner, Potential
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError, Learner, Potential
 from bridle.learners import OGD, AdaGrad, CurvedOGD, StronglyConvexOGD
 from bridle.learners.late import LateOGD
 from bridle.learners.potentials import UNIT, ExponentialPotential, PowerPotential, QuadraticPotential
@@ -116,18 +116,21 @@ class Lyapunov(NamedTuple):
         c, S = self.learner.adaptivity(self.domain.diameter()), self.learner.squares(state.learner)
         return float((c * S**0.5 - self.potential.value(state.Q)) / (self.beta * self.V))
 
-    def alarm(self, state: LyapunovState) -> str:
-        """What the state says about the assumptions, in words; empty when nothing is wrong."""
+    def alarm(self, state: LyapunovState) -> Alarm | None:
+        """That Q has grown beyond what the theorem allows; None while it has not."""
         if not isinstance(self.potential, ExponentialPotential):
-            return ""
+            return None
         reached = self.potential.lam * state.Q
         exponent = reached if isinstance(reached, float) else float(np.max(np.asarray(reached)))
         if exponent <= BROKEN or exponent <= BROKEN + np.log(np.maximum(1.0, np.max(np.asarray(self.V)))):
-            return ""
-        return (
+            return None
+        text = (
             f"the exponent lam*Q has reached {exponent:.3g}, which the theorem rules out: no action satisfies every constraint, "
             "or lipschitz or diameter is too small"
         )
+        # `convex_bound` proves lam Q <= ln((1 + V (s + beta G D t)) / room), far below BROKEN + ln V wherever it applies. What contradicts
+        # its conclusion breaks one of its assumptions, so its other promises are void too; which assumption it is Q does not tell.
+        return Alarm(text, voids_bound=True)
 
 
 # --- factories -----------------------------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, Feedback
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.ops import Array, Scalar, minimum, norm, pos, scalar, sqrt
 from bridle.policies.common import capped_bound, largest, powers, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
@@ -104,15 +104,17 @@ class Soft(NamedTuple):
         """Q/V, as of the coming round."""
         return self.at(state).price(state.queues)
 
-    def alarm(self, state: SoftState) -> str:
-        """That the cap held a queue back, in words; empty while it has not."""
+    def alarm(self, state: SoftState) -> Alarm | None:
+        """That the cap held a queue back; None while it has not."""
         count = float(np.max(np.asarray(state.capped)))
         if count == 0.0:
-            return ""
-        return (
+            return None
+        text = (
             f"the price of a limit was held at its cap in {count:g} round{'' if count == 1.0 else 's'}: what was overspent there is "
             "forgotten, and the bound on violation is suspended (that on regret is not)"
         )
+        # `soft_bound` bounds no violation where there is a cap at all, and a lower queue only lowers the regret.
+        return Alarm(text, voids_bound=False)
 
 
 def soft(

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, SimplexSet
 from bridle.domains.half_space_cut import peeled
 from bridle.domains.polyhedron import PolyhedronSet
@@ -105,11 +105,14 @@ class Steiner(NamedTuple):
     def _point(self, shape: object) -> Array:
         return self.domain.project(self.body.point(shape))  # where rounding is all that it can change
 
-    def alarm(self, state: SteinerState) -> str:
-        """What the state says about the assumptions, in words; empty when nothing is wrong."""
+    def alarm(self, state: SteinerState) -> Alarm | None:
+        """That cuts were left out; None while none was."""
         if state.left_out == 0.0:
-            return ""
-        return f"{state.left_out:g} constraints were left out: no action satisfies them together with those before, or there was no room"
+            return None
+        text = f"{state.left_out:g} constraints were left out: no action satisfies them together with those before, or there was no room"
+        # `steiner_bound` needs the next decision to satisfy every cut of the round. One that was left out need not be satisfied, whatever
+        # the reason; and that it was for lack of room the state does not tell, so it is no proof that nothing is feasible.
+        return Alarm(text, voids_bound=True)
 
 
 def steiner(domain: Domain, horizon: Setting, constraints: int = 1, samples: int = 40, seed: int = 0) -> Steiner:

@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridle import ops, validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array
 from bridle.policies.common import diameter_of, flat, harmonic, powers, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
@@ -191,14 +191,17 @@ class Nested(NamedTuple):
         seen[[i - first for i in held if i >= first]] = t
         return NestedState(x, A, b, seen, float(n - first), t, left_out, lost + float(first))
 
-    def alarm(self, state: NestedState) -> str:
-        """What the state says about the assumptions, in words; empty when nothing is wrong."""
+    def alarm(self, state: NestedState) -> Alarm | None:
+        """That halfspaces were left out or given up; None while none was."""
         if state.left_out > 0.0:
-            return f"{state.left_out:g} constraints were left out: no action was found that meets them and those before, and no bound holds"
+            text = f"{state.left_out:g} constraints were left out: no action was found that meets them and those before, and no bound holds"
+            # The proof needs the next decision to satisfy the halfspaces of the round. Rounding may have decided: it proves no more.
+            return Alarm(text, voids_bound=True)
         if state.lost > 0.0:
             room = f"for lack of room (cuts = {len(self.slots)})"
-            return f"{state.lost:g} halfspaces were given up {room}: old constraints may be violated again"
-        return ""
+            text = f"{state.lost:g} halfspaces were given up {room}: old constraints may be violated again"
+            return Alarm(text, voids_bound=False)  # the proof needs the halfspaces of the round alone
+        return None
 
 
 def vaze2025(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle.core import AssumptionWarning, Bound, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
+from bridle.core import Alarm, AssumptionWarning, Bound, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
 from bridle.policies.common import constants_from
 from bridle.session.alarms import Alarms
 from bridle.session.feasibility import RECENT
@@ -60,10 +60,15 @@ class Run(NamedTuple):
         return None if self.ledger is None or self.noisy else self.ledger.conflict
 
     @property
+    def alarms(self) -> list[Alarm]:
+        """What the copies of the policy themselves say of assumptions that did not hold."""
+        raised = [self.record.alarm(copy.state) for copy in self.desk.copies] if hasattr(self.record, "alarm") else []
+        return [alarm for alarm in raised if alarm is not None]
+
+    @property
     def broken(self) -> str:
         """What the policy itself says of an assumption that did not hold, where that ends its bounds; empty where nothing did."""
-        said = [self.record.alarm(copy.state) for copy in self.desk.copies] if hasattr(self.record, "alarm") else []
-        return next((message for message in said if "no bound holds" in message), "")
+        return next((alarm.text for alarm in self.alarms if alarm.voids_bound), "")
 
     @property
     def played(self) -> list[Copy]:
@@ -115,8 +120,12 @@ class Run(NamedTuple):
         cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
         return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
 
-    def bound(self, constraints: int) -> Bound:
-        """The theorem: the sum over the copies of the policy's bound after as many rounds as each has had, and the charge."""
+    def bound(self, constraints: int, ccv: float, balance: float | None) -> Bound:
+        """The theorem: the sum over the copies of the policy's bound after as many rounds as each has had, and the charge.
+
+        `ccv` and `balance` are the violation so far and the largest sum of a constraint's values. More than the theorem allows contradicts
+        it, and then it says nothing of this run.
+        """
         why = self._void()
         if why or self.ledger is None:
             return Bound(why=why)
@@ -127,14 +136,25 @@ class Run(NamedTuple):
             facts["bound"] = max(facts["bound"], self.ledger.largest)
         facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
         parts = [self.policy.bound({**facts, **constants_from(copy.state)}, float(copy.updates)) for copy in self.played]
-        regret, ccv, soft = (_total([getattr(part, name) for part in parts]) for name in ("regret", "ccv", "soft"))
+        regret, hard, soft = (_total([getattr(part, name) for part in parts]) for name in ("regret", "ccv", "soft"))
         charge = self.charge()
-        return Bound(
+        added = charge.ccv + self._ahead()
+        allowed = Bound(
             None if regret is None else regret + charge.regret,
-            None if ccv is None else ccv + charge.ccv,
-            soft=None if soft is None else soft + charge.ccv,
+            None if hard is None else hard + added,
+            soft=None if soft is None else soft + added,
             why=next((part.why for part in parts if part.why), ""),
         )
+        rounding = self.ledger.place.tolerance * (ccv + self.ledger.sums.scale * self.ledger.sums.rounds)
+        for measured, most in ((ccv, allowed.ccv), (balance, allowed.soft)):
+            if measured is not None and most is not None and not self.noisy and measured > most + rounding:
+                return Bound(why=f"the violation so far, {measured:.6g}, is more than the theorem allows: an assumption does not hold")
+        return allowed
+
+    def _ahead(self) -> float:
+        """The violation of rounds whose constraints were counted while the policy still waits for their costs."""
+        parts = [each.limits for each in self.desk.waiting.values() if each.limits is not None] if self.desk.late == "copies" else []
+        return sum(max(0.0, float(part.g.max())) for part in parts)
 
     def _void(self) -> str:
         """Why the theorem says nothing of this run; empty where it does."""
@@ -201,11 +221,9 @@ def look(run: Run, alarms: Alarms, t: int, now: int) -> None:
             _infeasible(alarms, conflict)
     if t % LOOK:
         return
-    if hasattr(run.record, "alarm"):
-        message = next((said for copy in run.desk.copies if (said := run.record.alarm(copy.state))), "")
-        told = run.conflict is not None and message.startswith("no action")  # by the proof above
-        if message and not told:
-            alarms.warn(AssumptionWarning, message, now)
+    alarm = next(iter(run.alarms), None)
+    if alarm is not None and not (alarm.infeasible and run.conflict is not None):  # else the warning above says the same, with a proof
+        alarms.warn(AssumptionWarning, alarm.text, now)
     if ledger is not None:
         _figures(run, ledger, alarms, now)
 

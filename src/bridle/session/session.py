@@ -372,7 +372,8 @@ class Session:
 
         It takes for granted what a theorem does and no run can show: convexity, and that some action is feasible where none is disproved.
         """
-        return self._run.settled().bound(self._k or len(self._hard))
+        signed = self._totals.signed
+        return self._run.settled().bound(self._k or len(self._hard), self.ccv, None if signed is None else float(np.max(signed)))
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,110 @@
+"""Alarms are data: a broken assumption ends a promise whatever words say so, and a warning is not repeated."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import bridle
+from bridle.core import Alarm, AssumptionWarning, InfeasibleWarning
+
+UNIT = np.array([[1.0], [-1.0]])
+INTERVAL = bridle.Box([-1.0], [1.0])
+
+
+def contradict(session: bridle.Session, rounds: int) -> None:
+    """x <= -1/2 and x >= 1/2 in turn."""
+    for t in range(rounds):
+        x = session.decide()
+        row = UNIT[t % 2]
+        session.observe(f=0.0, df=np.zeros(1), g=float(row @ x) + 0.5, dg=row)
+
+
+def quietly(session: bridle.Session, rounds: int) -> bridle.Session:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        contradict(session, rounds)
+    return session
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 17, 31, 32, 63, 64, 100])
+def test_steiner_promises_no_violation_below_the_counter(rounds):
+    session = quietly(bridle.Session(bridle.policy("steiner", INTERVAL, horizon=100)), rounds)
+    bound = session.bound()
+    assert bound.ccv is None
+    assert bound.why
+    assert "Promise: the policy's theorem says nothing here" in session.report()
+
+
+@pytest.mark.parametrize("name", bridle.policies.names())
+@pytest.mark.parametrize("rounds", [1, 9, 31])
+def test_no_policy_promises_a_violation_below_the_counter(name, rounds):
+    """As long as the contradiction is not proved (in round 32), the theorem must not be quoted once it is contradicted itself."""
+    problem = bridle.problem("fixed", horizon=100, domain=INTERVAL)
+    try:
+        policy = bridle.policy_for(name, problem)
+    except bridle.core.InputError:
+        pytest.skip("not for this domain")
+    session = quietly(bridle.Session(policy), rounds)
+    bound = session.bound()
+    assert bound.ccv is None or bound.ccv >= session.ccv
+    assert bound.soft is None or bound.soft >= session.balances.max()
+
+
+def test_a_theorem_that_the_counter_contradicts_is_not_quoted(monkeypatch):
+    monkeypatch.setattr(bridle.policies.Configured, "bound", lambda *_: bridle.core.Bound(regret=1.0, ccv=1.0, soft=1.0))
+    session = bridle.Session(bridle.policy("yi2022", INTERVAL, lipschitz=1.0))
+    contradict(session, 1)
+    assert session.bound() == bridle.core.Bound(regret=1.0, ccv=1.0, soft=1.0)
+    contradict(session, 4)
+    assert session.ccv > 1.0
+    assert session.bound().why.endswith("is more than the theorem allows: an assumption does not hold")
+    assert session.bound().regret is None
+    assert session.bound().ccv is None
+    assert session.bound().soft is None
+
+
+def test_constraints_that_came_before_their_costs_count_in_the_promise():
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
+    ticket = session.ask()
+    session.observe(g=0.5, dg=np.array([1.0, 0.0]), ticket=ticket, partial=True)
+    assert session.ccv == 0.5
+    assert session.bound().ccv >= 0.5
+
+
+def test_what_an_alarm_ends_is_decided_by_its_flags_alone():
+    """The same words with and without the flag: only the flag counts."""
+    words = "no bound holds; no action satisfies every constraint"
+
+    class Loud(type(bridle.policy("anytime", bridle.Ball(2)).record)):  # type: ignore[misc]
+        voids = False
+
+        def alarm(self, state):
+            return Alarm(words, voids_bound=self.voids)
+
+    policy = bridle.policy("anytime", bridle.Ball(2))
+    loud = replace(policy, record=Loud(*policy.record))
+    session = bridle.Session(loud)
+    session.observe(f=0.3, df=np.array([1.0, 0.0]), g=0.1, dg=np.array([0.0, 1.0]))
+    assert session.bound().why == ""
+    assert session.bound().ccv is not None
+    Loud.voids = True
+    assert session.bound().why == words
+    assert session.bound().ccv is None
+
+
+@pytest.mark.parametrize(("name", "both"), [("anytime", False), ("steiner", True)])
+def test_a_warning_that_says_the_same_as_the_proof_is_not_given(name, both):
+    """A constraint that misses the whole domain: `anytime` says no more than the proof does, `steiner` counts what it left out."""
+    session = bridle.Session(bridle.policy(name, INTERVAL, **({"horizon": 100} if name == "steiner" else {})))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(64):
+            x = session.decide()
+            session.observe(f=0.0, df=np.zeros(1), g=float(x[0]) + 5.0, dg=np.ones(1))
+    kinds = {type(warning.message) for warning in caught}
+    assert InfeasibleWarning in kinds
+    assert (AssumptionWarning in kinds) is both
