@@ -11,26 +11,27 @@ function per run. The public names are factories that check what they are given.
 from __future__ import annotations
 
 from collections.abc import Callable as PyCallable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import ops, validate
-from bridle.core import InputError
-from bridle.ops import Array, dot
+from bridle.core import Function, InputError
+from bridle.ops import Array, Scalar, dot
 
 
 class AffineFunction(NamedTuple):
     """<a, x> + b."""
 
     a: Array
-    b: Array
+    b: Scalar
 
     @property
     def convex(self) -> bool:
         return True
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         return dot(self.a, x) + self.b
 
     def grad(self, x: Array) -> Array:
@@ -67,16 +68,16 @@ class AffineRows(NamedTuple):
 class RoundQuadratic(NamedTuple):
     """(curvature / 2) |x - c|^2 + <a, x> + b: equally curved in every direction."""
 
-    curvature: Array
+    curvature: Scalar
     c: Array
     a: Array
-    b: Array
+    b: Scalar
 
     @property
     def convex(self) -> bool:
         return True
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         away = x - self.c
         return 0.5 * self.curvature * dot(away, away) + dot(self.a, x) + self.b
 
@@ -97,13 +98,13 @@ class QuadraticForm(NamedTuple):
 
     P: Array
     a: Array
-    b: Array
+    b: Scalar
 
     @property
     def convex(self) -> bool:
         return True
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         return 0.5 * dot(x, self._times(x)) + dot(self.a, x) + self.b
 
     def grad(self, x: Array) -> Array:
@@ -121,14 +122,14 @@ class LogisticLoss(NamedTuple):
     """weight * ln(1 + exp(-label <a, x>)): the loss of a linear classifier on one example, label +1 or -1."""
 
     a: Array
-    label: Array
-    weight: Array
+    label: Scalar
+    weight: Scalar
 
     @property
     def convex(self) -> bool:
         return True
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         return self.weight * ops.softplus(-self.label * dot(self.a, x))
 
     def grad(self, x: Array) -> Array:
@@ -139,14 +140,14 @@ class LogisticLoss(NamedTuple):
 class Excess(NamedTuple):
     """How much a function is above a limit: as a constraint, the function at most that."""
 
-    function: Any
-    limit: Array
+    function: Function
+    limit: Scalar
 
     @property
     def convex(self) -> bool:
         return bool(self.function.convex)
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         return self.function.value(x) - self.limit
 
     def grad(self, x: Array) -> Array:
@@ -157,13 +158,13 @@ class LogWealthLoss(NamedTuple):
     """-ln <a, x> where <a, x> is at least `floor`, and below it the parabola that goes on from there: convex and finite everywhere."""
 
     a: Array
-    floor: Array
+    floor: Scalar
 
     @property
     def convex(self) -> bool:
         return True
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         level, below = self._split(x)
         short = below / level
         return 0.5 * short * short - short - ops.log(level)
@@ -172,7 +173,7 @@ class LogWealthLoss(NamedTuple):
         level, below = self._split(x)
         return ((below / level - 1.0) / level) * self.a
 
-    def _split(self, x: Array) -> tuple[Array, Array]:
+    def _split(self, x: Array) -> tuple[Scalar, Scalar]:
         """<a, x> as a part that is not below the floor, and the rest, which is 0 where that is all."""
         growth = dot(self.a, x)
         level = ops.maximum(growth, self.floor)
@@ -183,15 +184,15 @@ class HingeLoss(NamedTuple):
     """weight * max(0, margin - label <a, x>)."""
 
     a: Array
-    label: Array
-    margin: Array
-    weight: Array
+    label: Scalar
+    margin: Scalar
+    weight: Scalar
 
     @property
     def convex(self) -> bool:
         return True
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         return self.weight * ops.pos(self.margin - self.label * dot(self.a, x))
 
     def grad(self, x: Array) -> Array:
@@ -203,14 +204,14 @@ class Deviation(NamedTuple):
     """|<a, x> - b|; the subgradient at the kink is zero."""
 
     a: Array
-    b: Array
+    b: Scalar
 
     @property
     def convex(self) -> bool:
         return True
 
-    def value(self, x: Array) -> Array:
-        return abs(dot(self.a, x) - self.b)
+    def value(self, x: Array) -> Scalar:
+        return abs(dot(self.a, x) - self.b)  # type: ignore[return-value]
 
     def grad(self, x: Array) -> Array:
         gap = dot(self.a, x) - self.b
@@ -220,15 +221,15 @@ class Deviation(NamedTuple):
 class Coordinate(NamedTuple):
     """sign * (x_j - target): an affine function of one coordinate, stored without its d - 1 zeros; j is a whole number held as a float."""
 
-    j: Array
-    sign: Array
-    target: Array
+    j: Scalar
+    sign: Scalar
+    target: Scalar
 
     @property
     def convex(self) -> bool:
         return True
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         return self.sign * (dot(ops.onehot(self.j, x), x) - self.target)
 
     def grad(self, x: Array) -> Array:
@@ -238,15 +239,15 @@ class Coordinate(NamedTuple):
 class CoordinateDeviation(NamedTuple):
     """|x_j - target|, stored without its d - 1 zeros; the subgradient at the kink is zero."""
 
-    j: Array
-    target: Array
+    j: Scalar
+    target: Scalar
 
     @property
     def convex(self) -> bool:
         return True
 
-    def value(self, x: Array) -> Array:
-        return abs(dot(ops.onehot(self.j, x), x) - self.target)
+    def value(self, x: Array) -> Scalar:
+        return abs(dot(ops.onehot(self.j, x), x) - self.target)  # type: ignore[return-value]
 
     def grad(self, x: Array) -> Array:
         unit = ops.onehot(self.j, x)
@@ -254,20 +255,20 @@ class CoordinateDeviation(NamedTuple):
         return ((gap > 0.0) * 1.0 - (gap < 0.0) * 1.0) * unit
 
 
-AFFINE = (AffineFunction, AffineRows, Coordinate)
+AFFINE_FUNCTIONS = (AffineFunction, AffineRows, Coordinate)
 """The records that are affine in x: what a policy learns of them at one decision holds everywhere."""
 
 
 class MaximumOf(NamedTuple):
     """The pointwise maximum of several functions; the lowest index on ties."""
 
-    functions: tuple[Any, ...]
+    functions: tuple[Function, ...]
 
     @property
     def convex(self) -> bool:
         return all(function.convex for function in self.functions)
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         best = self.functions[0].value(x)
         for function in self.functions[1:]:
             best = ops.maximum(best, function.value(x))
@@ -285,8 +286,8 @@ class MaximumOf(NamedTuple):
 class Opaque(NamedTuple):
     """A pair of Python callables, value and gradient; nothing can compile it, so the Python engine alone runs it."""
 
-    of: PyCallable[[Array], Any]
-    gradient: PyCallable[[Array], Any]
+    of: PyCallable[[Array], float]
+    gradient: PyCallable[[Array], ArrayLike]
     declared: float  # 1.0 where the author says it is convex
 
     @property
@@ -297,7 +298,7 @@ class Opaque(NamedTuple):
     def convex(self) -> bool:
         return self.declared == 1.0
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         if x.ndim == 1:
             return float(self.of(x))
         return np.array([float(self.of(row)) for row in x.reshape(-1, x.shape[-1])]).reshape(*x.shape[:-1], 1)
@@ -308,7 +309,7 @@ class Opaque(NamedTuple):
         return np.array([self.gradient(row) for row in x.reshape(-1, x.shape[-1])], dtype=float).reshape(x.shape)
 
 
-def Affine(a: Any, b: Any = 0.0) -> AffineFunction | AffineRows:
+def Affine(a: ArrayLike, b: ArrayLike = 0.0) -> AffineFunction | AffineRows:
     """<a, x> + b; with a matrix `a` and a vector `b`, one function per row.
 
     >>> Affine([[1.0, 0.0], [0.0, 1.0]], [0.0, -1.0]).value(np.array([2.0, 3.0]))
@@ -321,7 +322,9 @@ def Affine(a: Any, b: Any = 0.0) -> AffineFunction | AffineRows:
     return AffineFunction(validate.vector("a", a), validate.number("b", b))
 
 
-def Quadratic(curvature: Any, center: Any = None, linear: Any = None, offset: Any = 0.0) -> RoundQuadratic | QuadraticForm:
+def Quadratic(
+    curvature: ArrayLike, center: ArrayLike | None = None, linear: ArrayLike | None = None, offset: float = 0.0
+) -> RoundQuadratic | QuadraticForm:
     """(1/2) (x - center)' P (x - center) + <linear, x> + offset, where `curvature` is the matrix P or a number times the identity.
 
     >>> Quadratic(2.0, center=[1.0, 1.0]).value(np.array([0.0, 0.0]))
@@ -347,7 +350,7 @@ def Quadratic(curvature: Any, center: Any = None, linear: Any = None, offset: An
     return QuadraticForm(P, a - P @ c, b + 0.5 * float(c @ P @ c))
 
 
-def Logistic(features: Any, label: Any, weight: Any = 1.0) -> LogisticLoss:
+def Logistic(features: ArrayLike, label: float, weight: float = 1.0) -> LogisticLoss:
     """The logistic loss of a linear classifier on one example.
 
     >>> round(Logistic([1.0, 2.0], 1).value(np.zeros(2)), 6)
@@ -356,16 +359,7 @@ def Logistic(features: Any, label: Any, weight: Any = 1.0) -> LogisticLoss:
     return LogisticLoss(validate.vector("features", features), _label(label), validate.nonnegative("weight", weight))
 
 
-def AtMost(function: Any, limit: Any) -> Excess:
-    """The constraint that a function be at most `limit`.
-
-    >>> bool(AtMost(Logistic([1.0, 2.0], 1), 0.7).value(np.zeros(2)) <= 0.0)
-    True
-    """
-    return Excess(function, validate.number("limit", limit))
-
-
-def LogWealth(returns: Any, floor: Any = 1e-3) -> LogWealthLoss:
+def LogWealth(returns: ArrayLike, floor: float = 1e-3) -> LogWealthLoss:
     """The logarithm of wealth that a period costs: -ln <returns, x>, x the share of wealth in each asset, returns as price relatives.
 
     Where <returns, x> is below `floor` the function goes on as a parabola, so that it is convex and finite for every x.
@@ -376,7 +370,7 @@ def LogWealth(returns: Any, floor: Any = 1e-3) -> LogWealthLoss:
     return LogWealthLoss(validate.vector("returns", returns), validate.positive("floor", floor))
 
 
-def Hinge(features: Any, label: Any, margin: Any = 1.0, weight: Any = 1.0) -> HingeLoss:
+def Hinge(features: ArrayLike, label: float, margin: float = 1.0, weight: float = 1.0) -> HingeLoss:
     """The hinge loss of a linear classifier on one example.
 
     >>> Hinge([1.0, 2.0], -1).value(np.array([1.0, 0.0]))
@@ -387,7 +381,7 @@ def Hinge(features: Any, label: Any, margin: Any = 1.0, weight: Any = 1.0) -> Hi
     )
 
 
-def AbsoluteDeviation(a: Any, b: Any = 0.0) -> Deviation:
+def AbsoluteDeviation(a: ArrayLike, b: float = 0.0) -> Deviation:
     """|<a, x> - b|.
 
     >>> AbsoluteDeviation([1.0, 1.0], 3.0).value(np.array([1.0, 1.0]))
@@ -396,7 +390,7 @@ def AbsoluteDeviation(a: Any, b: Any = 0.0) -> Deviation:
     return Deviation(validate.vector("a", a), validate.number("b", b))
 
 
-def Maximum(*functions: Any) -> MaximumOf:
+def Maximum(*functions: Function) -> MaximumOf:
     """The pointwise maximum of several functions.
 
     >>> Maximum(Affine([1.0]), Affine([-1.0])).value(np.array([-3.0]))
@@ -412,19 +406,19 @@ def Maximum(*functions: Any) -> MaximumOf:
     return MaximumOf(tuple(functions))
 
 
-def Callable(value: PyCallable[[Array], Any], grad: PyCallable[[Array], Any], convex: bool = True) -> Opaque:
+def Callable(value: PyCallable[[Array], float], grad: PyCallable[[Array], ArrayLike], convex: bool = True) -> Opaque:
     """Any pair of Python callables: the value at x and a subgradient at x.
 
     >>> Callable(lambda x: float(x @ x), lambda x: 2 * x).grad(np.array([1.0, 2.0]))
     array([2., 4.])
     """
-    for name, given in (("value", value), ("grad", grad)):
-        if not callable(given):
-            raise InputError(f"{name} must be callable, not {validate.show(given)}")
+    for name, function in (("value", value), ("grad", grad)):
+        if not callable(function):
+            raise InputError(f"{name} must be callable, not {validate.show(function)}")
     return Opaque(value, grad, 1.0 if convex else 0.0)
 
 
-def _label(label: Any) -> float:
+def _label(label: object) -> float:
     result = validate.number("label", label)
     if result not in (1.0, -1.0):
         raise InputError(f"label must be +1 or -1, not {validate.show(label)}")

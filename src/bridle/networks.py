@@ -14,13 +14,14 @@ above `LIMIT`, and from there on the loss is constant and its gradient zero, as 
 from __future__ import annotations
 
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import ops, validate
 from bridle.core import Feedback, InputError
-from bridle.ops import Array, dot
+from bridle.ops import Array, Scalar, dot
 
 CLAMP = 1e-7
 """The output is kept to [CLAMP, 1 - CLAMP], so that a loss is at most 16.1."""
@@ -33,15 +34,15 @@ class NetworkLoss(NamedTuple):
     """weight * (the network's loss on one example - tolerance)."""
 
     a: Array
-    label: Array
-    weight: Array
-    tolerance: Array
+    label: Scalar
+    weight: Scalar
+    tolerance: Scalar
 
     @property
     def convex(self) -> bool:
         return False
 
-    def value(self, x: Array) -> Array:
+    def value(self, x: Array) -> Scalar:
         loss, _ = _loss(self.label, _forward(self.a, x)[1])
         return self.weight * (loss - self.tolerance)
 
@@ -60,9 +61,9 @@ class NetworkRound(NamedTuple):
     """
 
     a: Array
-    label: Array
-    tolerance: Array
-    everyone: Array
+    label: Scalar
+    tolerance: Scalar
+    everyone: Scalar
 
     @property
     def convex(self) -> bool:
@@ -84,10 +85,10 @@ class NetworkRound(NamedTuple):
         g = self.label * (loss - self.tolerance)
         dg = (self.label * slope) * grad
         counted = 1.0 - self.label * (1.0 - self.everyone)
-        return Feedback(x, counted * loss, (counted * slope) * grad, _listed(g, x), dg[..., None, :], None, self)
+        return Feedback(x, counted * loss, (counted * slope) * grad, _listed(g, x), dg[..., None, :], None, self)  # type: ignore[arg-type]
 
 
-def score(a: Array, x: Array) -> Array:
+def score(a: Array, x: Array) -> Scalar:
     """The network's output for the features `a` and the weights `x`, kept to its range: the probability of label 1.
 
     >>> float(score(np.array([1.0, -2.0]), np.array([1.0, 0.5, 0.0, 2.0, -1.0])))  # one hidden unit: sigmoid(2 sigmoid(0) - 1)
@@ -105,7 +106,7 @@ def weights(inputs: int, hidden: int) -> int:
     return validate.whole("hidden", hidden) * (validate.whole("inputs", inputs) + 2) + 1
 
 
-def Network(features: Any, label: Any, weight: Any = 1.0, tolerance: Any = 0.0) -> NetworkLoss:
+def Network(features: ArrayLike, label: float, weight: float = 1.0, tolerance: float = 0.0) -> NetworkLoss:
     """The loss of a network with one hidden layer on one example, as a function of its weights: a vector of hidden * (inputs + 2) + 1.
 
     `label` is 0 or 1; the value is `weight` times (log-loss - `tolerance`). It is not convex: no theorem applies to what is played on it.
@@ -121,19 +122,19 @@ def Network(features: Any, label: Any, weight: Any = 1.0, tolerance: Any = 0.0) 
     return NetworkLoss(a, y, validate.nonnegative("weight", weight), validate.number("tolerance", tolerance))
 
 
-def _forward(a: Array, x: Array) -> tuple[Array, Array]:
+def _forward(a: Array, x: Array) -> tuple[Array, Scalar]:
     """The hidden units (hidden,), and the output before its sigmoid as a scalar; for B runs (B, hidden) and (B, 1)."""
     W, b, v, c = _parts(a, x)
     h = ops.sigmoid((W @ a if a.ndim == 1 else (W @ a[..., None])[..., 0]) + b)
     return h, dot(v, h) + (ops.first(c) if c.ndim == 1 else c)
 
 
-def _loss(label: Array, s: Array) -> tuple[Array, Array]:
+def _loss(label: Scalar, s: Scalar) -> tuple[Scalar, Scalar]:
     """The loss, and its derivative by s."""
     sign = 1.0 - 2.0 * label
     m = sign * s
     loss = ops.softplus(ops.maximum(ops.minimum(m, LIMIT), -LIMIT))
-    return loss, sign * ops.sigmoid(m) * (abs(m) <= LIMIT)
+    return loss, sign * ops.sigmoid(m) * (abs(m) <= LIMIT)  # type: ignore[operator]
 
 
 def _backward(a: Array, x: Array, h: Array) -> Array:
@@ -152,8 +153,8 @@ def _parts(a: Array, x: Array) -> tuple[Array, Array, Array, Array]:
     return x[..., :end].reshape(*x.shape[:-1], hidden, n), x[..., end : end + hidden], x[..., end + hidden : -1], x[..., -1:]
 
 
-def _listed(g: Array, x: Array) -> Array:
+def _listed(g: Scalar, x: Array) -> Array:
     """A scalar as the only one of k = 1 constraints."""
-    if x.ndim > 1:
-        return g
-    return np.array([g]) if isinstance(g, float) else g[None]
+    if isinstance(g, float):
+        return np.array([g])
+    return g if x.ndim > 1 else g[None]

@@ -219,11 +219,11 @@ def test_delayed_descent_bound_is_the_published_number_and_needs_its_delay():
 def test_moduli_of_single_rounds_are_refused_under_a_delay():
     """They would not wait with the gradient they belong to."""
     learner = bridle.Delayed(bridle.StronglyConvexOGD(bridle.Ball(1), 1.0), 2)
-    with pytest.raises(InputError, match=r"modulus must be left out where feedback is delayed, not 0\.5"):
+    with pytest.raises(InputError, match=r"modulus cannot be given with delayed feedback \(only gradients are queued\), got 0\.5"):
         learner.step(learner.init(np.zeros(1)), np.ones(1), 0.5)
     policy = bridle.Delayed(bridle.policy("sinha2024-strong", bridle.Ball(1), horizon=5, lipschitz=1.0, modulus=1.0), 2)
     feedback = Round(bridle.Quadratic(1.0, center=[0.0]), (bridle.Affine([1.0]),)).reveal(np.zeros(1))
-    with pytest.raises(InputError, match=r"modulus must be left out"):
+    with pytest.raises(InputError, match=r"modulus cannot be given with delayed feedback"):
         policy.update(policy.init(np.zeros(1)), feedback._replace(modulus=2.0))
 
 

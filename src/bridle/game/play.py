@@ -17,7 +17,7 @@ import numpy as np
 from bridle import policies, records, validate
 from bridle.core import BridleWarning, DoesNotApply, InputError, Round
 from bridle.engines.round import ENGINES, Block, block_length, check_compiled, gather
-from bridle.functions import AFFINE
+from bridle.functions import AFFINE_FUNCTIONS
 from bridle.game.schedule import MEMORY, Match, Opening, bytes_of, first_round, one_of, tried
 from bridle.game.totals import Totals, accumulate, curve_rounds, empty
 from bridle.policies.registry import domain_of, record_of
@@ -253,7 +253,7 @@ def unplayed(problem: Problem) -> Trace:
 def _opened(source: Problem, opening: Round) -> Problem:
     """The problem with what its first round says of its functions, which goes before what the problem claims."""
     convex = opening.convex and source.constants.get("convex", True)
-    affine = all(isinstance(constraint, AFFINE) for constraint in opening.constraints)
+    affine = all(isinstance(constraint, AFFINE_FUNCTIONS) for constraint in opening.constraints)
     return replace(source, constants={**source.constants, "convex": convex, "affine": affine})
 
 

@@ -24,26 +24,28 @@ array([-0.66666667,  0.        ])
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bridle import ops, validate
-from bridle.ops import Array, maximum, norm, ratio, scalar
+from bridle.core import Domain
+from bridle.learners.base import Setting
+from bridle.ops import Array, Scalar, maximum, norm, ratio, scalar
 
 
 class LateState(NamedTuple):
     """The decision, how many gradients have arrived, and the longest of them."""
 
     x: Array
-    seen: Array
-    longest: Array
+    seen: Scalar
+    longest: Scalar
 
 
 class LateGradient(NamedTuple):
     """The learner; the scale of the gradients does not matter."""
 
-    domain: Any
-    diameter: Array
-    delay: Array
+    domain: Domain
+    diameter: Scalar
+    delay: Scalar
 
     @property
     def scale_free(self) -> bool:
@@ -55,21 +57,21 @@ class LateGradient(NamedTuple):
     def decide(self, state: LateState) -> Array:
         return state.x
 
-    def step(self, state: LateState, grad: Array, modulus: Array | None = None) -> LateState:
+    def step(self, state: LateState, grad: Array, modulus: Scalar | None = None) -> LateState:
         seen, longest = state.seen + 1.0, maximum(state.longest, norm(grad))
         size = ratio(self.diameter, longest * ops.sqrt(seen * (1.0 + 2.0 * self.delay)))
         return LateState(self.domain.project(state.x - size * grad), seen, longest)
 
-    def rescale(self, state: LateState, factor: Array) -> LateState:
+    def rescale(self, state: LateState, factor: Scalar) -> LateState:
         return LateState(state.x, state.seen, state.longest * factor)
 
-    def steadiness(self, diameter: Array) -> Array:
+    def steadiness(self, diameter: Scalar) -> Scalar:
         """The constant c of the regret bound  c max |p_s| sqrt(t),  also where the learner was told another diameter than the true one."""
         root = (1.0 + 2.0 * self.delay) ** 0.5
         return (0.5 * diameter * diameter / self.diameter + self.diameter) * root
 
 
-def LateOGD(domain: Any, delay: Any, diameter: Any = None) -> LateGradient:
+def LateOGD(domain: Domain, delay: Setting, diameter: Setting | None = None) -> LateGradient:
     """Gradient descent for late gradients, of which at most `delay` others are outstanding when one arrives."""
     D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
     return LateGradient(domain, D, validate.setting("delay", delay, zero=True))

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.ops import Array, exp, floor, minimum
+from bridle.learners.base import Setting
+from bridle.ops import Scalar, exp, floor, minimum
 
 UNIT = 64.0 * log(2.0)
 """The exponent is kept below this by counting whole units of it apart, so that e^{lam q} never overflows."""
@@ -22,16 +23,16 @@ CAP = 300.0
 class ExponentialPotential(NamedTuple):
     """Phi(q) = e^{lam q} - 1."""
 
-    lam: Array
+    lam: Scalar
 
-    def value(self, q: Array) -> Array:
+    def value(self, q: Scalar) -> Scalar:
         return exp(minimum(self.lam * q, CAP)) - 1.0
 
-    def slope(self, q: Array, units: Array = 0.0) -> Array:
+    def slope(self, q: Scalar, units: Scalar = 0.0) -> Scalar:
         """lam e^{lam q}, divided by e^{UNIT units}."""
         return self.lam * exp(minimum(self.lam * q - UNIT * units, CAP))
 
-    def units(self, q: Array) -> Array:
+    def units(self, q: Scalar) -> Scalar:
         """How many whole units of exponent there are at q: 0 in every run within the theory's assumptions."""
         return floor(self.lam * q / UNIT)
 
@@ -39,26 +40,26 @@ class ExponentialPotential(NamedTuple):
 class PowerPotential(NamedTuple):
     """Phi(q) = q^n."""
 
-    exponent: Array
+    exponent: Scalar
 
-    def value(self, q: Array) -> Array:
+    def value(self, q: Scalar) -> Scalar:
         return q**self.exponent
 
-    def slope(self, q: Array) -> Array:
+    def slope(self, q: Scalar) -> Scalar:
         return self.exponent * q ** (self.exponent - 1.0)
 
 
 class QuadraticPotential(NamedTuple):
     """Phi(q) = q^2."""
 
-    def value(self, q: Array) -> Array:
+    def value(self, q: Scalar) -> Scalar:
         return q * q
 
-    def slope(self, q: Array) -> Array:
+    def slope(self, q: Scalar) -> Scalar:
         return 2.0 * q
 
 
-def Exponential(lam: float) -> ExponentialPotential:
+def Exponential(lam: Setting) -> ExponentialPotential:
     """Phi(q) = e^{lam q} - 1, the potential of Theorem 1.
 
     >>> Exponential(0.5).slope(0.0)
@@ -67,7 +68,7 @@ def Exponential(lam: float) -> ExponentialPotential:
     return ExponentialPotential(validate.setting("lam", lam))
 
 
-def Power(exponent: float) -> PowerPotential:
+def Power(exponent: Setting) -> PowerPotential:
     """Phi(q) = q^exponent, exponent 2 or above.
 
     >>> Power(3.0).slope(2.0)

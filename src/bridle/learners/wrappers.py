@@ -7,36 +7,55 @@ learner, `Delayed(policy, 5)` a policy, `Doubling(lambda T: ...)` whichever its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from bridle import ops, records, validate
-from bridle.core import Feedback, InputError
-from bridle.ops import Array
+from bridle.core import Domain, Feedback, InputError, Learner, Policy
+from bridle.ops import Array, Scalar
+
+
+class InnerLearner(Learner[object], Protocol):
+    """A learner under a wrapper, which passes its state on without looking at it. One that is not scale-free need not have `rescale`."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def scale_free(self) -> bool: ...
+
+    def rescale(self, state: object, factor: Scalar) -> object: ...
+
+
+class InnerPolicy(Policy[object], Protocol):
+    """A policy under a wrapper, which passes its state on without looking at it."""
+
+    @property
+    def domain(self) -> Domain: ...
 
 
 class DelayedState(NamedTuple):
     """The inner state, what is still on its way (oldest first), and how many items have been sent."""
 
-    inner: Any
-    waiting: Any
-    sent: Array
+    inner: object
+    waiting: Array | Feedback
+    sent: Scalar
 
 
 class DelayedLearner(NamedTuple):
     """The gradient of round s reaches the inner learner after round s + delay; the delay is the length of `slots`."""
 
-    inner: Any
+    inner: InnerLearner
     slots: Array
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.inner.domain
 
     @property
     def scale_free(self) -> bool:
-        return bool(self.inner.scale_free)
+        return self.inner.scale_free
 
     def init(self, x1: Array) -> DelayedState:
         return DelayedState(self.inner.init(x1), ops.namespace(x1).zeros((self.slots.shape[-1], *x1.shape)), 0.0)
@@ -44,23 +63,24 @@ class DelayedLearner(NamedTuple):
     def decide(self, state: DelayedState) -> Array:
         return self.inner.decide(state.inner)
 
-    def step(self, state: DelayedState, grad: Array, modulus: Array | None = None) -> DelayedState:
+    def step(self, state: DelayedState, grad: Array, modulus: Scalar | None = None) -> DelayedState:
         _refuse(modulus)
         return _exchange(state, grad, self.inner.step)
 
-    def rescale(self, state: DelayedState, factor: Array) -> DelayedState:
-        return DelayedState(self.inner.rescale(state.inner, factor), factor * state.waiting, state.sent)
+    def rescale(self, state: DelayedState, factor: Scalar) -> DelayedState:
+        gradients: Array = state.waiting  # type: ignore[assignment]
+        return DelayedState(self.inner.rescale(state.inner, factor), factor * gradients, state.sent)
 
 
 class DelayedPolicy(NamedTuple):
     """The feedback of round s reaches the inner policy after round s + delay; the delay is the length of `slots`."""
 
-    inner: Any
+    inner: InnerPolicy
     slots: Array
     each: Array  # (k,): its length is the number of constraints
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.inner.domain
 
     def init(self, x1: Array) -> DelayedState:
@@ -77,19 +97,20 @@ class DelayedPolicy(NamedTuple):
         return _exchange(state, feedback._replace(round=None), self.inner.update)
 
 
-def _refuse(modulus: Any) -> None:
+def _refuse(modulus: object) -> None:
     if modulus is not None:
-        raise InputError(f"modulus must be left out where feedback is delayed, not {validate.show(modulus)}: it does not wait too")
+        raise InputError(f"modulus cannot be given with delayed feedback (only gradients are queued), got {validate.show(modulus)}")
 
 
-def _exchange(state: DelayedState, new: Any, apply: Any) -> DelayedState:
+def _exchange(state: DelayedState, new: Array | Feedback, apply: Callable[..., object]) -> DelayedState:
     """Queue what is new, and apply what has waited long enough."""
 
-    def shifted(leaf: Array, last: Array) -> Array:
+    def shifted(leaf: Array, last: Scalar) -> Array:
         xp = ops.namespace(leaf, last)
-        return xp.concatenate([leaf[1:], xp.broadcast_to(xp.asarray(last), leaf.shape[1:])[None]])
+        queue: Array = xp.concatenate([leaf[1:], xp.broadcast_to(xp.asarray(last), leaf.shape[1:])[None]])
+        return queue
 
-    def head(leaf: Array) -> Array:  # a float comes back as a float: the fast path of `ops` is chosen by type
+    def head(leaf: Array) -> Scalar:  # a float comes back as a float: the fast path of `ops` is chosen by type
         return float(leaf[0]) if isinstance(leaf, np.ndarray) and leaf.ndim == 1 else leaf[0]
 
     slots = next(iter(records.leaves(state.waiting).values())).shape[0]
@@ -100,15 +121,15 @@ def _exchange(state: DelayedState, new: Any, apply: Any) -> DelayedState:
 class DoublingState(NamedTuple):
     """The epoch, the rounds left in it, and the state of the epoch's algorithm."""
 
-    epoch: Array
-    left: Array
-    inner: Any
+    epoch: Scalar
+    left: Scalar
+    inner: object
 
 
 class DoublingLearner(NamedTuple):
     """Epoch m runs the learner made for a horizon of lengths[m], from where epoch m - 1 stopped; the last epoch never ends."""
 
-    stages: Any  # the learner of every epoch: each leaf with a leading axis over epochs
+    stages: InnerLearner  # the learners of all epochs: each leaf with a leading axis over epochs
     lengths: Array
 
     @property
@@ -116,7 +137,7 @@ class DoublingLearner(NamedTuple):
         return False  # a restart forgets the scale
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return records.take(self.stages, 0.0).domain
 
     def init(self, x1: Array) -> DoublingState:
@@ -125,18 +146,18 @@ class DoublingLearner(NamedTuple):
     def decide(self, state: DoublingState) -> Array:
         return records.take(self.stages, state.epoch).decide(state.inner)
 
-    def step(self, state: DoublingState, grad: Array, modulus: Array | None = None) -> DoublingState:
+    def step(self, state: DoublingState, grad: Array, modulus: Scalar | None = None) -> DoublingState:
         return _next(self, state, records.take(self.stages, state.epoch).step(state.inner, grad, modulus))
 
 
 class DoublingPolicy(NamedTuple):
     """Epoch m runs the policy made for a horizon of lengths[m], from where epoch m - 1 stopped; the last epoch never ends."""
 
-    stages: Any
+    stages: InnerPolicy  # the policies of all epochs, likewise
     lengths: Array
 
     @property
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return records.take(self.stages, 0.0).domain
 
     def init(self, x1: Array) -> DoublingState:
@@ -149,16 +170,16 @@ class DoublingPolicy(NamedTuple):
         return _next(self, state, records.take(self.stages, state.epoch).update(state.inner, feedback))
 
 
-def _next(self: DoublingLearner | DoublingPolicy, state: DoublingState, inner: Any) -> DoublingState:
+def _next(self: DoublingLearner | DoublingPolicy, state: DoublingState, inner: object) -> DoublingState:
     """The state after a round whose inner state is `inner`: in the same epoch, or at the start of the next."""
     left = state.left - 1.0
     over = left <= 0.0
-    epoch = state.epoch + 1.0 * over
+    epoch: Scalar = state.epoch + 1.0 * over  # type: ignore[assignment]
     fresh = records.take(self.stages, epoch).init(records.take(self.stages, state.epoch).decide(inner))
     return DoublingState(epoch, ops.where(over, records.take(self.lengths, epoch), left), records.choose(over, fresh, inner))
 
 
-def Delayed(inner: Any, delay: int, constraints: int = 1) -> Any:
+def Delayed(inner: object, delay: int, constraints: int = 1) -> Any:
     """Run `inner` (a learner or a policy) on feedback that arrives `delay` rounds late; 0 gives `inner` back.
 
     Guarantee: `delayed_ogd_regret` for a learner with constant steps.
@@ -172,13 +193,15 @@ def Delayed(inner: Any, delay: int, constraints: int = 1) -> Any:
     """
     delay = validate.whole("delay", delay, 0)
     k = validate.whole("constraints", constraints)
-    inner = _algorithm("inner", inner)
+    algorithm = _algorithm("inner", inner)
     if delay == 0:
-        return inner
-    return DelayedLearner(inner, np.zeros(delay)) if hasattr(inner, "step") else DelayedPolicy(inner, np.zeros(delay), np.zeros(k))
+        return algorithm
+    if hasattr(algorithm, "step"):
+        return DelayedLearner(cast(InnerLearner, algorithm), np.zeros(delay))
+    return DelayedPolicy(cast(InnerPolicy, algorithm), np.zeros(delay), np.zeros(k))
 
 
-def Doubling(make: Callable[[int], Any], growth: str = "double", epochs: int = 40) -> DoublingLearner | DoublingPolicy:
+def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int = 40) -> DoublingLearner | DoublingPolicy:
     """Restart the algorithm that ``make(horizon)`` gives on epochs of 1, 2, 4, ... rounds: no horizon has to be known.
 
     With ``growth="square"`` the epochs are 2, 4, 16, 256, ... rounds long, which keeps logarithmic regret logarithmic.
@@ -202,14 +225,17 @@ def Doubling(make: Callable[[int], Any], growth: str = "double", epochs: int = 4
     stages = [_algorithm(f"make({length})", make(length)) for length in lengths]
     if len({tuple(map(type, records.nodes(stage))) for stage in stages}) > 1:
         raise InputError("make must give one kind of algorithm for every horizon, made of the same parts")
-    kind = DoublingLearner if hasattr(stages[0], "step") else DoublingPolicy
-    return kind(records.stack(stages), np.array([*lengths[:-1], np.inf]))
+    every_stage, ends = records.stack(stages), np.array([*lengths[:-1], np.inf])
+    if hasattr(stages[0], "step"):
+        return DoublingLearner(cast(InnerLearner, every_stage), ends)
+    return DoublingPolicy(cast(InnerPolicy, every_stage), ends)
 
 
-def _algorithm(name: str, given: Any) -> Any:
-    record = getattr(given, "record", given)
+def _algorithm(name: str, algorithm: object) -> object:
+    """The record of a learner or a policy, also of one made by `bridle.policy`."""
+    record = getattr(algorithm, "record", algorithm)
     if not (hasattr(record, "step") or hasattr(record, "update")):
-        raise InputError(f"{name} must be a learner or a policy, not {validate.show(given)}")
+        raise InputError(f"{name} must be a learner or a policy, not {validate.show(algorithm)}")
     return record
 
 

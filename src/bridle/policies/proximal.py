@@ -12,7 +12,7 @@ import numpy as np
 
 from bridle import ops, validate
 from bridle.core import Domain, Feedback, Function, InputError
-from bridle.functions import AFFINE, AffineFunction
+from bridle.functions import AFFINE_FUNCTIONS, AffineFunction
 from bridle.ops import Array, Scalar, dot
 from bridle.solvers.function_prox import hinge_of, hinges_of, weighted
 from bridle.solvers.hinge_prox import hinge, hinges
@@ -123,7 +123,7 @@ def constraint_functions(feedback: Feedback) -> list[Function]:
         raise InputError("form='function' plays one run at a time; seeds, sweeps and starting points must be single")
     functions: list[Function] = []
     for g in feedback.round.constraints:
-        if isinstance(g, AFFINE):
+        if isinstance(g, AFFINE_FUNCTIONS):
             origin = np.zeros_like(feedback.x)
             rows, levels = np.atleast_2d(g.grad(origin)), np.atleast_1d(g.value(origin))
             functions += [AffineFunction(a, float(b)) for a, b in zip(rows, levels, strict=True)]

@@ -23,8 +23,8 @@ READS = (1, 2)
 
 HOMES = (
     "bridle.domains.closed_form", "bridle.domains.half_space_cut", "bridle.domains.polyhedron",
-    "bridle.learners", "bridle.learners.late", "bridle.learners.potentials", "bridle.learners.wrappers", "bridle.policies.sinha2024",
-    "bridle.policies.sinha2024_ocs",
+    "bridle.learners.adagrad", "bridle.learners.follow_the_leader", "bridle.learners.gradient_descent", "bridle.learners.late",
+    "bridle.learners.potentials", "bridle.learners.wrappers", "bridle.policies.sinha2024", "bridle.policies.sinha2024_ocs",
 )  # fmt: skip
 """Where the record types that a file may name are defined. Files name the type alone, so a type can move between these."""
 
