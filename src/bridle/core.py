@@ -112,7 +112,11 @@ class DroppedWarning(BridleWarning):
 
 @runtime_checkable
 class Domain(Protocol):
-    """A closed, bounded, convex set of admissible decisions."""
+    """A closed, bounded, convex set of admissible decisions.
+
+    It may offer more, which solvers then use: ``facets()`` is the set as inequalities, ``halfspaces()`` as half-spaces alone, ``corners()``
+    its corners, ``peeled()`` the set without the half-spaces that cut it, and these; ``compiled`` is False where projecting calls a solver.
+    """
 
     @property
     def dim(self) -> int:

@@ -21,7 +21,7 @@ def clipped(feedback: Feedback, clip: Scalar) -> tuple[Array, Array]:
 
 
 def unsized(constants: Constants) -> str:
-    """Why no theorem says anything of the problem, in words: it is not convex, or how large it is is not known; empty when neither."""
+    """Why no theorem applies: the problem is not convex, or its Lipschitz constant or diameter is unknown. Empty if one may apply."""
     if not constants.get("convex", True):
         return "a cost or a constraint is not convex"
     if constants.get("lipschitz") is None or constants.get("diameter") is None:
@@ -30,7 +30,7 @@ def unsized(constants: Constants) -> str:
 
 
 def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False, modulus: Scalar = 0.0) -> str:
-    """Which assumption the problem breaks, in words; empty when none.
+    """The assumption that the problem breaks, in words; empty if it breaks none.
 
     Always: convexity, a known Lipschitz constant, an action that satisfies every constraint. `fixed`: the same constraints every round.
     `strong`: strongly convex costs. `modulus`: costs at least as strongly convex as this, which the policy was told, unless it is 0.
@@ -91,14 +91,17 @@ def flat(value: ArrayLike) -> Scalar:
 
 
 def switch(name: str, value: object) -> float:
-    """A yes or no as the factor 1 or 0."""
+    """A switch as the factor 1.0 or 0.0."""
     if not (isinstance(value, (bool, np.bool_, int, float)) and value in (0, 1)):
         raise InputError(f"{name} must be true or false, not {validate.show(value)}")
     return float(value)
 
 
 def capped_bound(regret: Scalar, violation: Scalar, trivial: Scalar, clip: Scalar, t: float) -> Bound:
-    """A bound on regret and on violation: hard with the clip, soft without. A constraint that holds somewhere is nowhere above G D."""
+    """The bound on regret and on violation (hard with the clip, soft without), each at most `trivial` = G D a round.
+
+    A constraint that holds somewhere in the domain is nowhere above G D.
+    """
     regret, violation = flat(np.minimum(regret, trivial * t)), flat(np.minimum(violation, trivial * t))
     return Bound(regret, ccv=violation) if clip else Bound(regret, soft=violation)
 
@@ -120,10 +123,10 @@ def fraction(name: str, value: object) -> Scalar:
 # --- sums over step-size sequences: to rounding, never below, and at once however many terms there are --------------------------------
 
 ROUNDING = 1.0 + 2.0**-45
-"""What a sum of powers is rounded up by, so that it is not below the true one: some hundred roundings."""
+"""The factor that rounds a sum of powers up, so that it is not below the true sum: some hundred roundings."""
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-"""Of Gauss and Legendre's quadrature on [-1, 1]."""
+"""Nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""
 
 
 def powers(t: Scalar, c: Scalar, exact: int = 32) -> Array:

@@ -85,23 +85,23 @@ def _order_only(policy: Configuration[object], constants: Constants, t: float) -
 
 @dataclass(frozen=True)
 class Variant:
-    """What differs from a policy's entry where `parameter` is `value`: fields of `Entry` by name."""
+    """How a policy's entry changes if `parameter` is `value`: new values for fields of `Entry`, by name."""
 
     parameter: str
     value: object
     changes: Mapping[str, Any]
 
     def holds(self, settings: Mapping[str, object]) -> bool:
-        """Whether these settings are the variant's; a sweep over the parameter is none."""
+        """Whether these settings are the variant's. A sweep over the parameter is not."""
         value = settings.get(self.parameter)
         return not isinstance(value, np.ndarray) and bool(value == self.value)
 
 
 CLIPPED = Variant("clip", True, {"metric": "ccv", "slater": "no"})
-"""The switch that feeds the positive part of the constraints: hard violation is bounded instead, and nothing is ever below 0."""
+"""With `clip` the policy sees positive parts only: the bound is on hard violation, and no Slater point can help."""
 
 READ_AS_AFFINE = Variant("form", "affine", {"affine": True})
-"""The form that takes a constraint for what its value and gradient say, where the theorem needs that to be all there is."""
+"""With `form="affine"` a constraint is read from its value and gradient, and the theorem needs it to be affine."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Entry:
 
     @property
     def constraints(self) -> str:
-        """Whether constraints may change from round to round: here, and in the paper where that differs."""
+        """Whether constraints may change between rounds: in the proof here, and in the paper if that differs."""
         here = "time-varying" if self.time_varying else "fixed"
         return here if here == self.paper_constraints else f"{self.paper_constraints} in the paper, {here} here"
 
@@ -151,7 +151,7 @@ class Entry:
         return replace(self, variants=(), **changes)
 
     def assumptions(self) -> list[str]:
-        """What is assumed of a problem beyond a feasible action, in words; with the setting, where only one of the variants assumes it."""
+        """The assumptions beyond a feasible action, in words; those of a variant alone come with its setting."""
         texts = [text for holds, text in self._assumed() if holds]
         texts += [f"domain: {' or '.join(self.domains)}"] * bool(self.domains)
         for variant in self.variants:
@@ -170,7 +170,7 @@ class Entry:
         )
 
     def outside(self, settings: Mapping[str, object], constants: Constants) -> list[str]:
-        """What the policy with these settings assumes and a problem with these constants breaks: sentences for the results."""
+        """The assumptions of the policy with these settings that a problem with these constants breaks, as sentences for the results."""
         always, now = self._broken(constants), self.with_settings(settings)._broken(constants)
         in_force = [variant.parameter for variant in self.variants if variant.holds(settings)]
         this = f"this {' and '.join(in_force)} of policy {self.name}"

@@ -1,4 +1,4 @@
-"""What a policy holds that takes a proximal step every round: `OneHinge`, `SumOfHinges` and `FunctionHinge`; each reads a `Feedback`.
+"""The proximal step of a policy, from the round's feedback: `OneHinge`, `SumOfHinges` and `FunctionHinge`.
 
 The steps themselves are in `bridle.solvers.hinge_prox` (constraints read as affine) and `bridle.solvers.function_prox` (constraints as
 the functions they are).
@@ -116,7 +116,7 @@ def prox_for(domain: Domain, form: str, constraints: int) -> ProximalStep:
 
 
 def constraint_functions(feedback: Feedback) -> list[Function]:
-    """The round's constraints one by one."""
+    """The round's constraints as separate functions."""
     if feedback.round is None:
         raise InputError("form='function' needs the functions themselves, and this feedback comes without its round")
     if feedback.x.ndim != 1:

@@ -98,7 +98,7 @@ class Configured:
 
     @property
     def settings(self) -> dict[str, object]:
-        """Every parameter's value: what was given, and the defaults."""
+        """Every parameter's value: the caller's, or the default."""
         return {**{p.name: p.default for p in parameters(self.name)}, **self.parameters}
 
     @property
@@ -125,7 +125,7 @@ class Configured:
         return self._bound(entry(self.name).bound, constants, t)
 
     def bound_curve(self, constants: Constants, rounds: Sequence[int], regrets: Sequence[float | None]) -> list[Bound]:
-        """`bound` after each of these rounds, the regret being what is known of it then; for a single run."""
+        """`bound` after each of these rounds of a single run, given the regret at each of them."""
         none, theorem = self._misfit(constants), entry(self.name).bound
         curve = []
         for t, regret in zip(rounds, regrets, strict=True):
@@ -148,7 +148,7 @@ class Configured:
         return None if horizon is None or t <= horizon else Bound(why=f"round {t:g} is past the policy's horizon of {horizon:g}")
 
     def _misfit(self, constants: Constants) -> Bound | None:
-        """No bound where the problem is not one for this policy's domain or number of constraints."""
+        """No bound on a problem with another domain or number of constraints than the policy's."""
         D, point = constants.get("diameter"), constants.get("feasible")
         wider = D is not None and self.domain.diameter() > D * (1.0 + 1e-9)
         if wider or (point is not None and len(point) == self.domain.dim and not self.domain.contains(point, 1e-6)):
@@ -165,14 +165,14 @@ class Configured:
 
 
 def _of_run(constants: Constants, i: int) -> Constants:
-    """The constants with what this run found (its regret, its scale), where they hold one for each run."""
+    """The constants of run i: of a number for each run (regret, scale), its own."""
     own = {key: constants.get(key) for key in ("regret", *STATE_CONSTANTS)}
     alone = {key: value[i] for key, value in own.items() if isinstance(value, np.ndarray) and value.ndim == 1}
     return cast(Constants, {**constants, **alone})
 
 
 def _together(bounds: list[Bound]) -> Bound:
-    """The bounds of several runs as one: nan for a run that a theorem says nothing about, and which ones those are."""
+    """The bounds of several runs as one: nan for a run without a bound; `why` then says which runs those are."""
 
     def joined(values: Sequence[Scalar | None]) -> Array | None:
         return None if all(value is None for value in values) else np.array([np.nan if value is None else value for value in values])
@@ -208,7 +208,7 @@ def register(item: Entry) -> None:
 
 
 def parameters(name: str) -> list[Parameter]:
-    """What the policy of this name can be given, from its factory's signature."""
+    """The parameters of the policy of this name, from its factory's signature."""
     own = list(inspect.signature(entry(name).factory).parameters.values())[1:]
     return [
         Parameter(p.name, p.default is p.empty, None if p.default is p.empty else p.default, PARAMETER_HELP.get(p.name, "")) for p in own
@@ -268,7 +268,7 @@ def record_of(policy: Configured | Policy[Any]) -> Any:
 
 
 def domain_of(policy: Configured | Policy[Any]) -> Domain | None:
-    """The policy's domain, where it tells."""
+    """The policy's domain; None if it does not tell."""
     return getattr(policy, "domain", None)
 
 

@@ -38,7 +38,7 @@ from bridle.domains.closed_form import BallSet, ProductSet, SimplexSet
 from bridle.domains.facets import halfspaces, peeled
 from bridle.ops import Array
 from bridle.policies.common import unmet
-from bridle.policies.entry import Configuration, Entry, Setting
+from bridle.policies.entry import Configuration, Entry
 from bridle.solvers.steiner_body import FlatBody, Plane, RoundBody, Sample, Sampled, outline
 
 ROWS = 200
@@ -113,7 +113,7 @@ class Steiner(NamedTuple):
         return Alarm(text, voids_bound=True)
 
 
-def steiner(domain: Domain, horizon: Setting, constraints: int = 1, samples: int = 40, seed: int = 0) -> Steiner:
+def steiner(domain: Domain, horizon: int, constraints: int = 1, samples: int = 40, seed: int = 0) -> Steiner:
     """The Steiner point of what is left.
 
     `horizon` and `constraints` say how much room the outline may need; `samples` and `seed` are for directions, from three dimensions on.

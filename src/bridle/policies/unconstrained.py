@@ -19,7 +19,7 @@ True
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def ogd_bound(policy: Configuration[Unconstrained[learners.ConstantOGD | learner
         return Bound(why=why)
     learner = policy.record.learner
     theorem = learners.ogd_regret if isinstance(learner, learners.ConstantOGD) else learners.decreasing_ogd_regret
-    return _regret(constants, t, theorem(constants["diameter"], constants["lipschitz"], learner.step_size, t))
+    return _regret(constants, t, theorem(constants["diameter"], constants["lipschitz"], cast(float, learner.step_size), t))
 
 
 def adagrad_bound(policy: Configuration[Unconstrained[learners.AdaGradNorm]], constants: Constants, t: float) -> Bound:
