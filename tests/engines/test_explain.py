@@ -99,7 +99,7 @@ def test_rounds_that_were_there_before_are_explained_too():
 def test_the_python_engine_has_nothing_to_show(game):
     with pytest.raises(bridle.InputError, match="calls the policy's own methods"):
         explain(*game, engine="python")
-    with pytest.raises(bridle.InputError, match="engine must be one of"):
+    with pytest.raises(bridle.InputError, match="unknown engine"):
         explain(*game, engine="fortran")
 
 

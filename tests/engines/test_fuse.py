@@ -103,7 +103,7 @@ def test_a_step_answers_how_it_went(monkeypatch):
         return states + constants * given
 
     constant, state, given, cursor = 0, slice(1, 3), slice(3, 5), 7  # the memory: these, room for the new state, the number of the row
-    run, size = engine.step(one, 1.0, np.zeros(2), np.zeros(2), 1e70, (2, ((3, 5),)))
+    run, size = engine.compile_step(one, 1.0, np.zeros(2), np.zeros(2), 1e70, (2, ((3, 5),)))
     memory = np.zeros(size)
     memory[constant], memory[given] = 2.0, [1.0, -1.0]
     assert run(memory) == StepOutcome.DONE
