@@ -62,7 +62,7 @@ def hoisted(units: list[Statement], name: str) -> list[Statement]:
     if at is None or "\n" in units[at].text or "\x01" in units[at].text:
         return units
     unit = units[at]
-    inputs = set(re.findall(r"\bv[0-9]+\b", unit.text)) - {name}
+    inputs = [each for each in dict.fromkeys(VARIABLE.findall(unit.text)) if each != name]  # in order: a set's differs from run to run
     for each in inputs:
         units = hoisted(units, each)
     rest = [other for other in units if other is not unit]
