@@ -11,7 +11,7 @@ from jax import lax
 from jax import numpy as jnp
 from test_numba import interpreted
 
-from bridle.engines.codegen.loops import PREAMBLE, lower
+from bridle.engines.codegen.loops import lower
 from bridle.engines.codegen.trace import Shape, trace_of, trace_runs
 
 N, M, ROUNDS = 4, 3, 3
@@ -160,7 +160,7 @@ def agrees(one, runs: int, own, seed: int) -> None:
     interpreted(source)(ROUNDS, count, np.zeros(0, int), tuple(given), made)
     for a, b, c in zip(made, want, near, strict=True):
         loose = 1e-9 * max(1.0, np.abs(b).max()) + 100.0 * np.abs(b - c).max()
-        np.testing.assert_allclose(a, b, rtol=0.0, atol=loose, err_msg=source.removeprefix(PREAMBLE))
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=loose, err_msg=source.function())
 
 
 OPERAND = st.integers(0, 8)

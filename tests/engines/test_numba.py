@@ -13,7 +13,8 @@ from jax import numpy as jnp
 import bridle
 from bridle import ops, policies
 from bridle.engines import numba as engine
-from bridle.engines.codegen.loops import PREAMBLE, lower
+from bridle.engines.codegen.loops import StepOutcome, lower
+from bridle.engines.codegen.python_source import Source, preamble
 from bridle.engines.round import check_compiled
 from bridle.policies.registry import record_of
 from bridle.problems import problem_names
@@ -23,18 +24,15 @@ from helpers.traced_operations import OPERATIONS
 PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
 
 
-def interpreted(source: str):
+def interpreted(source: Source):
     """The function `run` of a source as plain Python: the same loops, without a compiler."""
-    scope: dict = {}
-    exec(source.replace("from numba import njit", "njit = lambda **_: lambda function: function"), scope)
-    return scope["run"]
+    return source.interpreted()
 
 
 @pytest.fixture
 def plain(monkeypatch):
     """The engine without its compiler: what it writes is run as it stands."""
-    monkeypatch.setattr(engine, "_load", interpreted)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
 
 
 def agree(policy, problem, rounds: int, tolerance: float = 1e-12, **settings) -> None:
@@ -157,7 +155,7 @@ def test_arrays_of_no_elements_are_left_alone(body):
 
 def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
     scope: dict = {}
-    exec(PREAMBLE + "@njit\ndef run(x, y):\n    for i in range(len(x)):\n        y[i] = _exp(x[i])\n", scope)
+    exec(preamble() + "@njit\ndef run(x, y):\n    for i in range(len(x)):\n        y[i] = _exp(x[i])\n", scope)
     rng, edges = np.random.default_rng(0), [709.782712893384, 709.7827128933841, -745.1332191019411, -745.1332191019412, -708.3964185322641]
     halves = (np.arange(-1075, 1025) + 0.5) * np.log(2.0)
     tiny = np.concatenate([np.geomspace(1e-320, 1.0, 500), -np.geomspace(1e-320, 1.0, 500)])
@@ -174,7 +172,7 @@ def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
     np.testing.assert_array_equal(made[~fine], rounded[~fine])
     assert (np.abs(made[fine] - exact[fine]) / np.spacing(rounded[fine])).max() < 1.0 + 1e-6
     alone = {}
-    exec(PREAMBLE.replace("from numba import njit", "njit = lambda **_: lambda function: function"), alone)
+    exec(preamble(interpreted=True), alone)
     assert np.isnan(alone["_exp"](np.float64(np.nan)))  # and no warning of a cast
 
 
@@ -231,5 +229,5 @@ def test_arrays_without_numbers_are_neither_read_nor_written():
     run, size = engine.step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
     memory = np.zeros(size)
     memory[:3] = [1.0, 2.0, 3.0]
-    assert run(memory) == 0
+    assert run(memory) == StepOutcome.PLAYED
     assert memory[0] == 6.0

@@ -14,6 +14,7 @@ import hashlib
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from bridle import records
 from bridle.core import InputError
 from bridle.engines import runs
 from bridle.engines.codegen.loops import lower, lower_step
+from bridle.engines.codegen.python_source import Source
 from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
 from bridle.engines.jax import one_round
 from bridle.engines.round import Block, Several, block_of, check_compiled
@@ -127,7 +129,14 @@ def _program(constants: Any, states: Any, draw: Any, collect: str, own: Any = No
     single = (shapes(constants), shapes(states), draw)
     sizes = tuple((name, leaf.axes) for part in single for name, leaf in records.leaves(part).items())
     kinds = tuple(type(node) for part in single for node in records.nodes(part))
-    key = (sizes, kinds, collect, wide, None if own is None else tuple(flag for part in own for flag in records.leaves(part).values()))
+    key = (
+        sizes,
+        kinds,
+        collect,
+        wide,
+        interpreting(),
+        None if own is None else tuple(flag for part in own for flag in records.leaves(part).values()),
+    )
     if key not in _COMPILED:
         traced, (_, kept) = trace(*single, collect)
         if own is not None:
@@ -145,7 +154,7 @@ def step(one: Any, constants: Any, states: Any, given: Any, largest: float, ring
     check_compiled(constants, states, given)
     sizes = tuple((name, np.shape(leaf)) for part in (constants, states, given) for name, leaf in records.leaves(part).items())
     kinds = tuple(type(node) for part in (constants, states, given) for node in records.nodes(part))
-    key = (one, sizes, kinds, largest, ring)
+    key = (one, sizes, kinds, largest, ring, interpreting())
     if key not in _COMPILED:
         try:
             traced, out = trace_of(one, *(shapes(part) for part in (constants, states, given)))
@@ -154,41 +163,46 @@ def step(one: Any, constants: Any, states: Any, given: Any, largest: float, ring
         before, after = (tuple(np.shape(leaf) for leaf in records.leaves(part).values()) for part in (states, out))
         if before != after:
             raise InputError("the policy cannot be compiled (an update changes the shape of its state); use engine 'python'")
-        try:
-            source, size = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest, ring)
-        except InputError as unknown:
-            raise InputError(str(unknown).replace("engine 'jax'", "engine 'python'")) from None
+        source, size = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest, ring)
         run = _load(source)
         # What is behind the compiler's front door takes this one kind of argument alone, and half the time to be called.
         _COMPILED[key] = run.compile((numba.float64[::1],)) if hasattr(run, "compile") else run, size
     return _COMPILED[key]
 
 
-def _load(source: str) -> Any:
+def interpreting() -> bool:
+    """Whether what is written is to be run as it stands, without the compiler: slow, but a debugger can walk through it."""
+    return os.environ.get("BRIDLE_INTERPRET", "") not in ("", "0")
+
+
+def _load(source: Source) -> Callable[..., Any]:
     """The function `run` of a source, from the cache of compiled code where it can be kept there."""
-    name = f"bridle_{hashlib.sha256((source + numba.__version__).encode()).hexdigest()[:24]}"
+    if interpreting():
+        return source.interpreted()
+    text = source.text()
+    name = f"bridle_{hashlib.sha256((text + numba.__version__).encode()).hexdigest()[:24]}"
     place = _keep(name, source)
     if place is None:
         scope: dict[str, Any] = {}
-        exec(compile(source, name, "exec"), scope)
-        return scope["run"]
+        exec(compile(text, name, "exec"), scope)
+        return scope["run"]  # type: ignore[no-any-return]
     spec = importlib.util.spec_from_file_location(name, place)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # numba finds a cached function's module by its name
     spec.loader.exec_module(module)
-    return module.run
+    return module.run  # type: ignore[no-any-return]
 
 
-def _keep(name: str, source: str) -> Path | None:
+def _keep(name: str, source: Source) -> Path | None:
     """The source in a file of the cache, named by its hash; None where nothing can be written."""
     place = Path(os.environ.get("BRIDLE_COMPILED") or cache_folder() / "compiled") / f"{name}.py"
     try:
         if not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
             with replacing(place) as file:
-                file.write(source.replace("@njit(nogil=True,", "@njit(cache=True, nogil=True,").encode())
+                file.write(source.text(cached=True).encode())
     except OSError:
         return None
     return place

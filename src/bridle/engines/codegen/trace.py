@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from bridle import records
-from bridle.engines.codegen.lower import LANES
+from bridle.engines.codegen.equations import LANES
 from bridle.engines.jax import ROLLED, one_round
 
 
