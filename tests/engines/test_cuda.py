@@ -22,7 +22,7 @@ from bridle import policies, records
 from bridle.core import Unavailable
 from bridle.engines import plans
 from bridle.engines import runs as abreast
-from bridle.engines.codegen import cuda_draws, cuda_layout, cuda_writer
+from bridle.engines.codegen import cuda_draws, cuda_kernel, cuda_layout, cuda_math
 from bridle.engines.round import Several, load_engine
 from bridle.fraud import paper_model
 from bridle.game.schedule import one_of
@@ -173,7 +173,7 @@ def test_operations_are_written_out_right(tmp_path, lanes):
     with jax.enable_x64(True):
         trace = jax.make_jaxpr(everything)(1.0, 1.0)
         expected = [np.asarray(part) for part in everything(1.0, 1.0)]
-    program = cuda_writer.write(trace, [False], 0, [False], lanes, 32 // lanes)
+    program = cuda_kernel.write(trace, [False], 0, [False], lanes, 32 // lanes)
     kernel = type("Module", (fake_gpu.RawModule,), {"folder": tmp_path})(program.source, ()).get_function("play")
     kernel.max_dynamic_shared_size_bytes = 8 * program.words
     made = [np.full((2, 3, *part.shape), np.nan) for part in expected]
@@ -186,7 +186,7 @@ def test_operations_are_written_out_right(tmp_path, lanes):
 def test_arithmetic_is_right_to_the_last_places(tmp_path):
     """Without branches, and for numbers of any size: what is below the smallest normal one counts as zero."""
     source = "\n".join([
-        fake_gpu.SHIM, cuda_writer.PREAMBLE, 'extern "C" void all(int n, const double* a, const double* b, double* made) {',
+        fake_gpu.SHIM, cuda_math.PREAMBLE, 'extern "C" void all(int n, const double* a, const double* b, double* made) {',
         "for (int i = 0; i < n; ++i) { double* m = made + 5 * i;",
         "m[0] = _over(a[i], b[i]); m[1] = _root(a[i]); m[2] = _exp(a[i]); m[3] = _log1p(a[i]); m[4] = _over_root(b[i], a[i]); } }",
     ])  # fmt: skip
@@ -219,7 +219,7 @@ def test_a_matrix_that_is_part_of_the_state_is_held_by_rows(tmp_path):
         with jax.enable_x64(True):
             traced = jax.make_jaxpr(turn)(np.zeros(size + more), np.zeros(columns))
         assert (cuda_layout.grid_of(traced, lanes) is None) == (rows > lanes)
-        program = cuda_writer.write(traced, [], 1, [False], lanes, 32 // lanes)
+        program = cuda_kernel.write(traced, [], 1, [False], lanes, 32 // lanes)
         kernel = type("Module", (fake_gpu.RawModule,), {"folder": tmp_path})(program.source, ()).get_function("play")
         kernel.max_dynamic_shared_size_bytes = 8 * program.words
         runs, rounds = 3, 5
@@ -247,7 +247,7 @@ def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     else:
         where = abreast.seats(Several(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), foe.init(), (draws,)))
     plan = plans.plan(where, "sums")
-    return cuda_writer.write(plan.traced, plan.constants, len(records.leaves(plan.states)), plan.draws, lanes, 32 // lanes, marked=True)
+    return cuda_kernel.write(plan.traced, plan.constants, len(records.leaves(plan.states)), plan.draws, lanes, 32 // lanes, marked=True)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -291,12 +291,12 @@ def test_what_long_functions_make_of_the_state_is_remembered():
 
 
 def test_lanes_are_as_many_as_arrays_need_and_fewer_where_runs_are_many():
-    assert [plans.lanes_for(runs, 30, 132) for runs in (1, 256, 2_048, 16_384, 65_536)] == [2, 2, 2, 1, 1]
-    assert [plans.lanes_for(runs, 300, 132) for runs in (1, 65_536)] == [16, 16]
-    assert [plans.lanes_for(runs, 311, 132, matrix=True) for runs in (30, 2_112)] == [32, 16]
-    assert [plans.lanes_for(1, widest, 132) for widest in (1, 20, 21, 640, 10_000)] == [1, 1, 2, 32, 32]
-    assert plans.runs_of_block(30, 32, 132) == 1
-    assert plans.runs_of_block(65_536, 1, 132) == 128
+    assert [cuda_layout.lanes_for(runs, 30, 132) for runs in (1, 256, 2_048, 16_384, 65_536)] == [2, 2, 2, 1, 1]
+    assert [cuda_layout.lanes_for(runs, 300, 132) for runs in (1, 65_536)] == [16, 16]
+    assert [cuda_layout.lanes_for(runs, 311, 132, matrix=True) for runs in (30, 2_112)] == [32, 16]
+    assert [cuda_layout.lanes_for(1, widest, 132) for widest in (1, 20, 21, 640, 10_000)] == [1, 1, 2, 32, 32]
+    assert cuda_layout.runs_of_block(30, 32, 132) == 1
+    assert cuda_layout.runs_of_block(65_536, 1, 132) == 128
 
 
 def test_without_cupy_the_engine_says_what_to_install(monkeypatch):

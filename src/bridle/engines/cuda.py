@@ -1,7 +1,7 @@
 """The CUDA engine: the same turn of a single run, traced once and written out as a CUDA kernel that plays all runs side by side.
 
-It is for many games at once on a GPU. `warps` turns the trace into CUDA C; CuPy compiles that and keeps it under a hash of the source, so
-that a changed algorithm never meets old machine code. A run's state stays on the chip for all rounds of a call.
+It is for many games at once on a GPU. `codegen.cuda_kernel` turns the trace into CUDA C; CuPy compiles that and keeps it under a hash of
+the source, so that a changed algorithm never meets old machine code. A run's state stays on the chip for all rounds of a call.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from bridle import records
 from bridle.core import InputError
 from bridle.engines import runs as abreast
-from bridle.engines.codegen import cuda_writer
-from bridle.engines.codegen.cuda_layout import grid_of
-from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
+from bridle.engines.codegen import cuda_kernel
+from bridle.engines.codegen.cuda_layout import grid_of, lanes_for, runs_of_block
+from bridle.engines.plans import Plan, key_of, plan
 from bridle.engines.round import Block, Several, block_of, check_compiled
 
 __all__ = ["advance", "advance_many"]
@@ -127,11 +127,11 @@ def _kernel(found: Plan, lanes: int, here: int, marked: bool, plain: list[float 
     key = (id(found), lanes, here, marked, tuple(plain))  # plans are never dropped
     if key not in _KERNELS:
         states = len(records.leaves(found.states))
-        program = cuda_writer.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
+        program = cuda_kernel.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
         while 8 * program.words > room and (lanes < 32 or here > 1):
             # Fewer runs in a block, if need be with more lanes to each, since a warp is the smallest block.
             lanes, here = (lanes, here // 2) if here > 32 // lanes else (2 * lanes, 16 // lanes)
-            program = cuda_writer.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
+            program = cuda_kernel.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
         if 8 * program.words > room:
             raise InputError(
                 f"the cuda engine needs {8 * program.words} bytes of shared memory for a block of this game, the device has {room}; "

@@ -10,15 +10,6 @@ from bridle import records
 from bridle.engines.codegen.trace import shapes, trace
 from bridle.engines.runs import Seats
 
-SHARE = 20
-"""Where runs are few, a lane takes up to so many elements of the widest array: fewer lanes exchange less, more wait less."""
-
-BUSY = 128
-"""From so many lanes to a multiprocessor on, what counts is how much all of them do, not how long one of them waits."""
-
-HELD = 32
-"""So many elements of an array can a lane hold in registers."""
-
 
 class Plan(NamedTuple):
     """The trace of a single run, which arguments every run has of its own, and the records that come out."""
@@ -45,24 +36,3 @@ def key_of(*parts: Any) -> Any:
         for part in parts
         for node in records.nodes(part)
     )
-
-
-def lanes_for(runs: int, widest: int, cores: int, matrix: bool = False) -> int:
-    """How many lanes play a run whose widest array is so wide; as measured on an H200 (`benchmarks/gpu.py --lanes`).
-
-    Every lane repeats the scalar work of a round, so fewer lanes do less in all; but each must hold its share of the widest array. Where
-    the lanes share a matrix by its rows, a run of few has a whole warp.
-
-    >>> lanes_for(30, 311, 132), lanes_for(30, 311, 132, True), lanes_for(256, 30, 132), lanes_for(65_536, 30, 132)
-    (16, 32, 2, 1)
-    """
-    lanes = next(n for n in (1, 2, 4, 8, 16, 32) if n == 32 or (-(-widest // n) <= SHARE and not matrix))
-    while lanes > 1 and runs * lanes > cores * BUSY and -(-widest // (lanes // 2)) <= HELD:
-        lanes //= 2
-    return lanes
-
-
-def runs_of_block(runs: int, lanes: int, cores: int) -> int:
-    """A block is a warp where runs are few, so that they spread over the chip, and up to four where they share what they read."""
-    warps_ = -(-runs * lanes // 32)
-    return 32 // lanes * max(1, min(4, warps_ // (2 * cores)))
