@@ -12,7 +12,7 @@ from jax import numpy as jnp
 from test_numba import interpreted
 
 from bridle.engines.codegen.loops import lower
-from bridle.engines.codegen.trace import Shape, trace_of, trace_runs
+from bridle.engines.codegen.trace import LeafShape, trace_of, trace_runs
 
 N, M, ROUNDS = 4, 3, 3
 CONSTANTS, STATES, DRAWS = ((N,), ()), ((N,), (), (M, N)), ((N,), ())
@@ -146,7 +146,7 @@ def agrees(one, runs: int, own, seed: int) -> None:
 
     # A random function may make much of a rounding: what it makes of another in its inputs says how much.
     want, near = expected(1.0), expected(1.0 + 1e-14)
-    shapes = tuple(tuple(Shape(*shape) for shape in part) for part in (CONSTANTS, STATES, DRAWS))
+    shapes = tuple(tuple(LeafShape(*shape) for shape in part) for part in (CONSTANTS, STATES, DRAWS))
     if runs:
         source = lower(trace_runs(one, shapes, flags), len(CONSTANTS), len(STATES), wide=8)
         given = [

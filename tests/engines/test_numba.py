@@ -14,7 +14,7 @@ import bridle
 from bridle import ops, policies
 from bridle.engines import numba as engine
 from bridle.engines.codegen.loops import StepOutcome, lower
-from bridle.engines.codegen.python_source import Source, preamble
+from bridle.engines.codegen.python_source import PythonSource, preamble
 from bridle.engines.round import check_compiled
 from bridle.policies.registry import record_of
 from bridle.problems import problem_names
@@ -24,14 +24,14 @@ from helpers.traced_operations import OPERATIONS
 PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
 
 
-def interpreted(source: Source):
+def interpreted(source: PythonSource):
     """The function `run` of a source as plain Python: the same loops, without a compiler."""
     return source.interpreted()
 
 
 @pytest.fixture
 def plain(monkeypatch):
-    """The engine without its compiler: what it writes is run as it stands."""
+    """The engine without its compiler."""
     monkeypatch.setenv("BRIDLE_INTERPRET", "1")
 
 
@@ -176,9 +176,32 @@ def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
     assert np.isnan(alone["_exp"](np.float64(np.nan)))  # and no warning of a cast
 
 
-def test_what_it_does_not_know_is_named():
-    with pytest.raises(bridle.InputError, match="'erf'"):
+def test_what_it_does_not_know_is_named_with_the_line_it_comes_from():
+    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'jax'"):
         loops(lambda v: jax.scipy.special.erf(v), np.ones(2))
+    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'python'"):
+        engine.step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
+
+
+def test_tracebacks_show_the_lines_of_what_runs_without_the_compiler():
+    with jax.enable_x64(True):
+        source = lower(jax.make_jaxpr(lambda x, v: x - v)(jnp.ones(3), jnp.ones(3)), constants=0, states=1)
+    with pytest.raises(IndexError) as caught:
+        source.interpreted()(1, 1, np.zeros(0, int), (np.ones(3), np.ones((1, 2))), (np.ones(3),))
+    assert "a0[i0] - a1[t, i0]" in str(caught.traceback[-1].statement)
+
+
+def test_a_game_can_be_played_without_the_compiler(monkeypatch):
+    problem = bridle.problem("fixed", horizon=30, dim=2)
+    policy = bridle.policy_for("ogd", problem)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setattr(engine.numba, "__version__", None)  # which what is compiled could not do without
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
+    one, two = bridle.play(policy, problem, engine="numba"), bridle.play(policy, problem)
+    np.testing.assert_allclose(one.totals.cost, two.totals.cost, rtol=1e-12)
+    monkeypatch.setenv("BRIDLE_INTERPRET", "0")
+    with pytest.raises(TypeError):
+        bridle.play(policy, problem, engine="numba")
 
 
 def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatch):
@@ -229,5 +252,5 @@ def test_arrays_without_numbers_are_neither_read_nor_written():
     run, size = engine.step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
     memory = np.zeros(size)
     memory[:3] = [1.0, 2.0, 3.0]
-    assert run(memory) == StepOutcome.PLAYED
+    assert run(memory) == StepOutcome.DONE
     assert memory[0] == 6.0

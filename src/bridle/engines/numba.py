@@ -25,7 +25,7 @@ from bridle import records
 from bridle.core import InputError
 from bridle.engines import runs
 from bridle.engines.codegen.loops import lower, lower_step
-from bridle.engines.codegen.python_source import Source
+from bridle.engines.codegen.python_source import PythonSource
 from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
 from bridle.engines.jax import one_round
 from bridle.engines.round import Block, Several, block_of, check_compiled
@@ -45,7 +45,7 @@ CACHE = 2**14
 _COMPILED: dict[Any, Any] = {}
 
 
-class Program(NamedTuple):
+class CompiledLoop(NamedTuple):
     """A compiled loop, the shapes of what it keeps of a round of one run, and the record they belong to."""
 
     run: Any
@@ -100,7 +100,7 @@ def _lane(where: runs.Seats, given: runs.Group, i: int) -> list[list[np.ndarray]
     ]
 
 
-def _run(program: Program, given: Any, rounds: int, wanted: Any, lanes: tuple[int, ...]) -> tuple[Any, Any]:
+def _run(program: CompiledLoop, given: Any, rounds: int, wanted: Any, lanes: tuple[int, ...]) -> tuple[Any, Any]:
     """The states and what was kept after so many rounds, with the runs as the last axis where there are several."""
     constants, states, draws = given
     after = tuple(np.empty(array.shape) for array in states)
@@ -124,7 +124,7 @@ def _filled(like: Any, arrays: Any) -> Any:
     return records.transform(home, like)
 
 
-def _program(constants: Any, states: Any, draw: Any, collect: str, own: Any = None, wide: int = 1) -> Program:
+def _program(constants: Any, states: Any, draw: Any, collect: str, own: Any = None, wide: int = 1) -> CompiledLoop:
     """The compiled loop for records of these kinds and shapes; `own` says which leaves each of several runs has of its own."""
     single = (shapes(constants), shapes(states), draw)
     sizes = tuple((name, leaf.axes) for part in single for name, leaf in records.leaves(part).items())
@@ -142,7 +142,7 @@ def _program(constants: Any, states: Any, draw: Any, collect: str, own: Any = No
         if own is not None:
             traced = trace_runs(one_round(collect), single, own)
         run = _load(lower(traced, len(records.leaves(constants)), len(records.leaves(states)), collect == "sums", wide))
-        _COMPILED[key] = Program(run, [tuple(leaf.shape) for leaf in records.leaves(kept).values()], kept)
+        _COMPILED[key] = CompiledLoop(run, [tuple(leaf.shape) for leaf in records.leaves(kept).values()], kept)
     return _COMPILED[key]  # type: ignore[no-any-return]
 
 
@@ -175,7 +175,7 @@ def interpreting() -> bool:
     return os.environ.get("BRIDLE_INTERPRET", "") not in ("", "0")
 
 
-def _load(source: Source) -> Callable[..., Any]:
+def _load(source: PythonSource) -> Callable[..., Any]:
     """The function `run` of a source, from the cache of compiled code where it can be kept there."""
     if interpreting():
         return source.interpreted()
@@ -195,7 +195,7 @@ def _load(source: Source) -> Callable[..., Any]:
     return module.run  # type: ignore[no-any-return]
 
 
-def _keep(name: str, source: Source) -> Path | None:
+def _keep(name: str, source: PythonSource) -> Path | None:
     """The source in a file of the cache, named by its hash; None where nothing can be written."""
     place = Path(os.environ.get("BRIDLE_COMPILED") or cache_folder() / "compiled") / f"{name}.py"
     try:

@@ -11,7 +11,6 @@ import numpy as np
 
 from bridle import records
 from bridle.core import Feedback, InputError, Round, Unavailable
-from bridle.ops import Array
 
 ENGINES = {"python": "", "jax": "jax", "numba": "numba", "cuda": "cuda"}
 """The engines, and the extra each one needs."""
@@ -83,7 +82,7 @@ def gather(rounds: list[Round]) -> list[Round]:
     return rounds
 
 
-def check_compiled(*parts: Array) -> None:
+def check_compiled(*parts: object) -> None:
     """Refuse what no compiler can run: records that call a solver or Python functions."""
     for part in parts:
         for node in records.nodes(part):

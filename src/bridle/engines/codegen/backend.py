@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     C = TypeVar("C", default=str)
     S = TypeVar("S", default=str)
+    I = TypeVar("I")
 else:
     from typing import TypeVar
 
-    C, S = TypeVar("C"), TypeVar("S")  # the code of an element, and a statement
+    C, S, I = TypeVar("C"), TypeVar("S"), TypeVar("I")  # the code of an element, a statement, and what a list of these holds
 
 Shape = tuple[int, ...]
 
@@ -82,7 +83,7 @@ class BackEnd(ABC, Generic[C, S]):
         return cast("C", template.format(*parts))
 
     @abstractmethod
-    def number(self, value: Any, kind: str) -> str:
+    def number(self, value: float, kind: str) -> str:
         """A number as the language writes it."""
 
     @abstractmethod
@@ -162,8 +163,8 @@ class BackEnd(ABC, Generic[C, S]):
         """Running sums or maxima of a buffer along an axis, in place."""
 
     @abstractmethod
-    def inline(self, params: dict[str, Any], operands: list[Value[C]]) -> list[Value[C]]:
-        """The results of a traced function that an equation holds."""
+    def inline(self, params: dict[str, Any], operands: list[Value[C]], origin: Equation | None = None) -> list[Value[C]]:
+        """The results of a traced function that an equation holds; `origin` where its own equations do not tell where they come from."""
 
     # Values
 
@@ -236,18 +237,18 @@ class BackEnd(ABC, Generic[C, S]):
         self.uses.update(var for var in jaxpr.outvars if not hasattr(var, "val"))
 
 
-class _Growing(Protocol):
+class _Growing(Protocol[I]):
     """A source with statements before the rounds and in them, and the list that is being written to."""
 
-    lines: Any
-    before: Any
-    body: Any
+    lines: list[I]
+    before: list[I]
+    body: list[I]
 
 
-class Early:
+class Early(Generic[I]):
     """Statements said inside go before the rounds, if they may."""
 
-    def __init__(self, writer: _Growing, early: bool) -> None:
+    def __init__(self, writer: _Growing[I], early: bool) -> None:
         self.writer, self.early = writer, early
 
     def __enter__(self) -> None:

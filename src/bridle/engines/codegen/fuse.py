@@ -4,6 +4,24 @@ A trace makes one statement of one loop at a time. Written out like that, every 
 side by side in one loop, an element stays in a register from one to the next. A statement may join an earlier loop over the same ranges
 where no element that one of them writes is another's business: whatever both touch, they touch at the same place, and nothing between
 them in the source has to come first.
+
+>>> from bridle.engines.codegen.statements import access, only_access, printed, spell
+>>> def assign(target, template, *parts):
+...     return Nest(["30"], Statement(only_access(access(target, "i0")), spell(template, *parts)))
+>>> items = []
+>>> add_nest(items, assign("b1", "{} * 2.0", access("a0", "i0")))
+>>> add_nest(items, assign("b2", "{} + 1.0", access("b1", "i0")))
+>>> add_nest(items, assign("a1", "{}", access("b2", "i0 + 1")))
+>>> print(*printed(items, 0), sep="\\n")
+for i0 in range(30):
+    b1[i0] = a0[i0] * 2.0
+    b2[i0] = b1[i0] + 1.0
+for i0 in range(30):
+    a1[i0] = b2[i0 + 1]
+>>> sorted(contract(items))  # b2 is read in another loop
+['b1']
+>>> print(items[0].statements[1].text())
+b2[i0] = b1 + 1.0
 """
 
 from __future__ import annotations
@@ -14,22 +32,7 @@ from bridle.engines.codegen.statements import Expression, Item, Nest, Statement,
 
 
 def add_nest(items: list[Item], new: Nest) -> None:
-    """Put new statements into the earliest loops that may take them and that nothing keeps them from, or at the end.
-
-    >>> from bridle.engines.codegen.statements import access, only_access, printed, spell
-    >>> def assign(target, template, *parts):
-    ...     return Nest(["30"], Statement(only_access(access(target, "i0")), spell(template, *parts)))
-    >>> items = []
-    >>> add_nest(items, assign("b1", "{} * 2.0", access("a0", "i0")))
-    >>> add_nest(items, assign("b2", "{} + 1.0", access("b1", "i0")))
-    >>> add_nest(items, assign("b3", "{}", access("b2", "i0 + 1")))
-    >>> print(*printed(items, 0), sep="\\n")
-    for i0 in range(30):
-        b1[i0] = a0[i0] * 2.0
-        b2[i0] = b1[i0] + 1.0
-    for i0 in range(30):
-        b3[i0] = b2[i0 + 1]
-    """
+    """Put new statements into the earliest loops that may take them and that nothing keeps them from, or at the end."""
     home = None
     for nest in reversed(items):
         if not isinstance(nest, Nest):
@@ -65,21 +68,7 @@ def may_join(nest: Nest, later: Nest) -> bool:
 
 
 def contract(items: Sequence[Item]) -> set[str]:
-    """Make variables of the arrays whose elements are read nowhere but in the very turn of a loop that wrote them; which ones they were.
-
-    >>> from bridle.engines.codegen.statements import access, only_access, printed, spell
-    >>> def assign(target, template, *parts):
-    ...     return Nest(["30"], Statement(only_access(access(target, "i0")), spell(template, *parts)))
-    >>> items = []
-    >>> add_nest(items, assign("b1", "{} * 2.0", access("a0", "i0")))
-    >>> add_nest(items, assign("a1", "{} + 1.0", access("b1", "i0")))
-    >>> contract(items)
-    {'b1'}
-    >>> print(*printed(items, 0), sep="\\n")
-    for i0 in range(30):
-        b1 = a0[i0] * 2.0
-        a1[i0] = b1 + 1.0
-    """
+    """Make variables of the arrays whose elements are read nowhere but in the very turn of a loop that wrote them; which ones they were."""
     users: dict[str, list[Expression | Nest]] = {}
     for item in flattened(items):
         names = {*item.reads, *item.writes} if isinstance(item, Nest) else {each.name for each in item.accesses()}

@@ -30,10 +30,10 @@ import numpy as np
 
 from bridle.engines.codegen.backend import Shape
 from bridle.engines.codegen.equations import LANES, Equations, Traced, Variable, kind_of
-from bridle.engines.codegen.fuse import add_nest, contract
-from bridle.engines.codegen.python_source import Source
+from bridle.engines.codegen.fuse import contract
+from bridle.engines.codegen.python_source import PythonSource
 from bridle.engines.codegen.python_writer import Element, PythonWriter, laid_out, part_of_memory
-from bridle.engines.codegen.statements import Block, Expression, Item, Line, Nest, access, spell
+from bridle.engines.codegen.statements import CodeBlock, CodeLine, Expression, Item, access, spell
 
 Span: TypeAlias = tuple[int, int]
 """A part of the memory: where it begins and ends."""
@@ -42,17 +42,17 @@ Span: TypeAlias = tuple[int, int]
 class StepOutcome(enum.IntEnum):
     """What a compiled step answers. Nothing has changed where it is positive."""
 
-    PLAYED_ROWS_FULL = -1
+    RING_FULL = -1
     """The new states have taken the old ones' place, and the last row of the ring has been written."""
-    PLAYED = 0
+    DONE = 0
     """The new states have taken the old ones' place."""
-    REFUSED = 1
+    BAD_INPUT = 1
     """A number given is too large, or none at all."""
-    NOT_FINITE = 2
+    BAD_RESULT = 2
     """A new number is not finite and the one before it was, or there is no row left to write."""
 
 
-def lower(traced: Traced, constants: int, states: int, marked: bool = False, wide: int = 64) -> Source:
+def lower(traced: Traced, constants: int, states: int, marked: bool = False, wide: int = 64) -> PythonSource:
     """The source of ``run(rounds, lanes, marks, inputs, outputs)`` for a traced round with so many constants and states, then draws.
 
     The outputs of the trace are the new states and what is to be kept of a round. `inputs` are arrays: the constants, the states (which
@@ -68,7 +68,7 @@ def lower(traced: Traced, constants: int, states: int, marked: bool = False, wid
 
 def lower_step(
     traced: Traced, constants: int, states: int, largest: float, ring: tuple[int, Sequence[Span]] | None = None
-) -> tuple[Source, int]:
+) -> tuple[PythonSource, int]:
     """The source of ``run(memory)``, one round on one flat array, so that calling it costs next to nothing; and the length of the array.
 
     `memory` holds the trace's arguments one after the other (constants, states, and what is given of this round), then room for the new
@@ -85,7 +85,7 @@ def lower_step(
 class _Rounds(PythonWriter):
     """The function that plays some rounds."""
 
-    def source(self, traced: Traced, constants: int, states: int, marked: bool) -> Source:
+    def source(self, traced: Traced, constants: int, states: int, marked: bool) -> PythonSource:
         jaxpr = traced.jaxpr
         if any(LANES in var.aval.shape for var in jaxpr.invars):
             self.called = {**self.called, "exp": "_exp"}  # type: ignore[misc]
@@ -105,7 +105,7 @@ class _Rounds(PythonWriter):
             for n, var in enumerate(jaxpr.outvars[states:], states):
                 self.keep(n, held[jaxpr.outvars.index(var)], "marks[t]")
             self.end()
-        rounds = Block(spell("for t in range(rounds):"), self.body)
+        rounds = CodeBlock(spell("for t in range(rounds):"), self.body)
         leaving = [self.leaving(n, state, constants) for n, state in enumerate(held)]
         return _assembled(self, ("rounds", "lanes", "marks", "inputs", "outputs"), [*self.before, rounds, *leaving])
 
@@ -113,26 +113,26 @@ class _Rounds(PythonWriter):
         """An argument under its name, brought in before the rounds."""
         shape, name = tuple(var.aval.shape), f"a{n}"
         if n >= constants + states:
-            self.entry.append(Line(spell(f"{name} = inputs[{n}]"), n))
+            self.entry.append(CodeLine(spell(f"{name} = inputs[{n}]"), n))
             return self.dealt(name, shape, kind_of(var))
         if LANES in shape:
             self.rows(name, shape)
-            self.entry.append(Line(spell(f"{name}[{_runs(shape)}] = inputs[{n}]"), n))
+            self.entry.append(CodeLine(spell(f"{name}[{_runs(shape)}] = inputs[{n}]"), n))
         elif math.prod(shape) == 1:  # a variable, whatever its axes
-            self.entry.append(Line(spell(f"{name} = inputs[{n}][{', '.join('0' * len(shape)) or '()'}]"), n))
+            self.entry.append(CodeLine(spell(f"{name} = inputs[{n}][{', '.join('0' * len(shape)) or '()'}]"), n))
         else:
-            self.entry.append(Line(spell(f"{name} = inputs[{n}]" + ("" if n < constants else ".copy()")), n))
+            self.entry.append(CodeLine(spell(f"{name} = inputs[{n}]" + ("" if n < constants else ".copy()")), n))
         return self.named(name, shape if math.prod(shape) > 1 else (), kind_of(var), n < constants)._replace(shape=shape)
 
     def keep(self, n: int, value: Element, row: str = "t") -> None:
         """What is kept of a round goes to its row."""
         output = f"outputs[{n}]"
-        self.loop(value.shape, lambda at: self.statement(access(output, row, *laid_out(value.shape, at)), value.read(at)))
+        self.assign(value._replace(read=lambda at: access(output, row, *laid_out(value.shape, at))), value)
 
-    def leaving(self, n: int, state: Element, constants: int) -> Line:
+    def leaving(self, n: int, state: Element, constants: int) -> CodeLine:
         """A state as it is after the rounds."""
         runs = f"[{_runs(state.shape)}]" if LANES in state.shape else ""
-        return Line(spell(f"outputs[{n}][{'...' if state.shape else '()'}] = a{constants + n}{runs}"))
+        return CodeLine(spell(f"outputs[{n}][{'...' if state.shape else '()'}] = a{constants + n}{runs}"))
 
 
 class _Layout(NamedTuple):
@@ -162,7 +162,7 @@ class _Step(PythonWriter):
 
     def source(
         self, traced: Traced, constants: int, states: int, largest: float, ring: tuple[int, Sequence[Span]] | None
-    ) -> tuple[Source, int]:
+    ) -> tuple[PythonSource, int]:
         jaxpr = traced.jaxpr
         layout = _layout(jaxpr, constants, states, ring)
         self.count(jaxpr)
@@ -170,7 +170,7 @@ class _Step(PythonWriter):
         self.spare = layout.cursor + (0 if ring is None else 1 + layout.rows * layout.width)
         for n, var in enumerate(jaxpr.invars):
             shape, name = tuple(var.aval.shape), f"a{n}"
-            self.entry.append(Line(spell(f"{name} = {part_of_memory(layout.begins[n], shape)}"), n))
+            self.entry.append(CodeLine(spell(f"{name} = {part_of_memory(layout.begins[n], shape)}"), n))
             known[var] = self.named(name, shape, kind_of(var), n < constants)
         self.equations(jaxpr, known)
         changed = []
@@ -178,27 +178,25 @@ class _Step(PythonWriter):
             if var is not jaxpr.invars[n]:
                 self.new_state(layout.begins[n] + layout.away, tuple(jaxpr.invars[n].aval.shape), self.value(var, known))
                 changed.append((layout.begins[n], layout.begins[n + 1]))
-        rounds = Block(spell("for t in range(1):"), self.body)
+        rounds = CodeBlock(spell("for t in range(1):"), self.body)
         items = [*self.before, rounds, *_checked(_joined(changed), layout.away)]
         if ring is None:
-            answer = f"{StepOutcome.PLAYED:d}"
+            answer = f"{StepOutcome.DONE:d}"
         else:
             items += _written_down(layout)
-            answer = f"{StepOutcome.PLAYED_ROWS_FULL:d} if row == {layout.rows - 1} else {StepOutcome.PLAYED:d}"
+            answer = f"{StepOutcome.RING_FULL:d} if row == {layout.rows - 1} else {StepOutcome.DONE:d}"
         items += [_for(begin, end, f"memory[i] = memory[i + {layout.away}]") for begin, end in _joined(changed)]
-        items.append(Line(spell(f"return {answer}")))
+        items.append(CodeLine(spell(f"return {answer}")))
         opening = _refusal(layout.given, largest) if largest < math.inf else []
         return _assembled(self, ("memory",), items, opening), self.spare
 
     def new_state(self, begin: int, shape: Shape, value: Element) -> None:
         """The new value of a state, in the room for it."""
-        self.origin = value.origin
+        room = part_of_memory(begin, shape)
         if shape:
-            room = self.name("n")
-            self.entry.append(Line(spell(f"{room} = {part_of_memory(begin, shape)}")))
-            self.loop(shape, lambda at: self.statement(access(room, *at), value.read(at)))
-        else:
-            add_nest(self.lines, Nest((), self.statement(access(part_of_memory(begin, shape)), value.read(()))))
+            room, view = self.name("n"), room
+            self.entry.append(CodeLine(spell(f"{room} = {view}")))
+        self.assign(self.named(room, shape, "f", False), value)
 
 
 def _fixed_arrays(writer: PythonWriter, traced: Traced) -> dict[Variable, Element]:
@@ -206,12 +204,12 @@ def _fixed_arrays(writer: PythonWriter, traced: Traced) -> dict[Variable, Elemen
     return {var: writer.fixed_array(np.asarray(array)) for var, array in zip(traced.jaxpr.constvars, traced.consts, strict=True)}
 
 
-def _assembled(writer: PythonWriter, parameters: Sequence[str], items: list[Item], opening: Sequence[Item] = ()) -> Source:
+def _assembled(writer: PythonWriter, parameters: Sequence[str], items: list[Item], opening: Sequence[Item] = ()) -> PythonSource:
     """The whole function: the room for arrays, the arguments, and what is done with them."""
     contracted = contract(items)
-    table: list[Item] = [Line(spell(f"table = np.empty(({writer.height}, {writer.wide}))"))] if writer.views else []
+    table: list[Item] = [CodeLine(spell(f"table = np.empty(({writer.height}, {writer.wide}))"))] if writer.views else []
     room = [line for name, line in (writer.views | writer.buffers).items() if name not in contracted]
-    return Source(parameters, [*opening, *table, *room, *writer.entry, *items])
+    return PythonSource(parameters, [*opening, *table, *room, *writer.entry, *items])
 
 
 def _layout(jaxpr: Equations, constants: int, states: int, ring: tuple[int, Sequence[Span]] | None) -> _Layout:
@@ -223,45 +221,47 @@ def _layout(jaxpr: Equations, constants: int, states: int, ring: tuple[int, Sequ
 
 def _refusal(given: Span, largest: float) -> list[Item]:
     """Leave where a number given is too large or none."""
-    leave = Block(spell("if wrong:"), [_return(StepOutcome.REFUSED)])
-    return [Line(spell("wrong = 0")), _for(*given, f"wrong += not abs(memory[i]) <= {largest!r}"), leave]
+    leave = CodeBlock(spell("if wrong:"), [_return(StepOutcome.BAD_INPUT)])
+    return [CodeLine(spell("wrong = 0")), _for(*given, f"wrong += not abs(memory[i]) <= {largest!r}"), leave]
 
 
 def _checked(changed: list[Span], away: int) -> list[Item]:
     """Leave where a new number is not finite and the one before it was."""
     # Where all new numbers are finite, as they nearly always are, a loop without branches says so.
-    items: list[Item] = [Line(spell("wrong = 0"))]
+    items: list[Item] = [CodeLine(spell("wrong = 0"))]
     items += [_for(begin + away, end + away, f"wrong += not abs(memory[i]) <= {sys.float_info.max!r}") for begin, end in changed]
     search: list[Item] = []
     for begin, end in changed:
-        test = Block(spell("if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):"), [_return(StepOutcome.NOT_FINITE)])
-        search.append(Block(_head(begin, end), [Line(spell(f"new = memory[i + {away}]")), test]))
-    return [*items, Block(spell("if wrong:"), search)]
+        test = CodeBlock(
+            spell("if not math.isfinite(new) and (new != new or math.isfinite(memory[i])):"), [_return(StepOutcome.BAD_RESULT)]
+        )
+        search.append(CodeBlock(_head(begin, end), [CodeLine(spell(f"new = memory[i + {away}]")), test]))
+    return [*items, CodeBlock(spell("if wrong:"), search)]
 
 
 def _written_down(layout: _Layout) -> list[Item]:
     """The row of this round, and the number of the next."""
-    no_row = Block(spell(f"if row < 0 or row >= {layout.rows}:"), [_return(StepOutcome.NOT_FINITE)])
-    items: list[Item] = [Line(spell(f"row = int(memory[{layout.cursor}])")), no_row]
+    no_row = CodeBlock(spell(f"if row < 0 or row >= {layout.rows}:"), [_return(StepOutcome.BAD_RESULT)])
+    items: list[Item] = [CodeLine(spell(f"row = int(memory[{layout.cursor}])")), no_row]
     at = layout.cursor + 1
     for begin, end in layout.kept:
         copy = f"memory[{at} + row * {layout.width} + i] = memory[{begin} + i]"
-        items.append(Block(spell(f"for i in range({end - begin}):"), [Line(spell(copy))]))
+        items.append(CodeBlock(spell(f"for i in range({end - begin}):"), [CodeLine(spell(copy))]))
         at += end - begin
-    return [*items, Line(spell(f"memory[{layout.cursor}] = row + 1.0"))]
+    return [*items, CodeLine(spell(f"memory[{layout.cursor}] = row + 1.0"))]
 
 
-def _return(outcome: StepOutcome) -> Line:
-    return Line(spell(f"return {outcome:d}"))
+def _return(outcome: StepOutcome) -> CodeLine:
+    return CodeLine(spell(f"return {outcome:d}"))
 
 
 def _head(begin: int, end: int) -> Expression:
     return spell(f"for i in range({begin}, {end}):")
 
 
-def _for(begin: int, end: int, line: str) -> Block:
+def _for(begin: int, end: int, line: str) -> CodeBlock:
     """One line for every number of a part of the memory."""
-    return Block(_head(begin, end), [Line(spell(line))])
+    return CodeBlock(_head(begin, end), [CodeLine(spell(line))])
 
 
 def _runs(shape: Sequence[int]) -> str:

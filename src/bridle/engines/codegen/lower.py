@@ -19,10 +19,10 @@ from bridle.engines.codegen.control_flow import ControlFlow
 from bridle.engines.codegen.equations import LANES, Equation, Equations, Variable, kind_of
 from bridle.engines.codegen.indexing import Indexing
 
-__all__ = ["LANES", "Early", "Value", "Writer", "kind_of"]
+__all__ = ["LANES", "NESTED", "Early", "Value", "Writer", "kind_of"]
 
 _SAME = {"copy", "copy_p", "stop_gradient", "optimization_barrier", "reduce_precision", "sharding_constraint"}
-_NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat", "core_call"}
+NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat", "core_call"}
 _FOLD = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "max", "reduce_min": "min", "reduce_and": "and", "reduce_or": "or"}
 _LIGHT = {"add", "sub", "mul", "neg"}
 _INFIX = {
@@ -34,14 +34,14 @@ _INFIX = {
 class Writer(Indexing[C, S], ControlFlow[C, S]):
     """The source as it grows, equation by equation."""
 
-    def equations(self, jaxpr: Equations, known: dict[Variable, Value[C]]) -> None:
-        """Write down every equation; `known` gets the values of its variables."""
+    def equations(self, jaxpr: Equations, known: dict[Variable, Value[C]], origin: Equation | None = None) -> None:
+        """Write down every equation; `known` gets the values of its variables. `origin` is the one that holds them all, if there is one."""
         outside = self.origin
         for equation in jaxpr.eqns:
-            self.origin = equation
+            self.origin = origin or equation
             results = self.equation(equation, [self.value(var, known) for var in equation.invars])
             for var, value in zip(equation.outvars, results, strict=True):
-                result = value if value.origin is not None else value._replace(origin=equation)
+                result = value if value.origin is not None else value._replace(origin=self.origin)
                 known[var] = self.settle(result) if self.uses[var] > 1 or result.single else result
         self.origin = outside
 
@@ -49,8 +49,8 @@ class Writer(Indexing[C, S], ControlFlow[C, S]):
         """The results of one equation."""
         name, params, out = equation.primitive.name, equation.params, equation.outvars[0]
         shape, kind, fixed = tuple(out.aval.shape), kind_of(out), all(value.fixed for value in operands)
-        if name in _NESTED:
-            return self.inline(params, operands)
+        if name in NESTED:
+            return self.inline(params, operands, self.origin)  # JAX keeps such functions: their own lines are those of the first caller
         if name in _SAME:
             return list(operands)
         if (code := self.formula(name, params, operands, kind)) is not None:
@@ -65,7 +65,7 @@ class Writer(Indexing[C, S], ControlFlow[C, S]):
             raise self.refused(repr(name))
         return list(method(equation, operands, shape, kind, fixed))
 
-    def inline(self, params: dict[str, Any], operands: list[Value[C]]) -> list[Value[C]]:
+    def inline(self, params: dict[str, Any], operands: list[Value[C]], origin: Equation | None = None) -> list[Value[C]]:
         closed = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
         inner: Equations = getattr(closed, "jaxpr", closed)
         constants = [self.fixed_array(np.asarray(each)) for each in getattr(closed, "consts", ())]
@@ -73,7 +73,7 @@ class Writer(Indexing[C, S], ControlFlow[C, S]):
         known = dict(zip([*inner.constvars, *inner.invars], [*constants, *operands], strict=True))
         # What goes in was computed outside: what is read more than once in here must be cheap already.
         known = {var: self.settle(value) if self.uses[var] > 1 else value for var, value in known.items()}
-        self.equations(inner, known)
+        self.equations(inner, known, origin)
         return [self.value(var, known) for var in inner.outvars]
 
     def finish(self, results: list[Value[C]], held: list[Value[C]], unchanged: list[bool], keep: Callable[[int, Value[C]], None]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bridle.engines.codegen.statements import Item, Note, printed
 
@@ -95,7 +96,7 @@ def preamble(interpreted: bool = False) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class PythonSource:
     """The function ``run``: its parameters and its body."""
 
     parameters: Sequence[str]
@@ -110,8 +111,10 @@ class Source:
         """The function alone, if wished with a note beside the lines."""
         return "\n".join([f"def run({', '.join(self.parameters)}):", *printed(self.body, 1, note)]) + "\n"
 
-    def interpreted(self) -> Callable[..., Any]:
-        """The function as plain Python: the same loops, without a compiler."""
-        scope: dict[str, Any] = {}
-        exec(compile(self.text(interpreted=True), "bridle_interpreted", "exec"), scope)
-        return scope["run"]  # type: ignore[no-any-return]
+    def interpreted(self) -> Callable[..., object]:
+        """The function as plain Python: the same loops, without a compiler. Debuggers and tracebacks show its lines."""
+        text, scope = self.text(interpreted=True), dict[str, Callable[..., object]]()
+        name = f"<bridle {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        exec(compile(text, name, "exec"), scope)
+        return scope["run"]

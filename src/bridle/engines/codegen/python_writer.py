@@ -13,7 +13,19 @@ from bridle.engines.codegen.backend import Early, Shape, Value
 from bridle.engines.codegen.equations import LANES, Equation
 from bridle.engines.codegen.fuse import add_nest
 from bridle.engines.codegen.lower import Writer
-from bridle.engines.codegen.statements import Access, Block, Expression, Item, Line, Nest, Part, Statement, access, only_access, spell
+from bridle.engines.codegen.statements import (
+    Access,
+    CodeBlock,
+    CodeLine,
+    Expression,
+    Item,
+    Nest,
+    Part,
+    Statement,
+    access,
+    only_access,
+    spell,
+)
 
 Element = Value[Expression]
 T = TypeVar("T")
@@ -43,8 +55,8 @@ class PythonWriter(Writer[Expression, Statement]):
         self.before: list[Item] = []
         self.body: list[Item] = []
         self.entry: list[Item] = []
-        self.buffers: dict[str, Line] = {}
-        self.views: dict[str, Line] = {}
+        self.buffers: dict[str, CodeLine] = {}
+        self.views: dict[str, CodeLine] = {}
         self.height = 0
         self.spare: int | None = None  # where the memory is free, if there is one
         self.lines = self.body
@@ -57,18 +69,18 @@ class PythonWriter(Writer[Expression, Statement]):
 
     def say(self, template: str, *parts: Part) -> None:
         """A line by itself."""
-        self.lines.append(Line(spell(template, *parts), self.origin))
+        self.lines.append(CodeLine(spell(template, *parts), self.origin))
 
     def begin(self, what: str, *details: Part) -> None:
         if what == "repeat":
             details = (details[0], span(details[1]) if isinstance(details[1], int) else details[1])
         self.open(_HEADS[what], *details)
         if "when" in what or what == "otherwise":
-            self.lines.append(Line(spell("pass")))
+            self.lines.append(CodeLine(spell("pass")))
 
     def open(self, template: str, *parts: Part) -> None:
         """The head of a block."""
-        block = Block(spell(template, *parts), [], self.origin)
+        block = CodeBlock(spell(template, *parts), [], self.origin)
         self.lines.append(block)
         self.outer.append(self.lines)
         self.lines = block.body
@@ -77,7 +89,7 @@ class PythonWriter(Writer[Expression, Statement]):
         self.lines = self.outer.pop()
 
     def leave_unless(self, test: Expression) -> None:
-        self.lines.append(Block(spell("if not {}:", test), [Line(spell("break"))], self.origin))
+        self.lines.append(CodeBlock(spell("if not {}:", test), [CodeLine(spell("break"))], self.origin))
 
     def only_if(self, test: Expression, statement: Statement) -> Statement:
         return Statement(statement.target, statement.value, test, statement.origin)
@@ -113,11 +125,11 @@ class PythonWriter(Writer[Expression, Statement]):
         if LANES in shape and kind == "f":
             self.rows(name, shape)
         elif self.spare is not None and kind == "f":
-            self.buffers[name] = Line(spell("{} = {}", name, part_of_memory(self.spare, tuple(shape))))
+            self.buffers[name] = CodeLine(spell("{} = {}", name, part_of_memory(self.spare, tuple(shape))))
             self.spare += math.prod(shape)
         else:
             sizes = ", ".join(map(span, laid_out(shape, shape)))
-            self.buffers[name] = Line(spell(f"{name} = np.empty(({sizes},), {_TYPE[kind]})"))
+            self.buffers[name] = CodeLine(spell(f"{name} = np.empty(({sizes},), {_TYPE[kind]})"))
         return name
 
     def rows(self, name: str, shape: Sequence[int]) -> None:
@@ -128,7 +140,7 @@ class PythonWriter(Writer[Expression, Statement]):
             view = f"[{begin}]"
         else:
             view = f"[{begin}:{self.height}]" + (f".reshape(({', '.join(map(str, inner))}, {self.wide}))" if len(inner) > 1 else "")
-        self.views[name] = Line(spell(f"{name} = table{view}"))
+        self.views[name] = CodeLine(spell(f"{name} = table{view}"))
 
     def variable(self, name: str, kind: str, code: Expression) -> None:
         add_nest(self.lines, Nest((), self.statement(access(name), code)))
@@ -163,7 +175,7 @@ class PythonWriter(Writer[Expression, Statement]):
         if LANES in array.shape:
             raise self.refused("a table of one number for every run")
         name = self.name("b")
-        self.entry.append(Line(spell(f"{name} = np.array({array.tolist()!r})")))
+        self.entry.append(CodeLine(spell(f"{name} = np.array({array.tolist()!r})")))
         return self.named(name, array.shape, kind, True)
 
     def special(

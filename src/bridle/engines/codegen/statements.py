@@ -135,7 +135,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """A line that is neither moved nor joined to others."""
 
     code: Expression
@@ -172,7 +172,7 @@ class Nest:
 
 
 @dataclass
-class Block:
+class CodeBlock:
     """Lines and loops under a head, such as a test."""
 
     head: Expression
@@ -180,7 +180,7 @@ class Block:
     origin: Origin = None
 
 
-Item: TypeAlias = Line | Nest | Block
+Item: TypeAlias = CodeLine | Nest | CodeBlock
 
 Note: TypeAlias = Callable[[Origin], str]
 """What is to be said beside a line, given where it comes from."""
@@ -191,7 +191,7 @@ def flattened(items: Sequence[Item]) -> Iterator[Expression | Nest]:
     for item in items:
         if isinstance(item, Nest):
             yield item
-        elif isinstance(item, Line):
+        elif isinstance(item, CodeLine):
             yield item.code
         else:
             yield item.head
@@ -206,7 +206,7 @@ def printed(items: Sequence[Item], depth: int, note: Note | None = None) -> Iter
                 yield f"{'    ' * (depth + n)}for i{n} in range({size}):"
             for statement in item.statements:
                 yield _noted("    " * (depth + len(item.ranges)) + statement.text(), statement.origin, note)
-        elif isinstance(item, Line):
+        elif isinstance(item, CodeLine):
             yield _noted("    " * depth + item.code.text(), item.origin, note)
         else:
             yield _noted("    " * depth + item.head.text(), item.origin, note)
