@@ -22,7 +22,7 @@ from bridle.engines.codegen.equations import Equation, Equations, Traced, Variab
 from bridle.engines.codegen.loops import lower
 from bridle.engines.codegen.lower import NESTED
 from bridle.engines.codegen.statements import Origin
-from bridle.engines.round import ENGINES, check_compiled
+from bridle.engines.round import ENGINES, Collect, check_compiled
 from bridle.policies.registry import record_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _traced(record: Policy[object], problem: Game, engine: str) -> _TracedGame:
     except ModuleNotFoundError as missing:
         raise Unavailable(f"engine {engine!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[engine]}]'") from None
     parts = shapes(tuple(constants.values())), shapes(tuple(states.values())), shapes(draws, 1)
-    traced, _ = trace_of(one_round(""), *parts, rolled=engine != "jax")
+    traced, _ = trace_of(one_round(Collect.VALUES), *parts, rolled=engine != "jax")
     names = [_names(group) for group in (constants, states, {"draw": draws})]
     return _TracedGame(traced, [name for group in names for name in group], len(names[0]), len(names[1]))
 
@@ -98,13 +98,13 @@ def _names(parts: Mapping[str, object]) -> list[str]:
 
 
 def _kernel(game: _TracedGame) -> str:
-    from bridle.engines.codegen import cuda_writer
+    from bridle.engines.codegen import cuda_kernel
 
     held, draws = game.constants + game.states, len(game.leaves) - game.constants - game.states
-    program = cuda_writer.write(game.traced, [False] * game.constants, game.states, [False] * draws, lanes=1, runs=32)
+    kernel = cuda_kernel.write(game.traced, [False] * game.constants, game.states, [False] * draws, lanes=1, runs=32)
     pointers = [f"g{n}" if n < held else f"d{n - held}" for n in range(len(game.leaves))]
     lines = [f"// {pointer}: {leaf}" for pointer, leaf in zip(pointers, game.leaves, strict=True)]
-    return "\n".join([*lines, program.source])
+    return "\n".join([*lines, kernel.source])
 
 
 def _listing(game: _TracedGame) -> Iterator[str]:

@@ -8,7 +8,8 @@ import numpy as np
 
 from bridle import records
 from bridle.engines.codegen.trace import shapes, trace
-from bridle.engines.runs import Seats
+from bridle.engines.round import Collect
+from bridle.engines.runs import RunLayout
 
 
 class Plan(NamedTuple):
@@ -21,7 +22,7 @@ class Plan(NamedTuple):
     kept: Any
 
 
-def plan(where: Seats, collect: str) -> Plan:
+def plan(where: RunLayout, collect: Collect) -> Plan:
     """The trace of one run among these."""
     constants, states, draws = where.single
     traced, out = trace(shapes(constants), shapes(states), shapes(draws, 1), collect)
