@@ -20,12 +20,16 @@ from test_numba import PLACES, arena
 import bridle
 from bridle import policies, records
 from bridle.core import Unavailable
-from bridle.engines import plans
-from bridle.engines import runs as abreast
-from bridle.engines.codegen import cuda_draws, cuda_layout, cuda_writer
-from bridle.engines.round import Several, load_engine
+from bridle.engines import load
+from bridle.engines.codegen import cuda_draws, cuda_kernel, cuda_layout, cuda_math
+from bridle.engines.codegen.cuda_code import Element, Own, Var, code, written
+from bridle.engines.codegen.cuda_memory import KernelArray, homes_of, spelled, synchronised
+from bridle.engines.codegen.cuda_schedule import Choice, Declaration, Unit, hoisted, sunk
+from bridle.engines.codegen.trace import shapes, trace
+from bridle.engines.round import Collect, RunBatch
+from bridle.engines.runs import layout_of, layout_of_one
 from bridle.fraud import paper_model
-from bridle.game.schedule import one_of
+from bridle.game.schedule import first_record
 from bridle.game.totals import Summing
 from bridle.policies.registry import record_of
 from bridle.problems.dealing import deal_blocks, player
@@ -173,7 +177,7 @@ def test_operations_are_written_out_right(tmp_path, lanes):
     with jax.enable_x64(True):
         trace = jax.make_jaxpr(everything)(1.0, 1.0)
         expected = [np.asarray(part) for part in everything(1.0, 1.0)]
-    program = cuda_writer.write(trace, [False], 0, [False], lanes, 32 // lanes)
+    program = cuda_kernel.write(trace, [False], 0, [False], lanes, 32 // lanes)
     kernel = type("Module", (fake_gpu.RawModule,), {"folder": tmp_path})(program.source, ()).get_function("play")
     kernel.max_dynamic_shared_size_bytes = 8 * program.words
     made = [np.full((2, 3, *part.shape), np.nan) for part in expected]
@@ -186,7 +190,7 @@ def test_operations_are_written_out_right(tmp_path, lanes):
 def test_arithmetic_is_right_to_the_last_places(tmp_path):
     """Without branches, and for numbers of any size: what is below the smallest normal one counts as zero."""
     source = "\n".join([
-        fake_gpu.SHIM, cuda_writer.PREAMBLE, 'extern "C" void all(int n, const double* a, const double* b, double* made) {',
+        fake_gpu.SHIM, cuda_math.PREAMBLE, 'extern "C" void all(int n, const double* a, const double* b, double* made) {',
         "for (int i = 0; i < n; ++i) { double* m = made + 5 * i;",
         "m[0] = _over(a[i], b[i]); m[1] = _root(a[i]); m[2] = _exp(a[i]); m[3] = _log1p(a[i]); m[4] = _over_root(b[i], a[i]); } }",
     ])  # fmt: skip
@@ -219,7 +223,7 @@ def test_a_matrix_that_is_part_of_the_state_is_held_by_rows(tmp_path):
         with jax.enable_x64(True):
             traced = jax.make_jaxpr(turn)(np.zeros(size + more), np.zeros(columns))
         assert (cuda_layout.grid_of(traced, lanes) is None) == (rows > lanes)
-        program = cuda_writer.write(traced, [], 1, [False], lanes, 32 // lanes)
+        program = cuda_kernel.write(traced, [], 1, [False], lanes, 32 // lanes)
         kernel = type("Module", (fake_gpu.RawModule,), {"folder": tmp_path})(program.source, ()).get_function("play")
         kernel.max_dynamic_shared_size_bytes = 8 * program.words
         runs, rounds = 3, 5
@@ -240,14 +244,16 @@ def test_a_matrix_that_is_part_of_the_state_is_held_by_rows(tmp_path):
 def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     """The program for a game of several runs, or for one that stands alone."""
     each, foe, x = np.zeros(problem.constants["constraints"]), player(problem.adversary), problem.domain.center()
-    record, alone = Summing(record_of(policy), each), Summing(one_of(policy, record_of(policy), runs, problem), each)
+    record, alone = Summing(record_of(policy), each), Summing(first_record(policy, runs, problem), each)
     draws = next(iter(deal_blocks(problem.adversary, problem.seed, 3, len(x))))
     if runs is None:
-        where = abreast.alone((record, foe), (record.init(x), foe.init()), draws)
+        where = layout_of_one((record, foe), (record.init(x), foe.init()), draws)
     else:
-        where = abreast.seats(Several(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), foe.init(), (draws,)))
-    plan = plans.plan(where, "sums")
-    return cuda_writer.write(plan.traced, plan.constants, len(records.leaves(plan.states)), plan.draws, lanes, 32 // lanes, marked=True)
+        where = layout_of(RunBatch(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), foe.init(), (draws,)))
+    constants, states, draws = where.single
+    traced, _ = trace(shapes(constants), shapes(states), shapes(draws, 1), Collect.TOTALS)
+    own_constants, _, own_draws = (list(records.leaves(part).values()) for part in where.own)
+    return cuda_kernel.write(traced, own_constants, len(records.leaves(states)), own_draws, lanes, 32 // lanes, marked=True)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -264,7 +270,7 @@ def test_every_policy_has_a_kernel(place):
             programs = [kernel_of(*found, lanes) for lanes in (32, 1)]
             assert programs == [kernel_of(*found, lanes) for lanes in (32, 1)], "the text is not always the same"
             assert programs[1].words <= 2 * cuda_draws.STAGE // 8  # nothing but draws
-            assert not re.search("[\x01\x02@]", programs[0].source + programs[1].source)
+            assert not re.search("Code|Element|@", programs[0].source + programs[1].source), "code that was not spelled"
         written += 1
     assert written >= 14
 
@@ -290,20 +296,58 @@ def test_what_long_functions_make_of_the_state_is_remembered():
     assert "if (_any(" in plain  # the potential's
 
 
+def declaration(name: str, *inputs: str) -> Declaration:
+    return Declaration(name, "f", code("f(", *(Var(each) for each in inputs), ")"))
+
+
+def test_statements_are_hoisted_in_the_order_of_the_code():
+    """And not in that of a set of names, which is another one in every process."""
+    inputs = [f"v{n}" for n in range(20, 50)]
+    units = [declaration("v1"), *map(declaration, inputs), declaration("v60", *inputs)]
+    assert [unit.declares for unit in hoisted(units, "v60")] == [*reversed(inputs), "v60", "v1"]
+
+
+def test_what_reads_an_array_stays_where_it_is():
+    element = code(Element("b1", code("0")))
+    units = [declaration("v1"), Unit("write"), Declaration("v2", "f", element), declaration("v3", "v2")]
+    assert hoisted(units, "v2") == units
+    assert [unit.declares for unit in hoisted(units, "v3")] == ["v1", "", "v2", "v3"]
+
+
+def test_what_one_side_of_a_choice_needs_is_done_there():
+    sides = ([code("x = ", Var("v2"), ";")], [code("x = ", Var("v1"), ";")])
+    units = [declaration("v1"), declaration("v2", "v1"), declaration("v3", "v1"), Choice(code(Var("v3"), " > 0"), sides)]
+    declared = [unit.declares for unit in sunk(units)]
+    assert declared == ["v1", "v3", ""], "v1 is needed by the test and by both sides, v2 by the first side alone"
+    assert [name for line in sides[0] for name in line.names()] == ["v2", "v1", "v2"]
+
+
+def test_lanes_wait_between_a_write_and_the_reads_of_others():
+    arrays = {"b1": KernelArray("buffer", 8, "f")}
+    mine, other = (code(Element("b1", place)) for place in (Own("all"), code("e + 1")))
+    write, own_read, read = (Unit(line) for line in (code(written(mine), " = 1;"), code("x = ", mine, ";"), code("x = ", other, ";")))
+    for statements, barriers in (([write, own_read], 0), ([write, read], 2), ([write, own_read, read], 2)):
+        homes = homes_of(arrays, statements, 4, None)
+        assert homes["b1"].high == (8 if read in statements else 0), "only what others read is in shared memory"
+        lines = spelled(synchronised(statements, arrays, homes, 4), homes)
+        assert lines.count("__syncwarp(mask);") == barriers
+    assert lines == ["b1[s] = mb1[e] = 1;", "x = b1[s];", "__syncwarp(mask);", "x = mb1[e + 1];", "__syncwarp(mask);", ""]
+
+
 def test_lanes_are_as_many_as_arrays_need_and_fewer_where_runs_are_many():
-    assert [plans.lanes_for(runs, 30, 132) for runs in (1, 256, 2_048, 16_384, 65_536)] == [2, 2, 2, 1, 1]
-    assert [plans.lanes_for(runs, 300, 132) for runs in (1, 65_536)] == [16, 16]
-    assert [plans.lanes_for(runs, 311, 132, matrix=True) for runs in (30, 2_112)] == [32, 16]
-    assert [plans.lanes_for(1, widest, 132) for widest in (1, 20, 21, 640, 10_000)] == [1, 1, 2, 32, 32]
-    assert plans.runs_of_block(30, 32, 132) == 1
-    assert plans.runs_of_block(65_536, 1, 132) == 128
+    assert [cuda_layout.lanes_for(runs, 30, 132) for runs in (1, 256, 2_048, 16_384, 65_536)] == [2, 2, 2, 1, 1]
+    assert [cuda_layout.lanes_for(runs, 300, 132) for runs in (1, 65_536)] == [16, 16]
+    assert [cuda_layout.lanes_for(runs, 311, 132, matrix=True) for runs in (30, 2_112)] == [32, 16]
+    assert [cuda_layout.lanes_for(1, widest, 132) for widest in (1, 20, 21, 640, 10_000)] == [1, 1, 2, 32, 32]
+    assert cuda_layout.runs_of_block(30, 32, 132) == 1
+    assert cuda_layout.runs_of_block(65_536, 1, 132) == 128
 
 
 def test_without_cupy_the_engine_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.delitem(sys.modules, "bridle.engines.cuda", raising=False)
     with pytest.raises(Unavailable, match=re.escape("engine 'cuda' needs the package cupy: pip install 'bridle[cuda]'")):
-        load_engine("cuda")
+        load("cuda")
 
 
 def has_gpu() -> bool:

@@ -180,7 +180,7 @@ def test_what_it_does_not_know_is_named_with_the_line_it_comes_from():
     with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'jax'"):
         loops(lambda v: jax.scipy.special.erf(v), np.ones(2))
     with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'python'"):
-        engine.step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
+        engine.compile_step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
 
 
 def test_tracebacks_show_the_lines_of_what_runs_without_the_compiler():
@@ -249,7 +249,7 @@ def test_arrays_without_numbers_are_neither_read_nor_written():
         whole = ops.join([given, states[0] * constants, states[0]], -1)
         return states[0] + 1.0, states[1] + whole.sum() + (states[0] * states[0]).sum()
 
-    run, size = engine.step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
+    run, size = engine.compile_step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
     memory = np.zeros(size)
     memory[:3] = [1.0, 2.0, 3.0]
     assert run(memory) == StepOutcome.DONE

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from bridle.engines.codegen import cuda_writer
+from bridle.engines.codegen.cuda_math import MACHINE
 
 COMPILER = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
 
@@ -130,9 +130,7 @@ class RawModule:
         parameters = re.search(r"play\((.*)\) \{", code)[1].split(", ")
         types = [parameter.rsplit(" ", 1)[0].replace(" __restrict__", "") for parameter in parameters]
         values = [f"*({type_}*)given[{n}]" if type_ == "const int" else f"({type_})given[{n}]" for n, type_ in enumerate(types)]
-        kernel = code.removeprefix(cuda_writer.MACHINE).replace(
-            "extern __shared__ double memory[];", "double* const memory = shared_memory;"
-        )
+        kernel = code.removeprefix(MACHINE).replace("extern __shared__ double memory[];", "double* const memory = shared_memory;")
         text = SHIM + kernel + LAUNCH.replace("CALL", f"play({', '.join(values)})")
         self.lanes = int(re.search(r"lane = threadIdx.x % (\d+)", code)[1])
         self.library = compiled(text, self.folder / hashlib.sha256(text.encode()).hexdigest()[:16])

@@ -1,80 +1,128 @@
-"""The CUDA engine: the same turn of a single run, traced once and written out as a CUDA kernel that plays all runs side by side.
+"""The CUDA engine: the round of a single run, traced once and written out as a CUDA kernel that plays all runs side by side.
 
-It is for many games at once on a GPU. `warps` turns the trace into CUDA C; CuPy compiles that and keeps it under a hash of the source, so
-that a changed algorithm never meets old machine code. A run's state stays on the chip for all rounds of a call.
+It is for many games at once on a GPU. `codegen.cuda_kernel` turns the trace into CUDA C; CuPy compiles that and keeps it under a hash of
+the source, so that a changed algorithm never meets old machine code. A run's state stays on the chip for all rounds of a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import cupy
 import numpy as np
 
 from bridle import records
-from bridle.core import InputError
-from bridle.engines import runs as abreast
-from bridle.engines.codegen import cuda_writer
-from bridle.engines.codegen.cuda_layout import grid_of
-from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
-from bridle.engines.round import Block, Several, block_of, check_compiled
+from bridle.core import Adversary, InputError, Policy, S
+from bridle.engines.codegen import cuda_kernel
+from bridle.engines.codegen.cuda_kernel import Kernel
+from bridle.engines.codegen.cuda_layout import grid_of, lanes_for, runs_of_block
+from bridle.engines.codegen.equations import Traced
+from bridle.engines.codegen.trace import LeafShape, shapes, trace
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch, block_of, check_compiled
+from bridle.engines.runs import RunArrays, RunLayout, arrays_of, contiguous, layout_of, layout_of_one
+from bridle.ops import Array
+from bridle.records import R
 
 __all__ = ["advance", "advance_many"]
 
-_PLANS: dict[Any, Plan] = {}
-
-FIRST = 1_024
+FIRST_PIECE = 1_024
 """So many rounds are played while the draws of the next ones are on their way."""
+
+NEVER = 2**31 - 2
+"""The number of a round that never comes."""
+
+Launch: TypeAlias = Callable[..., None]
+"""A compiled kernel: called with the grid, the block and the arguments."""
 
 
 def advance(
-    policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str, wanted: Any = None
-) -> tuple[Any, Any, Block]:
-    """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty.
-
-    With "sums" the policy sums alone (`totals.Summing`), and its totals after each of the rounds `wanted` come back in place of every
-    round's cost and constraint values.
-    """
+    policy: Policy[S],
+    adversary: Adversary[F],
+    state: S,
+    foe: F,
+    draws: object,
+    rounds: int,
+    collect: Collect,
+    marks: Marks | None = None,
+) -> tuple[S, F, Block]:
+    """See `Engine.advance`."""
     check_compiled(policy, adversary, draws)
-    where = abreast.alone((policy, adversary), (state, foe), draws)
-    given = abreast.Group(*([abreast.plain(leaf) for leaf in records.leaves(part).values()] for part in where.single))
-    return _played(where, given, rounds, collect, wanted, None)
+    layout = layout_of_one((policy, adversary), (state, foe), draws)
+    arrays = RunArrays(*([contiguous(leaf) for leaf in records.leaves(part).values()] for part in layout.single))
+    (new_state, new_foe), block = _play(layout, arrays, rounds, collect, marks, None)
+    return new_state, new_foe, block
 
 
-def advance_many(given: Several, rounds: int, collect: str, wanted: Any = None) -> tuple[Any, Any, Block]:
-    """The same for several runs."""
-    where = abreast.seats(given)
-    return _played(where, abreast.group(where, given, range(where.runs)), rounds, collect, wanted, where.runs)
+def advance_many(batch: RunBatch, rounds: int, collect: Collect, marks: Marks | None = None) -> tuple[object, object, Block]:
+    """See `PlaysManyRuns.advance_many`."""
+    layout = layout_of(batch)
+    arrays = arrays_of(layout, batch, range(layout.runs))
+    (new_state, new_foe), block = _play(layout, arrays, rounds, collect, marks, layout.runs)
+    return new_state, new_foe, block
 
 
-def _played(where: abreast.Seats, given: abreast.Group, rounds: int, collect: str, wanted: Any, runs: int | None) -> tuple[Any, Any, Block]:
-    """A block of one run (None), or of so many."""
-    key = (*(key_of(part) for part in where.single), tuple(flag for part in where.own for flag in records.leaves(part).values()), collect)
+class Plan(NamedTuple):
+    """The trace of a single run, which arguments every run has of its own, and the shapes of the records that come out."""
+
+    traced: Traced
+    constants: list[bool]
+    draws: list[bool]
+    states: Any
+    kept: Any
+
+
+def plan_of(layout: RunLayout, collect: Collect) -> Plan:
+    """The trace of one run among these."""
+    constants, states, draws = layout.single
+    traced, out = trace(shapes(constants), shapes(states), shapes(draws, 1), collect)
+    own_constants, _, own_draws = (list(records.leaves(part).values()) for part in layout.own)
+    new_states, kept = (shapes(records.transform(lambda leaf: np.empty(leaf.shape), part)) for part in out)
+    return Plan(traced, own_constants, own_draws, new_states, kept)
+
+
+_PLANS: dict[Hashable, Plan] = {}
+_KERNELS: dict[Hashable, tuple[Kernel, Launch]] = {}
+
+
+def _plan(layout: RunLayout, collect: Collect) -> Plan:
+    """The plan for records of these kinds and shapes, which is made once."""
+    kinds = tuple(
+        (type(node), *((name, np.shape(leaf)) for name, leaf in records.leaves(node).items()))
+        for part in layout.single
+        for node in records.nodes(part)
+    )
+    own = tuple(flag for part in layout.own for flag in records.leaves(part).values())
+    key = (kinds, own, collect)
     if key not in _PLANS:
-        _PLANS[key] = plan(where, collect)
-    found, count = _PLANS[key], runs or 1
-    constants, dealt = [cupy.asarray(leaf) for leaf in given.constants], given.draws
-    states = [cupy.asarray(leaf if runs is not None else leaf[None]) for leaf in given.states]
-    rows = rounds if wanted is None else len(wanted)
-    kept = [cupy.empty((rows, count, *shape.axes)) for shape in records.leaves(found.kept).values()]
-    plain = [None if own else _plain(leaf) for leaf, own in zip(given.constants, found.constants, strict=True)]
-    here = [cupy.empty(leaf.shape) for leaf in dealt]
+        _PLANS[key] = plan_of(layout, collect)
+    return _PLANS[key]
+
+
+def _play(
+    layout: RunLayout, arrays: RunArrays, rounds: int, collect: Collect, marks: Marks | None, runs: int | None
+) -> tuple[tuple[Any, Any], Block]:
+    """A block of one run (None), or of so many: the new states, and what is collected."""
+    plan, count = _plan(layout, collect), runs or 1
+    constants = [cupy.asarray(leaf) for leaf in arrays.constants]
+    states = [cupy.asarray(leaf if runs is not None else leaf[None]) for leaf in arrays.states]
+    rows = rounds if marks is None else len(marks)
+    kept = [cupy.empty((rows, count, *shape.axes)) for shape in records.leaves(plan.kept).values()]
+    plain = [None if own else _plain(leaf) for leaf, own in zip(arrays.constants, plan.constants, strict=True)]
+    draws = [cupy.empty(leaf.shape) for leaf in arrays.draws]
     copying = cupy.cuda.Stream(non_blocking=True)
     for first, last in _pieces(rounds):
         # Draws are brought over beside the kernel that plays those before them.
-        for target, leaf in zip(here, dealt, strict=True):
+        for target, leaf in zip(draws, arrays.draws, strict=True):
             target[first:last].set(leaf[first:last], stream=copying)
         cupy.cuda.get_current_stream().wait_event(copying.record())
-        if wanted is None:
-            marks, row = [], first
-        else:
-            row, after = np.searchsorted(wanted, (first, last), side="right")
-            marks = [cupy.asarray(np.append(wanted[row:after] - 1 - first, 2**31 - 2).astype(np.int32))]
-        arrays = [*constants, *states, *(leaf[first:last] for leaf in here), *(part[row:] for part in kept)]
-        _launch(found, last - first, count, marks, arrays, plain)
-    new_state, new_foe = _records(found.states, states, runs, 0)
-    return new_state, new_foe, block_of(_records(found.kept, kept, runs, 1), collect)
+        row, due = first, []
+        if marks is not None:
+            row, after = np.searchsorted(marks, (first, last), side="right")
+            due = [cupy.asarray(np.append(marks[row:after] - 1 - first, NEVER).astype(np.int32))]
+        pointers = [*constants, *states, *(leaf[first:last] for leaf in draws), *(part[row:] for part in kept)]
+        _launch(plan, last - first, count, due, pointers, plain)
+    return _records(plan.states, states, runs, 0), block_of(_records(plan.kept, kept, runs, 1), collect)
 
 
 def _pieces(rounds: int) -> Iterator[tuple[int, int]]:
@@ -83,24 +131,24 @@ def _pieces(rounds: int) -> Iterator[tuple[int, int]]:
     >>> list(_pieces(100_000))
     [(0, 1024), (1024, 9216), (9216, 100000)]
     """
-    first, length = 0, FIRST
+    first, length = 0, FIRST_PIECE
     while first < rounds:
         last = rounds if first + 2 * length > rounds else first + length
         yield first, last
         first, length = last, 8 * length
 
 
-def _plain(array: np.ndarray) -> float | None:
+def _plain(array: Array) -> float | None:
     """The number that a constant is in all its elements, where arithmetic with it comes to nothing: 0 or 1."""
     return next((number for number in (0.0, 1.0) if array.size and (array == number).all()), None)
 
 
-def _records(like: Any, arrays: list[Any], runs: int | None, lead: int) -> Any:
+def _records(like: R, arrays: Sequence[Any], runs: int | None, lead: int) -> R:
     """The record of these arrays on the host, with scalars of several runs as ``(runs, 1)``, after `lead` axes of time."""
     parts = iter(arrays)
 
-    def home(shape: Any) -> Any:
-        array = cupy.asnumpy(next(parts))
+    def home(shape: LeafShape) -> float | Array:
+        array: Array = cupy.asnumpy(next(parts))
         if runs is None:
             array = array.reshape(array.shape[:lead] + shape.axes)
             return float(array) if array.ndim == 0 else array
@@ -109,35 +157,37 @@ def _records(like: Any, arrays: list[Any], runs: int | None, lead: int) -> Any:
     return records.transform(home, like)
 
 
-def _launch(found: Plan, rounds: int, runs: int, marks: list[Any], arrays: list[Any], plain: list[float | None]) -> None:
+def _launch(plan: Plan, rounds: int, runs: int, due: Sequence[object], pointers: Sequence[object], plain: list[float | None]) -> None:
+    """Play some rounds of all runs; `due` holds the rounds to keep, where not all are kept."""
     device = cupy.cuda.Device()
     cores = device.attributes["MultiProcessorCount"]
-    widest = max((int(np.prod(leaf.axes)) for leaf in records.leaves(found.states).values()), default=1)
-    lanes = lanes_for(runs, widest, cores, grid_of(found.traced, 32) is not None)
-    here = runs_of_block(runs, lanes, cores)
-    program, kernel = _kernel(found, lanes, here, bool(marks), plain, device.attributes["MaxSharedMemoryPerBlockOptin"])
-    blocks = -(-runs // program.runs)
-    kernel((blocks,), (program.threads,), (np.int32(rounds), np.int32(runs), *marks, *arrays), shared_mem=8 * program.words)
+    widest = max((int(np.prod(leaf.axes)) for leaf in records.leaves(plan.states).values()), default=1)
+    lanes = lanes_for(runs, widest, cores, grid_of(plan.traced, 32) is not None)
+    room = device.attributes["MaxSharedMemoryPerBlockOptin"]
+    kernel, launch = _compiled(plan, lanes, runs_of_block(runs, lanes, cores), bool(due), plain, room)
+    blocks = -(-runs // kernel.runs)
+    launch((blocks,), (kernel.threads,), (np.int32(rounds), np.int32(runs), *due, *pointers), shared_mem=8 * kernel.words)
 
 
-_KERNELS: dict[Any, tuple[Any, Any]] = {}
-
-
-def _kernel(found: Plan, lanes: int, here: int, marked: bool, plain: list[float | None], room: int) -> tuple[Any, Any]:
-    key = (id(found), lanes, here, marked, tuple(plain))  # plans are never dropped
+def _compiled(plan: Plan, lanes: int, runs: int, marked: bool, plain: list[float | None], room: int) -> tuple[Kernel, Launch]:
+    """The kernel for a block of so many runs, or of fewer where that would need more than `room` bytes of shared memory."""
+    key = (id(plan), lanes, runs, marked, tuple(plain))  # plans are never dropped
     if key not in _KERNELS:
-        states = len(records.leaves(found.states))
-        program = cuda_writer.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
-        while 8 * program.words > room and (lanes < 32 or here > 1):
+        kernel = _written(plan, lanes, runs, marked, plain)
+        while 8 * kernel.words > room and (lanes < 32 or runs > 1):
             # Fewer runs in a block, if need be with more lanes to each, since a warp is the smallest block.
-            lanes, here = (lanes, here // 2) if here > 32 // lanes else (2 * lanes, 16 // lanes)
-            program = cuda_writer.write(found.traced, found.constants, states, found.draws, lanes, here, marked, plain)
-        if 8 * program.words > room:
+            lanes, runs = (lanes, runs // 2) if runs > 32 // lanes else (2 * lanes, 16 // lanes)
+            kernel = _written(plan, lanes, runs, marked, plain)
+        if 8 * kernel.words > room:
             raise InputError(
-                f"the cuda engine needs {8 * program.words} bytes of shared memory for a block of this game, the device has {room}; "
+                f"the cuda engine needs {8 * kernel.words} bytes of shared memory for a block of this game, the device has {room}; "
                 "use engine 'jax'"
             )
-        kernel = cupy.RawModule(code=program.source, options=("--std=c++17",)).get_function("play")
-        kernel.max_dynamic_shared_size_bytes = 8 * program.words
-        _KERNELS[key] = program, kernel
+        launch = cupy.RawModule(code=kernel.source, options=("--std=c++17",)).get_function("play")
+        launch.max_dynamic_shared_size_bytes = 8 * kernel.words
+        _KERNELS[key] = kernel, launch
     return _KERNELS[key]
+
+
+def _written(plan: Plan, lanes: int, runs: int, marked: bool, plain: Sequence[float | None]) -> Kernel:
+    return cuda_kernel.write(plan.traced, plan.constants, len(records.leaves(plan.states)), plan.draws, lanes, runs, marked, plain)

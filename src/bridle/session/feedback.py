@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from math import isfinite
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
-from bridle import validate
-from bridle.core import Feedback, InputError
+from bridle import engines, validate
+from bridle.core import Feedback, InputError, Unavailable
 from bridle.ops import Array
 
 LARGEST = 1e70
@@ -136,8 +136,8 @@ def value_and_gradient(name: str, function: object, x: Array) -> tuple[object, o
     if not callable(function):
         raise InputError(f"{name} must be a function or a pair of functions (value, gradient), not {validate.show(function)}")
     try:
-        engine = importlib.import_module("bridle.engines.jax")
-    except ModuleNotFoundError:
+        engine: Any = engines.load("jax")
+    except Unavailable:
         raise InputError(
             f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
         ) from None

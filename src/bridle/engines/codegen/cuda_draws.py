@@ -3,73 +3,94 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
-from bridle.engines.codegen.cuda_layout import flat
-from bridle.engines.codegen.cuda_schedule import Gate, Statement, Unit
-from bridle.engines.codegen.lower import Value
+from bridle.engines.codegen.backend import Value
+from bridle.engines.codegen.cuda_code import Code, Var, code, flat
+from bridle.engines.codegen.cuda_layout import MatrixGrid
+from bridle.engines.codegen.cuda_schedule import Guarded, KernelStatement, Unit
 
 STAGE = 12_288
 """How many bytes of draws a block holds at a time, twice; a round that needs more is read from global memory as it goes."""
+
+_COLUMN = code("col")
+
+
+class Draw(NamedTuple):
+    """One array of the draws: the kernel's parameter, its numbers a round, and whether every run has its own."""
+
+    name: str
+    size: int
+    own: bool
 
 
 class Staging:
     """How draws reach a block: some rounds at a time through shared memory, or straight from global memory where they are too many."""
 
-    def __init__(self, writer: Any, leaves: list[tuple[str, int, bool]]) -> None:
-        self.leaves, self.runs, self.threads, self.writer = leaves, writer.runs, writer.runs * writer.lanes, writer
-        self.row = sum(size * (writer.runs if own else 1) for _, size, own in leaves)
+    def __init__(self, draws: list[Draw], lanes: int, runs: int, grid: MatrixGrid | None) -> None:
+        self.draws, self.runs, self.threads, self.grid = draws, runs, runs * lanes, grid
+        self.widths = [draw.size * (runs if draw.own else 1) for draw in draws]
+        self.row = sum(self.widths)
         self.rounds = min(64, STAGE // (8 * self.row)) if self.row else 0
         self.words = 2 * self.rounds * self.row
+        self.columns: set[int] = set()
+        """The draws of which a lane keeps the elements for its own columns of the grid."""
 
-    def value(self, n: int, shape: tuple[int, ...]) -> Value:
-        def read(at: Sequence[str]) -> str:
+    def value(self, n: int, shape: tuple[int, ...]) -> Value[Code]:
+        """The elements of a draw: a number is u, a row in memory r, and what a lane keeps of it h."""
+
+        def read(at: Sequence[Code]) -> Code:
             if math.prod(shape) == 1:
-                return f"u{n}"
+                return code(Var(f"u{n}"))
             place = flat(shape, at)
-            if place == "col":
-                self.writer.columns.add(n)
-                return f"h{n}[s]"
-            return f"r{n}[{place}]"
+            if place == _COLUMN:
+                self.columns.add(n)
+                return code(Var(f"h{n}"), "[s]")
+            return code(Var(f"r{n}"), "[", place, "]")
 
         return Value(shape, "f", read, True, False)
 
-    def ahead(self, units: list[Statement]) -> list[Statement]:
+    def in_registers(self) -> list[int]:
+        """The draws that lanes keep in registers: numbers, and elements for their own columns."""
+        return [n for n, draw in enumerate(self.draws) if draw.size == 1 or n in self.columns]
+
+    def ahead(self, statements: list[KernelStatement]) -> list[KernelStatement]:
         """The statements of a round, with what the next one draws read as soon as this one is done with it."""
         if not self.rounds:
-            return units
+            return statements
         after: dict[int, list[str]] = {}
-        gates = [i for i, unit in enumerate(units) if isinstance(unit, Gate)]  # what comes before them is in more of a hurry
-        for n, (_, size, _) in enumerate(self.leaves):
-            if size == 1 or n in self.writer.columns:
-                used = [i for i, unit in enumerate(units) if re.search(rf"\b[uh]{n}\b", unit.text)]
-                depth, last = 0, -1
-                for i, unit in enumerate(units):
-                    depth += (unit.text.endswith("{") - unit.text.startswith("}")) if unit.edge else 0
-                    if depth == 0 and last < 0 and i >= max([*used[-1:], *gates], default=0):
-                        last = i
-                after.setdefault(last, []).extend(self.read(n, "ahead"))
-        made = []
-        for i, unit in enumerate(units):
-            made += [unit, *([Unit("\n".join(after[i]))] if i in after else [])]
-        return made
+        gates = [i for i, each in enumerate(statements) if isinstance(each, Guarded)]  # what comes before them is in more of a hurry
+        for n in self.in_registers():
+            used = [i for i, each in enumerate(statements) if not {f"u{n}", f"h{n}"}.isdisjoint(each.names())]
+            depth, last = 0, -1
+            for i, each in enumerate(statements):
+                depth += each.opens
+                if depth == 0 and last < 0 and i >= max([*used[-1:], *gates], default=0):
+                    last = i
+            after.setdefault(last, []).extend(self.read(n, "ahead"))
+        with_reads: list[KernelStatement] = []
+        for i, each in enumerate(statements):
+            with_reads += [each, *([Unit(*after[i])] if i in after else [])]
+        return with_reads
 
     def read(self, n: int, t: str) -> list[str]:
         """A draw of round `begin + t` into registers: a number, or its elements for the columns that a lane holds."""
-        start = sum(size * (self.runs if own else 1) for _, size, own in self.leaves[:n])
-        _, size, own = self.leaves[n]
-        origin = f"stage + {start * self.rounds} + ({t}) * {size * (self.runs if own else 1)}{f' + slot * {size}' if own else ''}"
-        if size == 1:
+        origin = self.staged(n, f"({t})")
+        if self.draws[n].size == 1:
             return [f"u{n} = *({origin});"]
-        grid = self.writer.grid
-        assert grid is not None
-        return ["#pragma unroll", f"for (int s = 0; s < {grid.steps}; ++s) h{n}[s] = ({origin})[{grid.column}];"]
+        assert self.grid is not None
+        return ["#pragma unroll", f"for (int s = 0; s < {self.grid.steps}; ++s) h{n}[s] = ({origin})[{self.grid.column}];"]
 
-    def opening(self) -> list[str]:
+    def staged(self, n: int, t: str) -> str:
+        """Where a draw of round `begin + t` is in shared memory."""
+        _, size, own = self.draws[n]
+        return f"stage + {sum(self.widths[:n]) * self.rounds} + {t} * {self.widths[n]}{f' + slot * {size}' if own else ''}"
+
+    def opening(self, halts: bool) -> list[str]:
+        """What comes before the statements of a round; `halts` where the loop over rounds stops at those that are kept."""
         if not self.rounds:
-            return ["const int end = rounds;", *self.loop("0"), *self.rows(False)]
+            return ["const int end = rounds;", *_loop("0", halts), *self.rows(False)]
         here = self.rounds * self.row
         return [
             "auto fetch = [&](int from, double* to) {",
@@ -83,59 +104,56 @@ class Staging:
             f"if ((chunk + 1) * {self.rounds} < rounds) fetch((chunk + 1) * {self.rounds}, memory + (chunk % 2 ? 0 : {here}));",
             f"const double* const stage = memory + chunk % 2 * {here};",
             f"const int begin = chunk * {self.rounds}, end = min(begin + {self.rounds}, rounds);",
-            *(f"double {name};" for name in self.registers()),
-            *(line for n, (_, size, _) in enumerate(self.leaves) if size == 1 or n in self.writer.columns for line in self.read(n, "0")),
-            *self.loop("begin"),
+            *(f"double {self.register(n)};" for n in self.in_registers()),
+            *(line for n in self.in_registers() for line in self.read(n, "0")),
+            *_loop("begin", halts),
             "const int ahead = min(t + 1, end - 1) - begin;",
             *self.rows(True),
         ]
 
-    def registers(self) -> list[str]:
-        grid = self.writer.grid
-        return [
-            f"u{n}" if size == 1 else f"h{n}[{grid.steps if grid else 0}]"
-            for n, (_, size, _) in enumerate(self.leaves)
-            if size == 1 or n in self.writer.columns
-        ]
+    def register(self, n: int) -> str:
+        """The declarator of the registers for a draw."""
+        return f"u{n}" if self.draws[n].size == 1 else f"h{n}[{self.grid.steps if self.grid else 0}]"
 
     def rows(self, staged: bool) -> list[str]:
         """Where this round's draws are; those of a single number are read at once."""
-        made, start = [], 0
-        for n, (name, size, own) in enumerate(self.leaves):
-            width = size * (self.runs if own else 1)
+        lines = []
+        for n, (name, size, own) in enumerate(self.draws):
             if staged:
-                origin = f"stage + {start * self.rounds} + (t - begin) * {width}{f' + slot * {size}' if own else ''}"
+                origin = self.staged(n, "(t - begin)")
             else:
                 origin = f"{name} + ((long long)t * runs + run) * {size}" if own else f"{name} + (long long)t * {size}"
             if size > 1:
-                made.append(f"const double* const r{n} = {origin};")
+                lines.append(f"const double* const r{n} = {origin};")
             elif not staged:
-                made.append(f"const double u{n} = *({origin});")
-            if size > 1 and not staged and n in self.writer.columns and (grid := self.writer.grid):
-                made += [f"double h{n}[{grid.steps}];", f"for (int s = 0; s < {grid.steps}; ++s) h{n}[s] = r{n}[{grid.column}];"]
-            start += width
-        return made
+                lines.append(f"const double u{n} = *({origin});")
+            if size > 1 and not staged and n in self.columns and (grid := self.grid):
+                lines += [f"double h{n}[{grid.steps}];", f"for (int s = 0; s < {grid.steps}; ++s) h{n}[s] = r{n}[{grid.column}];"]
+        return lines
 
     def copies(self) -> list[str]:
-        made, start = [], 0
-        for name, size, own in self.leaves:
-            width = size * (self.runs if own else 1)
-            target = f"to + {start * self.rounds} + i"
+        """The loops that copy some rounds' draws to shared memory."""
+        lines = []
+        for n, (name, size, own) in enumerate(self.draws):
+            width = self.widths[n]
+            target = f"to + {sum(self.widths[:n]) * self.rounds} + i"
             if own:
                 origin = f"{name} + (long long)(from + i / {width}) * runs * {size} + min(front * {size} + i % {width}, runs * {size} - 1)"
             else:
                 origin = f"{name} + (long long)from * {size} + i"
-            made.append(f"for (int i = threadIdx.x; i < many * {width}; i += {self.threads}) _fetch({target}, {origin});")
-            start += width
-        return made
+            lines.append(f"for (int i = threadIdx.x; i < many * {width}; i += {self.threads}) _fetch({target}, {origin});")
+        return lines
 
-    def loop(self, begin: str) -> list[str]:
-        if not self.writer.halts:
-            return [f"for (int t = {begin}; t < end; ++t) {{"]
-        return [f"for (int t = {begin}; t < end;) {{", "const int stop = min(end, due + 1);", "for (; t < stop; ++t) {"]
-
-    def closing(self) -> list[str]:
-        if not self.writer.halts:
+    def closing(self, halts: bool, keeps: Sequence[Code]) -> list[str | Code]:
+        """What comes after the statements of a round; `keeps` are the lines that keep what is to be kept, where the loop halts for it."""
+        if not halts:
             return ["}", "}"] if self.rounds else ["}"]
         place = "const long long place = (long long)kept * runs + run;"
-        return ["}", f"if (t > due) {{ {place}", *self.writer.keeps, "due = rows[++kept];", "}", "}", *(["}"] if self.rounds else [])]
+        return ["}", f"if (t > due) {{ {place}", *keeps, "due = rows[++kept];", "}", "}", *(["}"] if self.rounds else [])]
+
+
+def _loop(begin: str, halts: bool) -> list[str]:
+    """The head of the loop over rounds."""
+    if not halts:
+        return [f"for (int t = {begin}; t < end; ++t) {{"]
+    return [f"for (int t = {begin}; t < end;) {{", "const int stop = min(end, due + 1);", "for (; t < stop; ++t) {"]

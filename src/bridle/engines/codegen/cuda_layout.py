@@ -10,10 +10,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from bridle.engines.codegen.cuda_code import ZERO, Code, Own, code
+from bridle.engines.codegen.equations import Traced
+
+ELEMENT = [code("e")]
+ROW_AND_COLUMN = [code("row"), code("col")]
+"""How the loops of a kernel call the element that they are about, and its row and column in the grid."""
+
+SHARE = 20
+"""Where runs are few, a lane takes up to so many elements of the widest array: fewer lanes exchange less, more wait less."""
+
+BUSY = 128
+"""From so many lanes to a multiprocessor on, what counts is how much all of them do, not how long one of them waits."""
+
+HELD = 32
+"""So many elements of an array can a lane hold in registers."""
 
 
-class Grid(NamedTuple):
+def lanes_for(runs: int, widest: int, cores: int, matrix: bool = False) -> int:
+    """How many lanes play a run whose widest array is so wide; as measured on an H200 (`benchmarks/gpu.py --lanes`).
+
+    Every lane repeats the scalar work of a round, so fewer lanes do less in all; but each must hold its share of the widest array. Where
+    the lanes share a matrix by its rows, a run of few has a whole warp.
+
+    >>> lanes_for(30, 311, 132), lanes_for(30, 311, 132, True), lanes_for(256, 30, 132), lanes_for(65_536, 30, 132)
+    (16, 32, 2, 1)
+    """
+    lanes = next(n for n in (1, 2, 4, 8, 16, 32) if n == 32 or (-(-widest // n) <= SHARE and not matrix))
+    while lanes > 1 and runs * lanes > cores * BUSY and -(-widest // (lanes // 2)) <= HELD:
+        lanes //= 2
+    return lanes
+
+
+def runs_of_block(runs: int, lanes: int, cores: int) -> int:
+    """A block is a warp where runs are few, so that they spread over the chip, and up to four where they share what they read."""
+    warps = -(-runs * lanes // 32)
+    return 32 // lanes * max(1, min(4, warps // (2 * cores)))
+
+
+class MatrixGrid(NamedTuple):
     """A matrix that is the beginning of vectors of length `whole`: `share` lanes hold a row, each `steps` of its elements."""
 
     rows: int
@@ -44,39 +81,41 @@ class Grid(NamedTuple):
 class Piece(NamedTuple):
     """A loop over elements that lanes hold in the same way: its indices, its steps, and what finds the element."""
 
-    mark: str
-    indices: list[str]
+    own: Own | None
+    """How the lane holds the element of a turn; None where it may hold another one."""
+    indices: list[Code]
     sizes: list[int]
     first: int
     steps: int
     finds: list[str]
     counts: str
-    """Which of a lane's elements count, where the last of them is another lane's too; empty where all do."""
+    """The C condition that is false for padding, an element held a second time; empty if there is none."""
     low: int
     high: int
     width: int
     first_held: str = ""
-    """Which lanes' elements count, where whole lanes hold what others do."""
+    """The C condition that is false for lanes all of whose elements are padding; empty if there are none."""
     guard: str = ""
+    """The C condition that is false for turns beyond the last element; empty if there are none."""
 
-    def guarded(self, lines: list[str]) -> list[str]:
-        return [f"if ({self.guard}) {{", *lines, "}"] if self.guard else lines
+    def guarded(self, lines: Sequence[str | Code]) -> list[str | Code]:
+        """The lines, done only in the turns that are of an element."""
+        return [f"if ({self.guard}) {{", *lines, "}"] if self.guard else list(lines)
 
-    def holds(self, wide: list[tuple[str, int]], lanes: int, grid: Grid | None) -> bool:
+    def holds(self, indices: list[Code], sizes: list[int], lanes: int, grid: MatrixGrid | None) -> bool:
         """Whether the lane that does an element in this loop holds the element with these indices of an array of these sizes."""
-        names, sizes = [name for name, _ in wide], [size for _, size in wide]
-        if not self.mark:
+        if self.own is None:
             return False
-        if self.mark != "@":
+        if self.own.part != "all":
             assert grid is not None
-            return names == (["e"] if len(sizes) == 1 else ["row", "col"]) and is_gridded(sizes, grid)
+            return indices == (ELEMENT if len(sizes) == 1 else ROW_AND_COLUMN) and is_gridded(sizes, grid)
         size = math.prod(sizes)
-        if (grid is not None and is_gridded(sizes, grid)) or names != self.indices or sizes[1:] != self.sizes[1:]:
+        if (grid is not None and is_gridded(sizes, grid)) or indices != self.indices or sizes[1:] != self.sizes[1:]:
             return False
         return self.width in (lanes, spread(size, lanes))
 
 
-def is_gridded(sizes: Sequence[int], grid: Grid) -> bool:
+def is_gridded(sizes: Sequence[int], grid: MatrixGrid) -> bool:
     """Whether an array of these sizes is held by the rows of the grid."""
     return list(sizes) in ([grid.whole], [grid.size], [grid.rows, grid.columns])
 
@@ -90,28 +129,28 @@ def spread(size: int, lanes: int) -> int:
     return min(lanes, 1 << max(size - 1, 0).bit_length())
 
 
-def slots(size: int, lanes: int, grid: Grid | None) -> int:
+def slots(size: int, lanes: int, grid: MatrixGrid | None) -> int:
     """How many elements a lane holds."""
     if grid is not None and size in (grid.whole, grid.size):
         return grid.steps + -(-(size - grid.size) // lanes)
     return -(-size // lanes)
 
 
-def pieces(sizes: list[int], lanes: int, grid: Grid | None, alone: bool) -> list[Piece]:
+def pieces(sizes: list[int], lanes: int, grid: MatrixGrid | None, alone: bool) -> list[Piece]:
     """The loops over an array of these sizes, all above 1; `alone` where no two lanes may do the same element."""
     if grid is not None and is_gridded(sizes, grid):
         finds = [f"const int col = {grid.column}, e = row * {grid.columns} + col;"]
         counts = grid.inside if grid.columns % grid.share else ""
         held = f"lane < {grid.rows * grid.share}" if grid.rows * grid.share < lanes else ""
-        names = ["row", "col"] if len(sizes) == 2 else ["e"]
-        made = [Piece(f"@0:{grid.size}", names, sizes, 0, grid.steps, finds, counts, 0, grid.size, lanes, held)]
+        names = ROW_AND_COLUMN if len(sizes) == 2 else ELEMENT
+        loops = [Piece(Own("grid", grid.size), names, sizes, 0, grid.steps, finds, counts, 0, grid.size, lanes, held)]
         rest = sizes[0] - grid.size if len(sizes) == 1 else 0
         if rest > 0:
             steps = -(-rest // lanes)
             place, test = _last(f"lane + {lanes} * (s - {grid.steps})", grid.steps, steps, rest, lanes)
             finds = [f"const int e = {grid.size} + {place};"]
-            made.append(Piece("@1", ["e"], sizes, grid.steps, steps, finds, test, grid.size, sizes[0], lanes))
-        return made
+            loops.append(Piece(Own("rest"), ELEMENT, sizes, grid.steps, steps, finds, test, grid.size, sizes[0], lanes))
+        return loops
     size = math.prod(sizes)
     width = lanes if alone else spread(size, lanes)
     steps = -(-size // width)
@@ -120,13 +159,14 @@ def pieces(sizes: list[int], lanes: int, grid: Grid | None, alone: bool) -> list
     test = ""
     if not alone and size % width:
         place, test = _last(place, 0, steps, size, width)
-    names, finds = [f"i{axis}" for axis in range(len(sizes))], [f"const int e = {place};"]
-    for axis, name in enumerate(names):
+    finds = [f"const int e = {place};"]
+    for axis in range(len(sizes)):
         beyond = math.prod(sizes[axis + 1 :])
-        found = f"e / {beyond}" if beyond > 1 else "e"
-        finds.append(f"const int {name} = {found}{f' % {sizes[axis]}' if axis else ''};")
+        index = f"e / {beyond}" if beyond > 1 else "e"
+        finds.append(f"const int i{axis} = {index}{f' % {sizes[axis]}' if axis else ''};")
+    names = [code(f"i{axis}") for axis in range(len(sizes))]
     guard = f"e < {size}" if alone and size % width else ""
-    return [Piece("" if alone else "@", names, sizes, 0, steps, finds, test, 0, size, width, guard=guard)]
+    return [Piece(None if alone else Own("all"), names, sizes, 0, steps, finds, test, 0, size, width, guard=guard)]
 
 
 def _last(place: str, first: int, steps: int, size: int, width: int) -> tuple[str, str]:
@@ -139,7 +179,7 @@ def _last(place: str, first: int, steps: int, size: int, width: int) -> tuple[st
     return f"({before} ? {place} : min({place}, {size - 1}))", f"{before} || {place} < {size}"
 
 
-def grid_of(traced: Any, lanes: int) -> Grid | None:
+def grid_of(traced: Traced, lanes: int) -> MatrixGrid | None:
     """The matrix that lies in the traced arguments and is multiplied by a vector, if there is one, and lanes for its rows."""
     jaxpr = traced.jaxpr
     made = {var: equation for equation in jaxpr.eqns for var in equation.outvars}
@@ -157,33 +197,19 @@ def grid_of(traced: Any, lanes: int) -> Grid | None:
         rows, columns = matrix.aval.shape
         if source in jaxpr.invars and not begin and len(source.aval.shape) == 1 and 1 < rows <= lanes and columns > 1:
             share = min(lanes // rows, columns)
-            return Grid(rows, columns, source.aval.shape[0], share, -(-columns // share))
+            return MatrixGrid(rows, columns, source.aval.shape[0], share, -(-columns // share))
     return None
 
 
-def flat(shape: Sequence[int], at: Sequence[str]) -> str:
-    """The place of an element in an array laid out row by row.
-
-    >>> flat((4, 1, 3), ("i0", "0", "i2"))
-    'i0 * 3 + i2'
-    """
-    parts = [
-        i if (beyond := math.prod(shape[axis + 1 :])) == 1 else f"{i} * {beyond}"
-        for axis, i in enumerate(at)
-        if shape[axis] > 1 and i != "0"
-    ]
-    return " + ".join(parts) or "0"
-
-
-def unravel(name: str, shape: Sequence[int]) -> list[str]:
+def unravel(name: str, shape: Sequence[int]) -> list[Code]:
     """The indices of element `name` of an array laid out row by row.
 
-    >>> unravel("m", (4, 1, 3))
-    ['(m / 3)', '0', '(m % 3)']
+    >>> [index.parts for index in unravel("m", (4, 1, 3))]
+    [('(m / 3)',), ('0',), ('(m % 3)',)]
     """
-    wide, made = [axis for axis, n in enumerate(shape) if n > 1], []
+    wide, indices = [axis for axis, n in enumerate(shape) if n > 1], []
     for axis, n in enumerate(shape):
         beyond = math.prod(shape[axis + 1 :])
-        code = f"{name} / {beyond}" if beyond > 1 else name
-        made.append("0" if n == 1 else code if len(wide) == 1 else f"({code}{f' % {n}' if axis != wide[0] else ''})")
-    return made
+        text = f"{name} / {beyond}" if beyond > 1 else name
+        indices.append(ZERO if n == 1 else code(text if len(wide) == 1 else f"({text}{f' % {n}' if axis != wide[0] else ''})"))
+    return indices

@@ -11,11 +11,12 @@ import numpy as np
 from bridle import records
 from bridle.engines.codegen.equations import LANES, Traced
 from bridle.engines.jax import ROLLED, one_round
+from bridle.engines.round import Collect
 
 R = TypeVar("R")
 
 
-def trace(constants: object, states: object, draw: object, collect: str) -> tuple[Traced, tuple[object, object]]:
+def trace(constants: object, states: object, draw: object, collect: Collect) -> tuple[Traced, tuple[object, object]]:
     """`turn` on records whose leaves are shapes: the traced equations, and the records (states, kept) of the shapes that come out."""
     traced, (after, kept) = trace_of(one_round(collect), constants, states, draw)
     return traced, (after, kept)
