@@ -164,7 +164,8 @@ class LinearModel:
         """The log-odds of the second class, of one row or of many."""
         scale = self._held.scale if self._compiled is None or not self._compiled.ahead else self._compiled.scale()
         weights = self.weights
-        return (row if scale is None else scale.apply(row)) @ weights[1:] + weights[0]
+        scores: Scalar = (row if scale is None else scale.apply(row)) @ weights[1:] + weights[0]
+        return scores
 
     def learn(self, row: Array, sign: float, weight: float = 1.0, group: float | None = None) -> None:
         """One round: one row of features, +1 or -1, the weight of its loss, and its group where a limit asks for one."""
@@ -235,7 +236,10 @@ class _CompiledRows(Mirror[Learned]):
 
     def scale(self) -> RunningScale | None:
         """The scale of the features as the memory has it."""
-        return None if self._scale is None else RunningScale(*(part if part.ndim else float(part) for part in self._scale))
+        if self._scale is None:
+            return None
+        rows, *rest = self._scale
+        return RunningScale(float(rows), *rest)
 
 
 def _padded(leaf: Scalar, room: Scalar) -> Scalar:

@@ -419,7 +419,7 @@ class Session:
         if engine is not None:
             options["engine"] = engine
         try:
-            session = cls(chosen, saved.start, history=history, **options)
+            session = cls(chosen, saved.start, history=history, **options)  # type: ignore[arg-type]
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
         restored = saved.restore(session._snapshot())
