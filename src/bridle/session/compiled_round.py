@@ -66,7 +66,7 @@ class CompiledReader(Mirror[Counted]):
         like = unread(len(frame.witness), k, len(frame.levels))
         super().__init__(read_next, frame, like, rows, like.counted)
         self._rows, self._witness, self._near = (self.views[name] for name in ("given.", "constants.witness", "constants.near"))
-        self._findings = BatchFindings(*(self.views[f"states.found.{name}"] for name in BatchFindings._fields))
+        self._findings = BatchFindings(*(self.views[f"states.findings.{name}"] for name in BatchFindings._fields))
         self._seen: object = self  # the witness in the memory
 
     def read(self, rows: Array, near: float, witness: Array | None, before: Counted) -> BatchFindings | None:

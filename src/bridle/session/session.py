@@ -125,11 +125,11 @@ class Session:
         configured = policy if isinstance(policy, Configured) else None
         self._parts = SessionParts(configured, record, domain, rounds, ledger)  # compiled rounds leave it behind: see `_settled`
         self._record, self._start = record, start
-        each, declared = getattr(record, "each", None), self._parts.told("constraints")
+        each, declared = getattr(record, "each", None), self._parts.parameter("constraints")
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
         self._rounds, self._totals = 0, RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
         self._log, self._contexts = WarningLog(), Contexts()
-        horizon = self._parts.told("horizon")
+        horizon = self._parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
         self._next_check = 0.0  # the round after which to look around at the latest
         self._next_tick = 0  # the round after which to ask whether to look around before
