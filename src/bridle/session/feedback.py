@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from math import isfinite
+from typing import TypeAlias
 
 import numpy as np
 from numpy import ndarray
@@ -18,6 +19,9 @@ LARGEST = 1e70
 
 
 FLOAT = np.dtype(float)
+
+Numbers: TypeAlias = ArrayLike | None
+"""What a caller gives, or leaves out."""
 
 
 def floats(one: tuple[int, ...], f: object, df: object, g: object, dg: object) -> int:
@@ -37,15 +41,7 @@ def floats(one: tuple[int, ...], f: object, df: object, g: object, dg: object) -
     return k if dg.shape == (k, *one) or (k == 1 and dg.shape == one) else 0
 
 
-def checked_feedback(
-    x: Array,
-    k: int | None,
-    f: ArrayLike,
-    df: ArrayLike | None,
-    g: ArrayLike | None,
-    dg: ArrayLike | None,
-    modulus: ArrayLike | None = None,
-) -> Feedback:
+def checked_feedback(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers = None) -> Feedback:
     """The feedback at x of numbers in any of the accepted forms; `k` is the number of constraints where it is fixed.
 
     Sums of squares may overflow: to be called where NumPy does not warn of that.
@@ -68,15 +64,7 @@ def checked_feedback(
     return _one_by_one(x, k, f, df, g, dg, modulus)
 
 
-def _one_by_one(
-    x: Array,
-    k: int | None,
-    f: ArrayLike,
-    df: ArrayLike | None,
-    g: ArrayLike | None,
-    dg: ArrayLike | None,
-    modulus: ArrayLike | None,
-) -> Feedback:
+def _one_by_one(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers) -> Feedback:
     """`checked_feedback`, one number after the other, so that the first that is wrong can be named."""
     d = len(x)
     if (g is None) != (dg is None):
