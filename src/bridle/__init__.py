@@ -41,8 +41,8 @@ from bridle.networks import Network
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import ConstraintSatisfaction, Lyapunov
 from bridle.problems import Problem, problem
-from bridle.session.late_feedback import Ticket
 from bridle.session.certificate import Certificate
+from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
 from bridle.solvers.hindsight import NoComparator
 

@@ -11,8 +11,8 @@ from jax import lax
 from jax import numpy as jnp
 from test_numba import interpreted
 
-from bridle.engines.codegen.loops import PREAMBLE, lower
-from bridle.engines.codegen.trace import Shape, trace_of, trace_runs
+from bridle.engines.codegen.loops import lower
+from bridle.engines.codegen.trace import LeafShape, trace_of, trace_runs
 
 N, M, ROUNDS = 4, 3, 3
 CONSTANTS, STATES, DRAWS = ((N,), ()), ((N,), (), (M, N)), ((N,), ())
@@ -146,7 +146,7 @@ def agrees(one, runs: int, own, seed: int) -> None:
 
     # A random function may make much of a rounding: what it makes of another in its inputs says how much.
     want, near = expected(1.0), expected(1.0 + 1e-14)
-    shapes = tuple(tuple(Shape(*shape) for shape in part) for part in (CONSTANTS, STATES, DRAWS))
+    shapes = tuple(tuple(LeafShape(*shape) for shape in part) for part in (CONSTANTS, STATES, DRAWS))
     if runs:
         source = lower(trace_runs(one, shapes, flags), len(CONSTANTS), len(STATES), wide=8)
         given = [
@@ -160,7 +160,7 @@ def agrees(one, runs: int, own, seed: int) -> None:
     interpreted(source)(ROUNDS, count, np.zeros(0, int), tuple(given), made)
     for a, b, c in zip(made, want, near, strict=True):
         loose = 1e-9 * max(1.0, np.abs(b).max()) + 100.0 * np.abs(b - c).max()
-        np.testing.assert_allclose(a, b, rtol=0.0, atol=loose, err_msg=source.removeprefix(PREAMBLE))
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=loose, err_msg=source.function())
 
 
 OPERAND = st.integers(0, 8)

@@ -13,7 +13,8 @@ from jax import numpy as jnp
 import bridle
 from bridle import ops, policies
 from bridle.engines import numba as engine
-from bridle.engines.codegen.loops import PREAMBLE, lower
+from bridle.engines.codegen.loops import StepOutcome, lower
+from bridle.engines.codegen.python_source import PythonSource, preamble
 from bridle.engines.round import check_compiled
 from bridle.policies.registry import record_of
 from bridle.problems import problem_names
@@ -23,18 +24,15 @@ from helpers.traced_operations import OPERATIONS
 PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
 
 
-def interpreted(source: str):
+def interpreted(source: PythonSource):
     """The function `run` of a source as plain Python: the same loops, without a compiler."""
-    scope: dict = {}
-    exec(source.replace("from numba import njit", "njit = lambda **_: lambda function: function"), scope)
-    return scope["run"]
+    return source.interpreted()
 
 
 @pytest.fixture
 def plain(monkeypatch):
-    """The engine without its compiler: what it writes is run as it stands."""
-    monkeypatch.setattr(engine, "_load", interpreted)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    """The engine without its compiler."""
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
 
 
 def agree(policy, problem, rounds: int, tolerance: float = 1e-12, **settings) -> None:
@@ -157,7 +155,7 @@ def test_arrays_of_no_elements_are_left_alone(body):
 
 def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
     scope: dict = {}
-    exec(PREAMBLE + "@njit\ndef run(x, y):\n    for i in range(len(x)):\n        y[i] = _exp(x[i])\n", scope)
+    exec(preamble() + "@njit\ndef run(x, y):\n    for i in range(len(x)):\n        y[i] = _exp(x[i])\n", scope)
     rng, edges = np.random.default_rng(0), [709.782712893384, 709.7827128933841, -745.1332191019411, -745.1332191019412, -708.3964185322641]
     halves = (np.arange(-1075, 1025) + 0.5) * np.log(2.0)
     tiny = np.concatenate([np.geomspace(1e-320, 1.0, 500), -np.geomspace(1e-320, 1.0, 500)])
@@ -174,13 +172,36 @@ def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
     np.testing.assert_array_equal(made[~fine], rounded[~fine])
     assert (np.abs(made[fine] - exact[fine]) / np.spacing(rounded[fine])).max() < 1.0 + 1e-6
     alone = {}
-    exec(PREAMBLE.replace("from numba import njit", "njit = lambda **_: lambda function: function"), alone)
+    exec(preamble(interpreted=True), alone)
     assert np.isnan(alone["_exp"](np.float64(np.nan)))  # and no warning of a cast
 
 
-def test_what_it_does_not_know_is_named():
-    with pytest.raises(bridle.InputError, match="'erf'"):
+def test_what_it_does_not_know_is_named_with_the_line_it_comes_from():
+    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'jax'"):
         loops(lambda v: jax.scipy.special.erf(v), np.ones(2))
+    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'python'"):
+        engine.compile_step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
+
+
+def test_tracebacks_show_the_lines_of_what_runs_without_the_compiler():
+    with jax.enable_x64(True):
+        source = lower(jax.make_jaxpr(lambda x, v: x - v)(jnp.ones(3), jnp.ones(3)), constants=0, states=1)
+    with pytest.raises(IndexError) as caught:
+        source.interpreted()(1, 1, np.zeros(0, int), (np.ones(3), np.ones((1, 2))), (np.ones(3),))
+    assert "a0[i0] - a1[t, i0]" in str(caught.traceback[-1].statement)
+
+
+def test_a_game_can_be_played_without_the_compiler(monkeypatch):
+    problem = bridle.problem("fixed", horizon=30, dim=2)
+    policy = bridle.policy_for("ogd", problem)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setattr(engine.numba, "__version__", None)  # which what is compiled could not do without
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
+    one, two = bridle.play(policy, problem, engine="numba"), bridle.play(policy, problem)
+    np.testing.assert_allclose(one.totals.cost, two.totals.cost, rtol=1e-12)
+    monkeypatch.setenv("BRIDLE_INTERPRET", "0")
+    with pytest.raises(TypeError):
+        bridle.play(policy, problem, engine="numba")
 
 
 def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatch):
@@ -228,8 +249,8 @@ def test_arrays_without_numbers_are_neither_read_nor_written():
         whole = ops.join([given, states[0] * constants, states[0]], -1)
         return states[0] + 1.0, states[1] + whole.sum() + (states[0] * states[0]).sum()
 
-    run, size = engine.step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
+    run, size = engine.compile_step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
     memory = np.zeros(size)
     memory[:3] = [1.0, 2.0, 3.0]
-    assert run(memory) == 0
+    assert run(memory) == StepOutcome.DONE
     assert memory[0] == 6.0

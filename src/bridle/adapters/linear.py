@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bridle import domains, ops, policies, records, validate
+from bridle import domains, engines, ops, policies, records, validate
 from bridle.adapters import limits
 from bridle.adapters.limits import Limit
 from bridle.adapters.scaling import RunningScale, Scale, scaled_along
 from bridle.core import InputError, Policy, Round
+from bridle.engines import ENGINES
 from bridle.engines.mirror import Mirror, require_compiler
-from bridle.engines.round import ENGINES, block_length, check_compiled, load_engine
+from bridle.engines.round import Collect, block_length, check_compiled
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.ops import Array, Scalar
 from bridle.problems.recorded import Dealt
@@ -186,10 +187,10 @@ class LinearModel:
         held = self.held
         scaled, scale = (rows, None) if held.scale is None else scaled_along(held.scale, rows)
         memory, table = round_of(self.limits, held.memory, np.column_stack((np.ones(len(rows)), scaled)), signs, weights, groups)
-        advance, state, length = load_engine(engine), held.state, block_length(rows.shape[1] + 1)
+        advance, state, length = engines.load(engine).advance, held.state, block_length(rows.shape[1] + 1)
         for start in range(0, len(rows), length):
             part = records.cut(table, start, start + length)
-            state, _, _ = advance(self.record, Dealt(), state, (), part, min(length, len(rows) - start), "")
+            state, _, _ = advance(self.record, Dealt(), state, (), part, min(length, len(rows) - start), Collect.VALUES)
         self._held = Learned(state, self.record.decide(state), memory, scale)
 
     def grow(self, features: int) -> None:

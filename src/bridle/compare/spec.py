@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from bridle import engines, validate
 from bridle import policies as registry
-from bridle import validate
 from bridle.compare.cell import Cell, Instance, canonical, hash_file
 from bridle.core import InputError, Unavailable
-from bridle.engines.round import ENGINES, load_engine
+from bridle.engines import ENGINES
 from bridle.game.play import policy_for
 from bridle.problems import Problem, problem, problem_facts, problem_names, takes
 
@@ -70,7 +70,7 @@ def grid(
     """
     if engine not in ENGINES:
         raise validate.unknown("engine", engine, ENGINES)
-    load_engine(engine)
+    engines.load(engine)
     lengths = list(dict.fromkeys(validate.whole("horizon", length) for length in horizons))
     drawn = list(dict.fromkeys(_seeds(seeds)))
     asked_problems = [_problem(text) for text in dict.fromkeys(problems)]

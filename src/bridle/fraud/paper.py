@@ -14,13 +14,13 @@ import numpy as np
 from rich.table import Table
 
 import bridle
-from bridle import storage, validate
+from bridle import engines, storage, validate
 from bridle.compare.cell import digest, fingerprint, hash_file
 from bridle.compare.executors import require
 from bridle.compare.html_report import span
 from bridle.core import InputError, Interrupted
 from bridle.data import load
-from bridle.engines.round import ENGINES, load_engine
+from bridle.engines import ENGINES
 from bridle.fraud import Options, Outcome, Progress, figures, page, paper_model
 
 SEEDS = 3
@@ -50,7 +50,7 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
     engine = options.engine or next((name for name in ("numba", "jax") if importlib.util.find_spec(name)), "python")
     if engine not in ENGINES:
         raise validate.unknown("engine", engine, ENGINES)
-    load_engine(engine)  # what is not installed is said before the data are read
+    engines.load(engine)  # what is not installed is said before the data are read
     out = folder(options.out)
     rows = paper_model.rows(load("creditcard", options.data), variant)
     parts, known = _play(rows, variant, lambdas, seeds, engine, out, progress, options.command)

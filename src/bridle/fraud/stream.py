@@ -14,11 +14,11 @@ import numpy as np
 from rich.table import Table
 
 import bridle
-from bridle import storage, validate
+from bridle import engines, storage, validate
 from bridle.compare.cell import digest, fingerprint, hash_file
 from bridle.compare.executors import require
 from bridle.core import InputError, Interrupted, Unavailable
-from bridle.engines.round import ENGINES, load_engine
+from bridle.engines import ENGINES
 from bridle.fraud import Options, Outcome, Progress, baselines, page, stream_model
 from bridle.fraud.figures import write_stream
 from bridle.fraud.paper import folder
@@ -50,7 +50,7 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
     engine = options.engine or next((name for name in ("numba", "jax") if importlib.util.find_spec(name)), "python")
     if engine not in ENGINES:
         raise validate.unknown("engine", engine, ENGINES)
-    load_engine(engine)
+    engines.load(engine)
     seeds = validate.whole("seeds", 1 if options.seeds is None else options.seeds)
     out = folder(options.out)
     rows = stream_model.load(options.data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from math import isfinite
 from typing import TypeAlias
 
@@ -10,8 +9,9 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
-from bridle import validate
-from bridle.core import Feedback, InputError
+from bridle import engines, validate
+from bridle.core import Feedback, InputError, Unavailable
+from bridle.engines import Differentiates
 from bridle.ops import Array
 
 LARGEST = 1e70
@@ -124,12 +124,13 @@ def value_and_gradient(name: str, function: object, x: Array) -> tuple[object, o
     if not callable(function):
         raise InputError(f"{name} must be a function or a pair of functions (value, gradient), not {validate.show(function)}")
     try:
-        engine = importlib.import_module("bridle.engines.jax")
-    except ModuleNotFoundError:
+        engine = engines.load("jax")
+    except Unavailable:
         raise InputError(
             f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
         ) from None
-    return engine.value_and_gradient(name, function, x)  # type: ignore[no-any-return]
+    assert isinstance(engine, Differentiates)
+    return engine.value_and_gradient(name, function, x)
 
 
 def is_sound(x: Array, state: object) -> bool:

@@ -30,7 +30,7 @@ from bridle.engines.codegen.cuda_draws import Staging
 from bridle.engines.codegen.cuda_layout import Grid, Piece, flat, grid_of, pieces, slots, spread, unravel
 from bridle.engines.codegen.cuda_math import MACHINE, PREAMBLE
 from bridle.engines.codegen.cuda_schedule import NAME, VARIABLE, Choice, Gate, Statement, Unit, behind, declared, hoisted, sunk
-from bridle.engines.codegen.lower import Value, Writer, kind_of
+from bridle.engines.codegen.lower import Early, Value, Writer, kind_of
 
 _OPERATION = {"add": "_Add", "mul": "_Mul", "max": "_Max", "min": "_Min", "and": "_And", "or": "_Or"}
 _START = {"add": "0.0", "mul": "1.0", "max": "-INFINITY", "min": "INFINITY", "and": "true", "or": "false"}
@@ -211,7 +211,7 @@ class _Warps(Writer):
         self.say(f"{_TYPE[kind]} {name} = {code}")
 
     def early(self, fixed: bool) -> Any:
-        return _Early(self, fixed and self.lines is self.body and self.depth == 0)
+        return Early(self, fixed and self.lines is self.body and self.depth == 0)
 
     # Values
 
@@ -935,21 +935,6 @@ class _Home(NamedTuple):
         if self.whole or not self.held:
             return f"{self.name}[e]"
         return f"{self.name}[s] = {self.shared}[e]" if how == "w" and self.mirrors(place) else f"{self.name}[s]"
-
-
-class _Early:
-    """Statements said inside go before the rounds, if they may."""
-
-    def __init__(self, writer: _Warps, early: bool) -> None:
-        self.writer, self.early = writer, early
-
-    def __enter__(self) -> None:
-        if self.early:
-            self.writer.lines = self.writer.before
-
-    def __exit__(self, *_: Any) -> None:
-        if self.early:
-            self.writer.lines = self.writer.body
 
 
 def _effort(outer: int, terms: int, lanes: int, share: int) -> int:

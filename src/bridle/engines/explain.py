@@ -1,0 +1,147 @@
+"""What an engine makes of a game, to be read: its source, with the leaf behind every argument and the line behind every statement.
+
+Nothing of this is in what is compiled: a line that moves must not change the name that compiled code is kept under.
+
+>>> import bridle
+>>> problem = bridle.problem("halfspaces", horizon=100, dim=3)
+>>> text = explain(bridle.policy_for("sinha2024", problem), problem)
+>>> print(*[line for line in text.splitlines() if "Lyapunov.weigh" in line][:1])  # doctest: +ELLIPSIS
+        v... = ...  # policies/sinha2024.py:... (Lyapunov.weigh)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from bridle import records, validate
+from bridle.core import Adversary, Domain, InputError, Policy
+from bridle.engines.codegen.equations import Equation, Equations, Traced, Variable, line_of
+from bridle.engines.codegen.loops import lower
+from bridle.engines.codegen.lower import NESTED
+from bridle.engines.codegen.statements import Origin
+from bridle.engines.round import Collect, check_compiled
+from bridle.policies.registry import record_of
+
+if TYPE_CHECKING:
+    from bridle.policies import Configured
+
+
+class Game(Protocol):
+    """A problem: what a policy is played against, and where."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def adversary(self) -> Adversary[object]: ...
+
+
+class _TracedGame(NamedTuple):
+    """The equations of a round, what its arguments are called, and how many of them are constants and states."""
+
+    traced: Traced
+    leaves: list[str]
+    constants: int
+    states: int
+
+
+def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "numba") -> str:
+    """The source that an engine makes of one run of a game, with what every argument is and which line every statement comes from.
+
+    For "numba" it is the function that is compiled, for "cuda" a kernel in which every run has one lane, for "jax" the traced equations.
+    """
+    if engine == "python":
+        raise InputError("engine 'python' makes nothing of a game that could be shown: it calls the policy's own methods")
+    if engine not in ("numba", "cuda", "jax"):
+        raise validate.unknown("engine", engine, ("numba", "cuda", "jax"))
+    game = _traced(record_of(policy), problem, rolled=engine != "jax")
+    if engine == "jax":
+        return "\n".join(_listing(game)) + "\n"
+    if engine == "cuda":
+        return _kernel(game)
+
+    def note(origin: Origin) -> str:
+        if isinstance(origin, int):
+            return game.leaves[origin]
+        return "" if origin is None else line_of(origin)
+
+    return lower(game.traced, game.constants, game.states).function(note)
+
+
+def _traced(record: Policy[object], problem: Game, rolled: bool) -> _TracedGame:
+    from bridle.engines import load
+
+    load("jax")  # where it is missing, this says what to install
+    from bridle.engines.codegen.trace import shapes, trace_of
+    from bridle.engines.jax import one_round
+
+    adversary = problem.adversary
+    if hasattr(adversary, "replay"):
+        draws = adversary.replay(0, 1)
+    else:
+        draws = adversary.deal(np.random.default_rng(0), 1) if hasattr(adversary, "deal") else None
+    player = getattr(adversary, "player", adversary)
+    constants = {"policy": record, "adversary": player}
+    states = {"state.policy": record.init(problem.domain.center()), "state.adversary": adversary.init()}
+    check_compiled(*constants.values(), draws)
+    parts = shapes(tuple(constants.values())), shapes(tuple(states.values())), shapes(draws, 1)
+    traced, _ = trace_of(one_round(Collect.VALUES), *parts, rolled=rolled)
+    names = [_names(group) for group in (constants, states, {"draw": draws})]
+    return _TracedGame(traced, [name for group in names for name in group], len(names[0]), len(names[1]))
+
+
+def _names(parts: Mapping[str, object]) -> list[str]:
+    """What the leaves are called."""
+    return [f"{part}.{leaf}".rstrip(".") for part, record in parts.items() for leaf in records.leaves(record)]
+
+
+def _kernel(game: _TracedGame) -> str:
+    from bridle.engines.codegen import cuda_writer
+
+    held, draws = game.constants + game.states, len(game.leaves) - game.constants - game.states
+    program = cuda_writer.write(game.traced, [False] * game.constants, game.states, [False] * draws, lanes=1, runs=32)
+    pointers = [f"g{n}" if n < held else f"d{n - held}" for n in range(len(game.leaves))]
+    lines = [f"// {pointer}: {leaf}" for pointer, leaf in zip(pointers, game.leaves, strict=True)]
+    return "\n".join([*lines, program.source])
+
+
+def _listing(game: _TracedGame) -> Iterator[str]:
+    """The equations, one to a line."""
+    names: dict[Variable, str] = {}
+    for n, (var, leaf) in enumerate(zip(game.traced.jaxpr.invars, game.leaves, strict=True)):
+        names[var] = f"a{n}"
+        yield f"a{n}: {_kind(var)}  # {leaf}"
+    yield from _equations(game.traced.jaxpr, names, "")
+    yield f"return {', '.join(_name(var, names) for var in game.traced.jaxpr.outvars)}"
+
+
+def _equations(jaxpr: Equations, names: dict[Variable, str], margin: str, outer: str = "") -> Iterator[str]:
+    for equation in jaxpr.eqns:
+        operands = ", ".join(_name(var, names) for var in equation.invars)
+        results = ", ".join(f"{_name(var, names)}: {_kind(var)}" for var in equation.outvars)
+        line = outer or line_of(equation)
+        yield f"{margin}{results} = {equation.primitive.name}({operands}){f'  # {line}' if line else ''}"
+        for inner in _inside(equation):
+            yield f"{margin}    with {', '.join(f'{_name(var, names)}: {_kind(var)}' for var in [*inner.constvars, *inner.invars])}"
+            yield from _equations(inner, names, margin + "    ", line if equation.primitive.name in NESTED else "")
+            yield f"{margin}    return {', '.join(_name(var, names) for var in inner.outvars)}"
+
+
+def _inside(equation: Equation) -> Iterator[Equations]:
+    """The traced functions that an equation holds."""
+    for value in equation.params.values():
+        for each in value if isinstance(value, (tuple, list)) else (value,):
+            inner: Equations | None = getattr(each, "jaxpr", each)
+            if inner is not None and hasattr(inner, "eqns"):
+                yield inner
+
+
+def _name(var: Variable, names: dict[Variable, str]) -> str:
+    return str(var.val) if hasattr(var, "val") else names.setdefault(var, f"v{len(names)}")
+
+
+def _kind(var: Variable) -> str:
+    return f"{np.dtype(var.aval.dtype).name}[{','.join(map(str, var.aval.shape))}]"
