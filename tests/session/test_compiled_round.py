@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_numba import arena, interpreted
-from test_session import BAD, GOOD, SLIPS, identical, make, snapshot, stream
 
 import bridle
 from bridle import ops, policies, records
 from bridle.core import Unavailable
 from bridle.engines import numba as engine
 from bridle.session.compiled_round import CompiledRound
+from helpers.sessions import BAD_NUMBERS, GOOD_RECORD, STRANGE_NUMBERS, assert_identical, make_policy, play_random_stream, snapshot
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
 
@@ -148,8 +148,8 @@ def test_a_contradiction_is_found_in_the_same_round():
 @pytest.mark.usefixtures("plain")
 def test_history_is_told_the_same():
     entries: tuple[list[dict[str, Any]], ...] = ([], [])
-    one = bridle.Session(make(), history=entries[0].append)
-    two = bridle.Session(make(), history=entries[1].append, engine="numba")
+    one = bridle.Session(make_policy(), history=entries[0].append)
+    two = bridle.Session(make_policy(), history=entries[1].append, engine="numba")
     drive((one, two), 20)
     for a, b in zip(*entries, strict=True):
         assert a.keys() == b.keys()
@@ -159,7 +159,7 @@ def test_history_is_told_the_same():
 
 @pytest.mark.usefixtures("plain")
 def test_totals_are_current_between_rounds_and_belong_to_the_caller():
-    session = bridle.Session(make(), engine="numba")
+    session = bridle.Session(make_policy(), engine="numba")
     for t in range(1, 4):
         session.observe(f=0.25, df=np.ones(3), g=0.5, dg=np.ones(3))
         assert (session.rounds, session.cost, session.ccv) == (t, 0.25 * t, 0.5 * t)
@@ -181,20 +181,20 @@ def test_whatever_is_wrong_is_the_same_error_and_changes_nothing():
         ("f", -1e300), ("g", np.array([np.inf, 0.0])), ("g", np.array([0.1, -1e71])), ("df", np.ones(3, dtype=complex)),
         ("df", np.ma.masked_array(np.ones(4))), ("f", True),
     ]  # fmt: skip
-    arrays = {name: np.asarray(value) if name != "f" else value for name, value in GOOD.items()}
-    one, two = pair(make(constraints=2))
+    arrays = {name: np.asarray(value) if name != "f" else value for name, value in GOOD_RECORD.items()}
+    one, two = pair(make_policy(constraints=2))
     for session in (one, two):
         for _ in range(3):
             session.observe(**arrays)
     before = snapshot(two)
-    for name, value in [*BAD, *SLIPS, *named]:
+    for name, value in [*BAD_NUMBERS, *STRANGE_NUMBERS, *named]:
         messages = []
         for session in (one, two):
             with pytest.raises(bridle.InputError) as wrong:
                 session.observe(**{**arrays, name: value})
             messages.append(str(wrong.value))
         assert messages[0] == messages[1]
-        identical(before, snapshot(two))
+        assert_identical(before, snapshot(two))
     two.observe(**arrays)
     assert two.rounds == 4
 
@@ -236,17 +236,17 @@ def test_a_number_that_stops_being_finite_is_left_to_python(broken, steps):
 
 @pytest.mark.parametrize("certify", [True, False])
 def test_a_compiled_session_resumes_bit_for_bit(certify, tmp_path, steps):
-    whole, half = (bridle.Session(make(), engine="numba", certify=certify) for _ in range(2))
-    stream(whole, 40)
-    stream(half, 17)
+    whole, half = (bridle.Session(make_policy(), engine="numba", certify=certify) for _ in range(2))
+    play_random_stream(whole, 40)
+    play_random_stream(half, 17)
     half.save(tmp_path / "a.npz")
     half = bridle.Session.load(tmp_path / "a.npz")
     assert half.engine == "numba"
-    stream(half, 23, start=17)
-    identical(snapshot(whole), snapshot(half))
+    play_random_stream(half, 23, start=17)
+    assert_identical(snapshot(whole), snapshot(half))
     assert len(steps) == 80
     other = bridle.Session.load(tmp_path / "a.npz", engine="python")
-    stream(other, 23, start=17)
+    play_random_stream(other, 23, start=17)
     assert len(steps) == 80
     alike(other, half)
 
@@ -292,7 +292,7 @@ def act(session: bridle.Session, action: str, t: int, folder: Path) -> bridle.Se
 )
 def test_any_order_of_calls_gives_the_same(tmp_path_factory, actions, late, name):
     folder = tmp_path_factory.mktemp("mixed")
-    policy = make() if name == "sinha2024" else bridle.policy("anytime", bridle.Ball(3))
+    policy = make_policy() if name == "sinha2024" else bridle.policy("anytime", bridle.Ball(3))
     sessions = list(pair(policy, late=late))
     for t, action in enumerate(actions):
         sessions = [act(session, action, t, folder) for session in sessions]
@@ -314,7 +314,7 @@ def test_any_order_of_calls_gives_the_same(tmp_path_factory, actions, late, name
 
 @pytest.mark.usefixtures("plain")
 def test_rounds_with_another_number_of_constraints_are_played_in_python(steps):
-    session = bridle.Session(make(), engine="numba")
+    session = bridle.Session(make_policy(), engine="numba")
     for k in (1, 2, 1, 1):
         session.observe(0.1, np.ones(3), np.full(k, 0.5), np.ones((k, 3)))
     assert session.violations.tolist() == [2.0, 0.5]
@@ -323,7 +323,7 @@ def test_rounds_with_another_number_of_constraints_are_played_in_python(steps):
 
 @pytest.mark.usefixtures("plain")
 def test_a_loaded_session_with_totals_of_more_constraints_goes_on_in_python(tmp_path, steps):
-    session = bridle.Session(make())
+    session = bridle.Session(make_policy())
     session.observe(0.1, np.ones(3), np.full(3, 0.5), np.ones((3, 3)))
     session.save(tmp_path / "a.npz")
     session = bridle.Session.load(tmp_path / "a.npz", engine="numba")
@@ -336,15 +336,15 @@ def test_a_loaded_session_with_totals_of_more_constraints_goes_on_in_python(tmp_
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))])
 def test_a_copy_goes_its_own_way(again):
-    session = bridle.Session(make(), engine="numba")
-    stream(session, 10)
+    session = bridle.Session(make_policy(), engine="numba")
+    play_random_stream(session, 10)
     other = again(session)
-    identical(snapshot(session), snapshot(other))
-    stream(other, 5, seed=1)
-    stream(session, 5, start=10)
-    whole = bridle.Session(make(), engine="numba")
-    stream(whole, 15)
-    identical(snapshot(session), snapshot(whole))
+    assert_identical(snapshot(session), snapshot(other))
+    play_random_stream(other, 5, seed=1)
+    play_random_stream(session, 5, start=10)
+    whole = bridle.Session(make_policy(), engine="numba")
+    play_random_stream(whole, 15)
+    assert_identical(snapshot(session), snapshot(whole))
     assert (session.decide() != other.decide()).any()
 
 
@@ -355,20 +355,20 @@ def test_without_numba_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "bridle.engines.numba")
     with pytest.raises(Unavailable, match=r"engine 'numba' needs the package numba: pip install 'bridle\[numba\]'"):
-        bridle.Session(make(), engine="numba")
+        bridle.Session(make_policy(), engine="numba")
     importlib.invalidate_caches()
 
 
 @pytest.mark.parametrize(("name", "message"), [("jax", "unknown engine 'jax'; known: numba, python"), (3, "unknown engine 3")])
 def test_engines_that_play_no_single_rounds(name, message):
     with pytest.raises(bridle.InputError, match=message):
-        bridle.Session(make(), engine=name)
+        bridle.Session(make_policy(), engine=name)
 
 
 def test_a_policy_that_calls_a_solver_is_refused_at_once():
     polyhedron = bridle.Polyhedron(np.vstack([np.eye(3), -np.eye(3), np.ones((1, 3))]), np.ones(7))
     with pytest.raises(bridle.InputError, match="runs on engine 'python' only"):
-        bridle.Session(make(domain=polyhedron), engine="numba")
+        bridle.Session(make_policy(domain=polyhedron), engine="numba")
 
 
 class Opaque(NamedTuple):

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_session import identical, snapshot
 
 import bridle
 from bridle import records
 from bridle.learners.late import late_regret
 from bridle.session.late_feedback import SHARED
 from helpers.instances import constraint_at, cost_at, instances, moves
+from helpers.sessions import assert_identical, snapshot
 
 COST = {"f": 0.3, "df": [1.0, 0.0]}
 LIMIT = {"g": 0.1, "dg": [0.0, 1.0]}
@@ -128,7 +128,7 @@ def test_cost_and_constraints_may_come_apart(order, late):
     assert (apart.rounds, apart.pending, apart.cost, apart.ccv) == (whole.rounds, 0, whole.cost, whole.ccv)
     assert (seen[0]["f"], seen[0]["g"].tolist()) == (0.3, [0.1])
     if late == "copies":  # the copy is told when all has come, so nothing is different
-        identical(snapshot(whole), snapshot(apart))
+        assert_identical(snapshot(whole), snapshot(apart))
     assert apart.certificate().regret == pytest.approx(whole.certificate().regret)
 
 
@@ -379,7 +379,7 @@ def test_the_delay_is_a_parameter_like_any_other(tmp_path):
         session = bridle.Session(policy, late="pool")
         session.observe(**COST, **LIMIT)
         session.save(tmp_path / "a.npz")
-        identical(snapshot(session), snapshot(bridle.Session.load(tmp_path / "a.npz")))
+        assert_identical(snapshot(session), snapshot(bridle.Session.load(tmp_path / "a.npz")))
 
 
 def test_the_late_learner_runs_on_every_engine_and_in_sweeps():
@@ -522,7 +522,7 @@ def test_rounds_that_wait_are_saved_and_go_on_bit_for_bit(name, late, tmp_path):
     assert first.pending > 0
     second = bridle.Session.load(tmp_path / "now.npz")
     assert saved(second, tmp_path) == before
-    identical(snapshot(first), snapshot(second))
+    assert_identical(snapshot(first), snapshot(second))
     go_on(second, again, other, 30)
     assert again == waiting
     assert saved(second, tmp_path) == saved(whole, tmp_path)

@@ -93,7 +93,7 @@ class GroupGapLimit(NamedTuple):
                 memory, gap = self.reveal(memory, row, 1.0, one)
                 slopes.append(gap.A)
             return memory, AffineRows(np.array(slopes), np.full((len(a), 2), -self.at_most))
-        member = ops.columns(1.0 * (group <= 0.0), 1.0 * (group > 0.0))  # of neither if it is nan
+        member = ops.columns(1.0 * (group <= 0.0), 1.0 * (group > 0.0))  # type: ignore[arg-type]  # of neither if it is nan
         seen = memory.seen + member
         share = member / ops.minimum(ops.maximum(seen, 1.0), self.lookback)
         means = memory.means + share[:, None] * (a - memory.means)

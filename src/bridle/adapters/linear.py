@@ -17,7 +17,7 @@ from bridle.adapters.limits import Limit
 from bridle.adapters.scaling import RunningScale, Scale, scaled_along
 from bridle.core import InputError, Policy, Round
 from bridle.engines import ENGINES
-from bridle.engines.mirror import Mirror
+from bridle.engines.mirror import Mirror, require_compiler
 from bridle.engines.round import Collect, block_length, check_compiled
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.ops import Array, Scalar
@@ -138,7 +138,7 @@ class LinearModel:
         self.record, self.engine, self.features = self.policy.record, engine, features
         if engine == "numba":
             check_compiled(self.record)
-            engines.load(engine)  # if it is missing, now is the time to say so
+            require_compiler()  # if it is missing, now is the time to say so
         state = self.record.init(domain.center())
         memory = tuple(limit.start(dim) for limit in self.limits)
         self._held = self._blank = Learned(state, self.record.decide(state), memory, Scale(features) if settings.scale else None)
@@ -165,7 +165,8 @@ class LinearModel:
         """The log-odds of the second class, of one row or of many."""
         scale = self._held.scale if self._compiled is None or not self._compiled.ahead else self._compiled.scale()
         weights = self.weights
-        return (row if scale is None else scale.apply(row)) @ weights[1:] + weights[0]
+        scores: Scalar = (row if scale is None else scale.apply(row)) @ weights[1:] + weights[0]
+        return scores
 
     def learn(self, row: Array, sign: float, weight: float = 1.0, group: float | None = None) -> None:
         """One round: one row of features, +1 or -1, the weight of its loss, and its group where a limit asks for one."""
@@ -236,7 +237,10 @@ class _CompiledRows(Mirror[Learned]):
 
     def scale(self) -> RunningScale | None:
         """The scale of the features as the memory has it."""
-        return None if self._scale is None else RunningScale(*(part if part.ndim else float(part) for part in self._scale))
+        if self._scale is None:
+            return None
+        rows, *rest = self._scale
+        return RunningScale(float(rows), *rest)
 
 
 def _padded(leaf: Scalar, room: Scalar) -> Scalar:

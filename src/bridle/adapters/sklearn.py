@@ -63,10 +63,10 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> ConstrainedClassifier:
         """Forget what was learned, then learn from these rows; `groups` is a number for each, where a limit is about groups."""
         passes = validate.whole("max_iter", self.max_iter)
-        X, y = validate_data(self, X, y, dtype=float)
-        self._begin(y, np.unique(y))
+        rows, labels = validate_data(self, X, y, dtype=float)
+        self._begin(labels, np.unique(labels))
         for _ in range(passes):
-            self._learn(X, y, groups, None)
+            self._learn(rows, labels, groups, None)
         self.n_iter_ = passes
         return self
 
@@ -80,12 +80,12 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
     ) -> ConstrainedClassifier:
         """Learn from more rows; the first call names both `classes` unless its rows have both. `sample_weight` is of the cost alone."""
         fresh = not hasattr(self, "model_")
-        X, y = validate_data(self, X, y, dtype=float, reset=fresh)
+        rows, labels = validate_data(self, X, y, dtype=float, reset=fresh)
         if fresh:
-            self._begin(y, np.unique(y if classes is None else classes))
+            self._begin(labels, np.unique(labels if classes is None else classes))
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise InputError(f"classes must be those of the first call, {validate.show(self.classes_)}, not {validate.show(classes)}")
-        self._learn(X, y, groups, sample_weight)
+        self._learn(rows, labels, groups, sample_weight)
         return self
 
     def _begin(self, y: Labels, classes: Labels) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bridle import domains, ops, validate
 from bridle.adapters import missing
-from bridle.core import Feedback, InputError
+from bridle.core import Domain, Feedback, InputError
 
 try:
     import torch
@@ -21,10 +21,10 @@ except ModuleNotFoundError as trouble:
 __all__ = ["NAMESPACE", "Joined", "domain_of", "flat", "gradient", "one_pass", "scalars", "torch", "updated"]
 
 
-def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+def _on_tensors(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """A function of tensors, for tensors and numbers."""
 
-    def call(*parts: Any) -> Any:
+    def call(*parts: torch.Tensor | float) -> torch.Tensor:
         like = next(part for part in parts if isinstance(part, torch.Tensor))
         return function(*(p if isinstance(p, torch.Tensor) else torch.as_tensor(p, dtype=like.dtype, device=like.device) for p in parts))
 
@@ -49,7 +49,7 @@ NAMESPACE = SimpleNamespace(
 ops.register(torch.Tensor, NAMESPACE)
 
 
-def flat(tensors: Sequence[Any]) -> Any:
+def flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """The entries of all tensors as one vector, apart from any graph."""
     with torch.no_grad():
         return torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -58,7 +58,7 @@ def flat(tensors: Sequence[Any]) -> Any:
 class Joined:
     """Weights that share the memory of one vector, so that reading and writing all of them is reading and writing it."""
 
-    def __init__(self, weights: list[Any]) -> None:
+    def __init__(self, weights: list[torch.Tensor]) -> None:
         self.weights = weights
         torch.empty(31 * 2**18)  # its release tells glibc to keep freed memory of this size, not to map fresh pages for every step
         self._join()
@@ -71,14 +71,14 @@ class Joined:
         self.places = [weight.data_ptr() for weight in self.weights]
 
     @property
-    def vector(self) -> Any:
+    def vector(self) -> torch.Tensor:
         """What the weights are now; where they were moved to other memory since, they are joined again."""
         if [weight.data_ptr() for weight in self.weights] != self.places:
             self._join()
         return self.memory
 
 
-def scalars(values: Any) -> list[Any]:
+def scalars(values: object) -> list[torch.Tensor]:
     """The entries of a vector, a number, or a sequence of scalars, as scalar tensors that know where they come from.
 
     >>> scalars(torch.tensor([1.0, 2.0])), scalars(None)
@@ -89,23 +89,23 @@ def scalars(values: Any) -> list[Any]:
     if isinstance(values, (torch.Tensor, int, float)):
         return list(torch.as_tensor(values).reshape(-1).unbind())
     try:
-        return [torch.as_tensor(value).reshape(()) for value in values]
+        return [torch.as_tensor(value).reshape(()) for value in values]  # type: ignore[attr-defined]
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"step takes scalar tensors, not {type(values).__name__} of something else") from None
 
 
-def gradient(name: str, value: Any, weights: Sequence[Any], last: bool) -> Any:
+def gradient(name: str, value: object, weights: Sequence[torch.Tensor], last: bool) -> torch.Tensor:
     """The gradient of a scalar in all the weights as one vector, by one backward pass; `last` frees what it went through."""
     if not (isinstance(value, torch.Tensor) and value.requires_grad):
         return 0.0 * flat(weights)
-    found = torch.autograd.grad(value, weights, retain_graph=not last, allow_unused=True)
-    grad = flat([torch.zeros_like(weight) if part is None else part for part, weight in zip(found, weights, strict=True)])
+    parts = torch.autograd.grad(value, weights, retain_graph=not last, allow_unused=True)
+    grad = flat([torch.zeros_like(weight) if part is None else part for part, weight in zip(parts, weights, strict=True)])
     if not math.isfinite(float(grad.dot(grad))):
         raise InputError(f"the gradient of {name} must be finite: nothing was changed")
     return grad
 
 
-def domain_of(groups: Sequence[Any], around: str) -> tuple[list[Any], Any]:
+def domain_of(groups: Sequence[dict[str, Any]], around: str) -> tuple[list[torch.Tensor], Domain]:
     """The weights of parameter groups that need a gradient, and where they may be: in a ball for each group, of its own radius."""
     if around not in ("start", "origin"):
         raise validate.unknown("around", around, ("start", "origin"))
@@ -115,32 +115,40 @@ def domain_of(groups: Sequence[Any], around: str) -> tuple[list[Any], Any]:
         raise InputError("params must hold real weights that need a gradient, all of one dtype and on one device")
     starts = [(validate.positive("radius", radius), flat(mine).double().cpu().numpy()) for radius, mine in parts if mine]
     balls = [domains.Ball(radius=radius, center=start if around == "start" else 0.0 * start) for radius, start in starts]
-    domain = balls[0] if len(balls) == 1 else domains.Product(*balls)
+    domain: Domain = balls[0] if len(balls) == 1 else domains.Product(*balls)
     if not domain.contains(np.concatenate([start for _, start in starts])):
         long = max(float(np.linalg.norm(start)) for _, start in starts)
         raise InputError(f"radius must be larger than the weights are long at the start ({long:.4g}), not {starts[0][0]:g}")
     return weights, domain
 
 
-def one_pass(record: Any) -> bool:
+def one_pass(record: object) -> bool:
     """Whether a round of the policy needs no gradient but the weighted surrogate's."""
     return hasattr(record, "weigh") and bool(getattr(record, "one_gradient", True))
 
 
-def updated(record: Any, state: Any, x: Any, weights: list[Any], functions: tuple[Any, ...], f: float, g: list[float]) -> Any:
+def updated(
+    record: Any,
+    state: object,
+    x: torch.Tensor,
+    weights: list[torch.Tensor],
+    functions: tuple[torch.Tensor, ...],
+    f: float,
+    g: list[float],
+) -> object:
     """The policy's state after a round at `x`: by one backward pass where that will do, else by one for each function that counts."""
     (cost, *limits), values = functions, torch.tensor(g).to(x)
     if one_pass(record):
         if hasattr(record, "each"):  # every constraint has a weight of its own
-            found = record.weigh(state, values)
-            parts = [(found.cost, cost), *zip(found.constraint.tolist(), limits, strict=True)]
+            shares = record.weigh(state, values)
+            parts = [(shares.cost, cost), *zip(shares.constraint.tolist(), limits, strict=True)]
         else:  # the worst counts, the first of equals
             worst = max(range(len(g)), key=g.__getitem__)
-            found = record.weigh(state, g[worst])
-            parts = [(found.cost, cost), (found.constraint, limits[worst])]
+            shares = record.weigh(state, g[worst])
+            parts = [(shares.cost, cost), (shares.constraint, limits[worst])]
         with torch.enable_grad():
             surrogate = sum(weight * part for weight, part in parts if weight != 0.0)
-        return record.follow(state, found, gradient("the weighted cost and constraints", surrogate, weights, last=True))
+        return record.follow(state, shares, gradient("the weighted cost and constraints", surrogate, weights, last=True))
     needed = [i for i, value in enumerate(g) if value > 0.0 or not getattr(record, "violated_only", False)]
     df, dg = gradient("cost", cost, weights, last=not needed), x.new_zeros((len(g), len(x)))
     for i in needed:

@@ -13,7 +13,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from bridle import policies, records, validate
 from bridle.adapters.tensors import Joined, domain_of, gradient, one_pass, scalars, torch, updated
 from bridle.core import InputError
 from bridle.engines.round import check_compiled
-from bridle.ops import Array
+from bridle.ops import Scalar
 
 ONE_PASS = {"form": "value", "halfspace": False}
 """The form of `anytime` that needs one backward pass a step, and no halfspaces: those of a network's constraint hold nothing for sure."""
@@ -42,10 +42,10 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: torch.optim.optimizer.ParamsT,
         radius: float,
         policy: str = "anytime",
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         constraints: int = 1,
         around: str = "start",
     ) -> None:
@@ -53,13 +53,13 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         weights, self._domain = domain_of(self.param_groups, around)
         self._joined = Joined(weights)
         self._tuned = policy == "anytime" and parameters is None
-        given = {**ONE_PASS, "V": 1.0, "lipschitz": 1.0} if self._tuned else dict(parameters or {})
-        if any(known.name == "constraints" for known in policies.parameters(policy)):
-            given.setdefault("constraints", constraints)
+        settings = {**ONE_PASS, "V": 1.0, "lipschitz": 1.0} if self._tuned else dict(parameters or {})
+        if any(parameter.name == "constraints" for parameter in policies.parameters(policy)):
+            settings.setdefault("constraints", constraints)
         self.rounds, self.cost, self.violations = 0, 0.0, [0.0] * validate.whole("constraints", constraints)
-        self._begin(policies.policy(policy, self._domain, **given))
+        self._begin(policies.policy(policy, self._domain, **settings))
 
-    def _begin(self, policy: Any) -> None:
+    def _begin(self, policy: policies.Configured) -> None:
         check_compiled(policy.record)  # what solves a program in NumPy cannot run on tensors
         self.policy, self._record = policy, records.transform(self._here, policy.record)
         with self._placed():
@@ -70,48 +70,48 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         """The cumulative violation of the constraint that has been violated most."""
         return max(self.violations)
 
-    def _placed(self) -> Any:
+    def _placed(self) -> AbstractContextManager[object]:
         """A context in which new tensors are made where the weights are."""
         return nullcontext() if self._joined.memory.device.type == "cpu" else self._joined.memory.device
 
-    def _here(self, leaf: Any) -> Any:
+    def _here(self, leaf: Scalar | torch.Tensor) -> float | torch.Tensor:
         """A leaf of a record as it is computed with: arrays as tensors beside the weights, numbers as they are."""
         vector = np.ndim(leaf) > 0
         return torch.as_tensor(leaf).to(self._joined.memory if vector else self._joined.memory.device) if hasattr(leaf, "ndim") else leaf
 
-    def step(self, cost: Any = None, constraints: Any = None) -> Any:
+    def step(self, cost: object = None, constraints: object = None) -> torch.Tensor:
         """One round at the present weights; gives the cost back. Nothing changes where a value or a gradient is not finite."""
         with torch.enable_grad():
             if constraints is None and callable(cost) and not isinstance(cost, torch.Tensor):
                 cost, constraints = cost()
-            given, limits, k = scalars(cost), scalars(constraints), len(self.violations)
-        if len(given) != 1 or len(limits) != k:
-            raise InputError(f"step takes one cost and {k} constraint{'s' if k > 1 else ''}, not {len(given)} and {len(limits)}")
+            costs, limits, k = scalars(cost), scalars(constraints), len(self.violations)
+        if len(costs) != 1 or len(limits) != k:
+            raise InputError(f"step takes one cost and {k} constraint{'s' if k > 1 else ''}, not {len(costs)} and {len(limits)}")
         now = self._joined.vector
-        f, *g = torch.stack([value.detach().to(now) for value in (*given, *limits)]).tolist()
+        f, *g = torch.stack([value.detach().to(now) for value in (*costs, *limits)]).tolist()
         for i, value in enumerate((f, *g)):
             validate.number(f"constraints[{i - 1}]" if i else "cost", value)
         with torch.no_grad(), self._placed():
             if self._tuned and self.rounds == 0:
-                self._tune(given[0], limits)
+                self._tune(costs[0], limits)
             # The decision is what the weights are, also where the module was edited; `now` itself is about to change.
             x = now if one_pass(self._record) and self.rounds else now.clone()
-            state = updated(self._record, self._decided(self._state, x), x, self._joined.weights, (given[0], *limits), f, g)
+            state = updated(self._record, self._decided(self._state, x), x, self._joined.weights, (costs[0], *limits), f, g)
             now.copy_(self._record.decide(state))
             self._state = self._decided(state, now)
         self.rounds, self.cost = self.rounds + 1, self.cost + f
         self.violations = [total + max(value, 0.0) for total, value in zip(self.violations, g, strict=True)]
-        return given[0].detach()
+        return costs[0].detach()
 
-    def _tune(self, cost: Any, limits: list[Any]) -> None:
+    def _tune(self, cost: torch.Tensor, limits: list[torch.Tensor]) -> None:
         """Take the policy's scales from the first gradients; one that is 0 says nothing, and 1 stands for it."""
         named = {"cost": cost, **{f"constraints[{i}]": limit for i, limit in enumerate(limits)}}
         first, *others = (gradient(name, value, self._joined.weights, last=False).norm().item() for name, value in named.items())
         first, steepest = first or 1.0, max(others)
-        given = {**self.policy.parameters, "lipschitz": steepest or first, "V": REACTION / (self._domain.diameter() * first)}
-        self._begin(policies.policy(self.policy.name, self._domain, **given))
+        settings = {**self.policy.parameters, "lipschitz": steepest or first, "V": REACTION / (self._domain.diameter() * first)}
+        self._begin(policies.policy(self.policy.name, self._domain, **settings))
 
-    def _decided(self, state: Any, x: Array) -> Any:
+    def _decided(self, state: object, x: torch.Tensor) -> object:
         """The state with its decision held in `x`."""
         before = self._record.decide(state)
         return records.transform(lambda leaf: x if leaf is before else leaf, state)

@@ -7,32 +7,21 @@ taken the place of the old ones. The record of the states is made again only whe
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from enum import IntEnum
 from math import inf
 from typing import Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from bridle import records
-from bridle.engines.round import load_engine
-from bridle.ops import Array
+from bridle import engines, records
+from bridle.engines import CompilesSteps
+from bridle.engines.codegen.loops import StepOutcome
 
 C = TypeVar("C")
 T = TypeVar("T")
 G = TypeVar("G")
 R = TypeVar("R")
 """The record that is mirrored."""
-
-
-class StepOutcome(IntEnum):
-    """What a compiled step answers; above 0 nothing has changed."""
-
-    RING_FULL = -1  # done, and that was the last row of the ring
-    DONE = 0
-    BAD_INPUT = 1  # a given number is NaN or too large
-    BAD_RESULT = 2  # a new number is not finite, and the one before it was
 
 
 class Ring(NamedTuple):
@@ -70,9 +59,9 @@ class Mirror(Generic[R]):
         _, self.begin, self.end = begins  # of the states
         self.cursor = end + self.end - self.begin  # after the room for the new states
         columns = () if ring is None else tuple(places[name][:2] for name in ring.leaves)
-        compiled = compile_step(one, constants, states, given, largest, None if ring is None else (ring.rows, columns))
-        self.step: Callable[[Array], int] = compiled[0]  # a `StepOutcome`
-        self.array = np.zeros(compiled[1])
+        rows = None if ring is None else (ring.rows, columns)
+        self.step, size = require_compiler().compile_step(one, constants, states, given, largest, rows)  # it answers a `StepOutcome`
+        self.array = np.zeros(size)
         self.numbers = cast("memoryview[float]", self.array.data)  # single numbers come and go faster this way
         self.views = {name: self.array[begin:end].reshape(shape) for name, (begin, end, shape) in places.items()}
         wide, first = sum(end - begin for begin, end in columns), self.cursor + 1
@@ -109,15 +98,8 @@ class Mirror(Generic[R]):
             begin += size
 
 
-def require_compiler() -> None:
-    """Say what to install where there is no compiler."""
-    load_engine("numba")
-
-
-def compile_step(
-    one: Callable[[C, T, G], T], constants: C, states: T, given: G, largest: float, ring: tuple[int, tuple[tuple[int, int], ...]] | None
-) -> tuple[Callable[[Array], int], int]:
-    """The compiled function of one array, and how long the array is."""
-    require_compiler()
-    engine = importlib.import_module("bridle.engines.numba")
-    return engine.step(one, constants, states, given, largest, ring)  # type: ignore[no-any-return]
+def require_compiler() -> CompilesSteps:
+    """The engine that compiles; where it is missing, the error says what to install."""
+    engine = engines.load("numba")
+    assert isinstance(engine, CompilesSteps)
+    return engine

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from math import sqrt
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from bridle.core import BridleWarning, Domain, Feedback, GradientWarning, NoiseWarning
 from bridle.ops import Array
+from bridle.session.feedback import value_alone
 
 RELATIVE = 1e-6
 """Values are taken to be right to this, relative to all that went into them."""
@@ -148,3 +150,22 @@ def spot_check(what: Subject, ask: Callable[[Array], object], x: Array, value: A
             if w < least - tolerance:
                 return Doubt(subject, False, least, w)
     return None
+
+
+class Answer(NamedTuple):
+    """What a function has said at the decision."""
+
+    subject: Subject
+    function: object
+    value: Array
+    grad: Array
+
+
+def ask_again(answers: list[Answer], x: Array, domain: Domain, turn: int) -> list[Doubt]:
+    """Ask functions again at the decision and near it: one doubt for each whose values and gradients do not fit together."""
+    convex = [answer for answer in answers if getattr(answer.function, "convex", True)]  # the others say themselves that they are not
+    doubts = [
+        spot_check(subject, partial(value_alone, subject.name, function), x, value, grad, domain, turn)
+        for subject, function, value, grad in convex
+    ]
+    return [doubt for doubt in doubts if doubt is not None]

@@ -94,7 +94,7 @@ class BatchReading(NamedTuple):
     """What comes of reading a batch."""
 
     counted: Counted
-    found: BatchFindings
+    findings: BatchFindings
 
 
 class BatchReader(Protocol):

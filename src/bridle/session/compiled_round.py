@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle.core import Feedback, Policy
-from bridle.engines.mirror import Mirror, Ring, StepOutcome
+from bridle.engines.codegen.loops import StepOutcome
+from bridle.engines.mirror import Mirror, Ring
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.session.batch_sums import BatchFindings, Counted, Frame, length, read_next, unread
@@ -66,7 +67,7 @@ class CompiledReader(Mirror[Counted]):
         like = unread(len(frame.witness), k, len(frame.levels))
         super().__init__(read_next, frame, like, rows, like.counted)
         self._rows, self._witness, self._near = (self.views[name] for name in ("given.", "constants.witness", "constants.near"))
-        self._findings = BatchFindings(*(self.views[f"states.found.{name}"] for name in BatchFindings._fields))
+        self._findings = BatchFindings(*(self.views[f"states.findings.{name}"] for name in BatchFindings._fields))
         self._seen: object = self  # the witness in the memory
 
     def read(self, rows: Array, near: float, witness: Array | None, before: Counted) -> BatchFindings | None:

@@ -259,15 +259,15 @@ def minimal(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, weig
 
     One halfspace after the other is left out, the lightest first; what can be spared is.
     """
-    kept = np.flatnonzero(weights > 0.0)
-    found = SearchResult(weights[kept], depth(where, normals[kept], levels[kept], weights[kept]), None)
-    for i in kept[np.argsort(weights[kept])]:
-        rest = kept[kept != i]
+    places = np.flatnonzero(weights > 0.0)
+    result = SearchResult(weights[places], depth(where, normals[places], levels[places], weights[places]), None)
+    for i in places[np.argsort(weights[places])]:
+        rest = places[places != i]
         if len(rest):
             attempt = search(where, normals[rest], levels[rest])
             if attempt.depth > 0.0:
-                kept, found = rest[attempt.weights > 0.0], attempt._replace(weights=attempt.weights[attempt.weights > 0.0])
-    return kept, found.weights / found.weights.sum(), found.depth
+                places, result = rest[attempt.weights > 0.0], attempt._replace(weights=attempt.weights[attempt.weights > 0.0])
+    return places, result.weights / result.weights.sum(), result.depth
 
 
 def lower(where: CenteredDomain, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, programs: int = 12) -> tuple[float, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy import ndarray
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from bridle import engines, validate
 from bridle.core import Feedback, InputError, Unavailable
+from bridle.engines import Differentiates
 from bridle.ops import Array
 
 LARGEST = 1e70
@@ -18,6 +19,9 @@ LARGEST = 1e70
 
 
 FLOAT = np.dtype(float)
+
+Numbers: TypeAlias = ArrayLike | None
+"""What a caller gives, or leaves out."""
 
 
 def floats(one: tuple[int, ...], f: object, df: object, g: object, dg: object) -> int:
@@ -37,15 +41,7 @@ def floats(one: tuple[int, ...], f: object, df: object, g: object, dg: object) -
     return k if dg.shape == (k, *one) or (k == 1 and dg.shape == one) else 0
 
 
-def checked_feedback(
-    x: Array,
-    k: int | None,
-    f: ArrayLike,
-    df: ArrayLike | None,
-    g: ArrayLike | None,
-    dg: ArrayLike | None,
-    modulus: ArrayLike | None = None,
-) -> Feedback:
+def checked_feedback(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers = None) -> Feedback:
     """The feedback at x of numbers in any of the accepted forms; `k` is the number of constraints where it is fixed.
 
     Sums of squares may overflow: to be called where NumPy does not warn of that.
@@ -68,15 +64,7 @@ def checked_feedback(
     return _one_by_one(x, k, f, df, g, dg, modulus)
 
 
-def _one_by_one(
-    x: Array,
-    k: int | None,
-    f: ArrayLike,
-    df: ArrayLike | None,
-    g: ArrayLike | None,
-    dg: ArrayLike | None,
-    modulus: ArrayLike | None,
-) -> Feedback:
+def _one_by_one(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers) -> Feedback:
     """`checked_feedback`, one number after the other, so that the first that is wrong can be named."""
     d = len(x)
     if (g is None) != (dg is None):
@@ -136,12 +124,13 @@ def value_and_gradient(name: str, function: object, x: Array) -> tuple[object, o
     if not callable(function):
         raise InputError(f"{name} must be a function or a pair of functions (value, gradient), not {validate.show(function)}")
     try:
-        engine: Any = engines.load("jax")
+        engine = engines.load("jax")
     except Unavailable:
         raise InputError(
             f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
         ) from None
-    return engine.value_and_gradient(name, function, x)  # type: ignore[no-any-return]
+    assert isinstance(engine, Differentiates)
+    return engine.value_and_gradient(name, function, x)
 
 
 def is_sound(x: Array, state: object) -> bool:

@@ -24,7 +24,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Feedback, InputError, Policy, S
 from bridle.ops import Array
-from bridle.session.feedback import join
+from bridle.session.feedback import is_sound, join
 
 LATE_FORMS = ("copies", "pool")
 """How rounds whose feedback comes late are played."""
@@ -204,6 +204,61 @@ class PendingRounds:
             insort(self.shared, Shared(number, at, *halfspace), key=lambda each: each.number)
             del self.shared[:-SHARED]
             self.ever_shared += 1
+
+    def advance(self, copy: Copy, feedback: Feedback) -> tuple[object, Array]:
+        """The state and the decision after this feedback; nothing is changed. To be called where NumPy does not warn of overflow."""
+        try:
+            state = self.record.update(copy.state, feedback)
+            x = np.asarray(self.record.decide(state), dtype=float)
+            if x.shape != copy.x.shape or not is_sound(x, state):
+                raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
+        except OverflowError as wrong:
+            raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
+        return state, x
+
+    def receive(self, number: int, feedback: Feedback, given: tuple[bool, bool], partial: bool) -> Feedback | None:
+        """Take in the feedback of a round that waits, or a part of it; the feedback of the whole round once it is complete.
+
+        `given`: whether it has the cost, and the constraints; `partial`: what it does not have comes later.
+        """
+        waiting = self.waiting[number]
+        for name, new, missing in zip(("the cost", "the constraints"), given, waiting.missing(), strict=True):
+            if new and not missing:
+                raise InputError(f"ticket {number} has had {name} already")
+        if partial and not any(given):
+            raise InputError(f"partial must come with a cost (f and df) or constraints (g and dg) for ticket {number}")
+        whole = waiting.seen(feedback)
+        done = not partial or not any(left and not new for left, new in zip(waiting.missing(), given, strict=True))
+        if done if self.late == "copies" else any(given) or all(waiting.missing()):
+            copy, item = self.copies[waiting.copy], whole if self.late == "copies" else feedback
+            with np.errstate(over="ignore", invalid="ignore"):
+                state, x = self.advance(copy, item)
+            self.most, self.split = max(self.most, len(self.waiting) - 1 + (not done)), self.split or (self.late == "pool" and partial)
+            self.astray += self.late == "pool" and not np.array_equal(waiting.x, copy.x)
+            self.feed(number, waiting.copy, state, x, item)
+        if given[0]:
+            waiting.cost = feedback
+        if given[1]:
+            waiting.limits = feedback
+        if not done:
+            return None
+        self.close(number)
+        return whole
+
+    def give_up(self, number: int) -> bool:
+        """Count what has not come of a round as lost; whether a part of it had come, so that it counts as observed."""
+        waiting = self.waiting[number]
+        part, missing = waiting.cost or waiting.limits, waiting.missing()
+        if part is not None and self.late == "copies":
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    state, x = self.advance(self.copies[waiting.copy], part)
+                self.feed(number, waiting.copy, state, x, part)
+            except InputError:
+                missing = (True, True)  # the policy cannot use it
+        self.close(number)
+        self.lost = [self.lost[0] + missing[0], self.lost[1] + missing[1]]
+        return not all(missing)
 
     def close(self, number: int) -> None:
         """Take a round off the list: what has not come of it will not."""

@@ -150,20 +150,20 @@ class Ledger:
         if not n:
             return
         rows = self.rows[:n]
-        found = self._read(rows)
+        findings = self._read(rows)
         self.idle, self.open = self.idle - n, 0
-        rounds, places = found.chosen.nonzero()
+        rounds, places = findings.chosen.nonzero()
         if len(rounds):
-            self.parked.append(Parked(found.lines[rounds, places], self.numbers[rounds]))
+            self.parked.append(Parked(findings.lines[rounds, places], self.numbers[rounds]))
             self.waiting += len(rounds)
             # There is no hurry while the witness meets them all: then there is no contradiction.
-            ruled = bool(found.ruled) or not self.sure
+            ruled = bool(findings.ruled) or not self.sure
             if ruled or self.waiting >= BATCH_ROUNDS:
                 self._keep_parked(ruled)
-        for i in np.flatnonzero(found.alone).tolist() if found.proof and self.conflict is None else ():
+        for i in np.flatnonzero(findings.alone).tolist() if findings.proof and self.conflict is None else ():
             _, _, values, gradients = parts(rows[i : i + 1], len(self.domain.middle))
             self.conflict = self.conflict or contradiction_alone(
-                self.domain, float(found.scales[i]), values[0], gradients[0], int(self.numbers[i])
+                self.domain, float(findings.scales[i]), values[0], gradients[0], int(self.numbers[i])
             )
 
     def _keep_parked(self, ruled: bool) -> None:
@@ -199,12 +199,12 @@ class Ledger:
 
     def _read(self, rows: Array) -> BatchFindings:
         """Count the rounds of a batch in, and tell what is found in them."""
-        found = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._counted)
-        if found is None:
+        findings = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._counted)
+        if findings is None:
             with np.errstate(all="ignore"):
-                counted, found = read(self.frame(), self.counted, rows)
+                counted, findings = read(self.frame(), self.counted, rows)
             self._counted = records.transform(_as_float, counted)
-        return found
+        return findings
 
     def complete(self) -> Ledger:
         """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
@@ -243,14 +243,14 @@ class Ledger:
         self.domain = where = self.domain.boxed()
         normals, levels = self.halfspaces.lines
         levels = levels - normals.dot(where.middle)
-        found = search(where, normals, levels, self.witness)
-        self.halfspaces.fresh, self.sure = 0, found.witness is not None
-        if found.weights.any():
-            self.halfspaces.tight = self.halfspaces.heaviest(found.weights)
-        if found.witness is not None:
-            self.witness = found.witness
-        if found.depth > 0.0:
-            which, weights, margin = minimal(where, normals, levels, found.weights)
+        result = search(where, normals, levels, self.witness)
+        self.halfspaces.fresh, self.sure = 0, result.witness is not None
+        if result.weights.any():
+            self.halfspaces.tight = self.halfspaces.heaviest(result.weights)
+        if result.witness is not None:
+            self.witness = result.witness
+        if result.depth > 0.0:
+            which, weights, margin = minimal(where, normals, levels, result.weights)
             blamed = sorted((*self.halfspaces.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
             rounds, kinds, shares = zip(*blamed, strict=True)
             self.conflict = Conflict(rounds, kinds, shares, margin, now)
@@ -349,12 +349,12 @@ class Ledger:
 
     def restore(self, arrays: dict[str, Array], facts: LedgerFacts) -> None:
         """Be as the ledger was that gave these."""
-        kept = (self.sums, self.limits)
-        for name, leaf in records.leaves(kept).items():
+        own = (self.sums, self.limits)
+        for name, leaf in records.leaves(own).items():
             if np.shape(leaf) != arrays[name].shape:
                 raise ValueError(name)
-        values = iter([arrays[name] for name in records.leaves(kept)])
-        sums, limits = records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), kept)
+        values = iter([arrays[name] for name in records.leaves(own)])
+        sums, limits = records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), own)
         between = np.array([int(count) for count in facts["between"]], dtype=float)
         if between.shape != self.counted.between.shape:
             raise ValueError("between")

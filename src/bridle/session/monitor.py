@@ -15,7 +15,7 @@ from bridle.session.parts import SessionParts
 
 def search_witness(parts: SessionParts, log: WarningLog, t: int, due: Due) -> bool:
     """Search for an action that meets every halfspace after t observed rounds, cheaply; whether to `check_assumptions` now."""
-    ledger, horizon = parts.ledger, parts.told("horizon")
+    ledger, horizon = parts.ledger, parts.parameter("horizon")
     if due.witness:
         if ledger is not None and due.contradiction:
             ledger.close()
@@ -31,7 +31,7 @@ def search_witness(parts: SessionParts, log: WarningLog, t: int, due: Due) -> bo
 
 def next_check(parts: SessionParts, log: WarningLog, t: int) -> float:
     """The next round after which to `search_witness`, after t observed rounds; sooner if a batch of rounds was read."""
-    ledger, horizon = parts.ledger, parts.told("horizon")
+    ledger, horizon = parts.ledger, parts.parameter("horizon")
     if ledger is None:
         ahead = clocks.next_check(t, unread=0, batch=0, stirred=False, certified=False)
     else:
@@ -44,7 +44,7 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
 
     Unless assumptions are due, the states of the policy do not matter.
     """
-    ledger, horizon, pending = parts.ledger, parts.told("horizon"), parts.pending
+    ledger, horizon, pending = parts.ledger, parts.parameter("horizon"), parts.pending
     if horizon is not None and t > horizon and log.fresh(HorizonWarning) and max(copy.updates for copy in pending.copies) > horizon:
         message = f"round {t} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more"
         log.warn(HorizonWarning, message, t, horizon=horizon)
@@ -66,15 +66,15 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
 
 def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -> None:
     """Compare what the policy was told, and what its proof gives, with what was observed."""
-    declared, pending, seen = parts.told("lipschitz"), parts.pending, parts.longest_gradient
+    declared, pending, seen = parts.parameter("lipschitz"), parts.pending, parts.longest_gradient
     if declared is not None and seen is not None and seen > declared * (1.0 + 1e-9):
         message = f"a gradient of length {seen:.6g} was seen by round {t}, and the policy was told lipschitz = {declared:g}"
         log.warn(LipschitzWarning, f"{message}: its bounds are void", t, declared=float(declared), observed=seen)
-    largest = parts.told("bound")
+    largest = parts.parameter("bound")
     if largest is not None and not parts.noisy and ledger.largest > largest * (1.0 + 1e-9):
         message = f"a constraint value of size {ledger.largest:.6g} was seen by round {t}, and the policy was told bound = {largest:g}"
         log.warn(AssumptionWarning, message, t, declared=float(largest), observed=ledger.largest)
-    delay = parts.told("delay")
+    delay = parts.parameter("delay")
     if pending.astray and delay is not None and pending.outstanding > delay:
         message = (
             f"{pending.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"

@@ -33,21 +33,21 @@ class SessionParts(NamedTuple):
         """The parts with a ledger that has read every round."""
         return self if self.ledger is None else self._replace(ledger=self.ledger.complete())
 
-    def told(self, name: str) -> float | None:
+    def parameter(self, name: str) -> float | None:
         """A number that the policy was given as a parameter; None where it was not."""
         return None if self.configured is None else cast("float | None", self.configured.parameters.get(name))
 
     @property
     def apart(self) -> str:
         """Why the constraints seen need not agree with each other, in words; empty where they must."""
-        if _above_zero(self.told("drift")):
+        if _above_zero(self.parameter("drift")):
             return "the feasible action may move (drift), and no single one is compared with"
         return "constraint values are noisy, so that no single one proves anything" if self.noisy else ""
 
     @property
     def noisy(self) -> bool:
         """Whether the policy was told that constraint values have errors."""
-        return _above_zero(self.told("noise"))
+        return _above_zero(self.parameter("noise"))
 
     @property
     def conflict(self) -> Conflict | None:
@@ -148,7 +148,7 @@ class SessionParts(NamedTuple):
         costs, limits = self.pending.lost
         if self.ledger is None or not (costs or limits):
             return Charge()
-        declared, D, sums = self.told("lipschitz"), self.ledger.domain.diameter, self.ledger.sums
+        declared, D, sums = self.parameter("lipschitz"), self.ledger.domain.diameter, self.ledger.sums
         of_costs = None if getattr(self.record, "only_limits", False) else declared
         cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
         return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
@@ -200,7 +200,7 @@ class SessionParts(NamedTuple):
 
     def _void(self) -> str:
         """Why the theorem says nothing of this run; empty where it does."""
-        pending, ledger, allowed = self.pending, self.ledger, self.told("delay")
+        pending, ledger, allowed = self.pending, self.ledger, self.parameter("delay")
         if self.configured is None:
             return "the policy is not registered"
         if ledger is None or ledger.since:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial as bind
 from math import inf
 from os import PathLike
-from typing import Any, NamedTuple, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +18,12 @@ from bridle.game.totals import RunningTotals
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, record_of
 from bridle.session import clocks, report_text, savefile
-from bridle.session.alarms import COST, Contexts, Subject, WarningLog, spot_check
+from bridle.session.alarms import COST, Answer, Contexts, Subject, WarningLog, ask_again
 from bridle.session.certificate import Certificate
 from bridle.session.compiled_round import PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
 from bridle.session.feasibility import TOLERANCE
-from bridle.session.feedback import checked_feedback, evaluate, is_sound, value_alone
-from bridle.session.late_feedback import LATE_FORMS, Copy, PendingRounds, Ticket, Waiting
+from bridle.session.feedback import Numbers, checked_feedback, evaluate, is_sound
+from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.monitor import check_assumptions, next_check, search_witness
 from bridle.session.parts import SessionParts
@@ -44,15 +43,6 @@ class HistoryEntry(TypedDict):
     cost: float
     ccv: float
     ticket: NotRequired[int]
-
-
-class Answer(NamedTuple):
-    """What a function given to `step` has said at the decision."""
-
-    subject: Subject
-    function: object
-    value: Array
-    grad: Array
 
 
 class Session:
@@ -125,11 +115,11 @@ class Session:
         configured = policy if isinstance(policy, Configured) else None
         self._parts = SessionParts(configured, record, domain, rounds, ledger)  # compiled rounds leave it behind: see `_settled`
         self._record, self._start = record, start
-        each, declared = getattr(record, "each", None), self._parts.told("constraints")
+        each, declared = getattr(record, "each", None), self._parts.parameter("constraints")
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
         self._rounds, self._totals = 0, RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
         self._log, self._contexts = WarningLog(), Contexts()
-        horizon = self._parts.told("horizon")
+        horizon = self._parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
         self._next_check = 0.0  # the round after which to look around at the latest
         self._next_tick = 0  # the round after which to ask whether to look around before
@@ -207,10 +197,10 @@ class Session:
     def observe(
         self,
         f: ArrayLike = 0.0,
-        df: ArrayLike | None = None,
-        g: ArrayLike | None = None,
-        dg: ArrayLike | None = None,
-        modulus: ArrayLike | None = None,
+        df: Numbers = None,
+        g: Numbers = None,
+        dg: Numbers = None,
+        modulus: Numbers = None,
         *,
         ticket: Ticket | int | None = None,
         partial: bool = False,
@@ -246,12 +236,15 @@ class Session:
         copy = pending.ready
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
             feedback = checked_feedback(copy.x if waiting is None else waiting.x, self._k, f, df, g, dg, modulus)
-            after = self._advance(copy, feedback) if waiting is None else None
+            after = pending.advance(copy, feedback) if waiting is None else None
         if after is not None:
             self._count(feedback, pending.go_on(*after, feedback))
             self._finish(feedback, None)
         elif number is not None and waiting is not None:
-            self._observe_late(number, waiting, feedback, (df is not None, g is not None), partial)
+            whole = pending.receive(number, feedback, (df is not None, g is not None), partial)
+            self._count(feedback, number)
+            if whole is not None:
+                self._finish(whole, number)
         if name is not None and (doubt := self._contexts.meet(name, feedback, df is not None, g is not None)) is not None:
             doubt.warn(self._log, pending.begun if number is None else number)
 
@@ -282,7 +275,9 @@ class Session:
             values, rows = [each.value.reshape(-1) for each in limits], [each.grad.reshape(-1, len(x)) for each in limits]
             self.observe(f=f.item(), df=df, g=np.concatenate(values), dg=np.concatenate(rows))
         if self._parts.ledger is not None and self._parts.domain is not None and clocks.due(self._rounds).assumptions:
-            self._ask_again(answers, x, self._parts.domain)
+            turn = self._rounds // clocks.ASSUMPTIONS_EVERY
+            for doubt in ask_again(answers, x, self._parts.domain, turn):
+                doubt.warn(self._log, self._rounds)
         return x
 
     # --- feedback that comes late ----------------------------------------------------------------------------------------------------
@@ -322,48 +317,8 @@ class Session:
         number, _ = self._settled().pending.find(ticket)
         self._forget(number)
 
-    def _observe_late(self, number: int, waiting: Waiting, feedback: Feedback, given: tuple[bool, bool], partial: bool) -> None:
-        """Take in the feedback of a round that waited, or a part of it; `given`: whether it has the cost, and the constraints."""
-        for name, new, missing in zip(("the cost", "the constraints"), given, waiting.missing(), strict=True):
-            if new and not missing:
-                raise InputError(f"ticket {number} has had {name} already")
-        if partial and not any(given):
-            raise InputError(f"partial must come with a cost (f and df) or constraints (g and dg) for ticket {number}")
-        whole = waiting.seen(feedback)
-        done = not partial or not any(left and not new for left, new in zip(waiting.missing(), given, strict=True))
-        pending, copy = self._parts.pending, self._parts.pending.copies[waiting.copy]
-        fed = done if pending.late == "copies" else any(given) or all(waiting.missing())
-        if fed:
-            item = whole if pending.late == "copies" else feedback
-            with np.errstate(over="ignore", invalid="ignore"):
-                state, x = self._advance(copy, item)
-            others = len(pending.waiting) - 1 + (not done)
-            pending.most, pending.split = max(pending.most, others), pending.split or (pending.late == "pool" and partial)
-            pending.astray += pending.late == "pool" and not np.array_equal(waiting.x, copy.x)
-            pending.feed(number, waiting.copy, state, x, item)
-        if given[0]:
-            waiting.cost = feedback
-        if given[1]:
-            waiting.limits = feedback
-        if done:
-            pending.close(number)
-        self._count(feedback, number)
-        if done:
-            self._finish(whole, number)
-
     def _forget(self, number: int) -> None:
-        pending, waiting = self._parts.pending, self._parts.pending.waiting[number]
-        part, missing = waiting.cost or waiting.limits, waiting.missing()
-        if part is not None and pending.late == "copies":
-            try:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    state, x = self._advance(pending.copies[waiting.copy], part)
-                pending.feed(number, waiting.copy, state, x, part)
-            except InputError:
-                missing = (True, True)  # the policy cannot use it
-        pending.close(number)
-        pending.lost = [pending.lost[0] + missing[0], pending.lost[1] + missing[1]]
-        if not all(missing):
+        if self._parts.pending.give_up(number):
             self._rounds += 1
             self._look_around()
 
@@ -419,7 +374,7 @@ class Session:
         if engine is not None:
             options["engine"] = engine
         try:
-            session = cls(chosen, saved.start, history=history, **options)
+            session = cls(chosen, saved.start, history=history, **options)  # type: ignore[arg-type]
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
         restored = saved.restore(session._snapshot())
@@ -449,7 +404,7 @@ class Session:
     def _compile(self, k: int) -> CompiledRound:
         return CompiledRound(self._parts.pending, self._parts.ledger, self._totals, k)
 
-    def _play(self, f: ArrayLike, df: ArrayLike | None, g: ArrayLike | None, dg: ArrayLike | None) -> PlayOutcome:
+    def _play(self, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> PlayOutcome:
         """Play a round of decide and observe in compiled code, in whatever form the numbers come."""
         fast = self._compiled
         if fast is None:
@@ -463,20 +418,9 @@ class Session:
             outcome = fast.play(float(feedback.f), feedback.df, feedback.g, feedback.dg)
         return REFUSED if outcome is WRONG_TYPES else outcome
 
-    def _checked(self, x: Array, f: ArrayLike, df: ArrayLike | None, g: ArrayLike | None, dg: ArrayLike | None) -> Feedback:
+    def _checked(self, x: Array, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> Feedback:
         with np.errstate(over="ignore", invalid="ignore"):
             return checked_feedback(x, self._k, f, df, g, dg)
-
-    def _advance(self, copy: Copy, feedback: Feedback) -> tuple[object, Array]:
-        """The state and the decision after this feedback; nothing is changed. To be called where NumPy does not warn of overflow."""
-        try:
-            state = self._record.update(copy.state, feedback)
-            x = np.asarray(self._record.decide(state), dtype=float)
-            if x.shape != copy.x.shape or not is_sound(x, state):
-                raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
-        except OverflowError as wrong:
-            raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
-        return state, x
 
     def _count(self, feedback: Feedback, number: int) -> None:
         """Add an observation to the totals and the certificates."""
@@ -533,16 +477,6 @@ class Session:
             if fast is not None:
                 fast.resume()
             self._next_check = next_check(parts, self._log, t)
-
-    def _ask_again(self, answers: list[Answer], x: Array, domain: Domain) -> None:
-        """See whether the functions' values and gradients fit together, at the decision and near it."""
-        for subject, function, value, grad in answers:
-            if not getattr(function, "convex", True):
-                continue  # it says so itself
-            ask = bind(value_alone, subject.name, function)
-            doubt = spot_check(subject, ask, x, value, grad, domain, self._rounds // clocks.ASSUMPTIONS_EVERY)
-            if doubt is not None:
-                doubt.warn(self._log, self._rounds)
 
 
 def _ascending(levels: Sequence[float]) -> list[float]:
