@@ -246,8 +246,8 @@ def markdown() -> str:
     lines = ["| | where | use | because |", "|---" * 4 + "|"]
     for i, rule in enumerate(RULES, 1):
         where = ", ".join(QUESTIONS[name].choices[value] for name, value in rule.when.items()) or "otherwise"
-        settings = ", ".join(f"{name}=..." for name in rule.settings)
-        use = f"`bridle.{rule.use}`" if rule.use[:1].isupper() else f"`{rule.use}`" + (f" with `{settings}`" if settings else "")
+        given = "".join(f", {name}=..." for name in rule.settings)
+        use = f"`bridle.{rule.use}`" if rule.use[:1].isupper() else f"`{rule.use}`" + (f" with `{given[2:]}`" if given else "")
         lines.append(f"| {i} | {where} | {use} | {rule.why} |")
     return "\n".join(lines)
 

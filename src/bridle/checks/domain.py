@@ -43,10 +43,10 @@ def check_domain(domain: Domain, seed: int = 0, points: int = 200, tolerance: fl
 
     # Projections: in a batch, one by one, and on two leading axes.
     v = _sample(rng, center, diameter or scale, scale, points)
-    kept = v.copy()
+    before = v.copy()
     p = domain.project(v)
     _require(np.shape(p) == v.shape, f"project must keep the shape {v.shape}, not change it to {np.shape(p)}")
-    _require(np.array_equal(v, kept), "project must not change its argument")
+    _require(np.array_equal(v, before), "project must not change its argument")
     reach = scale + np.linalg.norm(v, axis=1)
     one_by_one = np.array([domain.project(row) for row in v])
     _below(abs(one_by_one - p).max(axis=1), tol * reach, v, "project of a batch must equal project of each row")

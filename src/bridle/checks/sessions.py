@@ -25,11 +25,11 @@ def check_session(case: PolicyCase, policy: Policy[object], stream: list[Round],
         report.append(f"skipped sessions on {case.name}: {needs}")
         return []
     start += 1.0
-    for before in stream[:half]:
-        _observe(case, session, before)
-        kept, x = bits(session.state), session.decide()
+    for first_half in stream[:half]:
+        _observe(case, session, first_half)
+        before, x = bits(session.state), session.decide()
         x += 1.0
-        case.require(bits(session.state) == kept, "changing a decision that a session gave out must not change its state")
+        case.require(bits(session.state) == before, "changing a decision that a session gave out must not change its state")
         case.require(case.domain.contains(session.decide()), "changing a decision that a session gave out must not change the next one")
     _check_refusals(case, session, stream[half])
     with tempfile.TemporaryDirectory() as folder:
@@ -65,10 +65,10 @@ def _observe(case: PolicyCase, session: Session, one_round: Round) -> None:
     feedback = one_round.reveal(session.decide())
     df, g, dg = feedback.df.copy(), feedback.g.copy(), feedback.dg.copy()
     case.attempt("Session.observe", session.observe, feedback.f, df, g, dg)
-    kept = bits(session.state)
+    before = bits(session.state)
     for array in (df, g, dg):
         array += 7.0
-    case.require(bits(session.state) == kept, "changing the arrays that a session observed must not change its state")
+    case.require(bits(session.state) == before, "changing the arrays that a session observed must not change its state")
 
 
 def _check_refusals(case: PolicyCase, session: Session, one_round: Round) -> None:
@@ -83,12 +83,12 @@ def _check_refusals(case: PolicyCase, session: Session, one_round: Round) -> Non
 
 def _refuses(case: PolicyCase, session: Session, feedback: Mapping[str, object]) -> bool:
     """Whether the session refuses this feedback; if it does, nothing may have changed."""
-    kept = bits(session.state), session.decide().tobytes(), session.rounds, session.cost
+    before = bits(session.state), session.decide().tobytes(), session.rounds, session.cost
     try:
         session.observe(**feedback)  # type: ignore[arg-type]
     except InputError:
         now = bits(session.state), session.decide().tobytes(), session.rounds, session.cost
-        case.require(now == kept, f"input that is refused must leave the session as it was: {show(feedback)}")
+        case.require(now == before, f"input that is refused must leave the session as it was: {show(feedback)}")
         return True
     except Exception as wrong:
         raise AssertionError(f"{case.name}: Session.observe raised {type(wrong).__name__}, not InputError, for {show(feedback)}") from wrong

@@ -28,23 +28,23 @@ def walk(case: PolicyCase, record: Policy[object], stream: list[Round], x1: Arra
     raw, path = [], Walk([], [state], [])
     for t, one_round in enumerate([*stream, None], 1):
         _check_state(case, state, shapes, t)
-        kept = bits(state)
+        before = bits(state)
         x = case.attempt("decide", record.decide, state)
         case.require(isinstance(x, np.ndarray) and x.dtype == float, "a decision must be a float64 array, not {}, in round {}", x, t)
         case.require(x.shape == x1.shape, "a decision must have shape {}, not {}, in round {}", x1.shape, x.shape, t)
         case.require(np.isfinite(x).all(), "a decision must be finite, not {}, in round {}", x, t)
         case.require(case.domain.contains(x), "a decision must be in the domain, and {} of round {} is not", x, t)
         case.require(x.tobytes() == record.decide(state).tobytes(), f"decide must give the same decision when asked again, in round {t}")
-        case.require(bits(state) == kept, f"decide must not change the state, in round {t}")
+        case.require(bits(state) == before, f"decide must not change the state, in round {t}")
         raw.append(x)
         path.decisions.append(x.copy())
         if one_round is None:
             break
         feedback = one_round.reveal(x)
-        told = bits(feedback)
+        feedback_bits = bits(feedback)
         after = case.attempt(f"update in round {t}", record.update, state, feedback)
-        case.require(bits(state) == kept, f"update must not change the state it is given, in round {t}")
-        case.require(bits(feedback) == told, f"update must not change the feedback, in round {t}")
+        case.require(bits(state) == before, f"update must not change the state it is given, in round {t}")
+        case.require(bits(feedback) == feedback_bits, f"update must not change the feedback, in round {t}")
         case.require(bits(record) == own, f"update must not change the policy itself, in round {t}")
         state = after
         path.states.append(state)
@@ -63,9 +63,9 @@ def check_same_walk(case: PolicyCase, one: Walk, two: Walk, message: str) -> Non
 
 def _check_state(case: PolicyCase, state: object, shapes: dict[str, tuple[int, ...]], t: int) -> None:
     case.require(records.is_record(state), "a state must be a NamedTuple or a tuple, not {}", state)
-    found = records.leaves(state)
-    case.require(found.keys() == shapes.keys(), f"a state must keep its leaves {sorted(shapes)}, not have {sorted(found)}, in round {t}")
-    for name, leaf in found.items():
+    leaves = records.leaves(state)
+    case.require(leaves.keys() == shapes.keys(), f"a state must keep its leaves {sorted(shapes)}, not have {sorted(leaves)}, in round {t}")
+    for name, leaf in leaves.items():
         fine = isinstance(leaf, float) or (isinstance(leaf, np.ndarray) and leaf.dtype == float)
         kind = f"{type(leaf).__name__} {leaf.dtype}" if isinstance(leaf, np.ndarray) else type(leaf).__name__
         case.require(fine, f"a state holds floats and float64 arrays; its leaf {name!r} is of type {kind} in round {t}")
