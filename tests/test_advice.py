@@ -127,13 +127,13 @@ def test_late_feedback_changes_the_program_and_not_the_choice():
     assert at_once.use == late.use
     assert "session.ask()" in late.snippet
     assert "session.ask()" not in at_once.snippet
-    assert late.notes == [advice.LATE]
+    assert late.notes == [advice.LATE_NOTE]
 
 
 def test_nothing_is_promised_where_what_is_allowed_moves_unless_the_policy_is_told():
     assert bridle.advise(moving=True).notes == []
-    assert bridle.advise(moving=True, limit="average", costs=False).notes == [advice.MOVING]
-    assert advice.MOVING not in bridle.advise(moving=True, constraints="none").notes
+    assert bridle.advise(moving=True, limit="average", costs=False).notes == [advice.MOVING_NOTE]
+    assert advice.MOVING_NOTE not in bridle.advise(moving=True, constraints="none").notes
 
 
 def test_a_policy_that_needs_a_horizon_says_so_where_it_is_unknown(monkeypatch):
@@ -232,10 +232,10 @@ def test_the_command_says_what_the_function_says(run, tmp_path):
     assert f"Use anytime: {found.why}." in out
     assert f"Guarantee. {found.guarantee}" in out
     assert "  modulus: strong convexity of the costs" in out
-    assert f"Note: {advice.LATE}." in out
+    assert f"Note: {advice.LATE_NOTE}." in out
     assert out.endswith(f"facts written to {path}\n")
     facts = json.loads(path.read_text())
-    assert facts == {"answers": advice.facts(constraints="changing", strongly_convex=True, delay=True), **found.facts()}
+    assert facts == {"answers": advice.complete_answers(constraints="changing", strongly_convex=True, delay=True), **found.facts()}
     assert json.loads(run("advise", *arguments, "--json", "-")[1]) == facts
 
 

@@ -16,10 +16,13 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from bridle import policies, validate
 from bridle.core import InputError
+
+Answer: TypeAlias = str | bool | int | None
+"""One of the choices of a question; of the horizon, a number of rounds or None."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Question(NamedTuple):
 
     name: str
     text: str
-    choices: Mapping[Any, str]
+    choices: Mapping[Answer, str]
 
 
 QUESTIONS = {
@@ -87,10 +90,10 @@ class Rule(NamedTuple):
     `note` is what else to know.
     """
 
-    when: Mapping[str, Any]
+    when: Mapping[str, Answer]
     use: str
     why: str
-    settings: Mapping[str, Any] = {}
+    settings: Mapping[str, float] = {}
     note: str = ""
 
 
@@ -152,16 +155,16 @@ class Advice:
     guarantee: str
     assumes: list[str]
     needs: dict[str, str]
-    settings: dict[str, Any]
+    settings: dict[str, float]
     notes: list[str]
     snippet: str
 
-    def facts(self) -> dict[str, Any]:
-        """The same as a dictionary."""
+    def facts(self) -> dict[str, object]:
+        """All of it as a dictionary."""
         return asdict(self)
 
 
-def advise(**given: Any) -> Advice:
+def advise(**answers: Answer) -> Advice:
     """What to use for these answers; see `Answers` for their names, and `QUESTIONS` for what they mean.
 
     >>> advise(limit="average", costs=False).use
@@ -170,24 +173,24 @@ def advise(**given: Any) -> Advice:
     Traceback (most recent call last):
     bridle.core.InputError: moving must be false where constraints is 'fixed': limits that stay the same do not move
     """
-    answers = checked(**given)
-    rule = next(rule for rule in RULES if all(known(answers, name) == value for name, value in rule.when.items()))
+    all_answers = check_answers(**answers)
+    rule = next(rule for rule in RULES if all(_seen_by_rules(all_answers, name) == value for name, value in rule.when.items()))
     if rule.use not in policies.names() and rule.use[:1].isupper():
-        return _tool(rule, answers)
-    return _policy(rule, answers)
+        return _tool(rule, all_answers)
+    return _policy(rule, all_answers)
 
 
-def checked(**given: Any) -> Answers:
+def check_answers(**values: Answer) -> Answers:
     """The answers, if they are among the choices and do not contradict each other."""
     names = [field.name for field in fields(Answers)]
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in names:
             raise validate.unknown("answer", name, names)
         if name == "horizon":
-            given["horizon"] = None if value is None else validate.whole("horizon", value)
+            values["horizon"] = None if value is None else validate.whole("horizon", value)
         else:
-            given[name] = chosen(name, value)
-    answers = Answers(**given)
+            values[name] = check_choice(name, value)
+    answers = Answers(**values)  # type: ignore[arg-type]
     if answers.moving and answers.constraints == "fixed":
         raise InputError("moving must be false where constraints is 'fixed': limits that stay the same do not move")
     if answers.constraints == "none" and not answers.costs:
@@ -195,7 +198,7 @@ def checked(**given: Any) -> Answers:
     return answers
 
 
-def chosen(name: str, value: Any) -> Any:
+def check_choice(name: str, value: Answer) -> Answer:
     """The answer to a question, if it is one of the choices."""
     choices = QUESTIONS[name].choices
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
@@ -203,35 +206,38 @@ def chosen(name: str, value: Any) -> Any:
     return value
 
 
-def facts(**given: Any) -> dict[str, Any]:
-    """All answers, those that were given and the defaults."""
-    return asdict(checked(**given))
+def complete_answers(**answers: Answer) -> dict[str, Answer]:
+    """These answers, and the defaults of the others."""
+    return asdict(check_answers(**answers))
 
 
-def known(answers: Answers, name: str) -> Any:
+def _seen_by_rules(answers: Answers, name: str) -> Answer:
     """An answer as the rules see it: of the horizon, whether it is known."""
-    return answers.horizon is not None if name == "horizon" else getattr(answers, name)
+    if name == "horizon":
+        return answers.horizon is not None
+    answer: Answer = getattr(answers, name)
+    return answer
 
 
-def next_question(told: Mapping[str, Any]) -> str | None:
-    """The next question that decides between rules, given what is told already; None where one rule is certain.
+def next_question(answers: Mapping[str, Answer]) -> str | None:
+    """The next question that decides between rules, after these answers; None where one rule is certain.
 
     >>> next_question({}), next_question({"constraints": "none"}), next_question({"constraints": "none", "strongly_convex": False})
     ('constraints', 'strongly_convex', None)
     """
     for rule in RULES:
-        if all(told.get(name, value) == value for name, value in rule.when.items()):
-            missing = [name for name in rule.when if name not in told]
+        if all(answers.get(name, value) == value for name, value in rule.when.items()):
+            missing = [name for name in rule.when if name not in answers]
             return missing[0] if missing else None
     return None
 
 
-def also(told: Mapping[str, Any]) -> list[str]:
-    """What else changes the answer once one rule is certain: late feedback, and the horizon where the policy can be told it."""
-    rule = next(rule for rule in RULES if all(told.get(name) == value for name, value in rule.when.items()))
+def further_questions(answers: Mapping[str, Answer]) -> list[str]:
+    """The questions left once one rule is certain: late feedback, and the horizon where the policy can be told it."""
+    rule = next(rule for rule in RULES if all(answers.get(name) == value for name, value in rule.when.items()))
     if rule.use not in policies.names():
         return []
-    horizon = any(p.name == "horizon" for p in policies.parameters(rule.use)) and "horizon" not in told
+    horizon = any(p.name == "horizon" for p in policies.parameters(rule.use)) and "horizon" not in answers
     return ["delay", *["horizon"] * horizon]
 
 
@@ -246,13 +252,11 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-# --- the answer -----------------------------------------------------------------------------------------------------------------------
-
 EXAMPLE = {"horizon": 10_000, "lipschitz": 2.0, "bound": 1.3, "modulus": 1.0, "slater": 0.3}
 """What is true of the world in the snippets, for the parameters that a policy must be told."""
 
-MOVING = "what is promised is in comparison with one action that keeps every limit; where there is none, nothing is promised"
-LATE = "feedback comes late: each round has a ticket, and copies of the policy wait for theirs; the bounds of the copies add up"
+MOVING_NOTE = "what is promised is in comparison with one action that keeps every limit; where there is none, nothing is promised"
+LATE_NOTE = "feedback comes late: each round has a ticket, and copies of the policy wait for theirs; the bounds of the copies add up"
 
 
 def _policy(rule: Rule, answers: Answers) -> Advice:
@@ -260,25 +264,26 @@ def _policy(rule: Rule, answers: Answers) -> Advice:
     parameters = {p.name: p for p in policies.parameters(rule.use)}
     if rule.settings.keys() - parameters.keys():
         raise InputError(f"policy {rule.use} has no parameter {min(rule.settings.keys() - parameters.keys())}")
-    told = {name: EXAMPLE[name] for name, p in parameters.items() if p.required} | dict(rule.settings)
+    settings = {name: EXAMPLE[name] for name, p in parameters.items() if p.required} | dict(rule.settings)
     if "horizon" in parameters and answers.horizon is not None:
-        told["horizon"] = answers.horizon
-    notes = [rule.note] * bool(rule.note) + [LATE] * answers.delay
-    if answers.moving and answers.constraints != "none" and "drift" not in told:
-        notes.append(MOVING)
-    if "horizon" in told and answers.horizon is None:
+        settings["horizon"] = answers.horizon
+    notes = [rule.note] * bool(rule.note) + [LATE_NOTE] * answers.delay
+    if answers.moving and answers.constraints != "none" and "drift" not in settings:
+        notes.append(MOVING_NOTE)
+    if "horizon" in settings and answers.horizon is None:
         notes.append("the number of rounds is unknown: give the most there can be, or see bridle.Doubling")
-    said = [f"Regret: {_said(item.regret)}."] * answers.costs + [f"Violation: {_said(item.violation)}."] * (answers.constraints != "none")
-    promised = " ".join([*said, f"{item.reference}."])
-    needs = {name: parameters[name].help for name in told}
-    return Advice(rule.use, rule.why, promised, item.assumptions(), needs, dict(rule.settings), notes, _snippet(rule, answers, told))
+    orders = [f"Regret: {_in_words(item.regret)}."] * answers.costs
+    orders += [f"Violation: {_in_words(item.violation)}."] * (answers.constraints != "none")
+    guarantee = " ".join([*orders, f"{item.reference}."])
+    needs = {name: parameters[name].help for name in settings}
+    return Advice(rule.use, rule.why, guarantee, item.assumptions(), needs, dict(rule.settings), notes, _snippet(rule, answers, settings))
 
 
-def _said(order: str) -> str:
+def _in_words(order: str) -> str:
     return "nothing is promised" if order == "-" else order
 
 
-PROGRAMS = {
+TOOL_SNIPPETS = {
     "Pacer": """import bridle
 import numpy as np
 
@@ -298,17 +303,17 @@ def _tool(rule: Rule, answers: Answers) -> Advice:
     """What is said of a class: the guarantee in its module's docstring, else the first paragraph of its own, and its parameters."""
     import bridle  # here, because bridle exports this module's functions
 
-    made = getattr(bridle, rule.use, None)
-    if made is None:
+    tool = getattr(bridle, rule.use, None)
+    if tool is None:
         raise validate.unknown("class of bridle", rule.use, bridle.__all__)
-    about = inspect.getdoc(inspect.getmodule(made)) or ""
-    promised = about.partition("\nGuarantee: ")[2].partition("\nReference: ")[0] or (inspect.getdoc(made) or "").split("\n\n")[0]
-    required = [p.name for p in inspect.signature(made).parameters.values() if p.default is p.empty]
+    about = inspect.getdoc(inspect.getmodule(tool)) or ""
+    guarantee = about.partition("\nGuarantee: ")[2].partition("\nReference: ")[0] or (inspect.getdoc(tool) or "").split("\n\n")[0]
+    required = [p.name for p in inspect.signature(tool).parameters.values() if p.default is p.empty]
     needs = {name: policies.PARAMETER_HELP.get(name, "") for name in required}
     rounds = answers.horizon or EXAMPLE["horizon"]
-    program = PROGRAMS[rule.use].format(budget=0.1 * rounds, rounds=rounds, played=_played(answers))
-    promised = re.sub(r"^`\w+`: ", "", " ".join(promised.split()))  # the name of the function that computes it
-    return Advice(f"bridle.{rule.use}", rule.why, promised, [], needs, {}, [], program)
+    program = TOOL_SNIPPETS[rule.use].format(budget=0.1 * rounds, rounds=rounds, played=_played(answers))
+    guarantee = re.sub(r"^`\w+`: ", "", " ".join(guarantee.split()))  # the name of the function that computes it
+    return Advice(f"bridle.{rule.use}", rule.why, guarantee, [], needs, {}, [], program)
 
 
 def _played(answers: Answers) -> int:
@@ -316,9 +321,9 @@ def _played(answers: Answers) -> int:
     return min(300, answers.horizon or 300)
 
 
-def _snippet(rule: Rule, answers: Answers, told: Mapping[str, Any]) -> str:
+def _snippet(rule: Rule, answers: Answers, settings: Mapping[str, float]) -> str:
     """A program that plays the policy in a small world of the user's kind."""
-    given = "".join(f", {name}={value}" for name, value in told.items())
+    arguments = "".join(f", {name}={value}" for name, value in settings.items())
     seen = [*_cost(answers), *_limit(answers)]
     observed = ["f=f, df=df"] * answers.costs + ["g=g, dg=dg"] * (answers.constraints != "none")
     # Where values are noisy, or what is allowed moves, nothing that was seen proves anything about a fixed action.
@@ -326,7 +331,7 @@ def _snippet(rule: Rule, answers: Answers, told: Mapping[str, Any]) -> str:
     lines = ["import bridle"]
     if any("rng." in line for line in seen):
         lines += ["import numpy as np", "", "rng = np.random.default_rng(0)  # the world"]
-    lines += ["", "domain = bridle.Ball(2)  # all actions that are possible", f'policy = bridle.policy("{rule.use}", domain{given})']
+    lines += ["", "domain = bridle.Ball(2)  # all actions that are possible", f'policy = bridle.policy("{rule.use}", domain{arguments})']
     lines += [f"session = bridle.Session(policy{', certify=False' if unproved else ''})"]
     if answers.delay:
         lines += [

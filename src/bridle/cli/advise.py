@@ -65,7 +65,7 @@ def advise(
     elif not answers and sys.stdin.isatty():
         answers = _ask()
     found = advice.advise(**answers)
-    output.show_text(_text(found), {"answers": advice.facts(**answers), **found.facts()}, json_file)
+    output.show_text(_text(found), {"answers": advice.complete_answers(**answers), **found.facts()}, json_file)
 
 
 def _horizon(text: str) -> int | None:
@@ -86,7 +86,7 @@ def _ask() -> dict[str, Any]:
     while (name := advice.next_question(decisive)) is not None:
         answers[name] = _put(name)
         decisive[name] = answers[name] is not None if name == "horizon" else answers[name]
-    for name in advice.also(decisive):
+    for name in advice.further_questions(decisive):
         answers[name] = _put(name)
     return answers
 
@@ -100,7 +100,7 @@ def _put(name: str) -> Any:
     if True in question.choices:
         return _again(lambda: _agreed(_line(f"{question.text} y or n", "y" if usual else "n")))
     meanings = "".join(f"\n  {choice}: {words}" for choice, words in question.choices.items())
-    return _again(lambda: advice.chosen(name, _line(f"{question.text}{meanings}\nAnswer", usual)))
+    return _again(lambda: advice.check_choice(name, _line(f"{question.text}{meanings}\nAnswer", usual)))
 
 
 def _line(text: str, usual: str) -> str:

@@ -13,7 +13,7 @@ from bridle.engines.round import F, answer, block_length
 from bridle.ops import Array
 
 
-def deal_blocks(adversary: Adversary[object], seed: int, rounds: int, dim: int, many: int = 1) -> Iterator[Any]:
+def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1) -> Iterator[Any]:
     """The draws of an adversary for `rounds` rounds, block by block or so many blocks at a time; None for one that needs none.
 
     A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one. Rounds that were there
@@ -39,10 +39,9 @@ def deal_blocks(adversary: Adversary[object], seed: int, rounds: int, dim: int, 
             yield None
 
 
-def player(adversary: Adversary[object]) -> Adversary[object]:
+def player(adversary: Any) -> Any:
     """What an engine plays against: the adversary itself, or what stands for it at the table where its rounds are dealt from elsewhere."""
-    stand_in: Adversary[object] = getattr(adversary, "player", adversary)
-    return stand_in
+    return getattr(adversary, "player", adversary)
 
 
 class FirstRound(NamedTuple):

@@ -128,7 +128,7 @@ class Alternating(NamedTuple):
 
 @oblivious
 class LateConstraint(NamedTuple):
-    """The same cost every round; the constraint is -slater everywhere for the first `start` rounds, and then <a, x> + b <= 0."""
+    """One cost that never changes; the constraint is -slater everywhere for the first `start` rounds, and then <a, x> + b <= 0."""
 
     cost: Cost
     a: Array

@@ -35,7 +35,7 @@ from bridle.problems.instance import (
 
 @oblivious
 class Fixed(NamedTuple):
-    """The same round every time."""
+    """One round, again and again."""
 
     round: Round
 

@@ -1,0 +1,190 @@
+"""What every policy must satisfy."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bridle import domains, engines, policies, records
+from bridle.checks.case import MakePolicy, PolicyCase, bits, gentle_rounds, python_only, rough_rounds
+from bridle.checks.sessions import check_session
+from bridle.checks.walk import check_same_walk, walk
+from bridle.core import BridleWarning, Domain, InputError, Policy
+from bridle.game.play import play, policy_for
+from bridle.policies.registry import constraints_of, record_of
+from bridle.problems import problem
+from bridle.validate import show
+
+UNITS = ("lipschitz", "bound", "slater", "modulus", "noise")
+"""The parameters that are multiplied by c when every cost and constraint is."""
+
+
+def check_policy(
+    factory: Callable[..., object] | str,
+    places: Mapping[str, Domain] | None = None,
+    constraints: Sequence[int] = (1, 3),
+    rounds: int = 90,
+    seed: int = 0,
+    scale_free: bool = False,
+    **settings: object,
+) -> list[str]:
+    """Try to refute that what `factory` makes is a policy, and list what was checked; what did not apply starts with "skipped".
+
+    `factory(domain, constraints=k)` gives a record or a `bridle.policy(...)`; a registered name stands for that policy with what it needs
+    to know of a problem of `rounds` / 3 rounds, so that it plays past its horizon. `settings` are handed on to it. `places` are domains
+    by name.
+
+    On every domain, for every k: decisions are in the domain whatever comes (zeros, ties, functions from 1e-6 to 1e6 times as large as
+    promised, constraints that nothing satisfies); the same inputs give the same bits, in any order and from any earlier state; nothing
+    handed over is changed; a state holds floats and float64 arrays of constant shapes; nothing a caller does to a session's arrays
+    reaches its state; a saved session goes on bit for bit; refused input changes nothing. Where the record can be compiled, B runs at once
+    are the B runs one by one to 1e-12, and the engines agree to 1e-9 (on the first domain).
+
+    With `scale_free`, costs, constraints and `lipschitz` times a constant give the same decisions; `factory` then takes `lipschitz` too.
+
+    >>> check_policy("sinha2024", {"disk": domains.Ball(2)}, constraints=[2])[0]
+    'disk, k = 2: decisions, repetition, purity, state, session, resume, refusal, batch'
+    """
+    make = _by_name(factory, settings, rounds) if isinstance(factory, str) else _by_factory(factory, settings)
+    report: list[str] = []
+    played = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BridleWarning)  # past its horizon, or its assumptions broken: that is meant here
+        for name, domain in (_places() if places is None else places).items():
+            fits = [k for k in constraints if _accepts(make, domain, k, name, report)]
+            if not fits and domain.dim not in constraints:  # it may want one constraint for each coordinate
+                fits = [k for k in (domain.dim,) if _accepts(make, domain, k, name, report)]
+            for k in fits:
+                case = PolicyCase(f"{name}, k = {k}", make, domain, k, seed)
+                report.append(f"{case.name}: {', '.join(_check_case(case, rounds, report) + _check_scale(case, scale_free))}")
+            if fits and not played:  # compiling takes its time: once
+                report.append(_check_engines(PolicyCase(name, make, domain, fits[-1], seed)))
+            played = played or bool(fits)
+    if not played:
+        raise AssertionError(f"the policy must accept some domain: {'; '.join(report)}")
+    return report
+
+
+def _places() -> dict[str, Domain]:
+    return {
+        "ball": domains.Ball(radius=2.0, center=[1.0, -0.5, 0.25]),
+        "box": domains.Box([-1.0, 0.0], [0.5, 3.0]),
+        "segment": domains.Box([-0.5], [1.0]),
+        "simplex": domains.Simplex(4),
+    }
+
+
+def _by_factory(factory: Callable[..., object], settings: dict[str, object]) -> MakePolicy:
+    def make(domain: Domain, k: int, scale: float | None = None) -> object:
+        return factory(domain, constraints=k, **settings, **({} if scale is None else {"lipschitz": scale}))
+
+    return make
+
+
+def _by_name(name: str, settings: dict[str, object], rounds: int) -> MakePolicy:
+    """The registered policy, which is told the constants of a problem of `rounds` / 3 rounds."""
+
+    def make(domain: Domain, k: int, scale: float | None = None) -> object:
+        modulus = 1.0 if policies.entry(name).strongly_convex else 0.0
+        source = problem("halfspaces", max(1, rounds // 3), domain=domain, constraints=k, modulus=modulus)
+        known: dict[str, Any] = {**source.constants, **settings}
+        units = [p.name for p in policies.parameters(name) if p.name in UNITS and (p.required or p.name in settings)]
+        return policy_for(name, source, **{**settings, **({} if scale is None else {unit: scale * known[unit] for unit in units})})
+
+    return make
+
+
+def _accepts(make: MakePolicy, domain: Domain, k: int, name: str, report: list[str]) -> bool:
+    """Whether the policy can be made for this; a factory may refuse a domain or a k with an InputError, and with nothing else."""
+    try:
+        own = constraints_of(record_of(make(domain, k)))
+        if own is not None and own != k:
+            raise InputError(f"the policy is for {own} constraints")
+    except InputError as no:
+        report.append(f"skipped {name}, k = {k}: {no}")
+        return False
+    except Exception as error:
+        raise AssertionError(f"{name}, k = {k}: the factory raised {type(error).__name__}: {error}") from error
+    return True
+
+
+def _check_case(case: PolicyCase, rounds: int, report: list[str]) -> list[str]:
+    """Everything that concerns one policy by itself."""
+    policy = case.policy()
+    record = record_of(policy)
+    case.require(records.is_record(record), f"a policy must be a NamedTuple, not {show(record)}")
+    for method in ("init", "decide", "update"):
+        case.require(hasattr(record, method), f"a policy must have the method `{method}`")
+    stream = rough_rounds(case, rounds)
+    middle = case.domain.center()
+    corner = case.domain.linear_argmin(np.linspace(1.0, 2.0, case.domain.dim))
+    path = walk(case, record, stream, middle)
+    walk(case, record, stream[::-1], corner)  # other inputs, before the same are repeated
+    check_same_walk(case, path, walk(case, record, stream, middle), "the same inputs must give the same decisions")
+    check_same_walk(case, path, walk(case, record_of(case.policy()), stream, middle), "policies made alike must decide alike")
+    for t in np.random.default_rng(case.seed).permutation(len(stream)):
+        again = case.attempt("update", record.update, path.states[t], path.feedbacks[t])
+        case.require(bits(again) == bits(path.states[t + 1]), f"an update repeated from round {t + 1}'s state must give what it gave then")
+    done = ["decisions", "repetition", "purity", "state"]
+    done += check_session(case, policy, stream, report)
+    if python_only(record):
+        report.append(f"skipped batch on {case.name}: {type(record).__name__} is not pure arithmetic")
+        return done
+    _check_batch(case, record)
+    return [*done, "batch"]
+
+
+def _check_batch(case: PolicyCase, record: Policy[object]) -> None:
+    """Three runs with their own starting points and functions, at once and one by one."""
+    rng = np.random.default_rng([case.seed, 1])
+    starts = case.domain.project(case.domain.center() + case.domain.diameter() * rng.standard_normal((3, case.domain.dim)))
+    streams = [gentle_rounds(case, 40, run) for run in range(3)]
+    together = [records.widen(records.stack(row), 1) for row in zip(*streams, strict=True)]
+    state = case.attempt("init of 3 runs", record.init, starts.copy())
+    alone = [walk(case, record, stream, start) for stream, start in zip(streams, starts, strict=True)]
+    scale = case.domain.diameter() + float(np.linalg.norm(case.domain.center()))
+    for t, one_round in enumerate([*together, None], 1):
+        x = case.attempt("decide of 3 runs", record.decide, state)
+        case.require(
+            np.shape(x) == starts.shape, f"the decisions of 3 runs must have shape {starts.shape}, not {np.shape(x)}, in round {t}"
+        )
+        off = float(np.max(np.abs(x - np.array([path.decisions[t - 1] for path in alone]))))
+        case.require(off <= 1e-12 * scale, f"3 runs at once must be the 3 runs one by one; off by {off:.3g} in round {t}")
+        if one_round is not None:
+            state = case.attempt(f"update of 3 runs in round {t}", record.update, state, one_round.reveal(x))
+
+
+def _check_scale(case: PolicyCase, scale_free: bool) -> list[str]:
+    if not scale_free:
+        return []
+    start, stream, size = case.domain.center(), gentle_rounds(case, 60, 5), case.domain.diameter()
+    plain = walk(case, record_of(case.policy(1.0)), stream, start)
+    for factor in (1000.0, 0.003):
+        scaled = [records.transform(lambda leaf, factor=factor: factor * leaf, one_round) for one_round in stream]
+        other = walk(case, record_of(case.policy(factor)), scaled, start)
+        off = np.abs(np.array(plain.decisions) - np.array(other.decisions)).max(axis=1)
+        t = int(np.argmax(off > 1e-9 * size))
+        case.require(
+            off[t] <= 1e-9 * size, f"functions {factor:g} times as large must not change decisions; off by {off[t]:.3g} in round {t + 1}"
+        )
+    return ["scale"]
+
+
+def _check_engines(case: PolicyCase) -> str:
+    policy = case.policy()
+    if python_only(record_of(policy)):
+        return f"skipped engines on {case.name}: {type(record_of(policy)).__name__} runs on engine python only"
+    try:
+        engines.load("jax")
+    except InputError as missing:
+        return f"skipped engines on {case.name}: {missing}"
+    source = problem("halfspaces", 200, case.seed, domain=case.domain, constraints=case.k)
+    traces = [case.attempt(f"engine {engine}", play, policy, source, engine=engine, keep="decisions") for engine in ("python", "jax")]
+    decisions = [np.asarray(trace.decisions, dtype=float) for trace in traces]
+    off = np.abs(decisions[0] - decisions[1]).max(axis=1)
+    apart = ~(off <= 1e-9 * case.domain.diameter())
+    case.require(not apart.any(), f"the engines must agree; off by {off.max():.3g}, and first in round {int(np.argmax(apart)) + 1}")
+    return f"{case.name}: engines"

@@ -1,0 +1,117 @@
+"""Losses of a linear model on one example: logistic, hinge, and the logarithm of wealth."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numpy.typing import ArrayLike
+
+from bridle import ops, validate
+from bridle.core import InputError
+from bridle.ops import Array, Scalar, dot
+
+
+class LogisticLoss(NamedTuple):
+    """weight * ln(1 + exp(-label <a, x>)): the loss of a linear classifier on one example, label +1 or -1."""
+
+    a: Array
+    label: Scalar
+    weight: Scalar
+
+    @property
+    def convex(self) -> bool:
+        return True
+
+    def value(self, x: Array) -> Scalar:
+        return self.weight * ops.softplus(-self.label * dot(self.a, x))
+
+    def grad(self, x: Array) -> Array:
+        # e^{-softplus(m)} is 1 / (1 + e^m) to full relative precision, however small: scale-free learners see small gradients too.
+        return (-1.0 * self.weight * self.label * ops.exp(-ops.softplus(self.label * dot(self.a, x)))) * self.a
+
+
+def Logistic(features: ArrayLike, label: float, weight: float = 1.0) -> LogisticLoss:
+    """The logistic loss of a linear classifier on one example.
+
+    >>> import numpy as np
+    >>> round(Logistic([1.0, 2.0], 1).value(np.zeros(2)), 6)
+    0.693147
+    """
+    return LogisticLoss(validate.vector("features", features), _label(label), validate.nonnegative("weight", weight))
+
+
+class HingeLoss(NamedTuple):
+    """weight * max(0, margin - label <a, x>)."""
+
+    a: Array
+    label: Scalar
+    margin: Scalar
+    weight: Scalar
+
+    @property
+    def convex(self) -> bool:
+        return True
+
+    def value(self, x: Array) -> Scalar:
+        return self.weight * ops.pos(self.margin - self.label * dot(self.a, x))
+
+    def grad(self, x: Array) -> Array:
+        short = self.margin - self.label * dot(self.a, x) > 0.0
+        return (-1.0 * self.weight * self.label * short) * self.a
+
+
+def Hinge(features: ArrayLike, label: float, margin: float = 1.0, weight: float = 1.0) -> HingeLoss:
+    """The hinge loss of a linear classifier on one example.
+
+    >>> import numpy as np
+    >>> Hinge([1.0, 2.0], -1).value(np.array([1.0, 0.0]))
+    2.0
+    """
+    return HingeLoss(
+        validate.vector("features", features), _label(label), validate.number("margin", margin), validate.nonnegative("weight", weight)
+    )
+
+
+class LogWealthLoss(NamedTuple):
+    """-ln <a, x> where <a, x> is at least `floor`, and below it the parabola that goes on from there: convex and finite everywhere."""
+
+    a: Array
+    floor: Scalar
+
+    @property
+    def convex(self) -> bool:
+        return True
+
+    def value(self, x: Array) -> Scalar:
+        level, below = self._split(x)
+        short = below / level
+        return 0.5 * short * short - short - ops.log(level)
+
+    def grad(self, x: Array) -> Array:
+        level, below = self._split(x)
+        return ((below / level - 1.0) / level) * self.a
+
+    def _split(self, x: Array) -> tuple[Scalar, Scalar]:
+        """<a, x> as a part that is not below the floor, and the rest, which is 0 where that is all."""
+        growth = dot(self.a, x)
+        level = ops.maximum(growth, self.floor)
+        return level, growth - level
+
+
+def LogWealth(returns: ArrayLike, floor: float = 1e-3) -> LogWealthLoss:
+    """The logarithm of wealth that a period costs: -ln <returns, x>, x the share of wealth in each asset, returns as price relatives.
+
+    Where <returns, x> is below `floor` the function goes on as a parabola, so that it is convex and finite for every x.
+
+    >>> import numpy as np
+    >>> round(LogWealth([1.1, 0.9]).value(np.array([0.75, 0.25])), 6)
+    -0.04879
+    """
+    return LogWealthLoss(validate.vector("returns", returns), validate.positive("floor", floor))
+
+
+def _label(label: object) -> float:
+    result = validate.number("label", label)
+    if result not in (1.0, -1.0):
+        raise InputError(f"label must be +1 or -1, not {validate.show(label)}")
+    return result
