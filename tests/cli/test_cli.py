@@ -16,6 +16,7 @@ import pytest
 import bridle
 from bridle import policies
 from bridle.compare import tables
+from bridle.compare.text import number
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
 from bridle.problems import problem_names
@@ -96,7 +97,7 @@ def test_a_game_tells_the_same_in_its_table_and_its_json(run, tmp_path, name, po
     assert set(facts) >= PLAY_KEYS
     assert (facts["problem"], facts["policy"], facts["horizon"], facts["seed"], facts["engine"]) == (name, policy, 60, 3, "python")
     for key in ("cost", "regret", "ccv", "interval_violation"):
-        assert f" {tables._number(facts[key])} " in out
+        assert f" {number(facts[key])} " in out
     assert ("regret: not known, no action of the domain satisfies every constraint" in out) == (facts["regret"] is None)
     problem = bridle.problem(name, horizon=60, seed=3)
     trace = bridle.play(bridle.policy_for(policy, problem), problem)
@@ -233,8 +234,8 @@ def test_the_demonstration_shows_every_game(run, tmp_path):
     assert "does not apply" in out
     assert "sinha2024-strong does not apply to lower-bound: its costs are absolute values, which are not strongly convex\n" in out
     for row in games:
-        assert tables._number(row["regret"]) in out
-        assert tables._number(row["ccv"]) in out
+        assert number(row["regret"]) in out
+        assert number(row["ccv"]) in out
     assert max(map(len, out.splitlines())) <= 200
 
 
@@ -254,7 +255,7 @@ def test_tables_fit_the_terminal_and_cut_nothing(run, monkeypatch, columns):
             assert row["policy"] in words
         if not row.get("does_not_apply"):
             for key in ("regret", "regret_bound", "ccv", "ccv_bound", "ccv_bound_paper", "interval_bound"):
-                assert tables._number(row[key]) in words
+                assert number(row[key]) in words
 
 
 def test_a_broken_bound_is_marked(run):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -17,17 +19,20 @@ import pytest
 import bridle
 from bridle import policies
 from bridle.compare import cell as cells
-from bridle.compare import executors
+from bridle.compare import executors, task_queue
 from bridle.compare import run as compare
-from bridle.compare.cell import COLUMNS, FACTS, Cell, Instance
+from bridle.compare.cell import Cell, Instance
 from bridle.compare.executors import executor
+from bridle.compare.keys import SOURCES, fingerprint
+from bridle.compare.rows import COLUMNS, FACTS
 from bridle.compare.spec import grid
 from bridle.compare.store import Store
 from bridle.core import InputError, Unavailable
 from bridle.game import metrics
-from bridle.game.summary import summary
+from bridle.game.summary import BOUNDED, summary
 from helpers.instances import PROGRAM, strict
 
+HOME = Path(bridle.__file__).parent
 Rows = list[dict[str, Any]]
 TIMES = ("us_per_round", "seconds")
 GRID: dict[str, Any] = {
@@ -86,6 +91,12 @@ def test_a_row_says_what_the_summary_of_its_game_says(whole, row):
         assert curve[-1] == row[f"{name}_bound"]
         known = [(measured, bound) for measured, bound in zip(row[f"curve_{name}"], curve, strict=True) if bound is not None]
         assert all(measured <= bound for measured, bound in known)
+
+
+def test_every_fact_of_a_row_is_one_of_the_game_s(whole):
+    problem = bridle.problem("fixed", horizon=20)
+    assert set(FACTS) <= set(summary(bridle.play(bridle.policy_for("ogd", problem), problem)))
+    assert {bound for _, bound in BOUNDED} <= set(FACTS)
 
 
 def test_rows_are_plain_json_with_every_column(whole):
@@ -154,19 +165,40 @@ def test_another_configuration_is_another_cell(tmp_path, monkeypatch):
     assert Cell(Instance(**base), "ogd", {}).key not in keys
 
 
-def test_the_fingerprint_is_of_the_sources_that_make_the_numbers(tmp_path, monkeypatch):
+ROOMS = sorted({path.relative_to(HOME).parts[0].removesuffix(".py") for path in HOME.rglob("*.py")} - {"__init__", "__main__"})
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_fingerprint_changes_with_the_sources_that_make_numbers_and_with_no_others(tmp_path, monkeypatch, room):
     home = tmp_path / "bridle"
-    (home / "policies").mkdir(parents=True)
-    for name in ("__init__.py", "game.py", "cli.py", "cli_compare.py", "page.py", "policies/ogd.py"):
-        (home / name).write_text("one")
+    shutil.copytree(HOME, home, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(bridle, "__file__", str(home / "__init__.py"))
-    fingerprint = cells.fingerprint.__wrapped__
-    before = fingerprint()
-    for name in ("cli.py", "cli_compare.py", "page.py"):
-        (home / name).write_text("two")
-    assert fingerprint() == before
-    (home / "policies" / "ogd.py").write_text("two")
-    assert fingerprint() != before
+    before = fingerprint.__wrapped__()
+    for path in (home / room).rglob("*.py") if (home / room).is_dir() else [home / f"{room}.py"]:
+        path.write_text(path.read_text() + "\n# edited\n")
+    makes_numbers = room not in ("adapters", "advice", "budgets", "checks", "cli", "compare", "fraud", "session", "storage")
+    assert (fingerprint.__wrapped__() != before) == makes_numbers
+
+
+def test_what_makes_numbers_imports_nothing_else():
+    """A module outside of the fingerprint that these rooms used could change a row unnoticed."""
+    rooms = [HOME / name if (HOME / name).is_dir() else HOME / f"{name}.py" for name in SOURCES]
+    files = [path for room in rooms for path in (room.rglob("*.py") if room.is_dir() else [room])]
+    names = {name for path in files for name in imported(path)}
+    assert names - set(SOURCES) <= {"storage"}, "storage keeps compiled programs and raw data, and changes neither"
+
+
+def imported(path: Path) -> set[str]:
+    """The rooms and modules of bridle that a file imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "bridle":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bridle."):
+            found.add(str(node.module).split(".")[1])
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("bridle.")}
+    return found
 
 
 def test_a_problem_in_other_words_is_the_same_cell():
@@ -226,7 +258,7 @@ def test_a_policy_of_the_users_own_is_keyed_by_its_file_and_stays_in_this_proces
     assert rows[0]["cost"] == rows[1]["cost"]
     with pytest.raises(InputError, match="policy mine is registered in this process alone"):
         compare.compare(["fixed"], ["mine"], [51], 1, tmp_path, jobs=2)
-    monkeypatch.setattr(cells, "_hash_source", lambda name: "edited")
+    monkeypatch.setattr(cells, "hash_own_source", lambda policy: "edited")
     assert grid(["fixed"], ["mine"], [50]).cells[0].key != rows[0]["key"]
 
 
@@ -414,11 +446,11 @@ def test_a_cluster_that_is_not_there_is_one_line(monkeypatch):
         executor(jobs=2)
 
 
-def die(jobs: Any) -> None:
+def die(items: Any, comparators: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def other_sources(jobs: Any) -> tuple[str, list[Any]]:
+def other_sources(items: Any, comparators: Any) -> tuple[str, list[Any]]:
     return "other", []
 
 
@@ -459,7 +491,7 @@ def test_jax_gives_the_same_numbers_and_compiles_a_program_once(tmp_path):
     policies_ = ["sinha2024", "ogd"]
     plain = compare.compare(["halfspaces"], policies_, [300, 1100], 4, tmp_path, jobs=1)
     asked = grid(["halfspaces"], policies_, [300, 1100], 4, engine="jax")
-    tasks = list(compare._cell_batches(asked.cells, workers=2))
+    tasks = list(task_queue._cell_parts(asked.cells, workers=2))
     assert len(tasks) == 2  # one program each, every horizon and seed of it
     assert all(len({cell.policy for cell in task}) == 1 for task in tasks)
     from bridle.engines import jax as engine

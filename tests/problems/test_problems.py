@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 import bridle
 from bridle import policies, records
-from bridle.compare import tables
+from bridle.cli import listing
 from bridle.core import InputError, Round
 from bridle.functions import AFFINE
 from bridle.game.summary import BOUNDED, summary
@@ -501,7 +501,7 @@ def test_it_says_what_it_is(name):
         assert f" {symbol}" in facts["about"]
     assert [p["name"] for p in facts["parameters"]][:2] == ["horizon", "seed"]
     assert all(p["help"] for p in facts["parameters"])
-    row = tables.problems_table([facts]).columns[1]._cells[0]
+    row = listing.problems_table([facts]).columns[1]._cells[0]
     assert facts["summary"] in row.replace("\\[", "[")
     assert facts["about"] in row.replace("\\[", "[")
 

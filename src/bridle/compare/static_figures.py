@@ -12,8 +12,9 @@ from typing import Any
 
 from bridle import storage
 from bridle.compare import charts
-from bridle.compare.analysis import Row
 from bridle.compare.charts import Axis, Bar, Chart, Line, Point
+from bridle.compare.rows import GameRow
+from bridle.compare.text import number
 from bridle.core import InputError
 
 MARKERS = dict(zip(charts.SYMBOLS, "osD^vp*h", strict=True))
@@ -28,7 +29,7 @@ SETTINGS = {
 DOTS = 200  # an inch, of a PNG
 
 
-def write(rows: Iterable[Row], folder: str | PathLike[str]) -> list[Path]:
+def write_figures(rows: Iterable[GameRow], folder: str | PathLike[str]) -> list[Path]:
     """Write every figure to the folder, which is made where it is missing; the paths, in order.
 
     For each problem and horizon: `NAME-T1000-curves` (regret and CCV against t), `-tradeoff` and `-pace`; for each problem with several
@@ -49,9 +50,9 @@ def write(rows: Iterable[Row], folder: str | PathLike[str]) -> list[Path]:
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a label may hold any character; a box stands for it
         for name, parts in _sheets(charts.all_charts(games)).items():
             sheet, stem = _sheet(parts), names.of(name)
-            written.append(save(sheet, home / f"{stem}.png"))
+            written.append(save_figure(sheet, home / f"{stem}.png"))
             sheet.set_layout_engine("none")  # drawing it has settled what goes where, which takes a third of the time
-            written.append(save(sheet, home / f"{stem}.svg"))
+            written.append(save_figure(sheet, home / f"{stem}.svg"))
     return written
 
 
@@ -88,7 +89,7 @@ def _sheets(figures: list[Chart]) -> dict[str, list[Chart]]:
     return sheets
 
 
-def save(sheet: Any, path: Path) -> Path:
+def save_figure(sheet: Any, path: Path) -> Path:
     """The figure in a file, without the date and the version that would make it differ from day to day."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -256,12 +257,12 @@ def scale_axis(panel: Any, which: str, axis: Axis, values: list[float]) -> None:
         set_limits(low / room, high * room)
         if high / low * room**2 < 30.0:
             panel_axis = getattr(panel, f"{which}axis")
-            panel_axis.set_minor_formatter(FuncFormatter(lambda value, _: charts.tick(value) if f"{value:e}"[0] in "25" else ""))
-            panel_axis.set_major_formatter(FuncFormatter(lambda value, _: charts.tick(value)))
+            panel_axis.set_minor_formatter(FuncFormatter(lambda value, _: number(value, "axis") if f"{value:e}"[0] in "25" else ""))
+            panel_axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "axis")))
             return
     panel_axis = getattr(panel, f"{which}axis")
     panel_axis.set_minor_formatter(NullFormatter())
-    panel_axis.set_major_formatter(FuncFormatter(lambda value, _: charts.tick(value)))
+    panel_axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "axis")))
 
 
 def _shortened(text: str, length: int) -> str:
