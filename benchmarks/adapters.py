@@ -22,8 +22,9 @@ from sklearn.linear_model import SGDClassifier
 
 from bridle.adapters import river, sklearn
 from bridle.adapters.torch import ConstrainedOptimizer
+from parts.toy import size
 
-REPEATS, STEPS, ROWS = 15, 4, 2000
+REPEATS, STEPS, ROWS = size(15, 5), size(4, 1), size(2000, 20)
 MISS = [river.MissLoss(label=True, at_most=0.1)]
 QUIET = {"form": "self-bounding", "smoothness": 30.0, "V": 1e-3, "halfspace": False}
 ALGORITHM_1 = {"policy": "sinha2024", "parameters": {"horizon": 10**6, "lipschitz": 30.0}}

@@ -17,6 +17,7 @@ import numpy as np
 
 import bridle
 from bridle.functions import AffineFunction, RoundQuadratic
+from parts.toy import size
 
 KINDS = ("ball", "box", "simplex", "l1", "cut ball", "cut box", "product", "spectrahedron")
 POLICIES = ("anytime", "plain", "sinha2024", "practice", "adagrad")
@@ -113,7 +114,7 @@ def contradiction(seed: int) -> int:
 
 
 def main() -> None:
-    many, planted = (int(sys.argv[i]) if len(sys.argv) > i else n for i, n in ((1, 10_000), (2, 500)))
+    many, planted = (int(sys.argv[i]) if len(sys.argv) > i else n for i, n in ((1, size(10_000, 5)), (2, size(500, 2))))
     warnings.simplefilter("ignore", bridle.BridleWarning)
     begun = time.perf_counter()
     rows = [trajectory(seed) for seed in range(many)]

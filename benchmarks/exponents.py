@@ -16,14 +16,18 @@ from typing import Any
 from bridle import policies
 from bridle.compare.analysis import NATIVE, exponent
 from bridle.compare.run import compare
+from parts.toy import size, target
 
-HORIZONS = (1_000, 3_162, 10_000, 31_623, 100_000)
-SHORT = (300, 1_000, 3_000)
-PROBLEMS = ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint")
+HORIZONS = size((1_000, 3_162, 10_000, 31_623, 100_000), (20, 30, 40))
+SHORT = size((300, 1_000, 3_000), (4, 5, 6))
+PROBLEMS = size(
+    ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint"), ("fixed",)
+)
+SEEDS, ENGINE = size(3, 1), size("jax", "python")
 SLOW = {"steiner": ("nested-bodies",), "banditq": (), "vaze2025": ("halfspaces", "violation-seeking", "fixed"), "vaze2025-strong": ()}
 """Policies that the common problems do not suit: some solve programs every round, banditq lives on the simplex with a reward an arm."""
 
-FOLDER = Path(__file__).with_name("exponents")
+FOLDER = target(Path(__file__).with_name("exponents"))
 BEGIN, END = "<!-- measured by benchmarks/exponents.py -->", "<!-- end -->"
 
 
@@ -33,10 +37,10 @@ def games() -> list[dict[str, Any]]:
     for strong in (False, True):
         names = [name for name in policies.names() if policies.entry(name).strongly_convex == strong and name not in SLOW]
         sweep = {"modulus": [1.0]} if strong else {}
-        rows += compare(PROBLEMS, names, HORIZONS, 3, FOLDER, sweep={"dim": [5], **sweep}, engine="jax")
+        rows += compare(PROBLEMS, names, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], **sweep}, engine=ENGINE)
     for name, places in SLOW.items():
         if places:
-            rows += compare(places, [name], SHORT, 3, FOLDER, sweep={"dim": [2]})
+            rows += compare(places, [name], SHORT, SEEDS, FOLDER, sweep={"dim": [2]})
     return [row for row in rows if row["does_not_apply"] is None]
 
 
@@ -93,13 +97,13 @@ def _figure(value: float | None) -> str:
 
 def main() -> None:
     found = measure(games())
-    target = Path(__file__).with_name("exponents.json")
-    target.write_text(json.dumps(found, indent=1) + "\n")
-    page = Path(__file__).parent.parent / "docs" / "exponents.md"
+    figures = target(Path(__file__).with_name("exponents.json"))
+    figures.write_text(json.dumps(found, indent=1) + "\n")
+    page = target(Path(__file__).parent.parent / "docs" / "exponents.md")
     text = page.read_text()
     head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
     page.write_text(f"{head}\n{markdown(found)}\n{tail}")
-    sys.stdout.write(markdown(found) + f"\n\nwritten to {page} and {target}\n")
+    sys.stdout.write(markdown(found) + f"\n\nwritten to {page} and {figures}\n")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ from rich.table import Table
 import bridle
 from bridle import policies
 from bridle.compare import tables
+from parts.toy import size, target
 
-DIM, ROUNDS, REPEATS = 30, {"python": 2_000, "jax": 20_480}, 3
-SLOW = {"steiner": 60}
+DIM, ROUNDS, REPEATS = 30, size({"python": 2_000, "jax": 20_480}, {"python": 20}), size(3, 1)
+SLOW = {"steiner": size(60, 3)}
 """Linear programs over many directions every round: fewer rounds do."""
 
 
@@ -57,14 +58,14 @@ def main() -> None:
         jax = f"{found['jax']:.3g}" if "jax" in found else "-"
         table.add_row(name, f"{found['python']:.3g}", f"{found['python'] / base:.2f}", jax)
     Console(width=100).print(table)
-    target = Path(__file__).with_name("policies.json")
-    target.write_text(json.dumps(measured, indent=1) + "\n")
-    readme = Path(__file__).parent.parent / "README.md"
+    figures = target(Path(__file__).with_name("policies.json"))
+    figures.write_text(json.dumps(measured, indent=1) + "\n")
+    readme = target(Path(__file__).parent.parent / "README.md")
     text = readme.read_text()
     start = text.index("| name |")
     end = text.index("\n\n", start)
     readme.write_text(text[:start] + tables.policies_markdown(tables.all_policies(), measured) + text[end:])
-    print(f"written to {target.name} and to the table in {readme.name}")
+    print(f"written to {figures.name} and to the table in {readme.name}")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ import bridle
 from bridle.policies import proximal
 from bridle.problems.dealing import deal_blocks
 from bridle.solvers import function_prox, hinge_prox
+from parts.toy import size
 
-D, ROUNDS, CVXPY_ROUNDS, REPEATS = 30, 10_000, 100, 5
+D, ROUNDS, CVXPY_ROUNDS, REPEATS = size((30, 10_000, 100, 5), (4, 20, 2, 3))
 DOMAINS = (("ball", bridle.Ball(D)), ("box", bridle.Box(-1.0, 1.0, dim=D)))
 
 

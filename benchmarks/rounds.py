@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 import bridle
+from parts.toy import size
 
-D, ROUNDS, RUNS, REPEATS = 30, 20_000, 256, 5
+D, ROUNDS, RUNS, REPEATS = size((30, 20_000, 256, 5), (4, 100, 4, 3))
 
 
 def plain_numpy(problem, policy) -> np.ndarray:

@@ -21,8 +21,9 @@ from bridle.compare.run import compare
 from bridle.game.play import unplayed
 from bridle.policies.sinha2024 import theorem1
 from bridle.solvers.hindsight import values_at
+from parts.toy import size, target
 
-LAMBDAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+LAMBDAS = size((0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0), (0.1,))
 """Tried for the tuned column, with V = 1 and with V = lambda (preset practice): the theorem's, 1/(2 sqrt(T)), is 0.0035 at T = 20,000."""
 
 
@@ -56,11 +57,11 @@ COLUMNS = {
 TRIED = tuple(f"sinha2024:preset={preset}:lam={lam}" for preset in ("theory", "practice") for lam in LAMBDAS)
 PLAYED = (ANYTIME, THEORY, "sinha2024:preset=practice", *TRIED, "guo2022", "neely2017", "ogd")
 
-FOLDER = Path(__file__).with_name("streams")
+FOLDER = target(Path(__file__).with_name("streams"))
 BEGIN, COSTS, END = "<!-- measured by benchmarks/streams.py -->", "<!-- timed by benchmarks/streams.py -->", "<!-- end -->"
 
 
-def games(streams: Any = STREAMS, folder: Any = FOLDER, engine: str = "jax") -> dict[str, list[dict[str, Any]]]:
+def games(streams: Any = STREAMS, folder: Any = FOLDER, engine: str = size("jax", "python")) -> dict[str, list[dict[str, Any]]]:
     """Of every stream the rows of all its games."""
     return {
         stream.name: compare([stream.problem], PLAYED, [stream.horizon], stream.seeds, folder, engine=engine, jobs=1) for stream in streams
@@ -135,7 +136,7 @@ VARIANTS = {
 }
 
 
-def costs(rounds: int = 3_072, repeats: int = 21) -> dict[str, dict[str, float]]:
+def costs(rounds: int = size(3_072, 20), repeats: int = size(21, 1)) -> dict[str, dict[str, float]]:
     """How many times that of Algorithm 1 a round costs on each engine (d = 30, random halfspaces): the median of the ratios within one of
     several interleaved repeats, so that other work of the machine weighs on both."""
     problem = bridle.problem("halfspaces", horizon=rounds, dim=30)
@@ -227,17 +228,18 @@ def _figure(value: float) -> str:
 
 
 def main() -> None:
-    found = {"games": measure(games()), "costs": costs()}
-    target = Path(__file__).with_name("streams.json")
-    target.write_text(json.dumps(found, indent=1) + "\n")
-    page = Path(__file__).parent.parent / "docs" / "anytime.md"
+    played = games(size(STREAMS, tuple(stream._replace(horizon=30, seeds=1) for stream in STREAMS)))
+    found = {"games": measure(played), "costs": costs()}
+    figures = target(Path(__file__).with_name("streams.json"))
+    figures.write_text(json.dumps(found, indent=1) + "\n")
+    page = target(Path(__file__).parent.parent / "docs" / "anytime.md")
     text = page.read_text()
     for begin, table in ((BEGIN, markdown(found["games"])), (COSTS, costs_markdown(found["costs"]))):
         start = text.index(begin) + len(begin)
         text = f"{text[:start]}\n{table}\n{text[text.index(END, start) :]}"
         sys.stdout.write(f"{table}\n\n")
     page.write_text(text)
-    sys.stdout.write(f"written to {page} and {target}\n")
+    sys.stdout.write(f"written to {page} and {figures}\n")
 
 
 if __name__ == "__main__":
