@@ -1,28 +1,125 @@
-"""What a game comes to, as facts for programs and tables: what was measured, the bounds, and whether they hold."""
+"""What a game comes to, as facts for programs and tables: what was measured, the bounds, and whether they hold.
+
+`GameFacts` names every fact and says of what kind it is; every other list of facts is read off it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
-from typing import Any
+from typing import Annotated, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, cast, get_type_hints, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle import policies, records
-from bridle.core import Bound
+from bridle.core import Bound, Constants
 from bridle.game import metrics
 from bridle.game.play import Trace
+from bridle.ops import Array, Scalar
 from bridle.policies.common import found
 from bridle.solvers.hindsight import NoComparator
 
-BOUNDED = (
-    ("regret", "regret_bound"), ("ccv", "ccv_bound"), ("interval_violation", "interval_bound"), ("soft_violation", "soft_bound"),
-    ("squared_ccv", "squared_bound"),
-)  # fmt: skip
+V = TypeVar("V")
+
+Figure: TypeAlias = float | list[float | None] | None
+"""A number of one run, or one for each of several; None where it does not apply or is not finite."""
+
+
+class Measured(NamedTuple):
+    """Marks a fact that is measured in every game."""
+
+
+class BoundOn(NamedTuple):
+    """Marks the sharpest proved bound on a fact that is measured."""
+
+    measured: str
+
+
+class PaperBoundOn(NamedTuple):
+    """Marks the bound on a measured fact as the paper states it."""
+
+    measured: str
+
+
+class HoldsFor(NamedTuple):
+    """Marks the flag that says whether a bound held."""
+
+    bound: str
+
+
+class GameFacts(TypedDict):
+    """The facts of one game under the names of the command line's JSON; `..._why` is empty unless something does not apply."""
+
+    problem: str
+    policy: str
+    horizon: int
+    seed: int | list[int]
+    engine: str
+    dim: int
+    constraints: int
+    parameters: dict[str, object]
+    problem_parameters: dict[str, object]
+    constants: dict[str, object]
+    cost: Annotated[Figure, Measured()]
+    regret: Annotated[Figure, Measured()]
+    regret_why: str
+    ccv: Annotated[Figure, Measured()]
+    ccv_max: Annotated[Figure, Measured()]
+    ccv_each: list[float | None] | list[list[float | None]]
+    soft_violation: Annotated[Figure, Measured()]
+    interval_violation: Annotated[Figure, Measured()]
+    squared_ccv: Annotated[Figure, Measured()]
+    regret_bound: Annotated[Figure, BoundOn("regret")]
+    ccv_bound: Annotated[Figure, BoundOn("ccv")]
+    interval_bound: Annotated[Figure, BoundOn("interval_violation")]
+    soft_bound: Annotated[Figure, BoundOn("soft_violation")]
+    squared_bound: Annotated[Figure, BoundOn("squared_ccv")]
+    bound_why: str
+    regret_bound_paper: Annotated[Figure, PaperBoundOn("regret")]
+    ccv_bound_paper: Annotated[Figure, PaperBoundOn("ccv")]
+    interval_bound_paper: Annotated[Figure, PaperBoundOn("interval_violation")]
+    paper_why: str
+    us_per_round: Figure
+    seconds: Figure
+    warnings: list[str]
+    regret_bound_holds: Annotated[bool | None, HoldsFor("regret_bound")]
+    ccv_bound_holds: Annotated[bool | None, HoldsFor("ccv_bound")]
+    interval_bound_holds: Annotated[bool | None, HoldsFor("interval_bound")]
+    soft_bound_holds: Annotated[bool | None, HoldsFor("soft_bound")]
+    squared_bound_holds: Annotated[bool | None, HoldsFor("squared_bound")]
+
+
+Kind: TypeAlias = Literal["text", "number", "whole", "flag", "texts", "numbers", "settings"]
+"""What a fact of a single run is, as a column of a table."""
+
+_HINTS = get_type_hints(GameFacts)
+_MARKS = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(GameFacts, include_extras=True).items() if hasattr(hint, "__metadata__")
+}
+_KINDS: list[tuple[object, Kind]] = [
+    (str, "text"), (Figure, "number"), (int, "whole"), (int | list[int], "whole"), (bool | None, "flag"), (list[str], "texts"),
+    (list[float | None] | list[list[float | None]], "numbers"), (dict[str, object], "settings"),
+]  # fmt: skip
+
+FACT_KINDS: dict[str, Kind] = {name: next(kind for shape, kind in _KINDS if shape == hint) for name, hint in _HINTS.items()}
+"""Every fact, and of what kind it is for a single run."""
+
+MEASURED = tuple(name for name, mark in _MARKS.items() if isinstance(mark, Measured))
+"""The facts that are measured."""
+
+BOUNDED = tuple((mark.measured, name) for name, mark in _MARKS.items() if isinstance(mark, BoundOn))
 """What is measured, and the bound that goes with it, by their names in the facts."""
 
+PAPER_BOUNDED = tuple((mark.measured, name) for name, mark in _MARKS.items() if isinstance(mark, PaperBoundOn))
+"""What is measured, and the bound on it that the paper states."""
 
-def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None = None) -> dict[str, Any]:
-    """The facts of one game under the names of the command line's JSON; None where something does not apply, and a `why` beside it.
+HELD = tuple((mark.bound, name) for name, mark in _MARKS.items() if isinstance(mark, HoldsFor))
+"""A bound, and the flag that says whether it held."""
+
+
+def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None = None) -> GameFacts:
+    """The facts of one game; None where something does not apply, and a `why` beside it.
 
     `comparator` is what regret is measured against, or why there is none, where that is known already.
     """
@@ -33,101 +130,121 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
     except NoComparator as reason:
         regret, why = None, str(reason)
     sharp, paper = bounds(trace, regret)
-    name = trace.policy.name if isinstance(trace.policy, policies.Configured) else type(trace.policy).__name__
-    facts = {
-        "problem": trace.problem.name,
-        "policy": name,
+    policy, problem = trace.policy, trace.problem
+    ccv, soft = metrics.ccv(trace), metrics.soft_violation(trace)
+    interval, squared = metrics.interval_violation(trace), metrics.squared_ccv(trace)
+    return {
+        "problem": problem.name,
+        "policy": policy.name if isinstance(policy, policies.Configured) else type(policy).__name__,
         "horizon": trace.rounds,
         "seed": trace.seeds[0] if len(trace.seeds) == 1 else list(trace.seeds),
         "engine": trace.engine,
-        "dim": trace.problem.domain.dim,
+        "dim": problem.domain.dim,
         "constraints": int(trace.totals.hard.shape[-1]),
-        "parameters": {key: plain(value) for key, value in getattr(trace.policy, "parameters", {}).items()},
-        "problem_parameters": {key: plain(value) for key, value in trace.problem.parameters.items()},
-        "constants": {key: plain(value) for key, value in trace.problem.constants.items() if np.ndim(value) == 0},
-        "cost": trace.totals.cost,
-        "regret": regret,
+        "parameters": {key: plain(value) for key, value in getattr(policy, "parameters", {}).items()},
+        "problem_parameters": {key: plain(value) for key, value in problem.parameters.items()},
+        "constants": {key: plain(value) for key, value in problem.constants.items() if np.ndim(value) == 0},
+        "cost": figure(trace.totals.cost),
+        "regret": figure(regret),
         "regret_why": why,
-        "ccv": metrics.ccv(trace),
-        "ccv_max": metrics.ccv_max(trace),
-        "ccv_each": trace.totals.hard,
-        "soft_violation": metrics.soft_violation(trace),
-        "interval_violation": metrics.interval_violation(trace),
-        "squared_ccv": metrics.squared_ccv(trace),
-        "regret_bound": sharp.regret,
-        "ccv_bound": sharp.ccv,
-        "interval_bound": sharp.interval,
-        "soft_bound": sharp.soft,
-        "squared_bound": sharp.squared,
+        "ccv": figure(ccv),
+        "ccv_max": figure(metrics.ccv_max(trace)),
+        "ccv_each": cast(list[float | None], plain(trace.totals.hard)),
+        "soft_violation": figure(soft),
+        "interval_violation": figure(interval),
+        "squared_ccv": figure(squared),
+        "regret_bound": figure(sharp.regret),
+        "ccv_bound": figure(sharp.ccv),
+        "interval_bound": figure(sharp.interval),
+        "soft_bound": figure(sharp.soft),
+        "squared_bound": figure(sharp.squared),
         "bound_why": sharp.why,
-        "regret_bound_paper": paper.regret,
-        "ccv_bound_paper": paper.ccv,
-        "interval_bound_paper": paper.interval,
+        "regret_bound_paper": figure(paper.regret),
+        "ccv_bound_paper": figure(paper.ccv),
+        "interval_bound_paper": figure(paper.interval),
         "paper_why": paper.why,
-        "us_per_round": trace.pace,
-        "seconds": trace.seconds,
+        "us_per_round": figure(trace.pace),
+        "seconds": figure(trace.seconds),
         "warnings": list(trace.warnings),
+        "regret_bound_holds": _holds(regret, sharp.regret),
+        "ccv_bound_holds": _holds(ccv, sharp.ccv),
+        "interval_bound_holds": _holds(interval, sharp.interval),
+        "soft_bound_holds": _holds(soft, sharp.soft),
+        "squared_bound_holds": _holds(squared, sharp.squared),
     }
-    for measured, bound in BOUNDED:
-        facts[f"{bound}_holds"] = None if facts[measured] is None or facts[bound] is None else _holds(facts[measured], facts[bound])
-    return {key: plain(value) for key, value in facts.items()}
 
 
-def _holds(measured: Any, bound: Any) -> bool:
-    """Whether what was measured is at most its bound, up to the rounding of sums that may attain it."""
+def _holds(measured: Scalar | None, bound: Scalar | None) -> bool | None:
+    """Whether what was measured is at most its bound, up to the rounding of sums that may attain it; None where one is not known."""
+    if measured is None or bound is None:
+        return None
     return bool(np.all(np.asarray(measured) <= np.asarray(bound) + 1e-12 * np.abs(bound)))
 
 
-def bounds(trace: Trace, regret: Any = None) -> tuple[Bound, Bound]:
+def bounds(trace: Trace, regret: Scalar | None = None) -> tuple[Bound, Bound]:
     """The sharpest proved bounds and the paper's, for the game that was played; `regret` sharpens some."""
-    none = _unbounded(trace)
-    if none is not None:
-        return none, none
+    policy = _policy_with_bounds(trace)
+    if isinstance(policy, Bound):
+        return policy, policy
     sure = regret is not None and bool(np.all(_surely(regret, trace.totals.cost)))
-    known = {**_known(trace), "regret": regret if sure else None}
-    return trace.policy.bound(known, trace.rounds), trace.policy.paper_bound(known, trace.rounds)
+    constants: Constants = {**_constants(trace), "regret": regret if sure else None}
+    return policy.bound(constants, trace.rounds), policy.paper_bound(constants, trace.rounds)
 
 
-def bound_curves(trace: Trace, regrets: Any = None, at: Any = None) -> tuple[list[Any], list[Any]]:
+def bound_curves(
+    trace: Trace, regrets: Array | Sequence[float] | None = None, at: Array | Sequence[int] | None = None
+) -> tuple[list[float | None], list[float | None]]:
     """The sharpest proved bounds on regret and on CCV after a single run's log-spaced rounds, or those numbered `at`; None for none.
 
     `regrets` is the regret after those rounds, where it is known. The last of each is the bound of `summary`.
     """
-    at = np.arange(len(trace.curve.rounds)) if at is None else np.asarray(at)
-    if _unbounded(trace) is not None:
-        return [None] * len(at), [None] * len(at)
-    rounds, known = trace.curve.rounds[at].astype(int).tolist(), [None] * len(at)
+    curve_rounds, curve_cost = np.asarray(trace.curve.rounds), np.asarray(trace.curve.cost)
+    chosen = np.arange(len(curve_rounds)) if at is None else np.asarray(at)
+    nothing: list[float | None] = [None] * len(chosen)
+    policy = _policy_with_bounds(trace)
+    if isinstance(policy, Bound):
+        return nothing, nothing
+    rounds, sure_regrets = curve_rounds[chosen].astype(int).tolist(), nothing
     if regrets is not None:
-        sure = _surely(regrets, trace.curve.cost[at])
-        known = [regret if fine else None for regret, fine in zip(np.asarray(regrets).tolist(), sure.tolist(), strict=True)]
-    ends = sorted({0, len(at) - 1})
-    found = trace.policy.bound_curve(_known(trace), [rounds[i] for i in ends], [known[i] for i in ends])
-    if all(end.regret is None and end.ccv is None for end in found):  # then none is stated in between
-        return [None] * len(at), [None] * len(at)
-    found = trace.policy.bound_curve(_known(trace), rounds, known)
-    return [plain(one.regret) for one in found], [plain(one.ccv) for one in found]
+        sure = _surely(regrets, curve_cost[chosen])
+        sure_regrets = [regret if fine else None for regret, fine in zip(np.asarray(regrets).tolist(), sure.tolist(), strict=True)]
+    constants, ends = _constants(trace), sorted({0, len(chosen) - 1})
+    curve = policy.bound_curve(constants, [rounds[i] for i in ends], [sure_regrets[i] for i in ends])
+    if all(end.regret is None and end.ccv is None for end in curve):  # then none is stated in between
+        return nothing, nothing
+    curve = policy.bound_curve(constants, rounds, sure_regrets)
+    return [cast(float | None, plain(bound.regret)) for bound in curve], [cast(float | None, plain(bound.ccv)) for bound in curve]
 
 
-def _unbounded(trace: Trace) -> Bound | None:
-    """No bound, and why, where the policy is not one of the registry's or not one for the problem's domain."""
+def _policy_with_bounds(trace: Trace) -> policies.Configured | Bound:
+    """The policy, if it is one of the registry's for the problem's domain; else no bound, and why."""
     if not isinstance(trace.policy, policies.Configured):
         return Bound(why="the policy is not registered")
     if not records.same(trace.policy.domain, trace.problem.domain):
         return Bound(why="the policy's domain is not the problem's")
-    return None
+    return trace.policy
 
 
-def _known(trace: Trace) -> dict[str, Any]:
-    """What is known of a game to its bounds: the problem's constants, and what the policy took from the stream."""
-    return {**trace.problem.constants, **found(trace.state)}
+def _constants(trace: Trace) -> Constants:
+    """What the bounds of a game may use: the problem's constants, and what the policy took from the stream."""
+    return cast(Constants, {**trace.problem.constants, **found(trace.state)})
 
 
-def _surely(regret: Any, cost: Any) -> np.ndarray:
+def _surely(regret: Scalar | Sequence[float], cost: Scalar) -> NDArray[np.bool_]:
     """Whether a regret is surely not negative: the best action in hindsight is found to 1e-6."""
     return np.asarray(np.asarray(regret) >= 1e-6 * np.maximum(1.0, np.abs(cost)))
 
 
-def plain(value: Any) -> Any:
+def figure(value: Scalar | None) -> Figure:
+    """A number, or one for each run, as JSON can hold it."""
+    return cast(Figure, plain(value))
+
+
+@overload
+def plain(value: dict[str, V]) -> dict[str, object]: ...
+@overload
+def plain(value: object) -> object: ...
+def plain(value: object) -> object:
     """A value that JSON can hold: finite numbers, strings, lists; None for what overflowed, anything else by its name."""
     if isinstance(value, np.ndarray):
         value = (value.reshape(-1) if value.ndim == 2 and value.shape[1] == 1 else value).tolist()

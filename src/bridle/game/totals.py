@@ -1,42 +1,81 @@
-"""What a game adds up: over a block of rounds that an engine hands back, or round by round where the engine adds up itself."""
+"""The sums of a run: `add` is one round, `accumulate` its closed form over a block of rounds that an engine returned."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
-from bridle.core import Feedback
-from bridle.ops import Array, maximum, pos, scalar, vector
+from bridle.core import Feedback, Policy, S
+from bridle.ops import Array, Scalar, maximum, pos, scalar, vector
+
+
+class RunningTotals(NamedTuple):
+    """The sums that a session keeps: of the costs, of every constraint's violation, and of its values with their sign.
+
+    `signed` is None where the values of earlier rounds are not known.
+    """
+
+    cost: Scalar
+    hard: Array
+    signed: Array | None
+
+    def add(self, f: Scalar, g: Array) -> RunningTotals:
+        """The sums after one more round with as many constraints."""
+        return RunningTotals(self.cost + f, self.hard + pos(g), None if self.signed is None else self.signed + g)
+
+    def padded(self, k: int) -> RunningTotals:
+        """The sums of at least k constraints: those not seen so far have zeros."""
+        more = k - len(self.hard)
+        if more <= 0:
+            return self
+        return RunningTotals(self.cost, np.pad(self.hard, (0, more)), None if self.signed is None else np.pad(self.signed, (0, more)))
 
 
 class Totals(NamedTuple):
-    """Running sums after so many rounds. Shapes: ``()`` and ``(k,)`` for one run, ``(B,)`` and ``(B, k)`` for B runs.
+    """All sums of a game after so many rounds. Shapes: ``()`` and ``(k,)`` for one run, ``(B,)`` and ``(B, k)`` for B runs.
 
     Over the rounds so far: `cost` of f; `hard` of (g_i)^+; `soft` of g_i; `squared` of ((g_i)^+)^2; `worst` of (max_i g_i)^+. `queue` is
     the largest sum of g_i over an interval that ends now, `interval` over any interval (the empty one counts 0).
     """
 
-    rounds: Any
-    cost: Any
-    hard: Any
-    soft: Any
-    squared: Any
-    worst: Any
-    queue: Any
-    interval: Any
+    rounds: Scalar
+    cost: Scalar
+    hard: Array
+    soft: Array
+    squared: Array
+    worst: Scalar
+    queue: Array
+    interval: Array
+
+    def add(self, f: Scalar, g: Array) -> Totals:
+        """The totals after one more round; `rounds` stops before the first round that makes a sum infinite or NaN."""
+        cost, hard, soft = RunningTotals(self.cost, self.hard, self.soft).add(f, g)
+        assert soft is not None
+        violation, queue = pos(g), pos(self.queue + g)  # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+
+        finite = 0.0 * (cost + soft.sum(axis=-1, keepdims=soft.ndim > 1)) == 0.0  # a sum that is not finite stays so
+        return Totals(
+            self.rounds + finite * 1.0,
+            cost,
+            hard,
+            soft,
+            self.squared + violation * violation,
+            self.worst + violation.max(axis=-1, keepdims=violation.ndim > 1),
+            queue,
+            maximum(self.interval, queue),
+        )
 
 
-def accumulate(before: Totals, f: np.ndarray, g: np.ndarray) -> Totals:
-    """The totals after every round of a block, given those before it: each field with a leading time axis."""
+def accumulate(before: Totals, f: Array, g: Array) -> Totals:
+    """`Totals.add` over a block of rounds at once: the totals after each of them, every field with a leading time axis."""
 
-    def sums(start: Any, terms: np.ndarray) -> np.ndarray:
+    def sums(start: Scalar, terms: Array) -> Array:
         terms = terms.copy()
         terms[0] += start
         return np.cumsum(terms, axis=0)
 
     hard, drift = np.maximum(g, 0.0), np.cumsum(g, axis=0)
-    # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+ in closed form.
+    # Lindley's recursion in closed form.
     queue = drift + np.maximum(before.queue, np.maximum.accumulate(-drift, axis=0))
     return Totals(
         before.rounds + np.arange(1.0, len(f) + 1.0),
@@ -50,43 +89,29 @@ def accumulate(before: Totals, f: np.ndarray, g: np.ndarray) -> Totals:
     )
 
 
-class Summed(NamedTuple):
+class SummingState(NamedTuple, Generic[S]):
     """The state of a policy, and the totals of its game."""
 
-    policy: Any
+    policy: S
     sums: Totals
 
 
-class Summing(NamedTuple):
-    """A policy that also keeps the totals of its game, for an engine that brings no rounds home."""
+class Summing(NamedTuple, Generic[S]):
+    """A policy that also keeps the totals of its game, for an engine that returns no rounds."""
 
-    policy: Any
+    policy: Policy[S]
     each: Array  # (k,)
 
-    def init(self, x1: Array) -> Summed:
+    def init(self, x1: Array) -> SummingState[S]:
         zero, each = scalar(x1), vector(x1, self.each)
-        return Summed(self.policy.init(x1), Totals(zero, zero, each, each, each, zero, each, each))
+        return SummingState(self.policy.init(x1), Totals(zero, zero, each, each, each, zero, each, each))
 
-    def decide(self, state: Summed) -> Array:
+    def decide(self, state: SummingState[S]) -> Array:
         return self.policy.decide(state.policy)
 
-    def update(self, state: Summed, feedback: Feedback) -> Summed:
-        sums, f, g = state.sums, feedback.f, feedback.g
-        hard, queue = pos(g), pos(sums.queue + g)
-        cost, soft = sums.cost + f, sums.soft + g
-        # A sum that is not finite stays so: what is counted are the rounds before that.
-        fine = 0.0 * (cost + soft.sum(axis=-1, keepdims=soft.ndim > 1)) == 0.0
-        after = Totals(
-            sums.rounds + fine * 1.0,
-            cost,
-            sums.hard + hard,
-            soft,
-            sums.squared + hard * hard,
-            sums.worst + hard.max(axis=-1, keepdims=hard.ndim > 1),
-            queue,
-            maximum(sums.interval, queue),
-        )
-        return Summed(self.policy.update(state.policy, feedback), after)
+    def update(self, state: SummingState[S], feedback: Feedback) -> SummingState[S]:
+        sums = state.sums.add(feedback.f, feedback.g)
+        return SummingState(self.policy.update(state.policy, feedback), sums)
 
 
 def empty(shape: tuple[int, ...], k: int) -> Totals:
@@ -95,6 +120,6 @@ def empty(shape: tuple[int, ...], k: int) -> Totals:
     return Totals(0.0, zero, each, each, each, zero, each, each)
 
 
-def curve_rounds(rounds: int) -> np.ndarray:
+def curve_rounds(rounds: int) -> Array:
     """The log-spaced rounds at which a game of so many rounds keeps its totals."""
     return np.unique(np.concatenate([[1.0, rounds], np.round(np.geomspace(1, rounds, 20 * len(str(rounds))))]))
