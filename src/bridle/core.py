@@ -26,6 +26,23 @@ class Unavailable(InputError):
     """Something that is not here but may be elsewhere: a package, a file, a download. Not a property of what was asked for."""
 
 
+class DoesNotApply(InputError):
+    """A policy is not for this problem.
+
+    `reason` says why and names the problem; `general` says it of any problem, so that tables can merge equal reasons. `reason` is given
+    with ``{problem}`` where the problem is named.
+    """
+
+    def __init__(self, policy: str, reason: str, problem: str = "") -> None:
+        super().__init__(policy, reason, problem)
+        self.policy = policy
+        self.reason = reason.format(problem=f"problem {problem or '(unnamed)'}")
+        self.general = reason.format(problem="the problem")
+
+    def __str__(self) -> str:
+        return f"policy {self.policy} does not apply: {self.reason}"
+
+
 class Interrupted(Exception):
     """The user stopped a long run; the message says what was kept and how to go on."""
 

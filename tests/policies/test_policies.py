@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 import re
 import sys
 import warnings
@@ -16,7 +17,7 @@ import bridle
 from bridle import cli, policies, validate
 from bridle.adversaries import Fixed
 from bridle.checks import check_policy
-from bridle.core import Bound, Feedback, InputError
+from bridle.core import Bound, DoesNotApply, Feedback, InputError
 from bridle.ops import Array, dot, ratio, scalar, sqrt, worst
 from bridle.problems import takes
 from helpers.instances import SIMULATED
@@ -266,6 +267,18 @@ def fitted(name: str, where: str, about: dict[str, Any]) -> tuple[Any, Any]:
 def test_it_is_refused_in_words_where_it_does_not_apply(name, where, about):
     with pytest.raises(InputError, match=refusal(name, where)):
         bridle.play(*setting(name, where, about))
+
+
+def test_why_a_policy_does_not_apply_is_data():
+    with pytest.raises(DoesNotApply) as caught:
+        bridle.policy_for("yi2023-strong", bridle.problem("fixed", horizon=10))
+    no = caught.value
+    assert no.policy == "yi2023-strong"
+    assert no.reason == "the costs of problem fixed are not strongly convex (modulus 0)"
+    assert no.general == "the costs of the problem are not strongly convex (modulus 0)"
+    assert str(no) == f"policy yi2023-strong does not apply: {no.reason}"
+    again = pickle.loads(pickle.dumps(no))  # it comes from a worker's process
+    assert (str(again), again.general) == (str(no), no.general)
 
 
 @pytest.mark.parametrize(("name", "where", "about"), list(pairs(refused=False)))

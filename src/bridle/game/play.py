@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import policies, records, validate
-from bridle.core import BridleWarning, InputError, Round
+from bridle.core import BridleWarning, DoesNotApply, InputError, Round
 from bridle.engines.round import ENGINES, Block, block_length, check_compiled, gather
 from bridle.functions import AFFINE
 from bridle.game.schedule import MEMORY, Match, Opening, bytes_of, first_round, one_of, tried
@@ -280,9 +280,7 @@ def policy_for(name: str, problem: Problem, **given: Any) -> Any:
         if wanted and parameter.name not in given and known.get(parameter.name) is not None:
             given[parameter.name] = known[parameter.name]
     if policies.entry(name).strongly_convex and np.all(np.asarray(given.get("modulus", 1.0)) == 0.0):
-        raise InputError(
-            f"policy {name} does not apply: the costs of problem {problem.name or '(unnamed)'} are not strongly convex (modulus 0)"
-        )
+        raise DoesNotApply(name, "the costs of {problem} are not strongly convex (modulus 0)", problem.name)
     return policies.policy(name, problem.domain, **given)
 
 
