@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -20,10 +21,14 @@ TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 
 def script(path):
-    """A file that is not part of the package, as a module."""
+    """A file that is not part of the package, as a module; it finds what stands beside it, as where it is run."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
     return module
 
 

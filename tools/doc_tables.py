@@ -1,6 +1,6 @@
-"""The tables of the documentation that come from the registries: policies (README.md), problems (docs/problems.md), advice (docs/choosing.md).
+"""Tables of the documentation that come from the package: policies (README.md), problems (docs/problems.md), advice (docs/choosing.md).
 
-    python tools/doc_tables.py policies        print a table: policies, problems or advice
+python tools/doc_tables.py policies        print a table: policies, problems or advice
 """
 
 from __future__ import annotations
