@@ -52,8 +52,8 @@ def main(arguments: list[str] | None = None) -> None:
         status = _fail(str(error))
     except (MemoryError, ArithmeticError) as error:
         status = _fail(f"too large or too small to compute: {error}")
-    except Interrupted as kept:
-        status, stopped = 130, str(kept)
+    except Interrupted as message:
+        status, stopped = 130, str(message)
     except (KeyboardInterrupt, typer.Abort):
         status = 130
     except BrokenPipeError:

@@ -221,12 +221,13 @@ def _own_comparator(trace: Trace) -> metrics.Comparator | NoComparator:
 
 def curve_columns(trace: Trace, comparator: metrics.Comparator | NoComparator) -> CurveColumns:
     """The columns of a row that hold curves, at no more than `POINTS` of the trace's log-spaced rounds."""
-    n = len(trace.curve.rounds)
+    rounds, costs = np.asarray(trace.curve.rounds), np.asarray(trace.curve.cost)
+    n = len(rounds)
     at = np.unique(np.round(np.linspace(0, n - 1, min(n, POINTS))).astype(int))
     regrets = None if isinstance(comparator, NoComparator) else metrics.regret_curve(trace, comparator)[1][at]
     regret_bounds, ccv_bounds = bound_curves(trace, regrets, at)
     return cast(CurveColumns, plain({
-        "curve_rounds": trace.curve.rounds[at].astype(int), "curve_cost": trace.curve.cost[at],
+        "curve_rounds": rounds[at].astype(int), "curve_cost": costs[at],
         "curve_ccv": metrics.ccv_curve(trace)[1][at], "curve_regret": regrets, "curve_regret_bound": regret_bounds,
         "curve_ccv_bound": ccv_bounds,
     }))  # fmt: skip

@@ -93,20 +93,6 @@ class ContestantFacts(Judgement):
     alerts: AlertsCurve
 
 
-class TriedSetting(TypedDict):
-    """A setting of the grid, and its merit on the first rows."""
-
-    time: bool
-    squash: float
-    tolerance: float
-    diameter: float
-    V: float
-    pull: float
-    auc: float
-    average_precision: float
-    merit: float
-
-
 class StreamFacts(TypedDict):
     """What protocol `stream` came to; `tried` is there where the setting was chosen anew."""
 
@@ -122,4 +108,4 @@ class StreamFacts(TypedDict):
     us_per_row: float
     contestants: list[ContestantFacts]
     missing: list[str]
-    tried: NotRequired[list[TriedSetting]]
+    tried: NotRequired[list[dict[str, float]]]

@@ -174,13 +174,14 @@ def points_of(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) 
     rounds = curve_rounds(trace.rounds)
     at = np.searchsorted(np.flatnonzero(caught), rounds - 1, side="right")  # how many frauds there were by then
     sums = np.concatenate([np.zeros((1, len(lambdas))), np.cumsum(trace.values[caught, :, 0], axis=0)])
+    hard, costs = np.asarray(trace.totals.hard), np.asarray(trace.totals.cost)
     points: list[PlayedPoint] = []
     for i, lam in enumerate(lambdas):
         curve = sums[at, i]
         law = power_law(rounds.tolist(), curve.tolist(), since=0.5 * trace.rounds)
         points.append({
-            "lambda": float(lam), "seed": seed, "fpr": float(fpr[i]), "tpr": float(tpr[i]), "ccv": float(trace.totals.hard[i, 0]),
-            "cost": float(trace.totals.cost[i]), "norm": float(np.linalg.norm(final[i])),
+            "lambda": float(lam), "seed": seed, "fpr": float(fpr[i]), "tpr": float(tpr[i]), "ccv": float(hard[i, 0]),
+            "cost": float(costs[i]), "norm": float(np.linalg.norm(final[i])),
             "ccv_exponent": None if law is None else law.exponent, "curve": curve.tolist(),
         })  # fmt: skip
     return points

@@ -19,7 +19,7 @@ from bridle.compare.keys import digest, fingerprint, hash_file
 from bridle.core import InputError, Interrupted, Unavailable
 from bridle.fraud import FraudProgress, Options, Outcome, baselines, page, scores, stream_model
 from bridle.fraud.baselines import RowProgress
-from bridle.fraud.facts import ContestantFacts, StreamFacts, TrainingFacts, TriedSetting
+from bridle.fraud.facts import ContestantFacts, StreamFacts, TrainingFacts
 from bridle.fraud.figures import write_stream_figures
 from bridle.fraud.setup import check_packages, choose_engine, read_json, results_folder, sentence, write_json
 from bridle.fraud.stream_model import Contestant, Setting, StreamRows
@@ -79,16 +79,15 @@ def command(options: Options, progress: FraudProgress | None = None) -> Outcome:
     return Outcome(_contest_table(lines), [*_notes(facts), *idle, *_write_files(facts, out, options.command)], facts)
 
 
-def _choose(rows: StreamRows, engine: str, progress: FraudProgress | None) -> tuple[Setting, list[TriedSetting]]:
+def _choose(rows: StreamRows, engine: str, progress: FraudProgress | None) -> tuple[Setting, list[dict[str, float]]]:
     """The best setting of the grid on the first rows, and every one that was tried."""
     first = stream_model.head(rows, stream_model.CHOICE)
-    tried: list[TriedSetting] = []
+    tried: list[dict[str, float]] = []
     merits: list[tuple[float, Setting]] = []
     total = float(np.prod([len(values) for values in stream_model.GRID]))
     for setting, auc, precision in stream_model.select(first, engine):
         merits.append((stream_model.merit(auc, precision), setting))
-        areas = {"auc": auc, "average_precision": precision, "merit": merits[-1][0]}
-        tried.append(cast(TriedSetting, {**setting._asdict(), **areas}))
+        tried.append({**setting._asdict(), "auc": auc, "average_precision": precision, "merit": merits[-1][0]})
         if progress is not None:
             progress(len(tried), total, "choosing on the first fifth")
     return max(merits, key=lambda pair: pair[0])[1], tried

@@ -87,8 +87,8 @@ def head(rows: StreamRows, share: float) -> StreamRows:
 def features(rows: StreamRows, squash: float, time: bool) -> np.ndarray:
     """What the models see: every row scaled by those before it, squashed to within `squash` deviations, and a constant."""
     scaled = past_scaled(rows.raw if time else rows.raw[:, 1:])
-    kept = squash * np.tanh(scaled / squash) if squash > 0.0 else scaled
-    return np.column_stack([kept, np.ones(len(kept))])
+    squashed = squash * np.tanh(scaled / squash) if squash > 0.0 else scaled
+    return np.column_stack([squashed, np.ones(len(squashed))])
 
 
 def logistic(rows: StreamRows, tolerance: float, squash: float = 2.0, time: bool = True) -> Problem:
