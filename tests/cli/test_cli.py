@@ -15,8 +15,10 @@ import pytest
 
 import bridle
 from bridle import policies
+from bridle.cli import output
 from bridle.compare import tables
 from bridle.compare.text import number
+from bridle.engines.round import ENGINES
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
 from bridle.problems import problem_names
@@ -63,6 +65,30 @@ def test_alone_it_shows_its_help(run):
         status, more, err = run(command, "--help")
         assert (status, err) == (0, "")
         assert "--json" in more
+
+
+@pytest.mark.parametrize("command", ["play", "demo", "compare", "fraud"])
+def test_every_engine_is_named_where_one_can_be_chosen(run, command):
+    said = " ".join(run(command, "--help")[1].split())
+    assert "python, jax, numba or cuda" in said
+    assert all(name in said for name in ENGINES)
+
+
+def test_a_terminal_is_shown_how_far_it_is(run, tmp_path, monkeypatch, capsys):
+    """The bar goes to standard error, and what is printed stays the same."""
+    plain = run("play", "fixed", "--horizon", 50, "--json", "-")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True, raising=False)
+    status, out, err = run("play", "fixed", "--horizon", 50, "--json", "-")
+    assert (status, list(strict(out))) == (0, list(strict(plain[1])))
+    assert (plain[2], "playing" in err) == ("", True)
+    status, out, err = run("compare", "fixed", "--policies", "ogd", "--horizons", 50, "--seeds", 2, "--jobs", 1, "--out", tmp_path)
+    assert status == 0
+    assert "2 of 2 cells" in err
+    with output.progress("reading") as tell:
+        tell(1, 2)
+        tell(2, 2, "seed 1")
+    assert "seed 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["policies", "problems"])
