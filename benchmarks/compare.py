@@ -18,7 +18,7 @@ from rich.table import Table
 
 from bridle.compare import html_report
 from bridle.compare.executors import executor
-from bridle.compare.run import open_store, run, write_table
+from bridle.compare.run import open_store, run, write_parquet
 from bridle.compare.spec import grid
 
 PROBLEMS, ROUNDS, WORKERS = ("halfspaces", "fixed"), 10_000, 2
@@ -33,8 +33,8 @@ def measure(engine: str, cells: int) -> dict[str, float]:
         store = open_store(asked, folder)
         rows = run(asked, store, lambda: executor(WORKERS))
         played = time.perf_counter()
-        write_table(rows, Path(folder) / "results.parquet")
-        html_report.write(rows, Path(folder) / "report.html")
+        write_parquet(rows, Path(folder) / "results.parquet")
+        html_report.write_report(rows, Path(folder) / "report.html")
         ended = time.perf_counter()
         assert not any(row["does_not_apply"] for row in rows)
         games = sum(store[cell.key]["spent"] for cell in asked.cells)

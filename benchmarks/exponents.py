@@ -14,7 +14,8 @@ from statistics import median
 from typing import Any
 
 from bridle import policies
-from bridle.compare.analysis import NATIVE, exponent
+from bridle.compare.analysis import exponent
+from bridle.compare.rows import BOUND_OF_METRIC
 from bridle.compare.run import compare
 from parts.toy import size, target
 
@@ -48,7 +49,7 @@ def measure(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """For each policy and quantity, the problem where it came closest to its bound, with the exponents there."""
     found = []
     for name in policies.names():
-        native, limit = NATIVE[policies.entry(name).metric]
+        native, limit = BOUND_OF_METRIC[policies.entry(name).metric]
         for what, bound in (("regret", "regret_bound"), (native, limit)):
             best: dict[str, Any] | None = None
             for place in dict.fromkeys(row["problem"] for row in rows):

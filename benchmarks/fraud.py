@@ -60,7 +60,7 @@ def torch_loop(features: np.ndarray, fraud: np.ndarray, start: np.ndarray, lam: 
     return np.array(decisions)
 
 
-def check(rows: paper_model.Rows) -> float:
+def check(rows: paper_model.PaperRows) -> float:
     """How far the iterates of the two sides are apart, at most; an error where that is more than 1e-6."""
     problem, start = paper_model.arrange(rows, "code", 0)
     table = problem.adversary.table
@@ -75,12 +75,12 @@ def check(rows: paper_model.Rows) -> float:
     return apart
 
 
-def measure(rows: paper_model.Rows) -> dict[str, object]:
+def measure(rows: paper_model.PaperRows) -> dict[str, object]:
     """Times of both sides, interleaved, and what the seeds give."""
     apart = check(rows)
     problem, start = paper_model.arrange(rows, "code", 0)
-    table, lambdas = problem.adversary.table, paper_model.grid()
-    paper_model.play_seed(paper_model.Rows(rows.features[:3000], rows.fraud[:3000]), "code", lambdas, 0, ENGINE)  # compiles
+    table, lambdas = problem.adversary.table, paper_model.lambda_grid()
+    paper_model.play_seed(paper_model.PaperRows(rows.features[:3000], rows.fraud[:3000]), "code", lambdas, 0, ENGINE)  # compiles
     torch_us, sweep_s, found = [], [], []
     for seed in range(max(REPEATS, SEEDS)):
         begun = time.perf_counter()
@@ -100,7 +100,7 @@ def measure(rows: paper_model.Rows) -> dict[str, object]:
     }  # fmt: skip
 
 
-def summary(found: list[paper_model.Seed], lambdas: list[float]) -> dict[str, object]:
+def summary(found: list[paper_model.SeedResult], lambdas: list[float]) -> dict[str, object]:
     """Areas of every seed, and means over seeds at some of the lambdas."""
     chosen = sorted({round(i) for i in np.linspace(0, len(lambdas) - 1, 7)})
     lines = []
@@ -152,8 +152,8 @@ def speed(result: dict) -> str:
 
 def main() -> None:
     transactions = data.load("creditcard")
-    result = measure(paper_model.rows(transactions, "code"))
-    rows, lambdas = paper_model.rows(transactions, "text"), paper_model.grid()
+    result = measure(paper_model.rows_of(transactions, "code"))
+    rows, lambdas = paper_model.rows_of(transactions, "text"), paper_model.lambda_grid()
     result["text"] = summary([paper_model.play_seed(rows, "text", lambdas, seed, ENGINE) for seed in range(TEXT_SEEDS)], lambdas)
     before, text = json.loads(RESULTS.read_text()), DOCS.read_text()
     DOCS.write_text(text.replace(markdown(before), markdown(result)).replace(speed(before), speed(result)))

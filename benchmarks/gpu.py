@@ -118,21 +118,21 @@ def algorithm1(dim: int, runs: int, rounds: int) -> tuple[Any, Any]:
     return bridle.policy_for("sinha2024", problem, lam=list(np.geomspace(1e-4, 1e-1, runs))), problem
 
 
-def fraud(rows: paper_model.Rows, runs: int) -> tuple[Any, Any, np.ndarray]:
+def fraud(rows: paper_model.PaperRows, runs: int) -> tuple[Any, Any, np.ndarray]:
     problem, start = paper_model.arrange(rows, "code", 0)
-    return paper_model.policy_of(problem, "code", paper_model.grid(count=runs)), problem, start
+    return paper_model.policy_of(problem, "code", paper_model.lambda_grid(count=runs)), problem, start
 
 
-def transactions(path: str | None) -> paper_model.Rows:
+def transactions(path: str | None) -> paper_model.PaperRows:
     if path is not None:
         found = np.load(path)
-        return paper_model.Rows(found["features"].astype(float), found["fraud"].astype(float))
+        return paper_model.PaperRows(found["features"].astype(float), found["fraud"].astype(float))
     rng = np.random.default_rng(0)
-    return paper_model.Rows(rng.standard_normal((TRANSACTIONS, 29)), (rng.random(TRANSACTIONS) < 0.00173).astype(float))
+    return paper_model.PaperRows(rng.standard_normal((TRANSACTIONS, 29)), (rng.random(TRANSACTIONS) < 0.00173).astype(float))
 
 
-def checks(rows: paper_model.Rows) -> dict[str, float]:
-    few = paper_model.Rows(rows.features[:3_000], rows.fraud[:3_000])
+def checks(rows: paper_model.PaperRows) -> dict[str, float]:
+    few = paper_model.PaperRows(rows.features[:3_000], rows.fraud[:3_000])
     found = {}
     for name, dim in (("sinha2024", 30), ("sinha2024", 300), ("anytime", 30)):
         problem = bridle.problem("halfspaces", horizon=2_000, dim=dim)
@@ -147,7 +147,7 @@ def checks(rows: paper_model.Rows) -> dict[str, float]:
     return found
 
 
-def measure(rows: paper_model.Rows, real: bool) -> dict[str, Any]:
+def measure(rows: paper_model.PaperRows, real: bool) -> dict[str, Any]:
     import cupy
 
     warnings.simplefilter("ignore")
@@ -174,7 +174,7 @@ def measure(rows: paper_model.Rows, real: bool) -> dict[str, Any]:
     return found
 
 
-def sweep_lanes(rows: paper_model.Rows) -> None:
+def sweep_lanes(rows: paper_model.PaperRows) -> None:
     """What each number of lanes to a run takes."""
     from bridle.engines import cuda
 
@@ -182,7 +182,7 @@ def sweep_lanes(rows: paper_model.Rows) -> None:
     print(checks(rows), flush=True)
     chosen = cuda.lanes_for
     games = [(f"d = {d}", runs, *algorithm1(d, runs, 4_096), None) for d in (30, 300) for runs in RUNS]
-    games += [("fraud", runs, *fraud(paper_model.Rows(rows.features[:20_480], rows.fraud[:20_480]), runs)) for runs in HAND]
+    games += [("fraud", runs, *fraud(paper_model.PaperRows(rows.features[:20_480], rows.fraud[:20_480]), runs)) for runs in HAND]
     for name, runs, policy, problem, start in games:
         default = chosen(runs, problem.domain.dim, 132)
         for lanes in (1, 2, 4, 8, 16, 32):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import statistics
+import sys
 import warnings
 from pathlib import Path
 
@@ -18,8 +19,11 @@ from rich.table import Table
 
 import bridle
 from bridle import policies
-from bridle.compare import tables
+from bridle.cli.listing import all_policies
 from parts.toy import size, target
+
+sys.path.append(str(Path(__file__).parents[1] / "tools"))
+from doc_tables import policies_markdown
 
 DIM, ROUNDS, REPEATS = 30, size({"python": 2_000, "jax": 20_480}, {"python": 20}), size(3, 1)
 SLOW = {"steiner": size(60, 3)}
@@ -64,7 +68,7 @@ def main() -> None:
     text = readme.read_text()
     start = text.index("| name |")
     end = text.index("\n\n", start)
-    readme.write_text(text[:start] + tables.policies_markdown(tables.all_policies(), measured) + text[end:])
+    readme.write_text(text[:start] + policies_markdown(all_policies(), measured) + text[end:])
     print(f"written to {figures.name} and to the table in {readme.name}")
 
 

@@ -66,6 +66,7 @@ def unchecked_names(trees: dict[Path, ast.Module]) -> set[str]:
 
 
 def main() -> int:
+    """Count, print, and compare with what is accepted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--at-most", type=float, help="the largest share that is accepted, such as 0.10")
     most = parser.parse_args().at_most

@@ -241,17 +241,6 @@ def further_questions(answers: Mapping[str, Answer]) -> list[str]:
     return ["delay", *["horizon"] * horizon]
 
 
-def markdown() -> str:
-    """The rules as the table of the documentation."""
-    lines = ["| | where | use | because |", "|---" * 4 + "|"]
-    for i, rule in enumerate(RULES, 1):
-        where = ", ".join(QUESTIONS[name].choices[value] for name, value in rule.when.items()) or "otherwise"
-        given = "".join(f", {name}=..." for name in rule.settings)
-        use = f"`bridle.{rule.use}`" if rule.use[:1].isupper() else f"`{rule.use}`" + (f" with `{given[2:]}`" if given else "")
-        lines.append(f"| {i} | {where} | {use} | {rule.why} |")
-    return "\n".join(lines)
-
-
 EXAMPLE = {"horizon": 10_000, "lipschitz": 2.0, "bound": 1.3, "modulus": 1.0, "slater": 0.3}
 """What is true of the world in the snippets, for the parameters that a policy must be told."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import sys
@@ -49,6 +50,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         if os.path.exists(temporary):
             os.remove(temporary)
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cache_folder() -> Path:

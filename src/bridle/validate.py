@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bridle.core import InputError
+from bridle.core import InputError, Unavailable
 from bridle.ops import Array, Scalar
 
 
@@ -122,6 +122,14 @@ def from_text(text: str) -> int | float | str:
         except ValueError:
             continue
     return text
+
+
+def require_package(package: str, extra: str) -> None:
+    """Complain, in one line, about a package that is not installed."""
+    import importlib.util
+
+    if importlib.util.find_spec(package) is None:
+        raise Unavailable(f"this needs the package {package}: pip install 'bridle[{extra}]'")
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:

@@ -38,7 +38,7 @@ ROWS = comparison_rows.grid() + nasty_rows()
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory) -> str:
-    path = html_report.write(ROWS, tmp_path_factory.mktemp("report") / "report.html", command=f"bridle compare {NASTY}")
+    path = html_report.write_report(ROWS, tmp_path_factory.mktemp("report") / "report.html", command=f"bridle compare {NASTY}")
     return path.as_uri()
 
 

@@ -15,7 +15,10 @@ import pytest
 
 import bridle
 from bridle import policies
+from bridle.cli import output
 from bridle.compare import tables
+from bridle.compare.text import number
+from bridle.engines.round import ENGINES
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
 from bridle.problems import problem_names
@@ -64,6 +67,30 @@ def test_alone_it_shows_its_help(run):
         assert "--json" in more
 
 
+@pytest.mark.parametrize("command", ["play", "demo", "compare", "fraud"])
+def test_every_engine_is_named_where_one_can_be_chosen(run, command):
+    said = " ".join(run(command, "--help")[1].split())
+    assert "python, jax, numba or cuda" in said
+    assert all(name in said for name in ENGINES)
+
+
+def test_a_terminal_is_shown_how_far_it_is(run, tmp_path, monkeypatch, capsys):
+    """The bar goes to standard error, and what is printed stays the same."""
+    plain = run("play", "fixed", "--horizon", 50, "--json", "-")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True, raising=False)
+    status, out, err = run("play", "fixed", "--horizon", 50, "--json", "-")
+    assert (status, list(strict(out))) == (0, list(strict(plain[1])))
+    assert (plain[2], "playing" in err) == ("", True)
+    status, out, err = run("compare", "fixed", "--policies", "ogd", "--horizons", 50, "--seeds", 2, "--jobs", 1, "--out", tmp_path)
+    assert status == 0
+    assert "2 of 2 cells" in err
+    with output.progress("reading") as tell:
+        tell(1, 2)
+        tell(2, 2, "seed 1")
+    assert "seed 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["policies", "problems"])
 def test_lists_show_every_name_and_parameter(run, command):
     status, out, err = run(command)
@@ -96,7 +123,7 @@ def test_a_game_tells_the_same_in_its_table_and_its_json(run, tmp_path, name, po
     assert set(facts) >= PLAY_KEYS
     assert (facts["problem"], facts["policy"], facts["horizon"], facts["seed"], facts["engine"]) == (name, policy, 60, 3, "python")
     for key in ("cost", "regret", "ccv", "interval_violation"):
-        assert f" {tables._number(facts[key])} " in out
+        assert f" {number(facts[key])} " in out
     assert ("regret: not known, no action of the domain satisfies every constraint" in out) == (facts["regret"] is None)
     problem = bridle.problem(name, horizon=60, seed=3)
     trace = bridle.play(bridle.policy_for(policy, problem), problem)
@@ -233,8 +260,8 @@ def test_the_demonstration_shows_every_game(run, tmp_path):
     assert "does not apply" in out
     assert "sinha2024-strong does not apply to lower-bound: its costs are absolute values, which are not strongly convex\n" in out
     for row in games:
-        assert tables._number(row["regret"]) in out
-        assert tables._number(row["ccv"]) in out
+        assert number(row["regret"]) in out
+        assert number(row["ccv"]) in out
     assert max(map(len, out.splitlines())) <= 200
 
 
@@ -254,7 +281,7 @@ def test_tables_fit_the_terminal_and_cut_nothing(run, monkeypatch, columns):
             assert row["policy"] in words
         if not row.get("does_not_apply"):
             for key in ("regret", "regret_bound", "ccv", "ccv_bound", "ccv_bound_paper", "interval_bound"):
-                assert tables._number(row[key]) in words
+                assert number(row[key]) in words
 
 
 def test_a_broken_bound_is_marked(run):

@@ -106,7 +106,6 @@ def test_growth_is_of_final_values_and_fitted_to_all_horizons():
     line = chart_of(rows, "growth-ccv").marks[0]
     assert (line.x, line.bound) == ([100, 1000, 10000], [1000.0, 10000.0, 100000.0])
     assert line.law.exponent == pytest.approx(0.75)
-    assert line.bound_exponent == pytest.approx(1.0)
 
 
 def test_rounding_is_drawn_as_no_violation():

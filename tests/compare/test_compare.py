@@ -15,17 +15,17 @@ import pyarrow.parquet
 import pytest
 
 import bridle
-from bridle import policies
 from bridle.compare import cell as cells
-from bridle.compare import executors
+from bridle.compare import executors, task_queue
 from bridle.compare import run as compare
-from bridle.compare.cell import COLUMNS, FACTS, Cell, Instance
+from bridle.compare.cell import Cell
 from bridle.compare.executors import executor
+from bridle.compare.rows import COLUMNS, FACTS
 from bridle.compare.spec import grid
 from bridle.compare.store import Store
 from bridle.core import InputError, Unavailable
 from bridle.game import metrics
-from bridle.game.summary import summary
+from bridle.game.summary import BOUNDED, summary
 from helpers.instances import PROGRAM, strict
 
 Rows = list[dict[str, Any]]
@@ -88,6 +88,12 @@ def test_a_row_says_what_the_summary_of_its_game_says(whole, row):
         assert all(measured <= bound for measured, bound in known)
 
 
+def test_every_fact_of_a_row_is_one_of_the_game_s(whole):
+    problem = bridle.problem("fixed", horizon=20)
+    assert set(FACTS) <= set(summary(bridle.play(bridle.policy_for("ogd", problem), problem)))
+    assert {bound for _, bound in BOUNDED} <= set(FACTS)
+
+
 def test_rows_are_plain_json_with_every_column(whole):
     assert all(list(row) == list(COLUMNS) for row in whole)
     strict(json.dumps(whole, allow_nan=False))
@@ -134,222 +140,6 @@ def test_a_mistake_in_a_game_is_not_taken_for_a_result(tmp_path, monkeypatch):
     with pytest.raises(Unavailable):
         compare.compare(["fixed"], ["ogd"], [30], 1, tmp_path, jobs=1)
     assert played(tmp_path) == []  # it may be there tomorrow
-
-
-# --- keys and the grid ----------------------------------------------------------------------------------------------------------------
-
-
-def test_another_configuration_is_another_cell(tmp_path, monkeypatch):
-    base = {"problem": "fixed", "settings": {}, "horizon": 10, "seed": 0, "inputs": {}}
-    changed: list[dict[str, Any]] = [
-        {"problem": "minimax"}, {"settings": {"dim": 3}}, {"horizon": 11}, {"seed": 1}, {"inputs": {"data.csv": "00"}},
-    ]  # fmt: skip
-    made = [Cell(Instance(**{**base, **change}), "ogd", {}) for change in ({}, *changed)]
-    made += [Cell(made[0].instance, "adagrad", {}), Cell(made[0].instance, "ogd", {"step": 1}), Cell(made[0].instance, "ogd", {}, "jax")]
-    keys = {cell.key for cell in made}
-    assert len(keys) == len(made)
-    assert len({cell.instance.key for cell in made}) == 1 + len(changed)
-    assert Cell(Instance(**base), "ogd", {}).key in keys
-    monkeypatch.setattr(cells, "fingerprint", lambda: "edited")
-    assert Cell(Instance(**base), "ogd", {}).key not in keys
-
-
-def test_the_fingerprint_is_of_the_sources_that_make_the_numbers(tmp_path, monkeypatch):
-    home = tmp_path / "bridle"
-    (home / "policies").mkdir(parents=True)
-    for name in ("__init__.py", "game.py", "cli.py", "cli_compare.py", "page.py", "policies/ogd.py"):
-        (home / name).write_text("one")
-    monkeypatch.setattr(bridle, "__file__", str(home / "__init__.py"))
-    fingerprint = cells.fingerprint.__wrapped__
-    before = fingerprint()
-    for name in ("cli.py", "cli_compare.py", "page.py"):
-        (home / name).write_text("two")
-    assert fingerprint() == before
-    (home / "policies" / "ogd.py").write_text("two")
-    assert fingerprint() != before
-
-
-def test_a_problem_in_other_words_is_the_same_cell():
-    plain = grid(["halfspaces"], ["ogd"], [10]).cells[0]
-    assert grid(["halfspaces:dim=10"], ["ogd"], [10]).cells[0].key == plain.key
-    assert grid(["halfspaces"], ["ogd"], [10], sweep={"dim": [10.0]}).cells[0].key == plain.key
-    assert grid(["halfspaces:dim=9"], ["ogd"], [10]).cells[0].key != plain.key
-
-
-def test_a_sweep_goes_to_whatever_has_the_parameter():
-    made = grid(["fixed", "lower-bound"], ["sinha2024", "ogd"], [40], 2, sweep={"dim": [3, 4], "preset": ["theory", "practice"]}).cells
-    seen = {(cell.instance.problem, *cell.instance.settings.items(), cell.policy, *cell.settings.items()) for cell in made}
-    dims, presets = [("dim", 3), ("dim", 4)], [("preset", "theory"), ("preset", "practice")]
-    expected = {(name, dim, "sinha2024", preset) for name in ("fixed", "lower-bound") for dim in dims for preset in presets}
-    assert seen == expected | {(name, dim, "ogd") for name in ("fixed", "lower-bound") for dim in dims}
-    assert len(made) == 2 * len(seen)
-
-
-def test_a_setting_that_one_problem_cannot_have_is_a_row_there(tmp_path):
-    rows = compare.compare(["fixed", "lower-bound"], ["ogd"], [40], 1, tmp_path, sweep={"dim": [3]}, jobs=1)
-    assert [row["does_not_apply"] for row in rows] == [None, "dim of problem lower-bound is its horizon, 40, not 3"]
-    assert rows[0]["problem_label"] == "fixed dim=3"
-    assert rows[0]["problem_settings"] == '{"dim":3}'
-
-
-@pytest.mark.parametrize(("asked", "message"), [
-    ({"problems": ["halfspace"]}, "unknown problem 'halfspace'; did you mean halfspaces"),
-    ({"policies": ["sinha2042"]}, "unknown policy 'sinha2042'; did you mean sinha2024"),
-    ({"policies": ["sinha2024:presset=practice"]}, "unknown parameter of policy sinha2024 'presset'; did you mean preset"),
-    ({"policies": ["sinha2024:preset=practise"]}, "'practise'"),
-    ({"policies": ["sinha2024:preset"]}, "takes NAME=VALUE, not 'preset'"),
-    ({"problems": ["fixed:dimm=3"]}, "unknown parameter of problem fixed 'dimm'; did you mean dim"),
-    ({"problems": ["fixed:dim=0"]}, "dim must be 1 or above, not 0"),
-    ({"horizons": [0]}, "horizon must be 1 or above, not 0"),
-    ({"horizons": []}, "horizons must hold at least one"),
-    ({"seeds": 0}, "seeds must be 1 or above, not 0"),
-    ({"seeds": []}, "seeds must hold at least one seed"),
-    ({"sweep": {"lamb": [1.0]}}, "unknown parameter of these problems and policies 'lamb'; did you mean lam"),
-    ({"sweep": {"lam": [-1.0]}}, "lam must be above 0, not -1"),
-    ({"sweep": {"lam": []}}, "lam must be given at least one value"),
-    ({"sweep": {"domain": [bridle.Ball(3)]}}, "domain must be a number or text in a comparison"),
-    ({"engine": "jaxx"}, "unknown engine 'jaxx'; did you mean jax"),
-    ({"jobs": 0}, "jobs must be 1 or above, not 0"),
-])  # fmt: skip
-def test_what_is_wrong_is_said_before_anything_runs(tmp_path, monkeypatch, asked, message):
-    monkeypatch.setattr(cells, "play", lambda *a, **k: pytest.fail("something ran"))
-    with pytest.raises(InputError) as wrong:
-        compare.compare(**{"problems": ["fixed"], "policies": ["sinha2024"], "horizons": [10], "seeds": 1, "out": tmp_path} | asked)
-    assert message in str(wrong.value)
-    assert "\n" not in str(wrong.value)
-
-
-def test_a_policy_of_the_users_own_is_keyed_by_its_file_and_stays_in_this_process(tmp_path, monkeypatch):
-    own = policies.entry("ogd")
-    policies.register(policies.Entry("mine", lambda domain, lipschitz: own.factory(domain, lipschitz), "mine", "-", "-", "-"))
-    rows = compare.compare(["fixed"], ["mine", "ogd"], [50], 1, tmp_path, jobs=1)
-    assert rows[0]["cost"] == rows[1]["cost"]
-    with pytest.raises(InputError, match="policy mine is registered in this process alone"):
-        compare.compare(["fixed"], ["mine"], [51], 1, tmp_path, jobs=2)
-    monkeypatch.setattr(cells, "_hash_source", lambda name: "edited")
-    assert grid(["fixed"], ["mine"], [50]).cells[0].key != rows[0]["key"]
-
-
-# --- the store ------------------------------------------------------------------------------------------------------------------------
-
-
-def test_the_store_gives_back_what_processes_wrote(tmp_path):
-    one, two = Store(tmp_path), Store(tmp_path)
-    one.add([{"key": "a", "row": {"x": 1.5}}, {"key": "b", "row": {}}])
-    two.add([{"key": "b", "row": {"late": True}}, {"key": "c", "row": {}}])
-    one.claim(["d"])
-    assert two.refresh() == ["a"]
-    assert one.refresh() == ["c"]
-    assert one.refresh() == two.refresh() == []
-    assert (two["a"], two.claimed, one.claimed) == ({"key": "a", "row": {"x": 1.5}}, {"d"}, set())
-    third = Store(tmp_path, wanted={"a", "c"})
-    assert set(third.entries) == {"a", "c"}
-    assert len(list(tmp_path.glob("*.jsonl"))) == 2
-
-
-def test_an_unfinished_last_line_is_left_for_later(tmp_path):
-    Store(tmp_path).add([{"key": "a", "row": {}}, {"key": "b", "row": {"long": "x" * 100}}])
-    (path,) = tmp_path.glob("*.jsonl")
-    text = path.read_bytes()
-    for size in range(len(text)):
-        path.write_bytes(text[:size])
-        assert set(Store(tmp_path).entries) == ({"a"} if text[:size].count(b"\n") >= 2 else set())
-    path.write_bytes(text[:-40])
-    reader = Store(tmp_path)
-    path.write_bytes(text)
-    assert reader.refresh() == ["b"]
-
-
-@pytest.mark.parametrize("damage", [b"not json", b'{"key": "b"}', b'["00000000",{"key":"b","row":{}}]', b"", b"\x00" * 30])
-def test_a_damaged_line_is_named_and_nothing_is_touched(tmp_path, monkeypatch, damage):
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    Store(tmp_path).add([{"key": "a", "row": {}}, {"key": "b", "row": {}}])
-    (path,) = tmp_path.glob("*.jsonl")
-    lines = path.read_bytes().split(b"\n")
-    lines[1] = damage
-    path.write_bytes(b"\n".join(lines))
-    with pytest.raises(InputError, match=rf"the store is damaged: line 2 of .*{path.name} is not an entry"):
-        Store(tmp_path)
-    assert path.read_bytes() == b"\n".join(lines)
-
-
-@pytest.mark.parametrize("data", [b"\x93\x01 no line ends here", b'["00000000",{"store":"bridle","schema":2}]\n'])
-def test_a_file_that_is_not_a_store_s_own_is_named(tmp_path, monkeypatch, data):
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    (tmp_path / "foreign.jsonl").write_bytes(data)
-    with pytest.raises(InputError, match=r"the store is damaged: line 1 of .*foreign.jsonl is not an entry"):
-        Store(tmp_path)
-    (tmp_path / "foreign.jsonl").write_bytes(b"")  # one that another process has just made
-    assert Store(tmp_path).entries == {}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--set", "horizon=2"), "horizon cannot be swept"),
-        (("--policies", "ogd:"), "a policy's settings follow its name as in ogd:step=0.1, not 'ogd:'"),
-        (("--out", ""), "--out must name a folder"),
-    ],
-)
-def test_odd_requests_are_refused(run, tmp_path, options, message):
-    status, out, err = run(
-        "compare", "fixed", "--policies", "ogd", "--horizons", 20, "--seeds", 1, "--jobs", 1, "--out", tmp_path, *options
-    )
-    assert (status, out) == (2, "")
-    assert message in err
-
-
-def test_a_digit_that_changed_on_the_disk_is_noticed(tmp_path):
-    Store(tmp_path).add([{"key": "a", "row": {"cost": 1.25}}])
-    (path,) = tmp_path.glob("*.jsonl")
-    path.write_text(path.read_text().replace("1.25", "7.25"))
-    with pytest.raises(InputError, match="damaged"):
-        Store(tmp_path)
-
-
-def test_a_full_disk_loses_nothing_and_the_next_line_goes_elsewhere(tmp_path, monkeypatch):
-    store = Store(tmp_path)
-    store.add([{"key": "a", "row": {}}])
-    real = os.write
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", lambda handle, data: real(handle, data[:5]))
-        with pytest.raises(InputError, match="there is no room left"):
-            store.add([{"key": "b", "row": {}}])
-
-        def fails(handle: int, data: bytes) -> int:
-            raise OSError(28, "No space left on device")
-
-        patch.setattr(os, "write", fails)
-        with pytest.raises(InputError, match=r"cannot write to .*: No space left on device"):
-            store.add([{"key": "b", "row": {}}])
-    assert "b" not in store
-    store.add([{"key": "c", "row": {}}])
-    assert set(Store(tmp_path).entries) == {"a", "c"}
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(InputError, match=r"cannot write .*file.store: Not a directory"):
-        compare.compare(["fixed"], ["ogd"], [10], 1, tmp_path / "file", jobs=1)
-    folder = tmp_path / "closed"
-    folder.mkdir()
-    store = Store(folder)
-    folder.chmod(0o500)
-    rank = os.geteuid()
-    if rank == 0:  # nothing is closed to root
-        tmp_path.chmod(0o755)
-        for parent in tmp_path.parents[:3]:
-            parent.chmod(parent.stat().st_mode | 0o055)
-        folder.chmod(0o555)
-        os.seteuid(65534)
-    try:
-        with pytest.raises(InputError, match=r"cannot write to .*closed: Permission denied"):
-            store.add([{"key": "a", "row": {}}])
-        with pytest.raises(InputError, match=r"cannot write .*closed.more: Permission denied"):
-            Store(folder / "more")
-    finally:
-        os.seteuid(rank)
-        folder.chmod(0o700)
 
 
 # --- workers --------------------------------------------------------------------------------------------------------------------------
@@ -414,11 +204,11 @@ def test_a_cluster_that_is_not_there_is_one_line(monkeypatch):
         executor(jobs=2)
 
 
-def die(jobs: Any) -> None:
+def die(items: Any, comparators: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def other_sources(jobs: Any) -> tuple[str, list[Any]]:
+def other_sources(items: Any, comparators: Any) -> tuple[str, list[Any]]:
     return "other", []
 
 
@@ -459,7 +249,7 @@ def test_jax_gives_the_same_numbers_and_compiles_a_program_once(tmp_path):
     policies_ = ["sinha2024", "ogd"]
     plain = compare.compare(["halfspaces"], policies_, [300, 1100], 4, tmp_path, jobs=1)
     asked = grid(["halfspaces"], policies_, [300, 1100], 4, engine="jax")
-    tasks = list(compare._cell_batches(asked.cells, workers=2))
+    tasks = list(task_queue._cell_parts(asked.cells, workers=2))
     assert len(tasks) == 2  # one program each, every horizon and seed of it
     assert all(len({cell.policy for cell in task}) == 1 for task in tasks)
     from bridle.engines import jax as engine
@@ -560,6 +350,22 @@ def test_bad_input_is_one_line_and_nothing_is_lost(run, tmp_path, arguments, mes
     assert err.count("\n") == 1
     assert message in err
     assert {path: path.read_bytes() for path in kept.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--set", "horizon=2"), "horizon cannot be swept"),
+        (("--policies", "ogd:"), "a policy's settings follow its name as in ogd:step=0.1, not 'ogd:'"),
+        (("--out", ""), "--out must name a folder"),
+    ],
+)
+def test_odd_requests_are_refused(run, tmp_path, options, message):
+    status, out, err = run(
+        "compare", "fixed", "--policies", "ogd", "--horizons", 20, "--seeds", 1, "--jobs", 1, "--out", tmp_path, *options
+    )
+    assert (status, out) == (2, "")
+    assert message in err
 
 
 def test_a_damaged_store_is_one_line_and_stays_as_it_is(run, tmp_path):

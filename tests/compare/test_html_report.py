@@ -11,7 +11,8 @@ from html.parser import HTMLParser
 import pytest
 
 import bridle
-from bridle.compare import analysis, charts, html_report
+from bridle.compare import analysis, charts, html_page, html_report
+from bridle.compare.rows import grouped, horizon_of, label_engines, problem_of
 from helpers import comparison_rows
 
 ROWS = comparison_rows.grid()
@@ -72,7 +73,7 @@ def small(monkeypatch):
 
 
 def read(rows, **given):
-    return Reader(html_report.render(analysis.told_apart(rows), given.get("title"), given.get("command"), given.get("date", "2026-01-31")))
+    return Reader(html_report.render_report(label_engines(rows), given.get("title"), given.get("command"), given.get("date", "2026-01-31")))
 
 
 # --- what it says ---------------------------------------------------------------------------------------------------------------------
@@ -88,7 +89,7 @@ def test_it_says_what_was_run():
 
 
 def test_a_title_can_be_given():
-    tags = html_report.render(ROWS, "Mine & yours", None, "2026-01-31")
+    tags = html_report.render_report(ROWS, "Mine & yours", None, "2026-01-31")
     assert "<title>Mine &amp; yours</title>" in tags
     assert "<h1>Mine &amp; yours</h1>" in tags
 
@@ -97,7 +98,7 @@ def test_the_tables_hold_the_ranking():
     tables = read(ROWS).tables
     ranked = analysis.ranking(ROWS)
     assert len(tables) == 1 + 4  # at a glance, then two problems with two horizons
-    groups = [analysis.grouped(own, analysis.horizon_of) for own in analysis.grouped(ranked, analysis.problem_of).values()]
+    groups = [grouped(own, horizon_of) for own in grouped(ranked, problem_of).values()]
     for table, rows in zip(tables[1:], [rows for group in groups for rows in group.values()], strict=True):
         lines = table[2:]
         assert len(lines) == len(rows)
@@ -126,7 +127,7 @@ def test_at_a_glance_has_the_ranks_at_the_longest_horizon():
         assert [cell for cell in cells[2:]] == [str(ranks[cells[0], problem] or "-") for problem in ("halfspaces", "fixed")]
     means = [float(cells[1]) for cells in glance[1:] if cells[1] != "-"]
     assert means == sorted(means)
-    assert 'id="glance"' not in html_report.render([row for row in ROWS if row["problem"] == "fixed"], None, None, "")
+    assert 'id="glance"' not in html_report.render_report([row for row in ROWS if row["problem"] == "fixed"], None, None, "")
 
 
 def test_reasons_warnings_and_gaps_are_told_in_sentences():
@@ -218,7 +219,7 @@ def test_it_asks_for_nothing_from_elsewhere():
     places = [value for _, attributes in found.tags for key, value in attributes.items() if key in ("src", "href", "action", "data")]
     assert places
     assert all(place.startswith("#") for place in places)
-    css = html_report.read_template("report.css").template
+    css = html_page.read_template("report.css").template
     assert "url(" not in css
     assert "@import" not in css
     (policy,) = (attributes["content"] for tag, attributes in found.tags if attributes.get("http-equiv") == "Content-Security-Policy")
@@ -227,7 +228,7 @@ def test_it_asks_for_nothing_from_elsewhere():
 
 def test_names_that_a_file_system_lets_pass_but_utf8_does_not(tmp_path):
     rows = [row | {"label": "odd \udcff name"} for row in ROWS[:2]]
-    assert "odd ? name" in html_report.write(rows, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "odd ? name" in html_report.write_report(rows, tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 # --- writing --------------------------------------------------------------------------------------------------------------------------
@@ -235,7 +236,7 @@ def test_names_that_a_file_system_lets_pass_but_utf8_does_not(tmp_path):
 
 def test_it_is_one_file_with_plotly_inside(tmp_path, monkeypatch, small):
     monkeypatch.setattr(html_report, "_plotly", small)
-    path = html_report.write(ROWS, str(tmp_path / "report.html"))
+    path = html_report.write_report(ROWS, str(tmp_path / "report.html"))
     assert path == tmp_path / "report.html"
     assert os.listdir(tmp_path) == ["report.html"]
     text = path.read_text(encoding="utf-8")
@@ -245,12 +246,12 @@ def test_it_is_one_file_with_plotly_inside(tmp_path, monkeypatch, small):
 
 
 def test_the_same_rows_give_the_same_page(tmp_path):
-    pages = [html_report.write(comparison_rows.grid(), tmp_path / f"{i}.html", date="2026-01-31").read_bytes() for i in range(2)]
+    pages = [html_report.write_report(comparison_rows.grid(), tmp_path / f"{i}.html", date="2026-01-31").read_bytes() for i in range(2)]
     assert pages[0] == pages[1]
 
 
 def test_the_old_page_stays_where_writing_fails(tmp_path, monkeypatch):
-    path = html_report.write(ROWS, tmp_path / "report.html")
+    path = html_report.write_report(ROWS, tmp_path / "report.html")
     before = path.read_bytes()
 
     def full(*_):
@@ -258,19 +259,19 @@ def test_the_old_page_stays_where_writing_fails(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(bridle.InputError, match="No space left on device"):
-        html_report.write(ROWS[:4], path)
+        html_report.write_report(ROWS[:4], path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["report.html"]
 
 
 def test_where_it_cannot_be_written_it_says_so(tmp_path):
     with pytest.raises(bridle.InputError, match=r"cannot write .*nowhere.*: No such file or directory"):
-        html_report.write(ROWS, tmp_path / "nowhere" / "report.html")
+        html_report.write_report(ROWS, tmp_path / "nowhere" / "report.html")
 
 
 def test_no_rows_are_refused(tmp_path):
     with pytest.raises(bridle.InputError, match="rows must hold at least one game"):
-        html_report.write([], tmp_path / "report.html")
+        html_report.write_report([], tmp_path / "report.html")
     assert os.listdir(tmp_path) == []
 
 
@@ -279,5 +280,5 @@ def test_without_plotly_it_names_the_extra(tmp_path, monkeypatch, small):
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(bridle.InputError, match=re.escape("needs the package plotly: pip install 'bridle[report]'")):
-        html_report.write(ROWS, tmp_path / "report.html")
+        html_report.write_report(ROWS, tmp_path / "report.html")
     assert os.listdir(tmp_path) == []

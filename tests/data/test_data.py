@@ -473,7 +473,7 @@ def test_a_real_set_is_what_its_facts_say(name):
     assert all(column.isprintable() for column in loaded.columns)
     assert np.isfinite(loaded.values).all()
     assert facts["cached"]
-    assert cache.digest(Path(facts["path"])) == facts["sha256"]
+    assert storage.sha256(Path(facts["path"])) == facts["sha256"]
 
 
 @pytest.mark.parametrize("name", ["nyse-o", "nyse-n", "djia", "msci", "sp500", "tse"])

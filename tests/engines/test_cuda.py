@@ -118,7 +118,7 @@ def test_runs_that_see_streams_of_their_own_agree(gpu):
 def test_the_fraud_network_agrees(gpu, lanes):
     gpu(lanes)
     rng = np.random.default_rng(1)
-    rows = paper_model.Rows(rng.standard_normal((120, 29)), (rng.random(120) < 0.2).astype(float))
+    rows = paper_model.PaperRows(rng.standard_normal((120, 29)), (rng.random(120) < 0.2).astype(float))
     problem, start = paper_model.arrange(rows, "code", 0)
     agree(paper_model.policy_of(problem, "code", [0.002, 0.1, 1.0]), problem, 120, x1=start)
 
@@ -285,7 +285,7 @@ def test_state_that_only_its_owner_reads_stays_in_registers():
 def test_what_long_functions_make_of_the_state_is_remembered():
     """And what a draw of 0 multiplies is not waited for: both in one branch, whose test is known when the round begins."""
     rng = np.random.default_rng(1)
-    rows = paper_model.Rows(rng.standard_normal((50, 29)), (rng.random(50) < 0.2).astype(float))
+    rows = paper_model.PaperRows(rng.standard_normal((50, 29)), (rng.random(50) < 0.2).astype(float))
     problem, _ = paper_model.arrange(rows, "code", 0)
     source = kernel_of(paper_model.policy_of(problem, "code", [0.1, 1.0]), problem, 32, runs=2).source
     round_ = source[source.index("for (; t < stop") :]

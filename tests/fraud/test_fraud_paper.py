@@ -41,7 +41,7 @@ def small(monkeypatch):
     monkeypatch.setattr(paper, "load", lambda name, path=None: invented())
 
 
-def loop(rows: paper_model.Rows, start: np.ndarray, lam: float, D: float, S: float, beta: float, radius: float) -> np.ndarray:
+def loop(rows: paper_model.PaperRows, start: np.ndarray, lam: float, D: float, S: float, beta: float, radius: float) -> np.ndarray:
     """The released code's update in plain NumPy, from its description alone: nothing of the library is used."""
     x, Q, decisions = start.copy(), 0.0, []
     n, H = rows.features.shape[1], 10
@@ -67,12 +67,12 @@ def loop(rows: paper_model.Rows, start: np.ndarray, lam: float, D: float, S: flo
 @pytest.mark.parametrize("variant", ["code", "text"])
 def test_the_library_plays_the_update_of_the_released_code(variant, engine):
     lambdas = [0.01, 0.3, 2.0]
-    rows = paper_model.rows(invented(), variant)
+    rows = paper_model.rows_of(invented(), variant)
     problem, start = paper_model.arrange(rows, variant, seed=3)
     policy = paper_model.policy_of(problem, variant, lambdas)
     trace = bridle.play(policy, problem, engine=engine, x1=start, keep="decisions")
     table = problem.adversary.table
-    played = paper_model.Rows(table.a, table.label)
+    played = paper_model.PaperRows(table.a, table.label)
     if variant == "code":
         settings = {"D": 10.0, "S": 0.001, "beta": 1.0, "radius": 100.0}
     else:
@@ -93,7 +93,7 @@ def test_the_library_plays_the_update_of_the_released_code(variant, engine):
 
 def test_the_variants_are_what_the_specification_says():
     data = invented()
-    code, text = paper_model.rows(data, "code"), paper_model.rows(data, "text")
+    code, text = paper_model.rows_of(data, "code"), paper_model.rows_of(data, "text")
     assert (code.features.shape[1], text.features.shape[1]) == (29, 30)
     for rows in (code, text):
         np.testing.assert_allclose(rows.features.mean(axis=0), 0.0, atol=1e-12)
@@ -106,25 +106,25 @@ def test_the_variants_are_what_the_specification_says():
     record = paper_model.policy_of(problem, "code", [0.1]).record
     assert (record.learner.diameter, record.learner.initial, record.beta, record.V) == (10.0, 0.001, 1.0, 1.0)
     assert record.domain.radius == 100.0
-    assert len(paper_model.grid()) == 30
-    assert paper_model.grid()[0] == pytest.approx(0.002)
-    assert paper_model.grid()[-1] == pytest.approx(1.0)
+    assert len(paper_model.lambda_grid()) == 30
+    assert paper_model.lambda_grid()[0] == pytest.approx(0.002)
+    assert paper_model.lambda_grid()[-1] == pytest.approx(1.0)
 
 
 def test_a_seed_has_its_own_order_and_start_and_always_the_same():
-    rows = paper_model.rows(invented(), "code")
+    rows = paper_model.rows_of(invented(), "code")
     (one, x), (again, x_again), (other, x_other) = (paper_model.arrange(rows, "code", seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.adversary.table.a, again.adversary.table.a)
     np.testing.assert_array_equal(x, x_again)
     assert (x != x_other).all()
     assert (one.adversary.table.a != other.adversary.table.a).any()
     np.testing.assert_array_equal(np.sort(one.adversary.table.a[:, 0]), np.sort(rows.features[:, 0]))
-    in_order = paper_model.arrange(paper_model.rows(invented(), "text"), "text", 2)[0]
-    np.testing.assert_array_equal(in_order.adversary.table.a, paper_model.rows(invented(), "text").features)
+    in_order = paper_model.arrange(paper_model.rows_of(invented(), "text"), "text", 2)[0]
+    np.testing.assert_array_equal(in_order.adversary.table.a, paper_model.rows_of(invented(), "text").features)
 
 
 def test_the_declared_lipschitz_constant_holds():
-    rows = paper_model.rows(invented(), "text")
+    rows = paper_model.rows_of(invented(), "text")
     problem, start = paper_model.arrange(rows, "text", 0)
     trace = bridle.play(paper_model.policy_of(problem, "text", [1.0]), problem, x1=start, keep="decisions")
     table = problem.adversary.table
@@ -193,7 +193,7 @@ def test_a_seed_is_played_once(run, small, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("engine", ["jax", "numba"])
 def test_threads_and_one_batch_give_the_same_points(engine, monkeypatch):
-    rows, lambdas = paper_model.rows(invented(), "code"), paper_model.grid(count=16)
+    rows, lambdas = paper_model.rows_of(invented(), "code"), paper_model.lambda_grid(count=16)
     monkeypatch.setattr(runs, "cores", lambda: 2)
     two = paper_model.play_seed(rows, "code", lambdas, 0, engine)
     one = paper_model.play_seed(rows, "code", lambdas, 0, "python")
@@ -219,14 +219,14 @@ def test_an_interruption_keeps_the_seeds_that_are_done(run, small, tmp_path, mon
 
 def test_an_interruption_ends_every_thread(monkeypatch):
     monkeypatch.setattr(runs, "cores", lambda: 2)
-    rows, heard = paper_model.rows(invented(20_000), "code"), []
+    rows, heard = paper_model.rows_of(invented(20_000), "code"), []
 
     def told(at, total):
         heard.append(at)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        paper_model.play_seed(rows, "code", paper_model.grid(count=16), 0, "jax", told)
+        paper_model.play_seed(rows, "code", paper_model.lambda_grid(count=16), 0, "jax", told)
     assert len(heard) == 1  # all threads were stopped at their first block
 
 
@@ -267,11 +267,11 @@ def test_data_that_cannot_be_scaled_or_have_one_class_are_refused():
     flat = invented()
     flat.values[:, 5] = 1.0
     with pytest.raises(bridle.InputError, match="column V5 of the data has the same value"):
-        paper_model.rows(flat, "code")
+        paper_model.rows_of(flat, "code")
     honest = invented()
     honest.values[:, -1] = 0.0
     with pytest.raises(bridle.InputError, match="Class of the data must hold 0 and 1"):
-        paper_model.rows(honest, "code")
+        paper_model.rows_of(honest, "code")
 
 
 def test_every_protocol_has_a_command():
@@ -287,7 +287,7 @@ def test_the_documentation_shows_what_was_measured():
     text = (ROOT / "docs" / "fraud.md").read_text()
     assert benchmark.markdown(found) in text, "run benchmarks/fraud.py, and put its tables into docs/fraud.md"
     assert benchmark.speed(found) in text, "run benchmarks/fraud.py, and put its sentence into docs/fraud.md"
-    assert found["lambdas"] == len(paper_model.grid())
+    assert found["lambdas"] == len(paper_model.lambda_grid())
     assert found["rounds"] == 284_807
     assert found["apart"] <= 1e-6
     assert len(found["code"]["auc"]) == benchmark.SEEDS
@@ -301,7 +301,7 @@ def test_the_library_gives_the_iterates_of_the_pytorch_loop(monkeypatch):
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
     monkeypatch.setattr(benchmark, "ROWS", 300)
-    assert benchmark.check(paper_model.rows(invented(), "code")) <= 1e-6
+    assert benchmark.check(paper_model.rows_of(invented(), "code")) <= 1e-6
 
 
 # --- the real data ---------------------------------------------------------------------------------------------------------------------
@@ -309,10 +309,10 @@ def test_the_library_gives_the_iterates_of_the_pytorch_loop(monkeypatch):
 
 def test_the_real_transactions_give_the_papers_area_and_sublinear_violation():
     """A tenth of the lambdas' work of the whole experiment, on all rows: docs/fraud.md has the whole grid."""
-    rows = paper_model.rows(real("creditcard"), "code")
+    rows = paper_model.rows_of(real("creditcard"), "code")
     assert rows.features.shape == (284_807, 29)
     assert rows.fraud.sum() == 492
-    found = paper_model.play_seed(rows, "code", paper_model.grid(count=8), 0, "jax")
+    found = paper_model.play_seed(rows, "code", paper_model.lambda_grid(count=8), 0, "jax")
     assert 0.89 <= found["auc"] <= 0.93  # a coarser grid cuts corners off the curve
     assert found["auc_without_corners"] < found["auc"]
     points = found["points"]

@@ -17,18 +17,17 @@ from bridle import records
 from bridle.core import Unavailable
 from bridle.fraud import baselines, stream_model
 from bridle.fraud import scores as measures
-from bridle.fraud import stream as contest
 from helpers.instances import real
 
 RESULT = Path(__file__).parents[2] / "benchmarks" / "fraud-stream.json"
 
 
-def invented(rounds: int = 1500, seed: int = 0) -> stream_model.Rows:
+def invented(rounds: int = 1500, seed: int = 0) -> stream_model.StreamRows:
     """Rows like the real ones: time, then columns in which frauds differ."""
     rng = np.random.default_rng(seed)
     fraud = 1.0 * (rng.random(rounds) < 0.05)
     columns = 3.0 + 2.0 * rng.standard_normal((rounds, 5)) + fraud[:, None] * np.array([3.0, -3.0, 2.0, 0.0, 1.0])
-    return stream_model.Rows(np.column_stack([np.arange(rounds), columns]), fraud)
+    return stream_model.StreamRows(np.column_stack([np.arange(rounds), columns]), fraud)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(-5, 5)), min_size=2, max_size=40))
@@ -69,7 +68,7 @@ def test_the_constraint_is_about_frauds_alone():
 def test_no_row_knows_of_a_later_one():
     """Rows changed from some round on leave every earlier score as it was, bit for bit."""
     rows = invented(400)
-    other = stream_model.Rows(rows.raw.copy(), rows.fraud.copy())
+    other = stream_model.StreamRows(rows.raw.copy(), rows.fraud.copy())
     other.raw[300:] *= -7.0
     other.fraud[300:] = 1.0 - other.fraud[300:]
     for who in stream_model.contestants(stream_model.SETTING):
@@ -86,7 +85,7 @@ def test_no_row_knows_of_a_later_one():
 def test_the_grid_finds_a_setting_that_beats_a_bad_one():
     rows = invented()
     tried = list(stream_model.select(rows))
-    assert len(tried) == np.prod([len(values) for values in stream_model.GRID.values()])
+    assert len(tried) == np.prod([len(values) for values in stream_model.GRID])
     best = max(tried, key=lambda each: stream_model.merit(*each[1:]))
     alone = stream_model.play_contestant(rows, best[0].contestant("best"), "python")
     assert measures.roc_auc(rows.fraud, stream_model.scores(alone, rows.fraud)) == pytest.approx(best[1], abs=1e-9)
@@ -96,7 +95,6 @@ def test_the_grid_finds_a_setting_that_beats_a_bad_one():
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(stream_model, "load", lambda path=None: invented())
-    monkeypatch.setattr(contest.terminal, "command", lambda: "bridle fraud")
 
 
 def test_the_command_writes_everything_and_keeps_who_is_done(run, small, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 
 import bridle
 from bridle import policies, problems, records
-from bridle.compare import tables
+from bridle.cli import listing
 from bridle.core import InputError, Round
 from bridle.functions import AFFINE_FUNCTIONS
 from bridle.game.summary import BOUNDED, summary
@@ -504,7 +504,7 @@ def test_it_says_what_it_is(name):
         assert f" {symbol}" in facts["about"]
     assert [p["name"] for p in facts["parameters"]][:2] == ["horizon", "seed"]
     assert all(p["help"] for p in facts["parameters"])
-    row = tables.problems_table([facts]).columns[1]._cells[0]
+    row = listing.problems_table([facts]).columns[1]._cells[0]
     assert facts["summary"] in row.replace("\\[", "[")
     assert facts["about"] in row.replace("\\[", "[")
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from bridle import validate
 from bridle.cli import output
 from bridle.core import InputError
+
+if TYPE_CHECKING:
+    from bridle.advice import Advice
+
+Answer = TypeVar("Answer")
 
 
 def _yes(name: str) -> Any:
@@ -55,17 +61,17 @@ def advise(
     """
     from bridle import advice
 
-    told = {
+    options: dict[str, object] = {
         "constraints": constraints, "limit": limit, "costs": costs, "noise": noise, "moving": moving, "slater": slater,
         "strongly_convex": strongly_convex, "linear": linear, "few": few, "delay": delay,
     }  # fmt: skip
-    answers: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    answers = {name: value for name, value in options.items() if value is not None}
     if horizon is not None:
         answers["horizon"] = _horizon(horizon)
     elif not answers and sys.stdin.isatty():
         answers = _ask()
-    found = advice.advise(**answers)
-    output.show_text(_text(found), {"answers": advice.complete_answers(**answers), **found.facts()}, json_file)
+    result = advice.advise(**answers)
+    output.show_text(_text(result), {"answers": advice.complete_answers(**answers), **result.facts()}, json_file)
 
 
 def _horizon(text: str) -> int | None:
@@ -77,28 +83,28 @@ def _horizon(text: str) -> int | None:
     return validate.whole("horizon", value)
 
 
-def _ask() -> dict[str, Any]:
+def _ask() -> dict[str, object]:
     """The answers to the questions that decide, one after the other."""
     from bridle import advice
 
-    answers: dict[str, Any] = {}
-    decisive: dict[str, Any] = {}
+    answers: dict[str, object] = {}
+    decisive: dict[str, object] = {}
     while (name := advice.next_question(decisive)) is not None:
-        answers[name] = _put(name)
+        answers[name] = _answer(name)
         decisive[name] = answers[name] is not None if name == "horizon" else answers[name]
     for name in advice.further_questions(decisive):
-        answers[name] = _put(name)
+        answers[name] = _answer(name)
     return answers
 
 
-def _put(name: str) -> Any:
+def _answer(name: str) -> object:
     from bridle import advice
 
     question, usual = advice.QUESTIONS[name], getattr(advice.Answers(), name)
     if name == "horizon":
         return _again(lambda: _horizon(_line(f"{question.text} A number, or unknown", "unknown")))
     if True in question.choices:
-        return _again(lambda: _agreed(_line(f"{question.text} y or n", "y" if usual else "n")))
+        return _again(lambda: _yes_or_no(_line(f"{question.text} y or n", "y" if usual else "n")))
     meanings = "".join(f"\n  {choice}: {words}" for choice, words in question.choices.items())
     return _again(lambda: advice.check_choice(name, _line(f"{question.text}{meanings}\nAnswer", usual)))
 
@@ -112,13 +118,13 @@ def _line(text: str, usual: str) -> str:
     return line.strip() or usual
 
 
-def _agreed(text: str) -> bool:
+def _yes_or_no(text: str) -> bool:
     if text.lower() not in ("y", "yes", "n", "no"):
         raise InputError(f"the answer must be y or n, not {text!r}")
     return text.lower().startswith("y")
 
 
-def _again(ask: Any) -> Any:
+def _again(ask: Callable[[], Answer]) -> Answer:
     """Ask until the answer can be understood."""
     while True:
         try:
@@ -127,14 +133,13 @@ def _again(ask: Any) -> Any:
             typer.echo(str(wrong), err=True)
 
 
-def _text(found: Any) -> str:
+def _text(advice: Advice) -> str:
     """The advice for people."""
-    lines = [f"Use {found.use}: {found.why}.", "", f"Guarantee. {found.guarantee}"]
-    lines += [f"It assumes {', '.join(found.assumes)}."] if found.assumes else []
-    lines += (
-        ["", "It must be told:", *(f"  {name}: {words}" if words else f"  {name}" for name, words in found.needs.items())]
-        if found.needs
-        else []
-    )
-    lines += ["", *(f"Note: {note}." for note in found.notes)] if found.notes else []
-    return "\n".join([*lines, "", found.snippet.rstrip("\n")])
+    lines = [f"Use {advice.use}: {advice.why}.", "", f"Guarantee. {advice.guarantee}"]
+    if advice.assumes:
+        lines.append(f"It assumes {', '.join(advice.assumes)}.")
+    if advice.needs:
+        lines += ["", "It must be told:", *(f"  {name}: {words}" if words else f"  {name}" for name, words in advice.needs.items())]
+    if advice.notes:
+        lines += ["", *(f"Note: {note}." for note in advice.notes)]
+    return "\n".join([*lines, "", advice.snippet.rstrip("\n")])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bridle import validate
 from bridle.cli import output
 from bridle.core import InputError, Interrupted
+
+if TYPE_CHECKING:
+    from bridle.compare.rows import GameRow
 
 
 def compare(
@@ -34,7 +34,7 @@ def compare(
             "--set", metavar="NAME=V1,V2", help="Values of a parameter, for every policy and problem that has it; may be repeated."
         ),
     ] = None,
-    engine: Annotated[str, typer.Option(help="python, or jax for long horizons.")] = "python",
+    engine: output.Engine = "python",
     jobs: Annotated[int | None, typer.Option(metavar="N", help="How many processes; one for each core unless given.")] = None,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is there, or has written that file.")
@@ -48,47 +48,48 @@ def compare(
     when it is called again with the same --out.
     """
     from bridle.compare import run as comparison
-    from bridle.compare.executors import executor, require
+    from bridle.compare.executors import executor
     from bridle.compare.spec import POLICIES, grid
 
     for package in ("joblib", "threadpoolctl", "pyarrow", "plotly", *(["matplotlib"] if figures else [])):
-        require(package, "report")
+        validate.require_package(package, "report")
     if dask is not None:
-        require("distributed", "dask")
+        validate.require_package("distributed", "dask")
     if not out.strip():
         raise InputError("--out must name a folder, not an empty text")
     jobs = None if jobs is None else validate.whole("jobs", jobs)
-    chosen = POLICIES if policies is None else _listed("--policies", policies)
-    lengths = [validate.whole("horizon", validate.from_text(text)) for text in _listed("--horizons", horizons)]
-    asked = grid(problems, chosen, lengths, seeds, _sweep(settings or []), engine)
-    store = comparison.open_store(asked, out)
-    known = sum(cell.key in store for cell in asked.cells)
+    names = POLICIES if policies is None else _parts("--policies", policies)
+    lengths = [validate.whole("horizon", validate.from_text(text)) for text in _parts("--horizons", horizons)]
+    cells = grid(problems, names, lengths, seeds, _sweep(settings or []), engine)
+    store = comparison.open_store(cells, out)
+    there = sum(cell.key in store for cell in cells.cells)
     try:
-        with _progress() as progress:
-            rows = comparison.run(asked, store, lambda: executor(jobs, dask), progress)
-        notes = _write(rows, Path(out), figures)
+        with output.progress("playing") as tell:
+            progress = None if tell is None else lambda done, total, n, of: tell(done, total, f"playing {n} of {of} cells")
+            rows = comparison.run(cells, store, lambda: executor(jobs, dask), progress)
+        notes = _write_files(rows, Path(out), figures)
     except KeyboardInterrupt:
         store.refresh()  # what was being written when the interruption came is there, too
-        done = sum(cell.key in store for cell in asked.cells)
+        done = sum(cell.key in store for cell in cells.cells)
         raise Interrupted(
-            f"interrupted; {done} of {len(asked.cells)} cells are done and kept in {out}; to go on: {output.command()}"
+            f"interrupted; {done} of {len(cells.cells)} cells are done and kept in {out}; to go on: {output.command()}"
         ) from None
-    if known:
-        notes.append(f"{known} of {len(rows)} cells were there already")
+    if there:
+        notes.append(f"{there} of {len(rows)} cells were there already")
     _show(rows, notes, json_file)
 
 
-def _listed(option: str, text: str) -> list[str]:
+def _parts(option: str, text: str) -> list[str]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise InputError(f"{option} must name at least one, not {text!r}")
     return parts
 
 
-def _sweep(given: list[str]) -> dict[str, list[Any]]:
+def _sweep(settings: list[str]) -> dict[str, list[int | float | str]]:
     """The values of each parameter that is swept."""
-    sweep: dict[str, list[Any]] = {}
-    for text in given:
+    sweep: dict[str, list[int | float | str]] = {}
+    for text in settings:
         name, sign, values = text.partition("=")
         if not sign or not name or not values:
             raise InputError(f"--set takes NAME=VALUE or NAME=V1,V2, not {text!r}")
@@ -98,42 +99,21 @@ def _sweep(given: list[str]) -> dict[str, list[Any]]:
     return sweep
 
 
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """A progress bar with the time left, on standard error where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = ("playing", BarColumn(), TextColumn("{task.fields[cells]} cells"), TimeElapsedColumn(), "left", TimeRemainingColumn())
-    with Progress(
-        *(TextColumn(part) if isinstance(part, str) else part for part in columns), console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task("", total=None, cells="")
-
-        def tell(done: float, total: float, cells: int, of: int) -> None:
-            bar.update(task, completed=done, total=total, cells=f"{cells} of {of}")
-
-        yield tell
-
-
-def _write(rows: list[dict[str, Any]], out: Path, figures: bool) -> list[str]:
+def _write_files(rows: list[GameRow], out: Path, figures: bool) -> list[str]:
     """The files of a comparison, and where they are."""
     from bridle.compare import html_report
-    from bridle.compare.run import write_table
+    from bridle.compare.run import write_parquet
 
-    write_table(rows, out / "results.parquet")
+    write_parquet(rows, out / "results.parquet")
     notes = [f"rows: {out / 'results.parquet'}"]
     if figures:
         from bridle.compare import static_figures
 
-        notes.append(f"figures: {len(static_figures.write(rows, out / 'figures'))} files in {out / 'figures'}")
-    return [*notes, f"report: {html_report.write(rows, out / 'report.html', command=output.command())}"]
+        notes.append(f"figures: {len(static_figures.write_figures(rows, out / 'figures'))} files in {out / 'figures'}")
+    return [*notes, f"report: {html_report.write_report(rows, out / 'report.html', command=output.command())}"]
 
 
-def _show(rows: list[dict[str, Any]], notes: list[str], json_file: str | None) -> None:
+def _show(rows: list[GameRow], notes: list[str], json_file: str | None) -> None:
     from bridle.compare import analysis, tables
 
     ranked = analysis.ranking(rows)

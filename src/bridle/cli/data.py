@@ -1,23 +1,58 @@
-"""The data sets as a table for the command line."""
+"""The commands `bridle data list` and `bridle data fetch`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bridle.cli import output
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bridle.data import DataSetFacts
+
+app = typer.Typer(rich_markup_mode=None, help="The real data sets: what there is, and getting it.")
 
 
-def table(rows: list[dict[str, Any]]) -> Any:
+@app.command("list")
+def list_sets(json_file: output.Json = None) -> None:
+    """List the data sets: what each is, where it comes from, whether the cache holds it."""
+    from bridle.data import facts, names
+
+    rows = [facts(name) for name in names()]
+    output.show(data_table(rows), [], rows, json_file)
+
+
+@app.command("fetch")
+def fetch_set(
+    name: Annotated[str, typer.Argument(help="A name from `bridle data list`.")],
+    path: Annotated[
+        str | None, typer.Option("--data", metavar="PATH", help="Take the raw file from PATH instead of downloading it.")
+    ] = None,
+    json_file: output.Json = None,
+) -> None:
+    """Get a data set: its raw file, verified, into the cache ($BRIDLE_DATA, else the user's cache folder)."""
+    from bridle.data import facts, fetch
+
+    with output.quiet_progress("fetching") as progress:
+        fetch(name, path, progress)
+    row = facts(name)
+    output.show(data_table([row]), [f"{row['path']}: {row['bytes']:,} bytes, SHA-256 {row['sha256']}"], row, json_file)
+
+
+def data_table(rows: list[DataSetFacts]) -> Table:
     """A table of facts about data sets."""
     from rich.table import Table
 
-    made = Table(title="Data sets")
-    for heading, side in (("name", "left"), ("what it is", "left"), ("rows", "right"), ("columns", "right"), ("size", "right")):
-        made.add_column(heading, justify="right" if side == "right" else "left", no_wrap=heading == "name")
-    made.add_column("source")
-    made.add_column("in the cache")
+    table = Table(title="Data sets")
+    for heading in ("name", "what it is", "rows", "columns", "size", "source", "in the cache"):
+        table.add_column(heading, justify="right" if heading in ("rows", "columns", "size") else "left", no_wrap=heading == "name")
     for row in rows:
         size = f"{row['bytes'] / 1e6:.1f} MB"
         sources = ", else ".join(row["sources"])
-        made.add_row(
+        table.add_row(
             row["name"], row["description"], f"{row['rows']:,}", str(row["columns"]), size, sources, "yes" if row["cached"] else "no"
         )
-    return made
+    return table

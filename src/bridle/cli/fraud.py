@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,7 +22,7 @@ def fraud(
         str | None, typer.Option(metavar="L1,L2", help="The lambdas, or LEAST:MOST:COUNT for a geometric grid. [default: 0.002:1:30]")
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="paper: how many seeds, 0 to N - 1. [default: 3]")] = None,
-    engine: Annotated[str | None, typer.Option(help="python, jax or numba. [default: numba, else jax, where it is installed]")] = None,
+    engine: Annotated[str | None, typer.Option(help=f"{output.ENGINE_NAMES}. [default: numba, else jax, where it is installed]")] = None,
     data: Annotated[
         str | None, typer.Option("--data", metavar="PATH", help="creditcard.csv itself; without it the cache, filled where need be.")
     ] = None,
@@ -40,23 +37,8 @@ def fraud(
     """
     from bridle.fraud import Options, run
 
-    asked = Options(out, seeds, engine, data, variant, lambdas, choose, baselines, output.command())
-    with warnings.catch_warnings(), _progress() as progress:
+    options = Options(out, seeds, engine, data, variant, lambdas, choose, baselines, output.command())
+    with warnings.catch_warnings(), output.progress("reading the data") as progress:
         warnings.simplefilter("ignore", BridleWarning)  # the results say it
-        outcome = run(protocol, asked, progress)
+        outcome = run(protocol, options, progress)
     output.show(outcome.table, outcome.notes, outcome.facts, json_file)
-
-
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """A progress bar with the time left, on standard error where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading the data", total=None)
-        yield lambda done, total, doing: bar.update(task, completed=done, total=total, description=doing)

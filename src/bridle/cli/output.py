@@ -1,4 +1,4 @@
-"""What the commands share: checking where output goes, showing a table with its notes, and the command as it was typed."""
+"""What the commands share: options, the progress bar, tables with their notes, JSON, and the command as it was typed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import json
 import os
 import shlex
 import sys
-from typing import Annotated, Any
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
 from bridle import storage
-from bridle.core import InputError
+from bridle.core import BridleWarning, InputError
+from bridle.engines.round import ENGINES
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 typed: list[str] = []
 """The arguments of the command that is running."""
@@ -20,6 +27,9 @@ typed: list[str] = []
 def command() -> str:
     """The command that is running, for typing it again."""
     return shlex.join(["bridle", *typed])
+
+
+# --- options --------------------------------------------------------------------------------------------------------------------------
 
 
 def writable(path: str | None) -> str | None:
@@ -40,9 +50,54 @@ Json = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", callback=writable, help="Write the facts as JSON to FILE; - for standard output."),
 ]
+"""The option `--json` of every command."""
+
+ENGINE_NAMES = f"{', '.join(list(ENGINES)[:-1])} or {list(ENGINES)[-1]}"
+Engine = Annotated[str, typer.Option(help=f"{ENGINE_NAMES}; the compiled ones for long horizons.")]
+"""The option `--engine` of the commands that play."""
 
 
-def show(table: Any, notes: list[str], facts: Any, json_file: str | None) -> None:
+# --- progress -------------------------------------------------------------------------------------------------------------------------
+
+
+class Tell(Protocol):
+    """Hears how much is done of how much, and what is being done."""
+
+    def __call__(self, done: float, total: float, now: str = "", /) -> None: ...
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Tell | None]:
+    """A progress bar with the time left, on standard error where that is a terminal; else None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+
+        def tell(done: float, total: float, now: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=now or doing)
+
+        yield tell
+
+
+@contextmanager
+def quiet_progress(doing: str) -> Iterator[Tell | None]:
+    """`progress`, without warnings: the results carry them, and say what is not finite."""
+    with warnings.catch_warnings(), progress(doing) as tell:
+        warnings.simplefilter("ignore", BridleWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield tell
+
+
+# --- results --------------------------------------------------------------------------------------------------------------------------
+
+
+def show(table: RenderableType, notes: list[str], facts: object, json_file: str | None) -> None:
     """The table and the notes on standard output, and the facts as JSON where they were asked for (in place of both for -)."""
     if json_file == "-":
         sys.stdout.write(_json(facts))
@@ -56,7 +111,7 @@ def show(table: Any, notes: list[str], facts: Any, json_file: str | None) -> Non
         console.print(note, highlight=False, markup=False)
 
 
-def show_text(text: str, facts: Any, json_file: str | None) -> None:
+def show_text(text: str, facts: object, json_file: str | None) -> None:
     """The text as it is, such as code that is to be copied, on standard output; and the facts as `show` does."""
     if json_file == "-":
         sys.stdout.write(_json(facts))
@@ -64,11 +119,11 @@ def show_text(text: str, facts: Any, json_file: str | None) -> None:
     sys.stdout.write("\n".join([text, *write_json(facts, json_file)]) + "\n")
 
 
-def _json(facts: Any) -> str:
+def _json(facts: object) -> str:
     return json.dumps(facts, indent=2, allow_nan=False) + "\n"
 
 
-def write_json(facts: Any, path: str | None) -> list[str]:
+def write_json(facts: object, path: str | None) -> list[str]:
     """The facts as JSON in the file, where one is named; what to tell of it."""
     if path is None:
         return []

@@ -1,34 +1,34 @@
-"""What a grid of games says: medians and bands over seeds, growth exponents, and who did best on each problem.
-
-A row is what is known of one game of the grid: its problem, policy, horizon and seed, the facts of `report.summary`, and curves at
-log-spaced rounds (`curve_rounds`, `curve_regret`, ...). None stands for what is not known.
-"""
+"""What a grid of games says: medians and bands over seeds, growth exponents, and who did best on each problem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from math import exp, isfinite, log, sqrt
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, log, sqrt
+from typing import NamedTuple, cast, get_type_hints
 
 import numpy as np
 
 from bridle import policies
-
-Row = dict[str, Any]
+from bridle.compare.rows import (
+    BOUND_OF_METRIC,
+    BoundColumns,
+    GameRow,
+    MeasuredColumns,
+    RankedRow,
+    finite,
+    grouped,
+    horizon_of,
+    label_engines,
+    label_of,
+    number_of,
+    problem_of,
+)
 
 LOW, HIGH = 0.1, 0.9
 """The quantiles over seeds that a band reaches between."""
 
-MEDIANS = (
-    "cost", "regret", "ccv", "ccv_max", "soft_violation", "interval_violation", "squared_ccv", "regret_bound", "ccv_bound",
-    "soft_bound", "interval_bound", "squared_bound", "regret_bound_paper", "ccv_bound_paper", "interval_bound_paper", "us_per_round",
-)  # fmt: skip
+MEDIANS = (*get_type_hints(MeasuredColumns), *get_type_hints(BoundColumns), "us_per_round")
 """The facts of which a ranking holds the median over seeds."""
-
-NATIVE = {
-    "ccv": ("ccv", "ccv_bound"), "soft": ("soft_violation", "soft_bound"), "interval": ("interval_violation", "interval_bound"),
-}  # fmt: skip
-"""The violation that a policy's theorem is about, by the registry's name for it: the fact that is measured, and its bound."""
 
 
 class PowerLaw(NamedTuple):
@@ -59,10 +59,10 @@ def power_law(rounds: Sequence[float], values: Sequence[float | None], since: fl
     begin = sqrt(float(max(rounds))) if since is None else since
     # sqrt(T) may be a whole round, which rounding must not leave out.
     points = [(float(t), finite(value)) for t, value in zip(rounds, values, strict=True) if t >= begin * (1.0 - 1e-12)]
-    known = [(log(t), log(value)) for t, value in points if value is not None and value > 0.0 and t > 0.0]
-    if len(known) < len(points) or len({t for t, _ in known}) < 2:
+    logs = [(log(t), log(value)) for t, value in points if value is not None and value > 0.0 and t > 0.0]
+    if len(logs) < len(points) or len({t for t, _ in logs}) < 2:
         return None
-    t, value = np.array(known).T
+    t, value = np.array(logs).T
     away = t - t.mean()
     slope = float(away @ value / (away @ away))
     return PowerLaw(exp(float(value.mean() - slope * t.mean())), slope, points[0][0], points[-1][0])
@@ -90,7 +90,7 @@ class Band(NamedTuple):
     runs: int
 
 
-def band(rows: Iterable[Row], quantity: str = "regret") -> Band:
+def band(rows: Iterable[GameRow], quantity: str = "regret") -> Band:
     """The curves of one policy on one problem and horizon, over its seeds; `quantity` is regret, ccv, cost, regret_bound or ccv_bound.
 
     Seeds without such a curve do not count; where seeds have curves at different rounds, only the rounds that all have are kept.
@@ -99,22 +99,27 @@ def band(rows: Iterable[Row], quantity: str = "regret") -> Band:
     >>> band(seeds, "ccv").median
     [0.0, 4.0]
     """
-    curves = []
-    for row in rows:
-        times, values = row.get("curve_rounds"), row.get(f"curve_{quantity}")
-        if times is not None and values is not None and any(finite(value) is not None for value in values):
-            curves.append({int(t): finite(value) for t, value in zip(times, values, strict=True)})
+    curves = [curve for row in rows if (curve := _curve(row, quantity)) is not None]
     rounds = sorted(set.intersection(*(set(curve) for curve in curves))) if curves else []
     if all(curve[t] is not None for curve in curves for t in rounds) and rounds:  # all at once: a report holds many thousands of these
         values = np.array([[curve[t] for t in rounds] for curve in curves])
         low, median, high = np.quantile(values, [LOW, 0.5, HIGH], axis=0).tolist()
     else:
-        spread = [_quantiles([curve[t] for curve in curves]) for t in rounds]
+        spread = [_quantiles(curve[t] for curve in curves) for t in rounds]
         low, median, high = (list(part) for part in zip(*spread, strict=True)) if spread else ([], [], [])
     return Band(rounds, low, median, high, len(curves))
 
 
-def ranking(rows: Iterable[Row]) -> list[Row]:
+def _curve(row: GameRow, quantity: str) -> dict[int, float | None] | None:
+    """A game's curve by round; None where it has none, or knows nothing of it."""
+    rounds, columns = row.get("curve_rounds"), cast(Mapping[str, list[float | None] | None], row)
+    values = columns.get(f"curve_{quantity}")
+    if rounds is None or values is None or all(finite(value) is None for value in values):
+        return None
+    return {int(t): finite(value) for t, value in zip(rounds, values, strict=True)}
+
+
+def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     """Who did best: for each problem and horizon, a row for each policy with its medians over seeds, best first.
 
     A policy's score is its regret over the typical regret plus its CCV over the typical CCV, and the lowest score is first. Typical is
@@ -125,87 +130,60 @@ def ranking(rows: Iterable[Row]) -> list[Row]:
     policy is not known, the total cost above the lowest takes its place for all of them (`ranked_by`).
 
     `pareto` says that no other policy is at least as good in both and better in one. A policy that does not apply comes last, with the
-    reason. `native` is the violation that the policy's own theorem bounds (`metric`: ccv, soft or interval), `native_bound` its bound.
+    reason.
 
     >>> games = [{"problem": "p", "policy": name, "horizon": 9, "cost": 0.0, "regret": r, "ccv": v} for name, r, v in
     ...          (("bold", -5.0, 30.0), ("wise", 0.0, 2.0), ("shy", 8.0, 0.0))]
     >>> [(row["rank"], row["label"], row["pareto"]) for row in ranking(games)]
     [(1, 'wise', True), (2, 'shy', True), (3, 'bold', False)]
     """
-    ranked: list[Row] = []
-    for cells in grouped(told_apart(rows), problem_of).values():
-        for _, games in sorted(grouped(cells, horizon_of).items()):
-            ranked += _ranked([_medians(label, runs) for label, runs in grouped(games, label_of).items()])
+    ranked: list[RankedRow] = []
+    for games in grouped(label_engines(rows), problem_of).values():
+        for _, own in sorted(grouped(games, horizon_of).items()):
+            ranked += _ranked([_medians(label, runs) for label, runs in grouped(own, label_of).items()])
     return ranked
 
 
-def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-    """The rows by what `key` says of each, in order of first appearance."""
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return groups
-
-
-def told_apart(rows: Iterable[Row]) -> list[Row]:
-    """The rows with the engine in a policy's label where the policy was played by more than one: their speeds must not be mixed."""
-    rows = list(rows)
-    several = {label for label, games in grouped(rows, label_of).items() if len({game.get("engine") for game in games}) > 1}
-    return [row | {"label": f"{label_of(row)} ({row.get('engine')})"} if label_of(row) in several else row for row in rows]
-
-
-def problem_of(row: Row) -> str:
-    """The problem with what it was given, as people read it."""
-    return str(row.get("problem_label") or row["problem"])
-
-
-def label_of(row: Row) -> str:
-    """The policy with what it was given, as people read it."""
-    return str(row.get("label") or row["policy"])
-
-
-def horizon_of(row: Row) -> int:
-    """T."""
-    return int(row["horizon"])
-
-
-def finite(value: Any) -> float | None:
-    """A finite number as a float, else None."""
-    if value is None or isinstance(value, (bool, str)):
-        return None
-    return float(value) if isfinite(value) else None
-
-
-def _quantiles(values: Iterable[Any]) -> tuple[float | None, float | None, float | None]:
-    known = [value for value in map(finite, values) if value is not None]
-    if not known:
+def _quantiles(values: Iterable[object]) -> tuple[float | None, float | None, float | None]:
+    """The quantiles `LOW`, a half and `HIGH` of the numbers among the values."""
+    numbers = [value for value in map(finite, values) if value is not None]
+    if not numbers:
         return None, None, None
-    low, median, high = np.quantile(known, [LOW, 0.5, HIGH])
+    low, median, high = np.quantile(numbers, [LOW, 0.5, HIGH])
     return float(low), float(median), float(high)
 
 
-def _medians(label: str, runs: list[Row]) -> Row:
-    """One policy on one problem and horizon, over its seeds."""
+def _medians(label: str, runs: list[GameRow]) -> RankedRow:
+    """One policy on one problem and horizon, over its seeds; it has no rank yet."""
     played = [run for run in runs if not run.get("does_not_apply")]
     first = (played or runs)[0]
-    facts: Row = {"problem": first["problem"], "problem_label": problem_of(first), "horizon": horizon_of(first), "rank": None}
-    facts |= {"label": label, "policy": first["policy"]}
-    facts |= {name: _quantiles(run.get(name) for run in played)[1] for name in MEDIANS}
+    facts: dict[str, object] = {name: _quantiles(number_of(run, name) for run in played)[1] for name in MEDIANS}
     for name in ("regret", "ccv", "us_per_round"):
-        facts[f"{name}_low"], _, facts[f"{name}_high"] = _quantiles(run.get(name) for run in played)
-    for name in ("regret", "ccv", "soft", "interval", "squared"):
-        held = [run[f"{name}_bound_holds"] for run in played if run.get(f"{name}_bound_holds") is not None]
-        facts[f"{name}_bound_holds"] = all(held) if held else None
-    for name, score in zip(("regret", "ccv"), _settled(facts), strict=True):
-        curve = band(played, name)
-        facts[f"{name}_exponent"] = exponent(curve.rounds, curve.median) if score else None
+        facts[f"{name}_low"], _, facts[f"{name}_high"] = _quantiles(number_of(run, name) for run in played)
+    for _, bound in BOUND_OF_METRIC.values():
+        flag = f"{bound}_holds"
+        holds = [held for run in played if (held := run.get(flag)) is not None]
+        facts[flag] = all(holds) if holds else None
     metric = policies.entry(first["policy"]).metric if first["policy"] in policies.names() else "ccv"
-    measured, bound = NATIVE[metric]
-    facts |= {"metric": metric, "native": facts[measured], "native_bound": facts[bound], "runs": len(played), "pareto": False}
-    return facts | {"does_not_apply": None if played else str(first["does_not_apply"]), "score": None, "ranked_by": None}
+    measured, bound = BOUND_OF_METRIC[metric]
+    row = cast(RankedRow, facts | {
+        "problem": first["problem"], "problem_label": problem_of(first), "horizon": horizon_of(first), "label": label,
+        "policy": first["policy"], "does_not_apply": None if played else str(first["does_not_apply"]), "runs": len(played),
+        "metric": metric, "native": facts[measured], "native_bound": facts[bound], "rank": None, "score": None, "pareto": False,
+        "ranked_by": None,
+    })  # fmt: skip
+    regret, violation = _beyond_rounding(row)
+    row["regret_exponent"] = _median_exponent(played, "regret") if regret else None
+    row["ccv_exponent"] = _median_exponent(played, "ccv") if violation else None
+    return row
 
 
-def _settled(row: Row) -> tuple[float | None, float | None]:
+def _median_exponent(runs: list[GameRow], quantity: str) -> float | None:
+    curve = band(runs, quantity)
+    return exponent(curve.rounds, curve.median)
+
+
+def _beyond_rounding(row: RankedRow) -> tuple[float | None, float | None]:
     """Regret and CCV with what is only rounding set to 0."""
     regret, violation = row["regret"], row["ccv"]
     return (
@@ -214,18 +192,20 @@ def _settled(row: Row) -> tuple[float | None, float | None]:
     )
 
 
-def _ranked(contenders: list[Row]) -> list[Row]:
+def _ranked(contenders: list[RankedRow]) -> list[RankedRow]:
     """The policies of one problem and horizon in order, with `rank`, `score`, `pareto` and `ranked_by` filled in."""
-    there = [row for row in contenders if row["cost"] is not None and row["ccv"] is not None]
-    by = "cost" if any(row["regret"] is None for row in there) else "regret"
-    lowest = min((row["cost"] for row in there), default=0.0)
-    pairs = [(row["cost"] - lowest if by == "cost" else regret, violation) for row in there for regret, violation in [_settled(row)]]
+    measured = [(row, cost) for row in contenders if (cost := row["cost"]) is not None and row["ccv"] is not None]
+    by = "cost" if any(row["regret"] is None for row, _ in measured) else "regret"
+    lowest = min((cost for _, cost in measured), default=0.0)
+    scores = [(cost, *_beyond_rounding(row)) for row, cost in measured]
+    pairs = [(cost - lowest if by == "cost" else regret, violation) for cost, regret, violation in scores]
     values = np.array(pairs, dtype=float).reshape(-1, 2)
     sizes, shares = np.abs(values), np.maximum(values, 0.0)
     typical = [np.median(size[size > 0.0]) if size.any() else 1.0 for size in sizes.T]
     orders = [(float(score), float(own[1])) for score, own in zip((shares / typical).sum(axis=1), shares, strict=True)]
-    for row, order, own in zip(there, orders, shares, strict=True):
+    for (row, _), order, own in zip(measured, orders, shares, strict=True):
         beaten = ((shares <= own).all(axis=1) & (shares < own).any(axis=1)).any()
-        row |= {"rank": 1 + sum(other < order for other in orders), "score": order[0], "pareto": not bool(beaten), "ranked_by": by}
+        row["rank"], row["score"] = 1 + sum(other < order for other in orders), order[0]
+        row["pareto"], row["ranked_by"] = not bool(beaten), by
     last = 1 + len(contenders)
     return sorted(contenders, key=lambda row: (row["rank"] or last, row["does_not_apply"] is not None))

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from math import floor, log10
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from bridle.compare import analysis
-from bridle.compare.analysis import Row, band, grouped, horizon_of, label_of, power_law, problem_of
+from bridle.compare.analysis import band, power_law
+from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_engines, label_of, number_of, problem_of
 
 LIGHT = ("#4a4fbf", "#ec6633", "#054329", "#b73378", "#1293fe", "#685c06", "#b283a8", "#621776")
 DARK = ("#4079d9", "#bd4d00", "#b3fc9a", "#e87aa6", "#6ab2fb", "#c9b538", "#f8d1fd", "#995b92")
@@ -41,7 +42,6 @@ class Line(NamedTuple):
     high: list[float | None]
     bound: list[float | None]
     law: analysis.PowerLaw | None
-    bound_exponent: float | None
 
 
 class Point(NamedTuple):
@@ -100,41 +100,31 @@ def style(policy: int) -> Style:
     return Style(policy % len(LIGHT), DASHES[lap % len(DASHES)], SYMBOLS[(policy + lap) % len(SYMBOLS)])
 
 
-def tick(value: float) -> str:
-    """A number beside an axis: 0.01, 1,000, and powers of ten where zeros would be many.
-
-    >>> tick(1000.0), tick(0.01), tick(1e6), tick(2e-5)
-    ('1,000', '0.01', '10⁶', '2·10⁻⁵')
-    """
-    size = abs(value)
-    power = floor(log10(size) + 1e-9) if size else 0
-    digits = f"{round(size / 10.0**power, 6):g}"
-    power_of_ten = "10" + "".join("⁻" if sign == "-" else "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(sign)] for sign in str(power))
-    short = f"{size:,.10g}" if -4 < power < 5 else power_of_ten if digits == "1" else f"{digits}·{power_of_ten}"
-    return ("−" if value < 0.0 else "") + short  # noqa: RUF001  (a minus sign is as wide as a digit)
-
-
-def legend(rows: Iterable[Row]) -> dict[str, int]:
+def legend(rows: Iterable[GameRow]) -> dict[str, int]:
     """Every policy's place, in order of first appearance."""
-    return {label: i for i, label in enumerate(grouped(analysis.told_apart(rows), label_of))}
+    return {label: i for i, label in enumerate(grouped(label_engines(rows), label_of))}
 
 
-def all_charts(rows: Iterable[Row], ranking: list[Row] | None = None) -> list[Chart]:
+def all_charts(rows: Iterable[GameRow], ranking: list[RankedRow] | None = None) -> list[Chart]:
     """Every figure, problem by problem and horizon by horizon; `ranking` is that of the rows where it is known already."""
-    rows = analysis.told_apart(rows)
+    rows = label_engines(rows)
     places, ranked = legend(rows), grouped(analysis.ranking(rows) if ranking is None else ranking, problem_of)
     charts: list[Chart] = []
     for problem, games in grouped(rows, problem_of).items():
         medians = grouped(ranked[problem], horizon_of)
         for horizon, played in sorted(grouped(games, horizon_of).items()):
             runs = {label: [run for run in own if not run.get("does_not_apply")] for label, own in grouped(played, label_of).items()}
-            charts += [_curves(what, problem, horizon, runs, places) for what in ("regret", "ccv")]
+            charts += [_curves(what, problem, horizon, runs, places) for what in QUANTITIES]
             charts += [_tradeoff(problem, horizon, runs, medians[horizon], places), _pace(problem, horizon, medians[horizon], places)]
         if len(medians) > 1:
-            charts += [_growth(what, problem, medians, places) for what in ("regret", "ccv")]
+            charts += [_growth(what, problem, medians, places) for what in QUANTITIES]
     return charts
 
 
+Quantity: TypeAlias = Literal["regret", "ccv"]
+"""What is drawn against the round and against T."""
+
+QUANTITIES: tuple[Quantity, ...] = ("regret", "ccv")
 NAMES = {"regret": "regret", "ccv": "CCV"}
 UNITS = {"regret": "regret (units of total cost)", "ccv": "CCV (units of total violation)"}
 MEANING = {
@@ -143,7 +133,7 @@ MEANING = {
 }
 
 
-def _curves(what: str, problem: str, horizon: int, runs: dict[str, list[Row]], places: dict[str, int]) -> Chart:
+def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[GameRow]], places: dict[str, int]) -> Chart:
     lines, notes, below, none = [], [], [], []
     for label, own in runs.items():
         curve, bound = band(own, what), band(own, f"{what}_bound")
@@ -154,16 +144,13 @@ def _curves(what: str, problem: str, horizon: int, runs: dict[str, list[Row]], p
         allowed = [bounds.get(t) for t in curve.rounds]
         tiny = _vanishes(horizon, curve.median[-1])
         law = None if tiny else power_law(curve.rounds, curve.median)
-        lines.append(Line(
-            places[label], label, curve.rounds, curve.median, curve.low, curve.high, allowed, law,
-            analysis.exponent(curve.rounds, allowed),
-        ))  # fmt: skip
+        lines.append(Line(places[label], label, curve.rounds, curve.median, curve.low, curve.high, allowed, law))
         below += [(label, _since(curve))] if tiny else []
     if below:
         alike = {since: [label for label, own in below if own == since] for since in sorted({since for _, since in below})}
-        told = "; ".join(f"{', '.join(labels)} {_from(since, lines[0].x[0])}" for since, labels in alike.items())
+        since_when = "; ".join(f"{', '.join(labels)} {_from(since, lines[0].x[0])}" for since, labels in alike.items())
         why = "better than the best fixed feasible action" if what == "regret" else "no violation but rounding"
-        notes.append(f"At {'or below ' if what == 'regret' else ''}zero at the end, {why}: {told}.")
+        notes.append(f"At {'or below ' if what == 'regret' else ''}zero at the end, {why}: {since_when}.")
     if none:
         notes.append(f"No curve of {NAMES[what]} for {', '.join(none)}.")
     if not lines:
@@ -177,17 +164,15 @@ def _curves(what: str, problem: str, horizon: int, runs: dict[str, list[Row]], p
     )  # fmt: skip
 
 
-def _growth(what: str, problem: str, medians: dict[int, list[Row]], places: dict[str, int]) -> Chart:
+def _growth(what: Quantity, problem: str, medians: dict[int, list[RankedRow]], places: dict[str, int]) -> Chart:
     """Final values against the horizon, each from a game of its own."""
     lines = []
     cells = [row for rows in medians.values() for row in rows if row[what] is not None]
     for label, own in grouped(cells, label_of).items():
-        x, y, allowed = [row["horizon"] for row in own], [row[what] for row in own], [row[f"{what}_bound"] for row in own]
+        x = [row["horizon"] for row in own]
+        y, allowed, low, high = ([number_of(row, what + part) for row in own] for part in ("", "_bound", "_low", "_high"))
         law = None if any(map(_vanishes, x, y)) else power_law(x, y, since=0.0)
-        lines.append(Line(
-            places[label], label, x, y, [row[f"{what}_low"] for row in own], [row[f"{what}_high"] for row in own], allowed,
-            law, analysis.exponent(x, allowed, since=0.0),
-        ))  # fmt: skip
+        lines.append(Line(places[label], label, x, y, low, high, allowed, law))
     lines.sort(key=lambda line: line.policy)
     caption = f"Final {NAMES[what]} of games played to different horizons, median over seeds. Dashed: what the theorem allows at each T."
     below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
@@ -198,16 +183,16 @@ def _growth(what: str, problem: str, medians: dict[int, list[Row]], places: dict
     return Chart(f"growth-{what}", problem, None, f"Final {NAMES[what]} against T", caption, x_axis, y_axis, lines, notes)
 
 
-def _tradeoff(problem: str, horizon: int, runs: dict[str, list[Row]], medians: list[Row], places: dict[str, int]) -> Chart:
+def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], medians: list[RankedRow], places: dict[str, int]) -> Chart:
     points = []
     for row in medians:
         if row["regret"] is None or row["ccv"] is None:
             continue
-        pairs = [(analysis.finite(run.get("ccv")), analysis.finite(run.get("regret"))) for run in runs[row["label"]]]
+        pairs = [(number_of(run, "ccv"), number_of(run, "regret")) for run in runs[row["label"]]]
         seeds = [(ccv, regret) for ccv, regret in pairs if ccv is not None and regret is not None]
         points.append(Point(
-            places[row["label"]], row["label"], row["ccv"], row["regret"], (row["ccv_low"], row["ccv_high"]),
-            (row["regret_low"], row["regret_high"]), seeds, row["rank"], row["pareto"],
+            places[row["label"]], row["label"], row["ccv"], row["regret"], _band_of(row, "ccv"), _band_of(row, "regret"), seeds,
+            cast(int, row["rank"]), row["pareto"],
         ))  # fmt: skip
     caption = (
         "Each policy's final regret against its final CCV; the lower left is best. Numbers are ranks, large markers medians over seeds, "
@@ -215,32 +200,38 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[Row]], medians: l
         "below zero counts as zero here."
     )
     notes = [] if points else ["There is no pair of regret and CCV to draw here."]
-    for same in grouped([{"at": (point.x, point.y), "label": point.label} for point in points], lambda row: row["at"]).values():
-        notes += [f"On one point: {', '.join(row['label'] for row in same)}."] if len(same) > 1 else []
+    for same in grouped(points, lambda point: (point.x, point.y)).values():
+        notes += [f"On one point: {', '.join(point.label for point in same)}."] if len(same) > 1 else []
     x = [value for point in points for value in (point.x, *(pair[0] for pair in point.seeds))]
     y = [value for point in points for value in (point.y, *(pair[1] for pair in point.seeds))]
     axes = (_axis(UNITS["ccv"], x, False, 1e-9 * horizon), _axis(UNITS["regret"], y))
     return Chart("tradeoff", problem, horizon, "Regret against CCV", caption, *axes, points, notes)
 
 
-def _pace(problem: str, horizon: int, medians: list[Row], places: dict[str, int]) -> Chart:
-    known = sorted((row for row in medians if row["us_per_round"] is not None), key=lambda row: float(row["us_per_round"]))
+def _pace(problem: str, horizon: int, medians: list[RankedRow], places: dict[str, int]) -> Chart:
     bars = [
-        Bar(places[row["label"]], row["label"], row["us_per_round"], row["us_per_round_low"], row["us_per_round_high"]) for row in known
-    ]
+        Bar(places[row["label"]], row["label"], pace, *_band_of(row, "us_per_round"))
+        for row in medians if (pace := row["us_per_round"]) is not None
+    ]  # fmt: skip
+    bars.sort(key=lambda bar: bar.value)
     caption = "Time a round takes, policy and adversary together, on the machine that played; median and band over seeds."
     notes = [] if bars else ["There are no times to draw here."]
     return Chart("pace", problem, horizon, "Time a round", caption, Axis("microseconds a round", "linear"), Axis("", "linear"), bars, notes)
 
 
+def _band_of(row: RankedRow, name: str) -> tuple[float, float]:
+    """The band of a fact over seeds; there is one where there is a median."""
+    return cast(float, number_of(row, f"{name}_low")), cast(float, number_of(row, f"{name}_high"))
+
+
 def _axis(title: str, values: Sequence[float | None], log: bool = False, rounding: float = 0.0) -> Axis:
     """A logarithmic axis where every value is above zero, and above what is rounding, or `log` insists; else a symmetric one."""
-    known = [value for value in values if value is not None]
-    top = max(map(abs, known), default=0.0)
+    numbers = [value for value in values if value is not None]
+    top = max(map(abs, numbers), default=0.0)
     if top <= rounding:
         return Axis(title, "linear")
     threshold = 10.0 ** (floor(log10(top)) - 2)
-    return Axis(title, "log" if log or min(known) > rounding else "symlog", threshold)
+    return Axis(title, "log" if log or min(numbers) > rounding else "symlog", threshold)
 
 
 def _vanishes(t: int, value: float | None) -> bool:

@@ -6,17 +6,19 @@ errors mean that a worker was lost rather than that the work failed, and how to 
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from bridle import validate
-from bridle.core import InputError, Unavailable
+from bridle.core import InputError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Executor(Protocol):
@@ -36,7 +38,7 @@ class Executor(Protocol):
         """How many tasks to have handed out at a time."""
         ...
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]: ...
+    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]: ...
 
     def renew(self) -> None:
         """Begin anew after a worker was lost; tasks that were handed out must be handed out again if their futures failed."""
@@ -54,22 +56,16 @@ def executor(jobs: int | None = None, dask: str | None = None) -> Executor:
     6
     """
     if dask is not None:
-        require("distributed", "dask")
+        validate.require_package("distributed", "dask")
         return Cluster(dask)
     if jobs is not None:
         jobs = validate.whole("jobs", jobs)
     if jobs != 1:
-        require("joblib", "report")
+        validate.require_package("joblib", "report")
         from joblib import cpu_count
 
         jobs = jobs or int(cpu_count())
     return Here() if jobs == 1 else Processes(jobs)
-
-
-def require(package: str, extra: str) -> None:
-    """Complain, in one line, about a package that is not installed."""
-    if importlib.util.find_spec(package) is None:
-        raise Unavailable(f"this needs the package {package}: pip install 'bridle[{extra}]'")
 
 
 class Here:
@@ -84,12 +80,12 @@ class Here:
     def ahead(self) -> int:
         return 1
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        future: Future[Any] = Future()
+    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        future: Future[R] = Future()
         try:
-            future.set_result(function(*arguments))
-        except Exception as wrong:
-            future.set_exception(wrong)
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
         return future
 
     def renew(self) -> None:
@@ -122,8 +118,8 @@ class Processes:
     def ahead(self) -> int:
         return 2 * self.jobs  # so that no worker waits for the next task
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        future: Future[Any] = self.pool.submit(function, *arguments)
+    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        future: Future[R] = self.pool.submit(function, *args, **kwargs)
         return future
 
     def renew(self) -> None:
@@ -161,8 +157,8 @@ class Cluster:
         try:
             where = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
             self.client: Any = Client(**where, timeout=20)
-        except (OSError, ValueError, TypeError, ImportError) as wrong:
-            reason = " ".join(str(wrong).split()) or type(wrong).__name__
+        except (OSError, ValueError, TypeError, ImportError) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(f"cannot reach a Dask scheduler at {address}: {reason}") from None
         self.pool: Any = self.client.get_executor(pure=False)
 
@@ -172,10 +168,10 @@ class Cluster:
     def ahead(self) -> int:
         return max(200, 2 * self.workers())  # a cluster that grows with the work must see that there is some
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         if self.client.status != "running":
             raise InputError(f"the Dask cluster at {self.address} is gone")
-        future: Future[Any] = self.pool.submit(function, *arguments)
+        future: Future[R] = self.pool.submit(function, *args, **kwargs)
         return future
 
     def renew(self) -> None:

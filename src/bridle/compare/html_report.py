@@ -8,38 +8,45 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from html import escape
-from importlib.resources import files as resources
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
-from string import Template
-from typing import Any
 
-import bridle
-from bridle import storage
 from bridle.compare import analysis, charts
-from bridle.compare.analysis import Row, grouped, horizon_of, label_of, problem_of
+from bridle.compare.html_page import DRAWN_BY_SCRIPT, fact_list, read_template, render_page, section, write_page
+from bridle.compare.rows import (
+    BOUND_OF_METRIC,
+    GameRow,
+    RankedRow,
+    breaks_bound,
+    grouped,
+    horizon_of,
+    label_engines,
+    label_of,
+    number_of,
+    problem_of,
+    reason_of,
+)
+from bridle.compare.text import count, listing, number, seed_range
 from bridle.core import InputError
 from bridle.problems import problem_facts
 
 
-def write(
-    rows: Iterable[Row], path: str | PathLike[str], title: str | None = None, *, command: str | None = None, date: str | None = None
+def write_report(
+    rows: Iterable[GameRow], path: str | PathLike[str], title: str | None = None, *, command: str | None = None, date: str | None = None
 ) -> Path:
     """Write the report of these games to `path`: the whole new page, or the old one stays.
 
     `command` is shown as what was typed to get the rows; `date` is today's unless given.
     """
-    games = analysis.told_apart(rows)
+    games = label_engines(rows)
     if not games:
         raise InputError("rows must hold at least one game for a report, not none")
-    text = render(games, title, command, date or datetime.now(UTC).date().isoformat())
-    with storage.replacing(path) as file:
-        file.write(text.encode("utf-8", "replace"))
-    return Path(fspath(path))
+    return write_page(path, render_report(games, title, command, date or datetime.now(UTC).date().isoformat()))
 
 
-def render(rows: list[Row], title: str | None, command: str | None, date: str) -> str:
+def render_report(rows: list[GameRow], title: str | None, command: str | None, date: str) -> str:
     """The page as text."""
     places, ranked = charts.legend(rows), analysis.ranking(rows)
     figures = charts.all_charts(rows, ranked)
@@ -50,66 +57,67 @@ def render(rows: list[Row], title: str | None, command: str | None, date: str) -
         sections.append(_at_a_glance(ranked, places))
     for i, (problem, games) in enumerate(problems.items()):
         own = [(n, chart) for n, chart in numbered if chart.problem == problem]
-        sections.append(_problem(i, problem, games, [row for row in ranked if problem_of(row) == problem], own, places))
+        sections.append(_problem_section(i, problem, games, [row for row in ranked if problem_of(row) == problem], own, places))
     sections.append(read_template("reading.html").substitute(low=f"{analysis.LOW:.0%}", high=f"{analysis.HIGH:.0%}"))
-    data = {"policies": [charts.style(i)._asdict() for i in places.values()], "charts": [_plain(chart) for chart in figures]}
-    return read_template("report.html").substitute(
-        title=escape(title or _title(list(problems), len(places))),
-        lead=_lead(rows),
-        version=escape(bridle.__version__),
-        date=escape(date),
-        css=read_template("report.css").substitute(light=palette(charts.LIGHT), dark=palette(charts.DARK)),
-        chips="".join(_chip(label, i) for label, i in places.items()),
-        sections="\n".join(sections),
-        data=_safe_json(data),
-        plotly=_plotly(),
-        script=read_template("report.js").template,
+    data = {"policies": [charts.style(i)._asdict() for i in places.values()], "charts": [_as_json(chart) for chart in figures]}
+    return render_page(
+        "comparison",
+        title or _title(list(problems), len(places)),
+        _lead(rows),
+        f"{NO_SCRIPT}\n" + "\n".join(sections),
+        date=date,
+        allowed=DRAWN_BY_SCRIPT,
+        head='<script>document.documentElement.classList.add("js");</script>\n',
+        nav=read_template("comparison_nav.html").substitute(chips="".join(_chip(label, i) for label, i in places.items())),
+        scripts=read_template("comparison_scripts.html").substitute(
+            data=_json_in_script(data), plotly=_plotly(), script=read_template("report.js").template
+        ),
     )
+
+
+_shown = partial(number, style="page")
+NO_SCRIPT = '<noscript><p class="note">Charts need JavaScript; every table on this page is complete without it.</p></noscript>'
 
 
 # --- sections -------------------------------------------------------------------------------------------------------------------------
 
 
 def _title(problems: list[str], policies: int) -> str:
-    several = f"{_many(policies, 'policy', 'policies')} on {len(problems):,} problems"
-    return f"Policies compared on {_listed(problems)}" if len(problems) <= 3 else several
+    several = f"{count(policies, 'policy', 'policies')} on {len(problems):,} problems"
+    return f"Policies compared on {listing(problems)}" if len(problems) <= 3 else several
 
 
-def _lead(rows: list[Row]) -> str:
+def _lead(rows: list[GameRow]) -> str:
     problems, policies = grouped(rows, problem_of), grouped(rows, label_of)
     horizons = sorted(grouped(rows, horizon_of))
     seeds = {len({row["seed"] for row in games}) for games in grouped(rows, problem_of).values()}
-    each = f"{'up to ' if len(seeds) > 1 else ''}{_many(max(seeds), 'seed', 'seeds')} each"
+    each = f"{'up to ' if len(seeds) > 1 else ''}{count(max(seeds), 'seed', 'seeds')} each"
     until = f"T = {horizons[0]:,}" if len(horizons) == 1 else f"horizons from {horizons[0]:,} to {horizons[-1]:,} rounds"
-    return escape(
-        f"{_many(len(policies), 'policy', 'policies')} on {_many(len(problems), 'problem', 'problems')}, {until}, "
+    return (
+        f"{count(len(policies), 'policy', 'policies')} on {count(len(problems), 'problem', 'problems')}, {until}, "
         f"{each}: regret and constraint violation, and what the theorems allow."
     )
 
 
-def _what_was_run(rows: list[Row], command: str | None, date: str) -> str:
+def _what_was_run(rows: list[GameRow], command: str | None, date: str) -> str:
     played = [row for row in rows if not row.get("does_not_apply")]
-    seconds = sum(analysis.finite(row.get("seconds")) or 0.0 for row in played)
+    seconds = sum(number_of(row, "seconds") or 0.0 for row in played)
     seeds = sorted({int(row["seed"]) for row in rows})
     links = (f'<a href="#problem-{i}">{escape(problem)}</a>' for i, problem in enumerate(grouped(rows, problem_of)))
     wide = {"Problems": ", ".join(links), "Policies": escape(", ".join(grouped(rows, label_of)))}
-    if command:
-        wide["Command"] = f'<code tabindex="0">{escape(command)}</code>'
     facts = {
         "Horizons": ", ".join(f"{horizon:,}" for horizon in sorted(grouped(rows, horizon_of))),
-        "Seeds": span(seeds),
+        "Seeds": seed_range(seeds),
         "Games": f"{len(played):,} played" + (f", {len(rows) - len(played):,} do not apply" if len(played) < len(rows) else ""),
         "Time in play": f"{seconds:,.1f} s" if seconds < 600 else f"{seconds / 60:,.0f} min",
         "Engine": ", ".join(sorted({str(row["engine"]) for row in played if row.get("engine")})) or "-",
         "Version": ", ".join(sorted({f"bridle {row['bridle_version']}" for row in rows if row.get("bridle_version")})) or "-",
         "Date": date,
     }
-    items = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
-    items += "".join(f'<div class="full"><dt>{name}</dt><dd>{value}</dd></div>' for name, value in wide.items())
-    return f'<section id="run"><h2>What was run</h2><dl class="facts">{items}</dl></section>'
+    return section("run", "What was run", fact_list(facts, wide, command))
 
 
-def _at_a_glance(ranked: list[Row], places: dict[str, int]) -> str:
+def _at_a_glance(ranked: list[RankedRow], places: dict[str, int]) -> str:
     """Ranks of every policy on every problem, at the problem's longest horizon."""
     columns = {}
     for problem, rows in grouped(ranked, problem_of).items():
@@ -120,13 +128,10 @@ def _at_a_glance(ranked: list[Row], places: dict[str, int]) -> str:
     for label, place in places.items():
         own = [column.get(label) for column in columns.values()]
         ranks = [row["rank"] for row in own if row is not None and row["rank"] is not None]
-        cells = "".join(
-            '<td class="dim">-</td>' if row is None or row["rank"] is None else f"<td{_class(row['rank'] == 1, 'best')}>{row['rank']}</td>"
-            for row in own
-        )
+        cells = "".join(_rank_cell(None if row is None else row["rank"]) for row in own)
         mean = sum(ranks) / len(ranks) if ranks else None
         shown = "-" if mean is None else f"{mean:.1f}"
-        lines.append((mean is None, -len(ranks), mean or 0.0, place, _line(label, place, f"<td>{shown}</td>{cells}")))
+        lines.append((mean is None, -len(ranks), mean or 0.0, place, _policy_line(label, place, f"<td>{shown}</td>{cells}")))
     table = "".join(line[-1] for line in sorted(lines))
     names = f'<tr><th class="name" scope="col">policy</th><th scope="col">mean rank</th>{head}</tr>'
     return (
@@ -137,8 +142,12 @@ def _at_a_glance(ranked: list[Row], places: dict[str, int]) -> str:
     )
 
 
-def _problem(
-    i: int, problem: str, games: list[Row], ranked: list[Row], figures: list[tuple[int, charts.Chart]], places: dict[str, int]
+def _rank_cell(rank: int | None) -> str:
+    return '<td class="dim">-</td>' if rank is None else f"<td{_class_if(rank == 1, 'best')}>{rank}</td>"
+
+
+def _problem_section(
+    i: int, problem: str, games: list[GameRow], ranked: list[RankedRow], figures: list[tuple[int, charts.Chart]], places: dict[str, int]
 ) -> str:
     horizons = sorted(grouped(games, horizon_of))
     parts = [f'<section class="problem" id="problem-{i}"><h2>{escape(problem)}</h2>', _about(games)]
@@ -151,7 +160,7 @@ def _problem(
         parts.append(f'<div class="tabs" role="group" aria-label="Horizon"><span>Horizon</span>{buttons}</div>')
     for T in horizons:
         own = [row for row in ranked if horizon_of(row) == T]
-        parts.append(f'<div class="horizon" data-horizon="{T}"><h3>{escape(problem)}, T = {T:,}</h3>{_table(own, places)}')
+        parts.append(f'<div class="horizon" data-horizon="{T}"><h3>{escape(problem)}, T = {T:,}</h3>{_ranking_table(own, places)}')
         parts.append(f'<div class="charts">{"".join(_figure(n, chart) for n, chart in figures if chart.horizon == T)}</div></div>')
     growing = [_figure(n, chart) for n, chart in figures if chart.horizon is None]
     if growing:
@@ -162,62 +171,63 @@ def _problem(
     return "\n".join([*parts, "</section>"])
 
 
-def _about(games: list[Row]) -> str:
+def _about(games: list[GameRow]) -> str:
     """What the problem is, in the words of its own documentation where that can be found."""
     game = next((game for game in games if not game.get("does_not_apply")), games[0])
     try:
         facts = problem_facts(game["problem"])
     except InputError:  # it came from a file that is not here, or from a program
         facts = {}
-    size = [f"d = {game['dim']:,}"] if game.get("dim") else []
-    size += [_many(int(game["constraints"]), "constraint a round", "constraints a round")] if game.get("constraints") else []
+    dim, constraints = game.get("dim"), game.get("constraints")
+    size = [f"d = {dim:,}"] if dim else []
+    size += [count(constraints, "constraint a round", "constraints a round")] if constraints else []
     more = " ".join(part for part in (facts.get("about", ""), f"Here: {', '.join(size)}." if size else "") if part)
     return f'<p class="about">{escape(facts.get("summary", ""))} <span class="more">{escape(more)}</span></p>'
 
 
-def _takeaway(ranked: list[Row]) -> str:
+def _takeaway(ranked: list[RankedRow]) -> str:
     first = [row for row in ranked if row["rank"] == 1]
     if not first:
         return "No policy could be ranked here."
     best, horizon = first[0], f"T = {ranked[0]['horizon']:,}"
     if len(first) > 1 and len(first) == sum(row["rank"] is not None for row in ranked):
-        return f"At {horizon} all policies do equally well here: regret {_number(best['regret'])}, CCV {_number(best['ccv'])}."
-    names = _listed([f"<strong>{escape(row['label'])}</strong>" for row in first])
-    gained = "regret not known" if best["regret"] is None else f"regret {_number(best['regret'])}"
+        return f"At {horizon} all policies do equally well here: regret {_shown(best['regret'])}, CCV {_shown(best['ccv'])}."
+    names = listing([f"<strong>{escape(row['label'])}</strong>" for row in first])
+    gained = "regret not known" if best["regret"] is None else f"regret {_shown(best['regret'])}"
     others = [row["label"] for row in ranked if row["pareto"] and row["rank"] != 1]
-    front = f" Also on the front of regret against CCV: {escape(_listed(others))}." if others else ""
+    front = f" Also on the front of regret against CCV: {escape(listing(others))}." if others else ""
     verb = "ranks" if len(first) == 1 else "rank"
-    return f"At {horizon} {names} {verb} first: median {gained}, CCV {_number(best['ccv'])}.{front}"
+    return f"At {horizon} {names} {verb} first: median {gained}, CCV {_shown(best['ccv'])}.{front}"
 
 
-def _alarms(ranked: list[Row]) -> list[str]:
+def _alarms(ranked: list[RankedRow]) -> list[str]:
     broken = [
-        f"{row['label']} at T = {row['horizon']:,} ({name})"
-        for row in ranked for name in ("regret", "ccv", "soft", "interval", "squared") if row[f"{name}_bound_holds"] is False
+        f"{row['label']} at T = {row['horizon']:,} ({metric})"
+        for row in ranked for metric, (_, bound) in BOUND_OF_METRIC.items() if breaks_bound(row, bound)
     ]  # fmt: skip
     return [f"Above the bound of its theorem, which must not happen: {'; '.join(broken)}."] if broken else []
 
 
-def _notes(games: list[Row]) -> list[str]:
+def _notes(games: list[GameRow]) -> list[str]:
     """What a reader should be told in words: what does not apply, what is not known, warnings, games that are missing."""
 
-    def told(texts: Callable[[Row], list[str]], sentence: str) -> list[str]:
+    def sentences(texts: Callable[[GameRow], list[str]], sentence: str) -> list[str]:
         """One sentence for each reason, with the policies it is true of."""
         reasons: dict[str, dict[str, None]] = {}
         for row in games:
             for text in texts(row):
                 reasons.setdefault(text, {})[label_of(row)] = None
-        return [sentence.format(policies=_listed(list(labels)), reason=reason) for reason, labels in reasons.items()]
+        return [sentence.format(policies=listing(list(labels)), reason=reason) for reason, labels in reasons.items()]
 
-    notes = told(lambda row: _texts(_reason(row)), "{policies}: does not apply, {reason}.")
-    notes += told(lambda row: _texts(row.get("regret_why")), "{policies}: regret is not known, {reason}.")
-    notes += told(lambda row: _texts(row.get("warnings")), "{policies}: {reason}.")
-    notes += told(lambda row: _texts(row.get("bound_why")), "{policies}: about the bound, {reason}.")
+    notes = sentences(lambda row: _texts(reason_of(row)), "{policies}: does not apply, {reason}.")
+    notes += sentences(lambda row: _texts(row.get("regret_why")), "{policies}: regret is not known, {reason}.")
+    notes += sentences(lambda row: _texts(row.get("warnings")), "{policies}: {reason}.")
+    notes += sentences(lambda row: _texts(row.get("bound_why")), "{policies}: about the bound, {reason}.")
     runs = {
         (label, T): len({row["seed"] for row in own})
         for label, rows in grouped(games, label_of).items() for T, own in grouped(rows, horizon_of).items()
     }  # fmt: skip
-    fewer = [f"{label} at T = {T:,} ({count})" for (label, T), count in runs.items() if count < max(runs.values())]
+    fewer = [f"{label} at T = {T:,} ({seeds})" for (label, T), seeds in runs.items() if seeds < max(runs.values())]
     return notes + ([f"Not every policy has all {max(runs.values())} seeds yet: {', '.join(fewer)}."] if fewer else [])
 
 
@@ -226,22 +236,23 @@ def _notes(games: list[Row]) -> list[str]:
 OWN = {"ccv": "", "soft": "soft", "interval": "interval"}
 
 
-def _table(ranked: list[Row], places: dict[str, int]) -> str:
+def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
     """The policies of one problem and horizon, best first."""
     lines = []
     for row in ranked:
         rank = f'<span class="rank">{row["rank"] or "-"}</span>'
         front = '<span class="front" title="on the front of regret against CCV">◆</span>' if row["pareto"] else ""
         if row["does_not_apply"] is not None:
-            cells = f'<td class="reason" colspan="9"><div>does not apply: {escape(_reason(row))}</div></td>'
+            reason = escape("".join(_texts(reason_of(row))))
+            cells = f'<td class="reason" colspan="9"><div>does not apply: {reason}</div></td>'
         else:
-            own = f"{_number(row['native'])}{_bounded(row, 'native_bound')} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
+            own = f"{_shown(row['native'])}{_of_bound(row['native_bound'])} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
             score = "-" if row["score"] is None else f"{row['score']:.2f}"
             cells = _measured(row, "regret") + _measured(row, "ccv")
-            cells += f'<td class="dim">{own}</td><td>{_number(row["us_per_round"], 3)}</td><td class="dim">{score}</td>'
-        lines.append(_line(row["label"], places[row["label"]], cells, rank, front))
+            cells += f'<td class="dim">{own}</td><td>{_shown(row["us_per_round"], digits=3)}</td><td class="dim">{score}</td>'
+        lines.append(_policy_line(row["label"], places[row["label"]], cells, rank, front))
     runs = [row["runs"] for row in ranked if row["runs"]]
-    seeds = f"Medians over {_many(max(runs), 'seed', 'seeds')}, best first." if runs else ""
+    seeds = f"Medians over {count(max(runs), 'seed', 'seeds')}, best first." if runs else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} ◆: no other policy is as '
         "good in both regret and CCV and better in one.</caption>"
@@ -253,21 +264,19 @@ def _table(ranked: list[Row], places: dict[str, int]) -> str:
     )
 
 
-def _measured(row: Row, name: str) -> str:
-    broken = row[f"{name}_bound_holds"] is False
-    power = row[f"{name}_exponent"]
+def _measured(row: RankedRow, name: str) -> str:
+    broken = breaks_bound(row, f"{name}_bound")
+    value, bound, power = (number_of(row, name + part) for part in ("", "_bound", "_exponent"))
     grows = "-" if power is None else f"t<sup>{power:.2f}</sup>"
     mark = ' <span title="above its bound">!</span>' if broken else ""
-    return (
-        f'<td{_class(broken, "broken")}>{_number(row[name])}{mark}</td><td class="dim">{_number(row[f"{name}_bound"])}</td><td>{grows}</td>'
-    )
+    return f'<td{_class_if(broken, "broken")}>{_shown(value)}{mark}</td><td class="dim">{_shown(bound)}</td><td>{grows}</td>'
 
 
-def _bounded(row: Row, name: str) -> str:
-    return "" if row[name] is None else f" of {_number(row[name])}"
+def _of_bound(bound: float | None) -> str:
+    return "" if bound is None else f" of {_shown(bound)}"
 
 
-def _line(label: str, place: int, cells: str, before: str = "", after: str = "") -> str:
+def _policy_line(label: str, place: int, cells: str, before: str = "", after: str = "") -> str:
     name = f'{before}{_swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
     return f'<tr data-policy="{place}"><th scope="row"><div class="entry">{name}</div></th>{cells}</tr>'
 
@@ -320,65 +329,26 @@ def _figure(n: int, chart: charts.Chart) -> str:
 # --- words and data -------------------------------------------------------------------------------------------------------------------
 
 
-def _number(value: float | None, digits: int = 4) -> str:
-    if value is None:
-        return "-"
-    size = abs(value)
-    if size == 0.0 or size < 1e-9:
-        return "0" if size == 0.0 else "≈ 0"
-    text = f"{size:.3g}" if size >= 1e7 or size < 1e-3 else f"{size:,.0f}" if size >= 1000 else f"{size:#.{digits}g}".rstrip(".")
-    return ("−" if value < 0 else "") + text  # noqa: RUF001  (a minus sign is as wide as a digit)
-
-
-def _many(count: int, one: str, several: str) -> str:
-    return f"{count:,} {one if count == 1 else several}"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
-
-
-def span(seeds: list[int]) -> str:
-    """Seeds in words: 0 to 4, or one by one."""
-    whole = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
-    return f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds))
-
-
-def _reason(row: Row) -> str:
-    """Why a policy does not apply, without what the sentence around it says already."""
-    return "".join(_texts(row.get("does_not_apply"))).removeprefix(f"policy {row['policy']} does not apply: ")
-
-
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     texts = value if isinstance(value, (list, tuple)) else [value]
     return [str(text).strip().rstrip(".") for text in texts if text]
 
 
-def _class(given: bool, name: str) -> str:
-    return f' class="{name}"' if given else ""
+def _class_if(condition: bool, name: str) -> str:
+    return f' class="{name}"' if condition else ""
 
 
-def palette(colours: tuple[str, ...]) -> str:
-    """The colours of policies as properties of a style sheet."""
-    return " ".join(f"--p{i}: {colour};" for i, colour in enumerate(colours))
-
-
-def _plain(value: Any) -> Any:
+def _as_json(value: object) -> object:
     """Named tuples as objects, all the way down."""
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {key: _plain(item) for key, item in value._asdict().items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {key: _as_json(item) for key, item in zip(value._fields, value, strict=True)}
+    return [_as_json(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _safe_json(value: Any) -> str:
+def _json_in_script(value: object) -> str:
     """JSON that can stand inside a script element: nothing in it can end the element or begin a comment."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def read_template(name: str) -> Template:
-    """A template of the package."""
-    return Template((resources("bridle.compare") / "templates" / name).read_text(encoding="utf-8"))
 
 
 def _plotly() -> str:

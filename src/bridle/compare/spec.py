@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from bridle import engines, validate
 from bridle import policies as registry
-from bridle.compare.cell import Cell, Instance, canonical, hash_file
+from bridle.compare.cell import Cell, Instance, Settings
+from bridle.compare.keys import canonical, hash_file
 from bridle.core import InputError, Unavailable
 from bridle.engines import ENGINES
 from bridle.game.play import policy_for
@@ -20,8 +20,6 @@ from bridle.problems import Problem, problem, problem_facts, problem_names, take
 
 POLICIES = ("anytime", "sinha2024", "sinha2024:preset=practice", "guo2022", "neely2017", "ogd")
 """What is compared by default: our own, the paper's twice, two others for constraints that change, and one that does not look at them."""
-
-Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -33,29 +31,36 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A problem or a policy as it was asked for: its name, its own settings, the parameters it has with their defaults, and whether it
-    takes others as well, as a file may."""
+class Spec:
+    """A problem or a policy as the user wrote it: its name and its own settings.
+
+    `defaults` are the parameters that it has, with their defaults; `open` says that it takes others as well, as a file may.
+    """
 
     name: str
     settings: Settings
-    defaults: Settings
-    others: bool = False
+    defaults: Mapping[str, object]
+    open: bool = False
 
     def has(self, parameter: str) -> bool:
-        return parameter in self.defaults or (self.others and parameter not in ("horizon", "seed"))
+        """Whether there is such a parameter. How many rounds and which seed are the grid's own axes."""
+        return parameter in self.defaults or (self.open and parameter not in ("horizon", "seed"))
 
-    def given(self, swept: Settings) -> Settings:
-        """Its settings with its share of what is swept; its own go first."""
-        return {**{key: value for key, value in swept.items() if self.has(key)}, **self.settings}
+    def with_sweep(self, values: Settings) -> Settings:
+        """Its settings with its share of the swept values; its own go first."""
+        return {**{key: value for key, value in values.items() if self.has(key)}, **self.settings}
+
+    def changed(self, values: Settings) -> Settings:
+        """Those of the settings that differ from the defaults."""
+        return {key: value for key, value in self.with_sweep(values).items() if not _same(value, self.defaults.get(key))}
 
 
 def grid(
     problems: Iterable[str],
     policies: Iterable[str] = POLICIES,
-    horizons: Iterable[Any] = (1000,),
-    seeds: Any = 1,
-    sweep: Mapping[str, Sequence[Any]] | None = None,
+    horizons: Iterable[object] = (1000,),
+    seeds: object = 1,
+    sweep: Mapping[str, Sequence[object]] | None = None,
     engine: str = "python",
 ) -> Grid:
     """Every combination, each once. A name may carry settings, as in "sinha2024:preset=practice"; "all" stands for every policy.
@@ -64,90 +69,78 @@ def grid(
     parameter. Where a policy does not apply to a problem, its cell will say so; what is wrong in itself is an InputError here.
 
     >>> presets = {"preset": ["theory", "practice"]}
-    >>> made = grid(["fixed", "halfspaces:dim=5"], ["sinha2024", "ogd"], horizons=[100, 200], seeds=3, sweep=presets)
-    >>> len(made.cells), str(made.cells[-1])
+    >>> cells = grid(["fixed", "halfspaces:dim=5"], ["sinha2024", "ogd"], horizons=[100, 200], seeds=3, sweep=presets).cells
+    >>> len(cells), str(cells[-1])
     (36, 'ogd on halfspaces dim=5, horizon 200, seed 2, engine python')
     """
     if engine not in ENGINES:
         raise validate.unknown("engine", engine, ENGINES)
     engines.load(engine)
     lengths = list(dict.fromkeys(validate.whole("horizon", length) for length in horizons))
-    drawn = list(dict.fromkeys(_seeds(seeds)))
-    asked_problems = [_problem(text) for text in dict.fromkeys(problems)]
-    chosen = dict.fromkeys(one for name in policies for one in (registry.names() if name == "all" else [name]))
-    asked_policies = [_policy(text) for text in chosen]
-    for what, some in (("problems", asked_problems), ("policies", asked_policies), ("horizons", lengths)):
+    seed_list = list(dict.fromkeys(_seeds(seeds)))
+    problem_specs = [_problem_spec(text) for text in dict.fromkeys(problems)]
+    names = dict.fromkeys(one for name in policies for one in (registry.names() if name == "all" else [name]))
+    policy_specs = [_policy_spec(text) for text in names]
+    for what, some in (("problems", problem_specs), ("policies", policy_specs), ("horizons", lengths)):
         if not some:
             raise InputError(f"{what} must hold at least one")
-    swept = _combinations(sweep or {}, asked_problems, asked_policies)
-    inputs = {asked.name: _files(asked.name) for asked in asked_problems}
-    made = _try_problems(asked_problems, swept, min(lengths), drawn[0])
-    _try_policies(asked_policies, swept, [one for one in made.values() if isinstance(one, Problem)])
+    combinations = _combinations(sweep or {}, problem_specs, policy_specs)
+    inputs = {spec.name: _hash_problem_file(spec.name) for spec in problem_specs}
+    tried = _try_problems(problem_specs, combinations, min(lengths), seed_list[0])
+    _try_policies(policy_specs, combinations, [one for one in tried.values() if isinstance(one, Problem)])
     cells: dict[str, Cell] = {}
     shared: set[str] = set()
-    for asked, length, rival, values, seed in product(asked_problems, lengths, asked_policies, swept, drawn):
-        settings = _told(asked, values)
-        instance = Instance(asked.name, settings, length, seed, inputs[asked.name] | _named_files(settings))
-        cell = Cell(instance, rival.name, rival.given(values), engine)
+    for spec, length, rival, values, seed in product(problem_specs, lengths, policy_specs, combinations, seed_list):
+        settings = spec.changed(values)
+        instance = Instance(spec.name, settings, length, seed, inputs[spec.name] | _hash_named_files(settings))
+        cell = Cell(instance, rival.name, rival.with_sweep(values), engine)
         cells.setdefault(cell.key, cell)
-        if getattr(getattr(made[_place(asked, values)], "adversary", None), "oblivious", False):
+        if getattr(getattr(tried[_variant(spec, values)], "adversary", None), "oblivious", False):
             shared.add(instance.key)
     return Grid(list(cells.values()), frozenset(shared))
 
 
-def _seeds(seeds: Any) -> list[int]:
+def _seeds(seeds: object) -> list[int]:
     if isinstance(seeds, (list, tuple, range)):
-        given = [validate.whole("seed", seed, 0) for seed in seeds]
-        if not given:
+        checked = [validate.whole("seed", seed, 0) for seed in seeds]
+        if not checked:
             raise InputError("seeds must hold at least one seed, not an empty list")
-        return given
+        return checked
     return list(range(validate.whole("seeds", seeds)))
 
 
-def _problem(text: str) -> Asked:
+# --- names with settings --------------------------------------------------------------------------------------------------------------
+
+
+def _problem_spec(text: str) -> Spec:
     """A name or a file, as it is or followed by settings."""
     name, _, rest = (text, "", "") if os.path.isfile(text) else text.partition(":")
     facts = problem_facts(name)
-    # How many rounds and which seed are the grid's own axes.
     defaults = {p["name"]: p["default"] for p in facts["parameters"] if p["name"] not in ("horizon", "seed")}
     where = name if name in problem_names() else os.path.abspath(name)
     anything = takes(name, "any other parameter")  # no parameter is called that
-    return _asked(f"parameter of problem {name}", Asked(where, {}, defaults, anything), rest)
+    return _with_settings(f"parameter of problem {name}", Spec(where, {}, defaults, anything), rest)
 
 
-def _policy(text: str) -> Asked:
+def _policy_spec(text: str) -> Spec:
     name, colon, rest = text.partition(":")
     if colon and not rest:
         raise InputError(f"a policy's settings follow its name as in {name}:step=0.1, not {text!r}")
-    return _asked(f"parameter of policy {name}", Asked(name, {}, {p.name: p.default for p in registry.parameters(name)}), rest)
+    return _with_settings(f"parameter of policy {name}", Spec(name, {}, {p.name: p.default for p in registry.parameters(name)}), rest)
 
 
-def _asked(kind: str, plain: Asked, text: str) -> Asked:
+def _with_settings(kind: str, spec: Spec, text: str) -> Spec:
     """The problem or policy with the settings of the text."""
-    settings = {}
+    settings: Settings = {}
     for part in text.split(":") if text else []:
         name, value = validate.named_value("a setting", part)
-        if not plain.has(name):
-            raise validate.unknown(kind, name, plain.defaults)
-        settings[name] = _plain(name, value)
-    return replace(plain, settings=settings)
+        if not spec.has(name):
+            raise validate.unknown(kind, name, spec.defaults)
+        settings[name] = _setting(name, value)
+    return replace(spec, settings=settings)
 
 
-def _combinations(sweep: Mapping[str, Sequence[Any]], problems: list[Asked], policies: list[Asked]) -> list[Settings]:
-    """Every combination of the swept values."""
-    known = {name for asked in (*problems, *policies) for name in asked.defaults}
-    for name, values in sweep.items():
-        if name in ("horizon", "seed"):
-            raise InputError(f"{name} cannot be swept: the grid's {name}s say which ones are played")
-        if not any(asked.has(name) for asked in (*problems, *policies)):
-            raise validate.unknown("parameter of these problems and policies", name, known)
-        if not values:
-            raise InputError(f"{name} must be given at least one value")
-    each = [[(name, value) for value in dict.fromkeys(_plain(name, value) for value in values)] for name, values in sweep.items()]
-    return [dict(combination) for combination in product(*each)]
-
-
-def _plain(name: str, value: Any) -> Any:
+def _setting(name: str, value: object) -> str | float | bool | None:
     """A setting that a key can be made of; 1.0 and 1 are the same number."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -160,69 +153,83 @@ def _plain(name: str, value: Any) -> Any:
     raise InputError(f"{name} must be a number or text in a comparison, not {validate.show(value)}")
 
 
-def _told(asked: Asked, values: Settings) -> Settings:
-    """What a problem is given, less what is so by default."""
-    return {key: value for key, value in asked.given(values).items() if not _same(value, asked.defaults.get(key))}
-
-
-def _same(value: Any, default: Any) -> bool:
+def _same(value: object, default: object) -> bool:
     return isinstance(value, (bool, int, float, str)) and isinstance(default, (bool, int, float, str)) and value == default
 
 
-def _place(asked: Asked, values: Settings) -> tuple[str, str]:
-    return asked.name, canonical(_told(asked, values))
+def _combinations(sweep: Mapping[str, Sequence[object]], problems: list[Spec], policies: list[Spec]) -> list[Settings]:
+    """Every combination of the swept values."""
+    for name, values in sweep.items():
+        if name in ("horizon", "seed"):
+            raise InputError(f"{name} cannot be swept: the grid's {name}s say which ones are played")
+        if not any(spec.has(name) for spec in (*problems, *policies)):
+            parameters = {name for spec in (*problems, *policies) for name in spec.defaults}
+            raise validate.unknown("parameter of these problems and policies", name, parameters)
+        if not values:
+            raise InputError(f"{name} must be given at least one value")
+    each = [[(name, value) for value in dict.fromkeys(_setting(name, value) for value in values)] for name, values in sweep.items()]
+    return [dict(combination) for combination in product(*each)]
 
 
-def _try_problems(problems: list[Asked], swept: list[Settings], horizon: int, seed: int) -> dict[tuple[str, str], Problem | InputError]:
+# --- what cannot be played is said before anything is ---------------------------------------------------------------------------------
+
+
+def _variant(spec: Spec, values: Settings) -> tuple[str, str]:
+    """What tells a problem with these settings from the others: its name, and the settings as text."""
+    return spec.name, canonical(spec.changed(values))
+
+
+def _try_problems(
+    problems: list[Spec], combinations: list[Settings], horizon: int, seed: int
+) -> dict[tuple[str, str], Problem | InputError]:
     """Each problem with each of its settings, made once. What cannot be made even as it is, or nowhere with these settings, is an error."""
-    made: dict[tuple[str, str], Problem | InputError] = {}
-    for asked, values in product(problems, swept):
-        place, settings = _place(asked, values), _told(asked, values)
-        if place in made:
+    tried: dict[tuple[str, str], Problem | InputError] = {}
+    for spec, values in product(problems, combinations):
+        variant, settings = _variant(spec, values), spec.changed(values)
+        if variant in tried:
             continue
         try:
-            made[place] = problem(asked.name, horizon, seed, **settings)
+            tried[variant] = problem(spec.name, horizon, seed, **settings)
         except Unavailable:
             raise
-        except InputError as wrong:
+        except InputError as error:
             if settings:
-                problem(asked.name, horizon, seed)  # the settings are at fault, or this raises
+                problem(spec.name, horizon, seed)  # the settings are at fault, or this raises
             else:
                 raise
-            made[place] = wrong
-    for (_, settings_text), found in made.items():
-        alike = [one for (_, other), one in made.items() if other == settings_text]
-        if isinstance(found, InputError) and not any(isinstance(one, Problem) for one in alike):
-            raise found
-    return made
+            tried[variant] = error
+    for (_, settings_text), result in tried.items():
+        alike = [one for (_, other), one in tried.items() if other == settings_text]
+        if isinstance(result, InputError) and not any(isinstance(one, Problem) for one in alike):
+            raise result
+    return tried
 
 
-def _try_policies(policies: list[Asked], swept: list[Settings], problems: list[Problem]) -> None:
-    """Raise where a policy could be made for some problem, but not for any with the settings it was given."""
-    for asked, settings in {
-        (canonical([one.name, given])): (one, given) for one in policies for v in swept if (given := one.given(v))
-    }.values():
-        wrong = [_refusal(asked.name, one, settings) for one in problems]
-        if None not in wrong and any(_refusal(asked.name, one, {}) is None for one in problems):
-            raise next(reason for reason in wrong if reason is not None)
+def _try_policies(policies: list[Spec], combinations: list[Settings], problems: list[Problem]) -> None:
+    """Raise where a policy could be made for some problem, but not for any with its settings."""
+    chosen = [(spec.name, spec.with_sweep(values)) for spec in policies for values in combinations]
+    for name, settings in {canonical(pair): pair for pair in chosen if pair[1]}.values():
+        refusals = [_refusal(name, one, settings) for one in problems]
+        if None not in refusals and any(_refusal(name, one, {}) is None for one in problems):
+            raise next(refusal for refusal in refusals if refusal is not None)
 
 
-def _refusal(name: str, made: Problem, settings: Settings) -> InputError | None:
+def _refusal(name: str, source: Problem, settings: Settings) -> InputError | None:
     try:
-        policy_for(name, made, **settings)
+        policy_for(name, source, **settings)
     except Unavailable:
         raise
-    except InputError as reason:
-        return reason
+    except InputError as error:
+        return error
     return None
 
 
-def _files(name: str) -> dict[str, str]:
+def _hash_problem_file(name: str) -> dict[str, str]:
     """The hash of the file that a problem is defined in."""
     return {} if name in problem_names() else {os.path.basename(name): hash_file(name)}
 
 
-def _named_files(settings: Settings) -> dict[str, str]:
+def _hash_named_files(settings: Settings) -> dict[str, str]:
     """The hashes of the files that settings name, such as data of the user's own."""
     paths = {key: value for key, value in settings.items() if isinstance(value, str) and ("." in value or os.sep in value)}
     return {key: hash_file(path) for key, path in paths.items() if os.path.isfile(path)}

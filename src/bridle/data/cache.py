@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shutil
 import tempfile
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bridle import storage
 from bridle.core import InputError
 
 WORK = ".fetch-"
@@ -21,37 +21,31 @@ ABANDONED = 24 * 3600.0
 """Seconds after which such a folder is taken to be what a killed process left behind."""
 
 
-def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def matches(path: Path, size: int, sha256: str) -> bool:
     """Whether the file is there and is the one with this size and hash."""
     try:
-        return path.stat().st_size == size and digest(path) == sha256
+        return path.stat().st_size == size and storage.sha256(path) == sha256
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError as trouble:
-        raise InputError(f"cannot read {path}: {reason(trouble)}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {reason(error)}") from None
 
 
 @contextmanager
 def workspace(root: Path) -> Iterator[Path]:
     """A folder inside the cache for a download under way: on the same disk, so that the last step is a rename; gone afterwards."""
-    made: str | None = None
+    folder: str | None = None
     try:
         try:
             root.mkdir(parents=True, exist_ok=True)
             _sweep(root)
-            made = tempfile.mkdtemp(prefix=WORK, dir=root)
-        except OSError as trouble:
-            raise unwritable(root, trouble) from None
-        yield Path(made)
+            folder = tempfile.mkdtemp(prefix=WORK, dir=root)
+        except OSError as error:
+            raise unwritable(root, error) from None
+        yield Path(folder)
     finally:
-        if made is not None:
-            shutil.rmtree(made, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def keep(file: Path, place: Path) -> None:
@@ -66,20 +60,20 @@ def keep(file: Path, place: Path) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-    except OSError as trouble:
-        raise unwritable(place.parent, trouble) from None
+    except OSError as error:
+        raise unwritable(place.parent, error) from None
 
 
-def unwritable(root: Path, trouble: OSError) -> InputError:
+def unwritable(root: Path, error: OSError) -> InputError:
     """The error for a cache that does not take a file."""
-    if trouble.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return InputError(f"no space left in {root}: make room, or set BRIDLE_DATA to a folder on another disk; nothing was kept")
-    return InputError(f"cannot write to {root} ({reason(trouble)}): set BRIDLE_DATA to a folder that can be written")
+    return InputError(f"cannot write to {root} ({reason(error)}): set BRIDLE_DATA to a folder that can be written")
 
 
-def reason(trouble: OSError) -> str:
+def reason(error: OSError) -> str:
     """What the system says went wrong, in one line."""
-    return trouble.strerror or " ".join(str(trouble).split()) or type(trouble).__name__
+    return error.strerror or " ".join(str(error).split()) or type(error).__name__
 
 
 def _sweep(root: Path) -> None:

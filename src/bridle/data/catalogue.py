@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridle.data import parsers
-from bridle.data.parsers import Table
+from bridle.data.parsers import ParsedTable
 from bridle.data.sources import Arff, Source, Wheel
 
 
@@ -24,7 +24,7 @@ class DataSet:
     size: int
     sha256: str
     sources: tuple[Source, ...]
-    parse: Callable[[Path], Table]
+    parse: Callable[[Path], ParsedTable]
     licence: str
     citation: str
 

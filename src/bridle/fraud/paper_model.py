@@ -9,33 +9,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, cast
 
 import numpy as np
 
 from bridle import domains, validate
 from bridle.compare.analysis import power_law
-from bridle.core import InputError
+from bridle.core import Constants, InputError
 from bridle.data import Data
 from bridle.game.play import Trace, play
 from bridle.networks import NetworkRound, weights
+from bridle.policies import Configured
 from bridle.policies import policy as make_policy
 from bridle.problems import Problem
 from bridle.problems.recorded import RecordedRounds
 
 HIDDEN = 10
-AREA = 0.92
+"""The network's hidden units."""
+
+PAPER_AREA = 0.92
 """The area under the curve that the paper reports."""
 
 
-class Rows(NamedTuple):
+class PaperRows(NamedTuple):
     """The transactions in the order in which they are played: features (T, inputs), and 1 for a fraud."""
 
     features: np.ndarray
     fraud: np.ndarray
 
 
-class Variant(NamedTuple):
+class PaperVariant(NamedTuple):
     """One reading of the experiment: its columns, whether rows are shuffled, the start, and what the policy is told."""
 
     columns: tuple[str, ...]
@@ -48,28 +51,28 @@ class Variant(NamedTuple):
 
 _MEASURED = (*(f"V{i}" for i in range(1, 29)), "Amount")
 VARIANTS = {
-    "code": Variant(
+    "code": PaperVariant(
         _MEASURED, True, 100.0, lambda rng, size: rng.random(size),
         {"diameter": 10.0, "initial": 0.001, "beta": 1.0, "V": 1.0},
         "as the released code: 29 features, shuffled rows, start U[0, 1), L2 ball of radius 100, D = 10, beta = V = 1, AdaGrad from 0.001",
     ),
-    "text": Variant(
+    "text": PaperVariant(
         ("Time", *_MEASURED), False, 1.0, lambda rng, size: rng.standard_normal(size), {},
         "as the text: 30 features, rows in time order, start N(0, 1), L2 normalisation (the unit ball), Theorem 1's D, beta and V",
     ),
 }  # fmt: skip
 
 
-def grid(least: float = 0.002, most: float = 1.0, count: int = 30) -> list[float]:
+def lambda_grid(least: float = 0.002, most: float = 1.0, count: int = 30) -> list[float]:
     """The lambdas that are played unless others are given: a geometric grid that spans the curve.
 
-    >>> [round(lam, 4) for lam in grid(count=3)]
+    >>> [round(lam, 4) for lam in lambda_grid(count=3)]
     [0.002, 0.0447, 1.0]
     """
     return [float(lam) for lam in np.geomspace(least, most, count)]
 
 
-def rows(data: Data, variant: str) -> Rows:
+def rows_of(data: Data, variant: str) -> PaperRows:
     """The features of a variant, each column scaled to mean 0 and deviation 1 over the whole set, and the labels."""
     chosen = _variant(variant)
     columns = np.column_stack([data[name] for name in chosen.columns])
@@ -81,60 +84,83 @@ def rows(data: Data, variant: str) -> Rows:
     fraud = data["Class"]
     if not np.isin(fraud, (0.0, 1.0)).all() or fraud.min() == fraud.max():
         raise InputError("column Class of the data must hold 0 and 1, and each at least once")
-    return Rows((columns - columns.mean(axis=0)) / spread, fraud)
+    return PaperRows((columns - columns.mean(axis=0)) / spread, fraud)
 
 
-def arrange(given: Rows, variant: str, seed: int) -> tuple[Problem, np.ndarray]:
+def arrange(rows: PaperRows, variant: str, seed: int) -> tuple[Problem, np.ndarray]:
     """The problem of one seed, which fixes the order of the rows where they are shuffled, and the weights to start from."""
     chosen, rng = _variant(variant), np.random.default_rng(validate.whole("seed", seed, 0))
-    T, inputs = given.features.shape
-    played = given
+    T, inputs = rows.features.shape
+    played = rows
     if chosen.shuffled:
         order = rng.permutation(T)
-        played = Rows(given.features[order], given.fraud[order])
+        played = PaperRows(rows.features[order], rows.fraud[order])
     domain = domains.Ball(weights(inputs, HIDDEN), radius=chosen.radius)
     # On the ball |v| <= radius, and a sigmoid's slope is at most 1/4.
-    longest = float((given.features**2).sum(axis=1).max()) + 1.0
+    longest = float((rows.features**2).sum(axis=1).max()) + 1.0
     G = (longest * chosen.radius**2 / 16.0 + HIDDEN + 1.0) ** 0.5
-    known = {"constraints": 1, "lipschitz": G, "diameter": domain.diameter(), "convex": False, "time_varying": True}
+    constants: Constants = {"constraints": 1, "lipschitz": G, "diameter": domain.diameter(), "convex": False, "time_varying": True}
     adversary = RecordedRounds(NetworkRound(played.features, played.fraud, np.zeros(T), np.zeros(T)), 0.0)
-    made = Problem(domain, adversary, known, f"fraud ({variant})", {"horizon": T, "seed": seed})
-    return made, domain.project(chosen.start(rng, domain.dim))
+    problem = Problem(domain, adversary, constants, f"fraud ({variant})", {"horizon": T, "seed": seed})
+    return problem, domain.project(chosen.start(rng, domain.dim))
 
 
-def policy_of(problem: Problem, variant: str, lambdas: list[float]) -> Any:
+def policy_of(problem: Problem, variant: str, lambdas: list[float]) -> Configured:
     """Algorithm 1 with the variant's settings, one run for each lambda."""
-    told = {"lipschitz": problem.constants["lipschitz"], **_variant(variant).settings}
-    return make_policy("sinha2024", problem.domain, horizon=problem.horizon, lam=lambdas, **told)
+    settings = {"lipschitz": problem.constants["lipschitz"], **_variant(variant).settings}
+    return make_policy("sinha2024", problem.domain, horizon=problem.horizon, lam=lambdas, **settings)
 
 
-Seed = dict[str, Any]
-"""What one seed gives: its points, its areas, the CCV of every lambda along the way, and the time it took."""
+PaperPoint = TypedDict(
+    "PaperPoint",
+    {
+        "lambda": float, "seed": int, "fpr": float, "tpr": float, "ccv": float, "cost": float, "norm": float, "ccv_exponent": float | None,
+    },
+)  # fmt: skip
+"""One lambda on one seed: soft rates, final CCV and cost, the length of the final weights, and how CCV grows."""
+
+
+class PlayedPoint(PaperPoint):
+    """A point, with CCV along the way."""
+
+    curve: list[float]
+
+
+class SeedResult(TypedDict):
+    """What one seed gives: its points, its areas, the CCV of every lambda along the way, and the time it took."""
+
+    seed: int
+    auc: float
+    auc_without_corners: float
+    seconds: float
+    points: list[PaperPoint]
+    curve_rounds: list[int]
+    curves: list[list[float]]
 
 
 def play_seed(
-    given: Rows, variant: str, lambdas: list[float], seed: int, engine: str, told: Callable[[int, int], None] | None = None
-) -> Seed:
-    """One pass over the rows with every lambda at once; `told` hears how many of how many rounds are done."""
-    problem, start = arrange(given, variant, seed)
+    rows: PaperRows, variant: str, lambdas: list[float], seed: int, engine: str, progress: Callable[[int, int], None] | None = None
+) -> SeedResult:
+    """One pass over the rows with every lambda at once; `progress` hears how many of how many rounds are done."""
+    problem, start = arrange(rows, variant, seed)
     begun = time.perf_counter()
-    trace = play(policy_of(problem, variant, lambdas), problem, engine=engine, x1=start, keep="rounds", progress=told)
-    found = points_of(trace, lambdas, problem.adversary.table.label, seed)
+    trace = play(policy_of(problem, variant, lambdas), problem, engine=engine, x1=start, keep="rounds", progress=progress)
+    points = points_of(trace, lambdas, problem.adversary.table.label, seed)
     seconds = time.perf_counter() - begun
     curve = curve_rounds(problem.horizon or 0).tolist()
-    fpr, tpr = [point["fpr"] for point in found], [point["tpr"] for point in found]
+    fpr, tpr = [point["fpr"] for point in points], [point["tpr"] for point in points]
     return {
         "seed": seed,
         "auc": area(fpr, tpr),
         "auc_without_corners": area(fpr, tpr, corners=False),
         "seconds": seconds,
-        "points": [{name: value for name, value in point.items() if name != "curve"} for point in found],
+        "points": [cast(PaperPoint, {name: value for name, value in point.items() if name != "curve"}) for point in points],
         "curve_rounds": curve,
-        "curves": [point["curve"] for point in found],
+        "curves": [point["curve"] for point in points],
     }
 
 
-def points_of(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) -> list[dict[str, Any]]:
+def points_of(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) -> list[PlayedPoint]:
     """Each run's point, final cost and violation, the length of its final weights, and its CCV along the way with the fitted exponent.
 
     The network's outputs are read off the losses: p = 1 - e^{-f} on a legitimate row, p = e^{-g} on a fraud.
@@ -148,16 +174,17 @@ def points_of(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) 
     rounds = curve_rounds(trace.rounds)
     at = np.searchsorted(np.flatnonzero(caught), rounds - 1, side="right")  # how many frauds there were by then
     sums = np.concatenate([np.zeros((1, len(lambdas))), np.cumsum(trace.values[caught, :, 0], axis=0)])
-    made = []
+    hard, costs = np.asarray(trace.totals.hard), np.asarray(trace.totals.cost)
+    points: list[PlayedPoint] = []
     for i, lam in enumerate(lambdas):
         curve = sums[at, i]
         law = power_law(rounds.tolist(), curve.tolist(), since=0.5 * trace.rounds)
-        made.append({
-            "lambda": float(lam), "seed": seed, "fpr": float(fpr[i]), "tpr": float(tpr[i]), "ccv": float(trace.totals.hard[i, 0]),
-            "cost": float(trace.totals.cost[i]), "norm": float(np.linalg.norm(final[i])),
+        points.append({
+            "lambda": float(lam), "seed": seed, "fpr": float(fpr[i]), "tpr": float(tpr[i]), "ccv": float(hard[i, 0]),
+            "cost": float(costs[i]), "norm": float(np.linalg.norm(final[i])),
             "ccv_exponent": None if law is None else law.exponent, "curve": curve.tolist(),
         })  # fmt: skip
-    return made
+    return points
 
 
 def curve_rounds(rounds: int) -> np.ndarray:
@@ -179,7 +206,7 @@ def area(fpr: list[float], tpr: list[float], corners: bool = True) -> float:
     return float(((x[1:] - x[:-1]) * (y[1:] + y[:-1])).sum() / 2.0)
 
 
-def _variant(name: str) -> Variant:
+def _variant(name: str) -> PaperVariant:
     if name not in VARIANTS:
         raise validate.unknown("variant", name, VARIANTS)
     return VARIANTS[name]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
+
+from bridle.fraud.facts import AlertsCurve, Judgement
 
 ALERTS = (0.001, 0.01)
 """The shares of transactions that are flagged in the figures about alerts."""
@@ -45,19 +47,19 @@ def recall_at(fraud: np.ndarray, scores: np.ndarray, share: float) -> float:
     return float(np.sum(fraud[flagged] > 0) / np.sum(fraud > 0))
 
 
-def judge(fraud: np.ndarray, scores: np.ndarray, chosen_on: int) -> dict[str, Any]:
+def judge(fraud: np.ndarray, scores: np.ndarray, chosen_on: int) -> Judgement:
     """All figures about the scores of a stream; `chosen_on` is how many of its first rows the settings were chosen on."""
     parts = {"": slice(None), "_second_half": slice(len(fraud) // 2, None), "_unseen": slice(chosen_on, None)}
-    figures: dict[str, Any] = {}
+    figures: dict[str, float] = {}
     for suffix, part in parts.items():
         figures["auc" + suffix] = roc_auc(fraud[part], scores[part])
         figures["average_precision" + suffix] = average_precision(fraud[part], scores[part])
     for share in ALERTS:
         figures[f"recall_at_{share:g}"] = recall_at(fraud, scores, share)
-    return figures
+    return cast(Judgement, figures)
 
 
-def alerts_curve(fraud: np.ndarray, scores: np.ndarray) -> dict[str, list[float]]:
+def alerts_curve(fraud: np.ndarray, scores: np.ndarray) -> AlertsCurve:
     """The share of frauds caught against the share of rows flagged, at log-spaced shares."""
     shares = np.geomspace(1e-4, 0.1, 40)
     return {"share": shares.tolist(), "recall": [recall_at(fraud, scores, share) for share in shares]}

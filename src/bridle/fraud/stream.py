@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias, cast
 
 import numpy as np
 from rich.table import Table
 
 import bridle
-from bridle import engines, storage, validate
-from bridle.compare.cell import digest, fingerprint, hash_file
-from bridle.compare.executors import require
+from bridle import validate
+from bridle.adapters import scaling
+from bridle.compare.html_page import fact_list, section
+from bridle.compare.keys import digest, fingerprint, hash_file
 from bridle.core import InputError, Interrupted, Unavailable
-from bridle.engines import ENGINES
-from bridle.fraud import Options, Outcome, Progress, baselines, page, stream_model
-from bridle.fraud.figures import write_stream
-from bridle.fraud.paper import folder
-from bridle.fraud.scores import alerts_curve, judge
+from bridle.fraud import FraudProgress, Options, Outcome, baselines, page, scores, stream_model
+from bridle.fraud.baselines import RowProgress
+from bridle.fraud.facts import ContestantFacts, StreamFacts, TrainingFacts
+from bridle.fraud.figures import write_stream_figures
+from bridle.fraud.setup import check_packages, choose_engine, read_json, results_folder, sentence, write_json
+from bridle.fraud.stream_model import Contestant, Setting, StreamRows
 
-Scorer = Callable[[stream_model.Rows, Callable[[int, int], None]], tuple[np.ndarray, dict[str, Any]]]
+Scorer: TypeAlias = Callable[[StreamRows, RowProgress], tuple[np.ndarray, TrainingFacts]]
+"""Scores a stream: the scores, and what else is known."""
+
+CHOSEN = "anytime, chosen setting"
+"""The contestant that the others are compared with."""
 
 HEAD = ("contestant", "AUC", "average precision", "unseen 80%: AUC", "AP", "recall at 0.1%", "at 1%", "miss loss", "us a row")
 
@@ -40,26 +44,22 @@ READING = {
 }
 
 
-def command(options: Options, progress: Progress | None = None) -> Outcome:
+def command(options: Options, progress: FraudProgress | None = None) -> Outcome:
     """Play what is not in the folder yet, and write everything that is to be seen."""
-    for package in ("matplotlib", "rich"):
-        require(package, "report")
+    check_packages()
     for name in ("variant", "lambdas"):
         if getattr(options, name) is not None:
             raise InputError(f"--{name} is for protocol paper; protocol stream has no use for it")
-    engine = options.engine or next((name for name in ("numba", "jax") if importlib.util.find_spec(name)), "python")
-    if engine not in ENGINES:
-        raise validate.unknown("engine", engine, ENGINES)
-    engines.load(engine)
+    engine = choose_engine(options.engine)
     seeds = validate.whole("seeds", 1 if options.seeds is None else options.seeds)
-    out = folder(options.out)
+    out = results_folder(options.out)
     rows = stream_model.load(options.data)
     setting, tried = stream_model.SETTING, None
     if options.choose:
         setting, tried = _choose(rows, engine, progress)
     lines, missing = _play(rows, contestants(setting, engine, options.baselines), out, engine, progress, options.command)
-    chosen = next(line for line in lines if line["name"] == "anytime, chosen setting")
-    facts = {
+    chosen = next(line for line in lines if line["name"] == CHOSEN)
+    facts: StreamFacts = {
         "protocol": "stream",
         "version": bridle.__version__,
         "engine": engine,
@@ -67,63 +67,67 @@ def command(options: Options, progress: Progress | None = None) -> Outcome:
         "frauds": int(rows.fraud.sum()),
         "setting": setting._asdict(),
         "chosen_on": int(stream_model.CHOICE * len(rows.fraud)),
-        **{name: chosen[name] for name in ("auc", "average_precision", "us_per_row")},
+        "auc": chosen["auc"],
+        "average_precision": chosen["average_precision"],
+        "us_per_row": chosen["us_per_row"],
         "contestants": lines,
         "missing": missing,
     }
     if tried is not None:
         facts["tried"] = tried
     idle = ["--seeds changes nothing here: the stream has one order, and what is drawn is drawn from seed 0"] if seeds > 1 else []
-    return Outcome(_table(lines), [*_notes(facts), *idle, *_write(facts, out, options.command)], facts)
+    return Outcome(_contest_table(lines), [*_notes(facts), *idle, *_write_files(facts, out, options.command)], facts)
 
 
-def _choose(rows: stream_model.Rows, engine: str, progress: Progress | None) -> tuple[stream_model.Setting, list[dict[str, Any]]]:
+def _choose(rows: StreamRows, engine: str, progress: FraudProgress | None) -> tuple[Setting, list[dict[str, float]]]:
     """The best setting of the grid on the first rows, and every one that was tried."""
     first = stream_model.head(rows, stream_model.CHOICE)
-    tried, total = [], float(np.prod([len(values) for values in stream_model.GRID.values()]))
+    tried: list[dict[str, float]] = []
+    merits: list[tuple[float, Setting]] = []
+    total = float(np.prod([len(values) for values in stream_model.GRID]))
     for setting, auc, precision in stream_model.select(first, engine):
-        tried.append({**setting._asdict(), "auc": auc, "average_precision": precision, "merit": stream_model.merit(auc, precision)})
+        merits.append((stream_model.merit(auc, precision), setting))
+        tried.append({**setting._asdict(), "auc": auc, "average_precision": precision, "merit": merits[-1][0]})
         if progress is not None:
             progress(len(tried), total, "choosing on the first fifth")
-    best = max(tried, key=lambda each: each["merit"])
-    return stream_model.Setting(**{name: best[name] for name in stream_model.Setting._fields}), tried
+    return max(merits, key=lambda pair: pair[0])[1], tried
 
 
 # --- contestants -----------------------------------------------------------------------------------------------------------------------
 
 
-def contestants(setting: stream_model.Setting, engine: str, with_baselines: bool) -> dict[str, tuple[str, Scorer]]:
+def contestants(setting: Setting, engine: str, with_baselines: bool) -> dict[str, tuple[str, Scorer]]:
     """Everyone in the contest by name: what is said of it, and what scores the stream."""
-    made: dict[str, tuple[str, Scorer]] = {}
-    for each in stream_model.contestants(setting):
-        made[each.name] = (each.about, lambda rows, told, each=each: _trained(rows, each, engine, told))  # type: ignore[misc]
+    scorers = {each.name: (each.about, _ours(each, engine)) for each in stream_model.contestants(setting)}
     if not with_baselines:
-        return made
+        return scorers
     for variant in ("plain", "weighted", "under-sampled"):
-        made[f"river, {variant}, all columns"] = ("StandardScaler | LogisticRegression", _river(variant, lambda rows: rows.raw))
-        made[f"river, {variant}, without Time"] = ("StandardScaler | LogisticRegression", _river(variant, lambda rows: rows.raw[:, 1:]))
-        made[f"river, {variant}, our features"] = (
+        scorers[f"river, {variant}, all columns"] = ("StandardScaler | LogisticRegression", _river(variant, lambda rows: rows.raw))
+        scorers[f"river, {variant}, without Time"] = ("StandardScaler | LogisticRegression", _river(variant, lambda rows: rows.raw[:, 1:]))
+        scorers[f"river, {variant}, our features"] = (
             "LogisticRegression on the features that the chosen setting sees",
             _river(variant, lambda rows: stream_model.features(rows, setting.squash, setting.time)[:, :-1], scaled=True),
         )
     for variant in ("plain", "weighted"):
-        made[f"scikit-learn, {variant}"] = ("StandardScaler, SGDClassifier(loss='log_loss'), in blocks of 100 rows", _sklearn(variant))
-    return made
+        scorers[f"scikit-learn, {variant}"] = ("StandardScaler, SGDClassifier(loss='log_loss'), in blocks of 100 rows", _sklearn(variant))
+    return scorers
 
 
-def _river(variant: str, columns: Callable[[stream_model.Rows], np.ndarray], scaled: bool = False) -> Scorer:
-    return lambda rows, told: (baselines.river_scores(columns(rows), rows.fraud, variant, scaled=scaled, told=told), {})
+def _river(variant: str, columns: Callable[[StreamRows], np.ndarray], scaled: bool = False) -> Scorer:
+    return lambda rows, progress: (baselines.river_scores(columns(rows), rows.fraud, variant, scaled=scaled, progress=progress), {})
 
 
 def _sklearn(variant: str) -> Scorer:
-    return lambda rows, told: (baselines.sklearn_scores(rows.raw, rows.fraud, variant, told=told), {})
+    return lambda rows, progress: (baselines.sklearn_scores(rows.raw, rows.fraud, variant, progress=progress), {})
 
 
-def _trained(
-    rows: stream_model.Rows, who: stream_model.Contestant, engine: str, told: Callable[[int, int], None]
-) -> tuple[np.ndarray, dict[str, Any]]:
+def _ours(who: Contestant, engine: str) -> Scorer:
+    return lambda rows, progress: _trained(rows, who, engine, progress)
+
+
+def _trained(rows: StreamRows, who: Contestant, engine: str, progress: RowProgress) -> tuple[np.ndarray, TrainingFacts]:
     """The scores of one of ours, its violation, and the time of the rounds alone (without the first block, in which an engine compiles)."""
-    trace = stream_model.play_contestant(rows, who, engine, told)
+    trace = stream_model.play_contestant(rows, who, engine, progress)
     return stream_model.scores(trace, rows.fraud), {
         "ccv": float(trace.totals.hard[0]), "us_per_row": trace.pace, "notes": list(trace.warnings), "tolerance": who.tolerance,
         "policy": who.policy, "model": who.model, "parameters": who.parameters,
@@ -131,56 +135,53 @@ def _trained(
 
 
 def _play(
-    rows: stream_model.Rows, everyone: dict[str, tuple[str, Scorer]], out: Path, engine: str, progress: Progress | None, typed: str
-) -> tuple[list[dict[str, Any]], list[str]]:
+    rows: StreamRows, everyone: dict[str, tuple[str, Scorer]], out: Path, engine: str, progress: FraudProgress | None, typed: str
+) -> tuple[list[ContestantFacts], list[str]]:
     """What came of every contestant, and who could not take part."""
     data = hashlib.sha256(rows.raw.tobytes() + rows.fraud.tobytes()).hexdigest()
-    sources = [fingerprint(), *(hash_file(module.__file__ or "") for module in (stream_model, baselines))]
-    chosen_on = int(stream_model.CHOICE * len(rows.fraud))
-    done: list[dict[str, Any]] = []
+    sources = [fingerprint(), *(hash_file(module.__file__ or "") for module in (stream_model, scores, baselines, scaling))]
+    done: list[ContestantFacts] = []
     missing: list[str] = []
     try:
-        for n, (name, (about, score)) in enumerate(everyone.items()):
+        for n, (name, (about, scorer)) in enumerate(everyone.items()):
             key = digest({"sources": sources, "data": data, "name": name, "about": about, "engine": engine})
-            place = out / "seeds" / f"stream-{key[:16]}.json"
-            if (kept := _kept(place)) is not None:
-                done.append(kept)
+            file = out / "seeds" / f"stream-{key[:16]}.json"
+            if (earlier := read_json(file)) is not None:
+                done.append(cast(ContestantFacts, earlier))
                 continue
 
-            def told(at: int, total: int, n: int = n, name: str = name) -> None:
+            def tell(at: int, total: int, n: int = n, name: str = name) -> None:
                 if progress is not None:
                     progress(n + at / total, len(everyone), name)
 
-            begun = time.perf_counter()
             try:
-                scores, more = score(rows, told)
+                line = _contest(rows, name, about, scorer, tell)
             except Unavailable as why:
                 missing.append(f"{name}: {why}")
                 continue
-            seconds = time.perf_counter() - begun
-            line = {
-                "name": name, "about": about, **judge(rows.fraud, scores, chosen_on), "seconds": seconds,
-                "us_per_row": 1e6 * seconds / len(rows.fraud), "ccv": None, **more, "alerts": alerts_curve(rows.fraud, scores),
-            }  # fmt: skip
-            with storage.replacing(place) as file:
-                file.write(json.dumps(line, allow_nan=False).encode())
+            write_json(file, line)
             done.append(line)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {len(done)} of {len(everyone)} are done and kept in {out}; to go on: {typed}") from None
     return done, missing
 
 
-def _kept(path: Path) -> dict[str, Any] | None:
-    try:
-        return dict(json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
+def _contest(rows: StreamRows, name: str, about: str, scorer: Scorer, progress: RowProgress) -> ContestantFacts:
+    """One contestant on the stream."""
+    begun = time.perf_counter()
+    predictions, more = scorer(rows, progress)
+    seconds = time.perf_counter() - begun
+    chosen_on = int(stream_model.CHOICE * len(rows.fraud))
+    return cast(ContestantFacts, {
+        "name": name, "about": about, **scores.judge(rows.fraud, predictions, chosen_on), "seconds": seconds,
+        "us_per_row": 1e6 * seconds / len(rows.fraud), "ccv": None, **more, "alerts": scores.alerts_curve(rows.fraud, predictions),
+    })  # fmt: skip
 
 
 # --- what came of it -------------------------------------------------------------------------------------------------------------------
 
 
-def lines(facts: dict[str, Any]) -> list[list[str]]:
+def lines(contestants: list[ContestantFacts]) -> list[list[str]]:
     """The contestants as texts under `HEAD`, best first by the mean log-odds of both areas."""
     return [
         [
@@ -188,61 +189,61 @@ def lines(facts: dict[str, Any]) -> list[list[str]]:
             f"{line['average_precision_unseen']:.4f}", f"{line['recall_at_0.001']:.3f}", f"{line['recall_at_0.01']:.3f}",
             "-" if line["ccv"] is None else f"{line['ccv']:,.0f}", f"{line['us_per_row']:.3g}",
         ]
-        for line in sorted(facts["contestants"], key=lambda line: -stream_model.merit(line["auc"], line["average_precision"]))
+        for line in sorted(contestants, key=lambda line: -stream_model.merit(line["auc"], line["average_precision"]))
     ]  # fmt: skip
 
 
-def _table(contestants: list[dict[str, Any]]) -> Table:
+def _contest_table(contestants: list[ContestantFacts]) -> Table:
     table = Table(title="The fraud stream in time order: every row scored before it is learned", title_justify="left")
     for name in HEAD:
         table.add_column(name, justify="left" if name == HEAD[0] else "right")
-    for line in lines({"contestants": contestants}):
+    for line in lines(contestants):
         table.add_row(*line)
     return table
 
 
-def _notes(facts: dict[str, Any]) -> list[str]:
-    own = next(line for line in facts["contestants"] if line["name"] == "anytime, chosen setting")
+def _notes(facts: StreamFacts) -> list[str]:
+    own = next(line for line in facts["contestants"] if line["name"] == CHOSEN)
     river = [line for line in facts["contestants"] if line["name"].startswith("river")]
-    said = [
+    notes = [
         f"the chosen setting has AUC {own['auc']:.4f} and average precision {own['average_precision']:.4f}; it was chosen on the first "
         f"{facts['chosen_on']:,} rows and then fixed: {', '.join(f'{name} = {value:g}' for name, value in facts['setting'].items())}"
     ]
     if river:
-        best = [max(river, key=lambda line, name=name: line[name]) for name in ("auc", "average_precision")]  # type: ignore[misc]
-        said.append(
-            f"of river's {len(river)} variants the best AUC is {best[0]['auc']:.4f} ({best[0]['name']}), the best average precision "
-            f"{best[1]['average_precision']:.4f} ({best[1]['name']})"
+        by_area, by_precision = max(river, key=lambda line: line["auc"]), max(river, key=lambda line: line["average_precision"])
+        notes.append(
+            f"of river's {len(river)} variants the best AUC is {by_area['auc']:.4f} ({by_area['name']}), the best average precision "
+            f"{by_precision['average_precision']:.4f} ({by_precision['name']})"
         )
-    said.append("no theorem applies here: no weights bring the loss of every fraud below the tolerance")
-    return [*said, *(f"left out: {why}" for why in facts["missing"])]
+    notes.append("no theorem applies here: no weights bring the loss of every fraud below the tolerance")
+    return [*notes, *(f"left out: {why}" for why in facts["missing"])]
 
 
-def _write(facts: dict[str, Any], out: Path, typed: str) -> list[str]:
-    with storage.replacing(out / "metrics.json") as file:
-        file.write((json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
-    drawn = write_stream(facts, out)
+def _write_files(facts: StreamFacts, out: Path, typed: str) -> list[str]:
+    """The files of the experiment, and where they are."""
+    write_json(out / "metrics.json", facts, indent=1)
+    drawn = write_stream_figures(facts, out)
     svg = {file.stem: file for file in drawn if file.suffix == ".svg"}
     ran = {"Transactions": f"{facts['rounds']:,}", "Frauds": f"{facts['frauds']}", "Engine": facts["engine"]}
     ran |= {name: f"{value:g}" for name, value in facts["setting"].items()}
-    said = [f"{note[0].upper()}{note[1:]}." for note in _notes(facts)]
+    first, *more = [sentence(note) for note in _notes(facts)]
     captions = {
         "areas": ("Both areas", "AUC and average precision of every contestant over the whole stream; up and right is better."),
         "alerts": ("Frauds caught", "The share of frauds among the rows with the highest scores, against how many rows are flagged."),
     }
-    report = page.write(
+    report = page.write_fraud_page(
         out / "report.html",
         "Credit-card fraud, in time order",
         f"{facts['rounds']:,} real card transactions, {facts['frauds']} of them frauds, each scored before its label was learned: AUC "
         f"{facts['auc']:.3f} and average precision {facts['average_precision']:.3f} with one setting, fixed in advance.",
         [
-            page.section("run", "What was run", page.facts(ran, typed)),
-            page.section(
-                "results", "Results", page.paragraph(said[0], "takeaway"), *(page.paragraph(note, "note") for note in said[1:]),
+            section("run", "What was run", fact_list(ran, command=typed)),
+            section(
+                "results", "Results", page.paragraph(first, "takeaway"), *(page.paragraph(note, "note") for note in more),
                 page.figures([(*text, svg[name]) for name, text in captions.items()]),
-                page.table(HEAD, lines(facts), "Every contestant, best first by both areas."),
+                page.table(HEAD, lines(facts["contestants"]), "Every contestant, best first by both areas."),
             ),
-            page.section("reading", "How to read this page", page.reading(READING)),
+            section("reading", "How to read this page", page.reading(READING)),
         ],
     )  # fmt: skip
     return [f"everything: {out / 'metrics.json'}", f"figures: {', '.join(map(str, drawn))}", f"report: {report}"]

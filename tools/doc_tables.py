@@ -1,0 +1,71 @@
+"""Tables of the documentation that come from the package: policies (README.md), problems (docs/problems.md), advice (docs/choosing.md).
+
+python tools/doc_tables.py policies        print a table: policies, problems or advice
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bridle import advice
+from bridle.cli.listing import PolicyFacts, ProblemFacts, all_policies, all_problems, parameter_names
+
+MEASURED = Path(__file__).parents[1] / "benchmarks" / "policies.json"
+"""Microseconds a round by policy and engine, as `benchmarks/policies.py` measured them."""
+
+
+def policies_markdown(rows: Sequence[PolicyFacts], measured: Mapping[str, Mapping[str, float]]) -> str:
+    """The policies as the table of the README; `measured` holds microseconds a round by policy and engine."""
+    head = ("name", "what", "regret", "violation", "constraints", "assumes", "needs", "sees", "a round", "us, python / jax", "reference")
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in rows:
+        assumes = [*row["assumes"], *(["sharper with Slater"] if row["slater"] == "sharper" else [])]
+        spent = measured.get(row["name"], {})
+        times = " / ".join(f"{spent[engine]:.3g}" if engine in spent else "-" for engine in ("python", "jax"))
+        cells = (
+            f"`{row['name']}`", row["title"], row["regret"], row["violation"], row["constraints"], "; ".join(assumes) or "-",
+            ", ".join(row["needs"]) or "-", row["feedback"], row["per_round"], times, row["reference"],
+        )  # fmt: skip
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def problems_markdown(rows: Sequence[ProblemFacts]) -> str:
+    """The problems as the table of the documentation."""
+    lines = ["| name | what | x, f and g | parameters |", "|---|---|---|---|"]
+    for row in rows:
+        needed, others = parameter_names(row)
+        cells = (f"`{row['name']}`", row["summary"], row["about"], ", ".join(f"`{name}`" for name in [*needed, *others]))
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def advice_markdown() -> str:
+    """The rules of advice as the table of the documentation."""
+    lines = ["| | where | use | because |", "|---" * 4 + "|"]
+    for i, rule in enumerate(advice.RULES, 1):
+        where = ", ".join(advice.QUESTIONS[name].choices[value] for name, value in rule.when.items()) or "otherwise"
+        settings = ", ".join(f"{name}=..." for name in rule.settings)
+        use = f"`bridle.{rule.use}`" if rule.use[:1].isupper() else f"`{rule.use}`" + (f" with `{settings}`" if settings else "")
+        lines.append(f"| {i} | {where} | {use} | {rule.why} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table that the command names."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("table", choices=("policies", "problems", "advice"))
+    match parser.parse_args().table:
+        case "policies":
+            print(policies_markdown(all_policies(), json.loads(MEASURED.read_text())))
+        case "problems":
+            print(problems_markdown(all_problems()))
+        case _:
+            print(advice_markdown())
+
+
+if __name__ == "__main__":
+    main()
