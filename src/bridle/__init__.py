@@ -45,7 +45,7 @@ from bridle.problems import Problem, problem
 from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
-from bridle.solvers.hindsight import NoComparator
+from bridle.solvers.block_stream import NoComparator
 
 __version__ = "0.1.0"
 

@@ -13,9 +13,9 @@ from bridle.cli import output
 from bridle.core import InputError
 
 if TYPE_CHECKING:
-    from bridle.advice import Advice
+    from bridle.advice import Advice, Answer
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 def _yes(name: str) -> Any:
@@ -61,11 +61,11 @@ def advise(
     """
     from bridle import advice
 
-    options: dict[str, object] = {
+    options: dict[str, Answer] = {
         "constraints": constraints, "limit": limit, "costs": costs, "noise": noise, "moving": moving, "slater": slater,
         "strongly_convex": strongly_convex, "linear": linear, "few": few, "delay": delay,
     }  # fmt: skip
-    answers = {name: value for name, value in options.items() if value is not None}
+    answers: dict[str, Answer] = {name: value for name, value in options.items() if value is not None}
     if horizon is not None:
         answers["horizon"] = _horizon(horizon)
     elif not answers and sys.stdin.isatty():
@@ -83,12 +83,12 @@ def _horizon(text: str) -> int | None:
     return validate.whole("horizon", value)
 
 
-def _ask() -> dict[str, object]:
+def _ask() -> dict[str, Answer]:
     """The answers to the questions that decide, one after the other."""
     from bridle import advice
 
-    answers: dict[str, object] = {}
-    decisive: dict[str, object] = {}
+    answers: dict[str, Answer] = {}
+    decisive: dict[str, Answer] = {}
     while (name := advice.next_question(decisive)) is not None:
         answers[name] = _answer(name)
         decisive[name] = answers[name] is not None if name == "horizon" else answers[name]
@@ -97,7 +97,7 @@ def _ask() -> dict[str, object]:
     return answers
 
 
-def _answer(name: str) -> object:
+def _answer(name: str) -> Answer:
     from bridle import advice
 
     question, usual = advice.QUESTIONS[name], getattr(advice.Answers(), name)
@@ -124,7 +124,7 @@ def _yes_or_no(text: str) -> bool:
     return text.lower().startswith("y")
 
 
-def _again(ask: Callable[[], Answer]) -> Answer:
+def _again(ask: Callable[[], T]) -> T:
     """Ask until the answer can be understood."""
     while True:
         try:

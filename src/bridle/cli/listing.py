@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict
 
 from bridle.cli import output
 
@@ -122,7 +122,7 @@ def all_problems() -> list[ProblemFacts]:
     """The facts of every registered problem."""
     from bridle.problems import problem_facts, problem_names
 
-    return [cast(ProblemFacts, problem_facts(name)) for name in problem_names()]
+    return [problem_facts(name) for name in problem_names()]
 
 
 def policies_table(rows: Sequence[PolicyFacts]) -> Table:

@@ -145,7 +145,7 @@ def play_seed(
     problem, start = arrange(rows, variant, seed)
     begun = time.perf_counter()
     trace = play(policy_of(problem, variant, lambdas), problem, engine=engine, x1=start, keep="rounds", progress=progress)
-    points = points_of(trace, lambdas, problem.adversary.table.label, seed)
+    points = points_of(trace, lambdas, np.asarray(cast(NetworkRound, cast(RecordedRounds, problem.adversary).table).label), seed)
     seconds = time.perf_counter() - begun
     curve = curve_rounds(problem.horizon or 0).tolist()
     fpr, tpr = [point["fpr"] for point in points], [point["tpr"] for point in points]

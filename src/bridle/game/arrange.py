@@ -64,7 +64,7 @@ def count_rounds(problem: Problem, horizon: int | None, own: int | None) -> int:
     if length is None:
         raise InputError("horizon must be given: neither the problem nor the policy says how many rounds to play")
     rounds = validate.whole("horizon", length)
-    recorded = problem.adversary.rounds if hasattr(problem.adversary, "replay") else rounds
+    recorded: int = getattr(problem.adversary, "rounds", rounds) if hasattr(problem.adversary, "replay") else rounds
     most = min(problem.constants.get("rounds", rounds), recorded)
     if rounds > most:
         raise InputError(f"horizon must be at most {most}, the rounds that problem {problem.name or '(unnamed)'} has, not {rounds}")

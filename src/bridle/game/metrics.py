@@ -13,7 +13,8 @@ from bridle import validate
 from bridle.core import InputError
 from bridle.game.play import Trace
 from bridle.solvers import hindsight
-from bridle.solvers.hindsight import Blocks, Hindsight, NoComparator, best_fixed, costs_after, read_once, values_at
+from bridle.solvers.block_stream import Blocks, NoComparator
+from bridle.solvers.hindsight import Hindsight, best_fixed, costs_after, read_once, values_at
 
 
 class Comparator(NamedTuple):
@@ -65,7 +66,7 @@ def squared_ccv(trace: Trace) -> Any:
 
 def ccv_curve(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     """CCV after each of the trace's log-spaced rounds: (rounds, values)."""
-    return trace.curve.rounds, trace.curve.hard.max(axis=-1)
+    return np.asarray(trace.curve.rounds), np.asarray(trace.curve.hard.max(axis=-1))
 
 
 def regret(trace: Trace, comparator: Any = None) -> Any:
@@ -91,7 +92,7 @@ def regret_curve(trace: Trace, comparator: Any = None) -> tuple[np.ndarray, np.n
             return _against(trace, run).costs
         return costs_after(lambda: trace.blocks(run), _action(trace, comparator), trace.curve.rounds)
 
-    return trace.curve.rounds, trace.curve.cost - _per_run(trace, comparator, costs)
+    return np.asarray(trace.curve.rounds), np.asarray(trace.curve.cost - _per_run(trace, comparator, costs))
 
 
 def comparator(trace: Trace) -> Comparator:

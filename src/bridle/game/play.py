@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import policies, records, validate
-from bridle.core import Adversary, BridleWarning, Constants, DoesNotApply, Domain, InputError, Policy, Round, S
+from bridle.core import Adversary, BridleWarning, DoesNotApply, Domain, InputError, Policy, Round, S
 from bridle.engines import ENGINES
 from bridle.engines.round import (
     BlockRounds,
@@ -307,7 +307,7 @@ def _notes(policy: object, record: Policy[Any], state: object, problem: Problem,
     if domain is not None and not records.same(domain, problem.domain):
         notes.append("the policy's domain is not the problem's: decisions keep to the former, bounds and regret are about the latter")
     if isinstance(policy, policies.Configured):
-        notes += policy.outside(cast(Constants, problem.constants))
+        notes += policy.outside(problem.constants)
     own = own_horizon(policy)
     if own is not None and np.any(rounds > np.asarray(own)):
         notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")

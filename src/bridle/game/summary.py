@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Annotated, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, cast, get_type_hints, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bridle import policies, records
 from bridle.core import Bound, Constants
@@ -18,7 +18,7 @@ from bridle.game import metrics
 from bridle.game.play import Trace
 from bridle.ops import Array, Scalar
 from bridle.policies.common import constants_from
-from bridle.solvers.hindsight import NoComparator
+from bridle.solvers.block_stream import NoComparator
 
 V = TypeVar("V")
 
@@ -143,7 +143,7 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "constraints": int(trace.totals.hard.shape[-1]),
         "parameters": {key: plain(value) for key, value in getattr(policy, "parameters", {}).items()},
         "problem_parameters": {key: plain(value) for key, value in problem.parameters.items()},
-        "constants": {key: plain(value) for key, value in problem.constants.items() if np.ndim(value) == 0},
+        "constants": {key: plain(value) for key, value in problem.constants.items() if np.ndim(cast(ArrayLike, value)) == 0},
         "cost": figure(trace.totals.cost),
         "regret": figure(regret),
         "regret_why": why,

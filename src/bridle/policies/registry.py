@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from bridle import records, validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy
+from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar
 from bridle.policies import (
     anytime,
@@ -262,12 +262,12 @@ def _canonical(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def record_of(policy: Configured | Policy[Any]) -> Any:
+def record_of(policy: object) -> Any:
     """The record that plays, whether or not it comes from the registry."""
     return getattr(policy, "record", policy)
 
 
-def domain_of(policy: Configured | Policy[Any]) -> Domain | None:
+def domain_of(policy: object) -> Domain | None:
     """The policy's domain; None if it does not tell."""
     return getattr(policy, "domain", None)
 

@@ -25,6 +25,7 @@ from bridle.problems.base import Problem
 from bridle.problems.instance import reach
 from bridle.problems.recorded import Recorded
 from bridle.solvers import hindsight
+from bridle.solvers.block_stream import NoComparator
 
 KEYS = {
     "domain": "ball, box, simplex, l1 or polyhedron",
@@ -303,6 +304,6 @@ def _feasibility(stream: Round, domain: Domain, F: float, feasible: Array | None
         return {}  # not known either way
     try:
         excess, best = hindsight.static_violation(blocks, domain, F)
-    except hindsight.NoComparator:  # there is none, and how close one can come could not be told
+    except NoComparator:  # there is none, and how close one can come could not be told
         return {"feasible": None}
     return {"feasible": None, "benchmark": best, "excess": excess * F}

@@ -9,6 +9,7 @@ import numpy as np
 
 from bridle import records, validate
 from bridle.core import InputError, Round
+from bridle.networks import NetworkRound
 from bridle.ops import Array
 from bridle.problems.base import NoState, oblivious
 
@@ -31,7 +32,7 @@ class RecordedRounds(NamedTuple):
     The engine is dealt a block of the table at a time and plays against `player`, so that the table itself never travels.
     """
 
-    table: Round  # or a record that reveals like one; every leaf with a leading time axis
+    table: Round | NetworkRound  # every leaf with a leading time axis
     first: float
 
     @property
@@ -49,7 +50,7 @@ class RecordedRounds(NamedTuple):
     def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
         return state, draw
 
-    def replay(self, start: int, stop: int) -> Round:
+    def replay(self, start: int, stop: int) -> Round | NetworkRound:
         """Rounds `start` to `stop` of the game."""
         n = self.rounds
         if stop > n:

@@ -111,15 +111,15 @@ def curvature(function: Function, x: Array, weights: Array) -> Array:
     """The sum over t of weights[t] times the Hessian at x of function t of a smooth sequence."""
     d = len(x)
     if isinstance(function, RoundQuadratic):
-        return np.asarray(np.eye(d) * float(weights @ function.curvature[:, 0]))
+        return np.asarray(np.eye(d) * float(weights @ np.asarray(function.curvature)[:, 0]))
     if isinstance(function, QuadraticForm):
         return np.asarray(np.tensordot(weights, function.P, 1))
     if isinstance(function, LogisticLoss):
         half = np.tanh(0.5 * (function.a @ x))
-        bend = 0.25 * weights * function.weight[:, 0] * (1.0 - half) * (1.0 + half)
+        bend = 0.25 * weights * np.asarray(function.weight)[:, 0] * (1.0 - half) * (1.0 + half)
         return np.asarray((function.a * bend[:, None]).T @ function.a)
     if isinstance(function, LogWealthLoss):
-        bend = weights / np.maximum(function.a @ x, function.floor[:, 0]) ** 2
+        bend = weights / np.maximum(function.a @ x, np.asarray(function.floor)[:, 0]) ** 2
         return np.asarray((function.a * bend[:, None]).T @ function.a)
     if isinstance(function, BallLimit):
         return np.diag(weights @ function.inside)
