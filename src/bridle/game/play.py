@@ -159,7 +159,7 @@ def unplayed(problem: Problem) -> Trace:
     return Trace(None, source, rounds, (problem.seed,), None, "python", start, curve=curve)
 
 
-def policy_for(name: str, problem: Problem, **parameters: Any) -> policies.Configured:
+def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Configured:
     """The policy of this name for the problem: what it must know is taken from the problem's constants unless `parameters` say it.
 
     >>> import bridle
@@ -204,7 +204,7 @@ class GroupResult(NamedTuple):
 
     totals: Totals
     curve: Totals
-    state: Any
+    state: object
     seconds: float
     pace: float
     costs: Array | None
@@ -230,7 +230,7 @@ def _play_group(game: Schedule, collect: Collect, keep: str, memory: int, tell: 
             if keep != "totals":
                 blocks.append(values)
         passed = marks[(marks > clock[-1][0]) & (marks <= done)]
-        at = np.searchsorted(np.asarray(running.rounds), passed)  # all of them are there
+        at = np.searchsorted(running.rounds, passed)  # all of them are there
         curve.append(records.transform(lambda leaf, at=at: leaf[at], running))
         totals, state = records.transform(lambda leaf: leaf[-1].copy(), running), after  # a view would hold the whole block
         clock.append((done, time.perf_counter()))
@@ -292,7 +292,7 @@ def _with_kinds(problem: Problem, first: Round) -> Problem:
     return replace(problem, constants={**problem.constants, "convex": convex, "affine": affine})
 
 
-def _notes(policy: object, record: Policy[Any], state: object, problem: Problem, rounds: int) -> list[str]:
+def _notes(policy: object, record: Policy[object], state: object, problem: Problem, rounds: int) -> list[str]:
     """What a user should know about a finished game."""
     notes = []
     domain = domain_of(policy)
