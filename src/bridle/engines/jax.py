@@ -21,7 +21,7 @@ import numpy as np
 from bridle import ops, records
 from bridle.core import Adversary, InputError, Policy, S
 from bridle.engines import runs
-from bridle.engines.round import Block, Collect, F, Marks, RunBatch, block_length, block_of, check_compiled, kept, turn
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch, block_length, block_of, check_compiled, row_of, turn
 from bridle.ops import Array, Flag, Scalar
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def one_round(collect: Collect) -> Callable[[Sides[S, F], States[S, F], object],
     def one(constants: Sides[S, F], states: States[S, F], draw: object) -> tuple[States[S, F], object]:
         (policy, adversary), (state, foe) = constants, states
         state, foe, feedback = turn(policy, adversary, state, foe, draw)
-        return (state, foe), kept(collect, state, feedback)
+        return (state, foe), row_of(collect, state, feedback)
 
     return one
 
@@ -95,7 +95,7 @@ def _run(
 
 
 OPTIONS = {"xla_backend_optimization_level": 2, "xla_cpu_prefer_vector_width": 512}
-"""What XLA is told for a processor: loops over a hundred numbers or so take a third less time than as it is by itself."""
+"""Options of XLA on a processor: with them loops over about a hundred numbers take a third less time."""
 
 
 @cache

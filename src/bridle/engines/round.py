@@ -67,16 +67,16 @@ Block: TypeAlias = BlockValues | BlockRounds | BlockTotals
 """What an engine returns of a block of rounds: `Collect` says which."""
 
 
-class Sums(Protocol):
+class HasSums(Protocol):
     """The state of a policy that also keeps the totals of its game."""
 
     sums: object
 
 
-def kept(collect: Collect, state: object, feedback: Feedback) -> object:
+def row_of(collect: Collect, state: object, feedback: Feedback) -> object:
     """What a compiled round keeps, from the policy's state after it and its feedback: a record of which `block_of` makes the block."""
     if collect is Collect.TOTALS:
-        return cast(Sums, state).sums
+        return cast(HasSums, state).sums
     if collect is Collect.ROUNDS:
         return feedback.round
     return (feedback.f, feedback.g, feedback.x if collect is Collect.DECISIONS else None)

@@ -35,21 +35,21 @@ def arrange(
     longest = None if own is None else cast(int, np.max(own))  # a sweep plays its longest
     horizon = None if horizon is None else validate.whole("horizon", horizon)
     point = None if x1 is None else validate.array("x1", x1)
-    found = _named(problem, policy, horizon if horizon is not None else longest, seed) if isinstance(problem, str) else problem
-    if not isinstance(found, Problem):
-        raise InputError(f"problem must be a Problem or a name, not {validate.show(found)}")
-    rounds = count_rounds(found, horizon, longest)
-    _check_dimensions(policy, found)
-    seeds = _seeds(seed, found)
+    source = _named(problem, policy, horizon if horizon is not None else longest, seed) if isinstance(problem, str) else problem
+    if not isinstance(source, Problem):
+        raise InputError(f"problem must be a Problem or a name, not {validate.show(source)}")
+    rounds = count_rounds(source, horizon, longest)
+    _check_dimensions(policy, source)
+    seeds = _seeds(seed, source)
     runs = _count_runs(
-        sweep=policy.runs if hasattr(policy, "runs") else _runs_of(record, found),
+        sweep=policy.runs if hasattr(policy, "runs") else _runs_of(record, source),
         seeds=len(seeds) if seed is not None and np.ndim(seed) == 1 else None,
         starts=len(point) if point is not None and point.ndim == 2 else None,
     )
-    if seeds[0] != found.seed:
-        found = found.with_seed(seeds[0])
-    _check_constraints(record, found)
-    return GameSetup(record, found, rounds, seeds, runs)
+    if seeds[0] != source.seed:
+        source = source.with_seed(seeds[0])
+    _check_constraints(record, source)
+    return GameSetup(record, source, rounds, seeds, runs)
 
 
 def own_horizon(policy: object) -> Scalar | None:

@@ -6,7 +6,7 @@ Every function gives a float for one run and an array for several.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ class Comparator(NamedTuple):
     costs: Array
 
 
-Against: TypeAlias = ArrayLike | Comparator | None
+ComparatorLike: TypeAlias = ArrayLike | Comparator | None
 """What regret is measured against: an action, a comparator, or None for the best fixed feasible action."""
 
 
@@ -75,7 +75,7 @@ def ccv_curve(trace: Trace) -> tuple[Array, Array]:
     return trace.curve.rounds, trace.curve.hard.max(axis=-1)
 
 
-def regret(trace: Trace, comparator: Against = None) -> Scalar:
+def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
     """Total cost minus that of the comparator: a given action or `Comparator`, or the best fixed action that satisfies every constraint.
 
     Raises `NoComparator` where no such action exists or none can be found.
@@ -88,14 +88,14 @@ def regret(trace: Trace, comparator: Against = None) -> Scalar:
     return _number(trace.totals.cost - _per_run(trace, lambda run: _total(trace, comparator, run)))
 
 
-def regret_curve(trace: Trace, comparator: Against = None) -> tuple[Array, Array]:
+def regret_curve(trace: Trace, comparator: ComparatorLike = None) -> tuple[Array, Array]:
     """Regret after each of the trace's log-spaced rounds, against one action: the given one, or the best for the whole horizon."""
 
     def costs(run: int | None) -> Array:
         if isinstance(comparator, Comparator):
             return comparator.costs
         if comparator is None:
-            return _against(trace, run).costs
+            return _best_comparator(trace, run).costs
         return costs_after(lambda: trace.blocks(run), _action(trace, comparator), trace.curve.rounds)
 
     return trace.curve.rounds, trace.curve.cost - _per_run(trace, costs)
@@ -113,7 +113,7 @@ def comparator(trace: Trace) -> Comparator:
     """
     if trace.runs is not None:
         raise InputError(f"trace must be of a single run, not of {trace.runs}")
-    return _against(trace, None)
+    return _best_comparator(trace, None)
 
 
 def best_action(trace: Trace, run: int | None = None) -> Hindsight:
@@ -156,9 +156,9 @@ def _check_convex(trace: Trace) -> None:
         raise NoComparator("a cost or a constraint is not convex")
 
 
-def _against(trace: Trace, run: int | None) -> Comparator:
+def _best_comparator(trace: Trace, run: int | None) -> Comparator:
     """The best action of a run's stream: what the problem knows of it, and the rest from replaying the stream once."""
-    cost, x = _known(trace, run, "optimal_cost"), _known(trace, run, "optimum")
+    cost, x = _constant(trace, run, "optimal_cost"), _constant(trace, run, "optimum")
 
     def blocks() -> Iterator[Round]:
         return trace.blocks(run)
@@ -174,20 +174,20 @@ def _against(trace: Trace, run: int | None) -> Comparator:
     return Comparator(np.asarray(x, dtype=float), float(cost), costs)
 
 
-def _total(trace: Trace, comparator: Against, run: int | None) -> Array:
+def _total(trace: Trace, comparator: ComparatorLike, run: int | None) -> Array:
     if isinstance(comparator, Comparator):
         return np.asarray(comparator.cost)
     if comparator is not None:
         total, _ = values_at(lambda: trace.blocks(run), _action(trace, comparator), totals=True)
         return np.asarray(total)
-    known = _known(trace, run, "optimal_cost")
-    return np.asarray(best_action(trace, run).cost if known is None else known)
+    stated = _constant(trace, run, "optimal_cost")
+    return np.asarray(best_action(trace, run).cost if stated is None else stated)
 
 
-def _known(trace: Trace, run: int | None, fact: str) -> Any:
+def _constant(trace: Trace, run: int | None, name: Literal["optimal_cost", "optimum"]) -> Any:
     """What the problem knows in advance about the best action, for the whole of its horizon; else None."""
     source = trace.problem if run is None or len(trace.seeds) == 1 else trace.problem.with_seed(trace.seeds[run])
-    return source.constants.get(fact) if trace.rounds == source.horizon else None
+    return source.constants.get(name) if trace.rounds == source.horizon else None
 
 
 def _per_run(trace: Trace, compute: Callable[[int | None], Array]) -> Array:

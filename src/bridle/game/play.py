@@ -36,7 +36,7 @@ _NOTHING = empty((), 0)
 
 @dataclass(frozen=True)
 class Trace:
-    """What happened in a game: totals, the same at log-spaced rounds, and the recipe to replay the stream.
+    """What happened in a game: its totals at the end and at log-spaced rounds (`curve`), and the recipe to replay the stream.
 
     `seconds` is the time it took, `pace` the microseconds a round once running (a first block, in which an engine may compile, is left out
     where there are others). `costs`, `values` (of the constraints) and `decisions` are there, round by round, where `play` was asked to
@@ -262,9 +262,9 @@ def _join_groups(results: list[GroupResult], game: Schedule) -> GroupResult:
         return leaves[0] if np.shape(leaves[0]) == np.shape(one) else np.concatenate(leaves)
 
     assert game.alone is not None  # else there is one group
-    totals, curve, state, seconds, pace, *kept = zip(*results, strict=True)
+    totals, curve, state, seconds, pace, *by_round = zip(*results, strict=True)
     after = records.transform(states, game.alone.init(game.start), *state)  # a single run's state tells what runs have of their own
-    return GroupResult(runs(0, *totals), runs(1, *curve), after, sum(seconds), sum(pace), *(runs(1, *each) for each in kept))
+    return GroupResult(runs(0, *totals), runs(1, *curve), after, sum(seconds), sum(pace), *(runs(1, *each) for each in by_round))
 
 
 def _bytes_to_keep(game: Schedule, keep: str, memory: int) -> int:
