@@ -68,12 +68,12 @@ class CompilesSteps(Protocol):
         one: Callable[[C, S, G], S],
         constants: C,
         states: S,
-        given: G,
+        inputs: G,
         largest: float,
         ring: tuple[int, tuple[tuple[int, int], ...]] | None = None,
         /,
     ) -> tuple[Callable[[Array], int], int]:
-        """``states = one(constants, states, given)`` as a function of one array, and how long that is."""
+        """``states = one(constants, states, inputs)`` as a function of one array, and how long that is."""
         ...
 
 
