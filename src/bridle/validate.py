@@ -19,7 +19,7 @@ def show(value: object) -> str:
 def number(name: str, value: object) -> float:
     """A finite float."""
     try:
-        if isinstance(value, (str, bytes, bool, np.bool_)) or np.iscomplexobj(value):
+        if isinstance(value, (str, bytes, bool, np.bool_)) or np.iscomplexobj(value):  # type: ignore[arg-type]
             raise TypeError
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

@@ -303,12 +303,12 @@ def test_domains_without_an_inside():
 
 
 def test_a_polyhedron_needs_no_package_here(monkeypatch):
-    def missing(name):
+    def missing(name, need):
         raise InputError(f"{name} is not installed")
 
     domain, blocks, _ = instance("polyhedron", "hinge", "affine", 3)
     best = best_fixed(blocks, domain)
-    monkeypatch.setattr("bridle.domains.polyhedron._package", missing)
+    monkeypatch.setattr("bridle.backends.package", missing)
     assert best_fixed(blocks, domain).cost == pytest.approx(best.cost, rel=1e-9)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bridle.backends import linear_program
 from bridle.core import Domain
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.solvers.interior_point import EXACT, cost_unit, interior
@@ -25,8 +26,6 @@ def solve(program: Program, domain: Domain, accuracy: float = EXACT) -> Solution
 
 def linear(program: Program) -> Solution | None:
     """A linear program by HiGHS; None where it finds no solution."""
-    from scipy.optimize import linprog
-
     shape, n = program.shape, program.shape.N.shape[1]
     slope = sum((np.asarray(part.grad(shape.origin)).sum(axis=0) for part in program.sums), np.zeros(len(shape.origin))) @ shape.N
     levels, rows = evaluate((*program.top, *program.limits), shape.origin)
@@ -37,17 +36,15 @@ def linear(program: Program) -> Solution | None:
     # Rows of length 1, and costs in units of their slope: the tolerances of HiGHS are absolute.
     unit = max(float(np.linalg.norm(slope)), float(size[:highest].max(initial=0.0))) or 1.0
     above = np.where(np.arange(len(b)) < highest, -unit, 0.0)
-    answer = linprog(
+    answer = linear_program(
         np.append(slope / unit, 1.0 if program.top else 0.0),
-        A_ub=np.column_stack([A, above]) / size[:, None],
-        b_ub=b / size,
-        bounds=[(None, None)] * n + [(None, None) if program.top else (0.0, 0.0)],
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        np.column_stack([A, above]) / size[:, None],
+        b / size,
+        [(None, None)] * n + [(None, None) if program.top else (0.0, 0.0)],
     )
-    if answer.x is None or answer.status != 0:
+    if answer is None or not answer.optimal:
         return None
-    weights = np.maximum(0.0, -unit * answer.ineqlin.marginals / size)
+    weights = np.maximum(0.0, -unit * answer.marginals / size)
     return Solution(shape.origin + shape.N @ answer.x[:n], [], weights[:highest], weights[highest : len(levels)])
 
 

@@ -23,16 +23,14 @@ from typing import Any
 import numpy as np
 
 from bridle import ops
-from bridle.core import InputError, Unavailable
-from bridle.domains.closed_form import BallSet, BoxSet, ProductSet, SimplexSet, surely
+from bridle.backends import UNBOUNDED, quadratic_in_bands
+from bridle.core import InputError
+from bridle.domains.closed_form import BallSet, BoxSet, surely
+from bridle.domains.facets import faces
 from bridle.domains.half_space_cut import BallCut, DomainCut, crossing_in_box, slide_in_box
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array, dot, norm
 from bridle.solvers.prox_dual import APART, EXACT, ascend
-
-FAR = 1e30
-"""What DAQP takes for infinity."""
-
 
 # --- one affine constraint: compiles --------------------------------------------------------------------------------------------------
 
@@ -123,26 +121,6 @@ def hinges(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: Any, alp
     return np.asarray(domain.project(_program(v, A, b, weights, alpha, joint, *sides, size)))
 
 
-def faces(domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The domain as  low <= rows x <= high  where it can be written so."""
-    if isinstance(domain, BoxSet):
-        return np.eye(domain.dim), domain.low, domain.high
-    if isinstance(domain, SimplexSet):
-        ends = np.append(np.zeros(domain.dim), domain.mass), np.append(np.full(domain.dim, FAR), domain.mass)
-        return np.vstack([np.eye(domain.dim), np.ones(domain.dim)]), *ends
-    if isinstance(domain, PolyhedronSet):
-        return domain.A, np.full(len(domain.b), -FAR), domain.b
-    if isinstance(domain, DomainCut) and (inner := faces(domain.within)) is not None:
-        return np.vstack([inner[0], domain.a]), np.append(inner[1], -FAR), np.append(inner[2], domain.b)
-    if isinstance(domain, ProductSet):
-        parts = [part for part in map(faces, domain.domains) if part is not None]
-        if len(parts) == len(domain.domains):
-            from scipy.linalg import block_diag
-
-            return block_diag(*(p[0] for p in parts)), np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
-    return None
-
-
 def _program(
     v: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray, alpha: float, joint: bool,
     rows: np.ndarray, low: np.ndarray, high: np.ndarray, size: float,
@@ -160,9 +138,9 @@ def _program(
     unit = (A / scale[:, None])[kept]
     price = (c * scale[0] if joint else (c * scale)[kept]) / (alpha * size)
     faced = rows / faces[:, None]
-    bottom, top = (np.clip((end - rows @ v) / faces / size, -FAR, FAR) for end in (low, high))
+    bottom, top = (np.clip((end - rows @ v) / faces / size, -UNBOUNDED, UNBOUNDED) for end in (low, high))
     # With the constraints as hard ones: where their multipliers are no more than the prices, that is the answer.
-    y, pull = quadratic(2.0 * np.eye(d), np.zeros(d), [(unit, None, room), (faced, bottom, top)])
+    y, pull = quadratic_in_bands(2.0 * np.eye(d), np.zeros(d), [(unit, None, room), (faced, bottom, top)])
     if y is not None:
         shares = np.maximum(pull[: len(unit)], 0.0)
         if np.all((shares.sum() if joint else shares) <= price):
@@ -178,29 +156,12 @@ def _program(
         (np.hstack([np.zeros((slacks, d)), np.eye(slacks)]), np.zeros(slacks), None),
     ]
     costs = np.append(np.zeros(d), np.minimum(price, 1e7))
-    y, _ = quadratic(H, costs, lifted)
+    y, _ = quadratic_in_bands(H, costs, lifted)
     if y is None:
-        y, _ = quadratic(H, costs, lifted, eps_prox=1e-3)
+        y, _ = quadratic_in_bands(H, costs, lifted, eps_prox=1e-3)
     if y is None:
         raise InputError(APART)
     return v + size * y[:d]
-
-
-def quadratic(
-    H: np.ndarray, f: np.ndarray, parts: list[tuple[np.ndarray, Any, Any]], eps_prox: float = -1e-6, **given: Any
-) -> tuple[np.ndarray | None, np.ndarray]:
-    """The x that minimises  x'Hx/2 + f'x  with low <= rows x <= high for every part, if DAQP finds it, and the multipliers."""
-    try:
-        import daqp
-    except ImportError:
-        raise Unavailable("several constraints in one step need the package daqp: pip install 'bridle[qp]'") from None
-    rows = np.vstack([part[0] for part in parts])
-    low = np.concatenate([np.full(len(part[0]), -FAR) if part[1] is None else part[1] for part in parts])
-    high = np.concatenate([np.full(len(part[0]), FAR) if part[2] is None else part[2] for part in parts])
-    sense = np.where(low == high, 5, 0).astype(np.int32)
-    exact: Any = {"primal_tol": 1e-12, "dual_tol": 1e-12, "eta_prox": 1e-13, "eps_prox": eps_prox, "iter_limit": 10_000, **given}
-    x, _, flag, info = daqp.solve(H, f, np.ascontiguousarray(rows), high, low, sense, **exact)
-    return (x if flag >= 1 else None), info["lam"]
 
 
 def _by_dual(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray, alpha: float, joint: bool) -> np.ndarray:

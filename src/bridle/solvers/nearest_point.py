@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import validate
+from bridle.backends import UNBOUNDED, least_distance, quadratic_in_bands, redundant_rows, stacked
 from bridle.core import InputError
 from bridle.domains.closed_form import BallSet, L1BallSet
-from bridle.domains.half_space_cut import peeled
+from bridle.domains.facets import faces, one_sided, peeled
 from bridle.ops import Array, norm
-from bridle.solvers.hinge_prox import FAR, faces, quadratic
 
 FINE = 1e-11
 """Times the domain's scale: a row holds where it is exceeded by no more than this; the programs are solved to a tenth of it."""
@@ -57,7 +57,7 @@ class Flat(NamedTuple):
         """The point nearest to v, and the multipliers of the rows; None where there is no point at all."""
         unit, away = max(self.scale, float(norm(v - self.middle))), v - self.middle
         own = self.rows @ away
-        sides = (self.rows, np.maximum((self.low - own) / unit, -FAR), np.minimum((self.high - own) / unit, FAR))
+        sides = (self.rows, np.maximum((self.low - own) / unit, -UNBOUNDED), np.minimum((self.high - own) / unit, UNBOUNDED))
         y, pull = _least([(A, None, (b - A @ away) / unit), sides])
         return (None if y is None else np.asarray(self.domain.project(v + unit * y))), pull[: len(A)]
 
@@ -67,8 +67,7 @@ class Flat(NamedTuple):
 
     def shell(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and levels of a polyhedron that holds the domain."""
-        below, above = self.high < FAR, self.low > -FAR
-        return np.vstack([self.rows[below], -self.rows[above]]), np.append(self.high[below], -self.low[above])
+        return one_sided(self.rows, self.low, self.high)
 
 
 class Round(NamedTuple):
@@ -170,7 +169,7 @@ def _least(parts: list[tuple[np.ndarray, Any, Any]]) -> tuple[np.ndarray | None,
     """The shortest y with low <= rows y <= high for every part, and the multipliers; less exactly where nothing else is to be had."""
     d = parts[0][0].shape[1]
     for given in ({}, {"sing_tol": 1e-16}, {"primal_tol": 1e-10}):  # rows that are nearly opposed look singular
-        y, pull = quadratic(np.eye(d), np.zeros(d), parts, **given)
+        y, pull = quadratic_in_bands(np.eye(d), np.zeros(d), parts, **given)
         if y is not None:
             return y, pull
     return _least_by_squares(parts)
@@ -182,22 +181,13 @@ def _least_by_squares(parts: list[tuple[np.ndarray, Any, Any]]) -> tuple[np.ndar
     With rows A y <= b, the residual of  min over u >= 0 of |A'u|^2 + (b'u + 1)^2  is a positive multiple of (y, -1), and 0 where there
     is no y.
     """
-    from scipy.optimize import nnls
-
-    given = [
-        (rows, np.full(len(rows), -FAR) if low is None else low, np.full(len(rows), FAR) if high is None else high)
-        for rows, low, high in parts
-    ]
-    rows = np.vstack([part[0] for part in given])
-    low, high = (np.concatenate([part[i] for part in given]) for i in (1, 2))
-    above, below = np.flatnonzero(high < FAR), np.flatnonzero(low > -FAR)
+    rows, low, high = stacked(parts)
+    above, below = np.flatnonzero(high < UNBOUNDED), np.flatnonzero(low > -UNBOUNDED)
     A, b, pull = np.vstack([rows[above], -rows[below]]), np.append(high[above], -low[below]), np.zeros(len(rows))
-    system, aim = np.vstack([-A.T, -b]), np.append(np.zeros(rows.shape[1]), 1.0)
     try:
-        u = nnls(system, aim, maxiter=100 * len(b))[0]
+        u, rest = least_distance(A, b, 100 * len(b))
     except RuntimeError:  # it has not come to an end
         return None, pull
-    rest = system @ u - aim
     if not rest[-1] < 0.0:
         return None, pull
     y = -rest[:-1] / rest[-1]
@@ -227,7 +217,7 @@ def place_for(domain: Any) -> Flat | Round | Faceted:
     lengths, own = np.sqrt((rows * rows).sum(axis=1)), rows @ middle
     return Flat(
         domain, middle, scale, rows / lengths[:, None],
-        np.where(low > -FAR, (low - own) / lengths, -FAR), np.where(high < FAR, (high - own) / lengths, FAR),
+        np.where(low > -UNBOUNDED, (low - own) / lengths, -UNBOUNDED), np.where(high < UNBOUNDED, (high - own) / lengths, UNBOUNDED),
     )  # fmt: skip
 
 
@@ -274,15 +264,13 @@ def redundant(place: Any, A: np.ndarray, b: np.ndarray) -> np.ndarray:
     DAQP's reduction of a polyhedron nominates them. Each is then proved against the rows that stay: it is implied if there is no point
     below those and, by 4e-11 of the domain's scale, above it.
     """
-    import daqp
-
     rows, levels = place.shell()
     rows, levels = np.vstack([A, rows]), np.append(b, levels) / place.scale
-    named = np.asarray(daqp.minrep(np.ascontiguousarray(rows), levels), dtype=bool)[: len(A)]
+    named = redundant_rows(rows, levels)[: len(A)]
     stay = np.append(~named, np.full(len(rows) - len(A), True))
     kept, room = rows[stay], levels[stay]
     zero, identity = np.zeros(A.shape[1]), np.eye(A.shape[1])
     for i in np.flatnonzero(named):
         above = (np.vstack([kept, -rows[i]]), None, np.append(room, -(levels[i] + 4.0 * FINE)))
-        named[i] = quadratic(identity, zero, [above], primal_tol=FINE, sing_tol=1e-16)[0] is None
+        named[i] = quadratic_in_bands(identity, zero, [above], primal_tol=FINE, sing_tol=1e-16)[0] is None
     return named

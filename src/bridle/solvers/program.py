@@ -7,15 +7,12 @@ whatever the solver did, by way of the domain's own `linear_min`.
 
 from __future__ import annotations
 
-from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bridle.core import Domain, InputError
-from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
-from bridle.domains.half_space_cut import BallCut, DomainCut
-from bridle.domains.polyhedron import PolyhedronSet
+from bridle.domains.facets import facets
 from bridle.functions import (
     AffineFunction,
     Coordinate,
@@ -67,88 +64,21 @@ class Shape(NamedTuple):
     known: bool = True
 
 
-class _Facets(NamedTuple):
-    """Rows A w <= b and E w = e over w = (x, more variables); balls and positive semidefinite matrices over x."""
-
-    A: np.ndarray
-    b: np.ndarray
-    E: np.ndarray
-    e: np.ndarray
-    balls: tuple[tuple[np.ndarray, np.ndarray, float], ...] = ()
-    cones: tuple[slice, ...] = ()
-
-
 def shape(domain: Domain) -> Shape:
     """The domain as solvers want it."""
     d, origin, unit = domain.dim, np.asarray(domain.center(), dtype=float), float(domain.diameter()) or 1.0
-    facets = _facets(domain)
-    if facets is None:
+    inequalities = facets(domain)
+    if inequalities is None:
         return Shape(origin, unit * np.eye(d), np.zeros((0, d)), np.zeros(0), known=False)
-    more = facets.A.shape[1] - d
+    (A, b), (E, _), more = inequalities.inequalities(), inequalities.equalities(), inequalities.more
     start = np.concatenate([origin, np.full(more, unit / (4.0 * max(more, 1)))])
     free = np.eye(len(start))
-    if len(facets.E):
-        _, sizes, axes = np.linalg.svd(facets.E)
+    if len(E):
+        _, sizes, axes = np.linalg.svd(E)
         free = axes[int((sizes > 1e-12 * sizes[0]).sum()) :].T
-    curved = tuple(BallLimit(inside[None], middle[None], np.full((1, 1), radius)) for inside, middle, radius in facets.balls)
-    return Shape(origin, unit * free[:d], unit * facets.A @ free, facets.b - facets.A @ start, curved, facets.cones)
-
-
-def _facets(domain: Any) -> _Facets | None:
-    d = domain.dim
-    none, zero, I = np.zeros((0, d)), np.zeros(0), np.eye(d)
-    if isinstance(domain, BoxSet):
-        fixed = domain.high - domain.low <= 0.0
-        rows = np.concatenate([I[~fixed], -I[~fixed]])
-        return _Facets(rows, np.concatenate([domain.high[~fixed], -domain.low[~fixed]]), I[fixed], domain.low[fixed])
-    if isinstance(domain, SimplexSet):
-        return _Facets(-I, np.zeros(d), np.ones((1, d)), np.full(1, domain.mass))
-    if isinstance(domain, L1BallSet):  # more variables u >= |x - middle|, with a bounded sum
-        rows = np.block([[I, -I], [-I, -I], [np.zeros((1, d)), np.ones((1, d))]])
-        return _Facets(rows, np.concatenate([domain.middle, -domain.middle, [domain.radius]]), np.zeros((0, 2 * d)), zero)
-    if isinstance(domain, BallSet):
-        return _Facets(none, zero, none, zero, ((np.ones(d), domain.middle, float(domain.radius)),))
-    if isinstance(domain, BallCut):
-        ball = (np.ones(d), domain.middle, float(domain.radius))
-        return _Facets(domain.a[None], np.full(1, domain.height + domain.a @ domain.middle), none, zero, (ball,))
-    if isinstance(domain, SpectrahedronSet):
-        order = np.arange(d).reshape(isqrt(d), -1)
-        above, below = order[np.triu_indices(isqrt(d), 1)], order.T[np.triu_indices(isqrt(d), 1)]
-        E = np.concatenate([I[above] - I[below], I[np.diag(order)].sum(axis=0, keepdims=True)])
-        return _Facets(none, zero, E, np.append(np.zeros(len(above)), domain.trace), cones=(slice(0, d),))
-    if isinstance(domain, DomainCut):
-        base = _facets(domain.within)
-        if base is None:
-            return None
-        row = np.concatenate([domain.a, np.zeros(base.A.shape[1] - d)])
-        return base._replace(A=np.concatenate([base.A, row[None]]), b=np.append(base.b, domain.b))
-    if isinstance(domain, PolyhedronSet):
-        return _Facets(domain.A, domain.b, none, zero)
-    if isinstance(domain, ProductSet):
-        parts = [_facets(part) for part in domain.domains]
-        return None if any(part is None for part in parts) else _side_by_side([part.dim for part in domain.domains], parts)
-    return None
-
-
-def _side_by_side(dims: list[int], parts: list[Any]) -> _Facets:
-    """The facets of a product: each part in its own columns, the additional variables of all parts last."""
-    d, more = sum(dims), [part.A.shape[1] - dim for part, dim in zip(parts, dims, strict=True)]
-    starts, ends = np.cumsum([0, *dims]), d + np.cumsum([0, *more])
-    rows: dict[str, list[np.ndarray]] = {"A": [], "E": []}
-    balls, cones = [], []
-    for i, part in enumerate(parts):
-        columns = np.concatenate([np.arange(starts[i], starts[i + 1]), np.arange(ends[i], ends[i + 1])])
-        for name, into in rows.items():
-            block = np.zeros((len(getattr(part, name)), d + sum(more)))
-            block[:, columns] = getattr(part, name)
-            into.append(block)
-        for inside, middle, radius in part.balls:
-            wide = np.zeros((2, d))
-            wide[:, starts[i] : starts[i + 1]] = inside, middle
-            balls.append((wide[0], wide[1], radius))
-        cones += [slice(int(starts[i]) + cone.start, int(starts[i]) + cone.stop) for cone in part.cones]
-    b, e = np.concatenate([part.b for part in parts]), np.concatenate([part.e for part in parts])
-    return _Facets(np.concatenate(rows["A"]), b, np.concatenate(rows["E"]), e, tuple(balls), tuple(cones))
+    curved = tuple(BallLimit(inside[None], middle[None], np.full((1, 1), radius)) for inside, middle, radius in inequalities.balls)
+    cones = tuple(slice(cone.start, cone.start + cone.length) for cone in inequalities.cones)
+    return Shape(origin, unit * free[:d], unit * A @ free, b - A @ start, curved, cones)
 
 
 def pieces(function: Any) -> tuple[Any, ...] | None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bridle.backends import least_distance
 from bridle.core import InputError
 
 EXACT = 1e-13
@@ -152,13 +153,11 @@ class _Model(NamedTuple):
         For y = R z with H = R'R it is |y - best|^2 that is to be small. What limits y is told by the multipliers of a least-distance
         program (Lawson and Hanson 1974), which has an answer since y = 0 is within all limits.
         """
-        from scipy.optimize import nnls
-
         inverse = np.linalg.inv(np.linalg.cholesky(self.H).T)
         rows, best = np.vstack([-inverse, self.E @ inverse]), self.f @ inverse
         lengths, far = np.sqrt((rows * rows).sum(axis=1)), float(np.sqrt(best @ best)) or 1.0
         beyond = (rows @ best - np.maximum(np.append(self.base, self.room), 0.0)) / lengths / far
-        pull = nnls(np.vstack([-rows.T / lengths, beyond]), np.append(np.zeros(len(best)), 1.0))[0]
+        pull = least_distance(rows / lengths[:, None], -beyond)[0]
         return pull[: len(best)] > 0.0, pull[len(best) :] > 0.0
 
 

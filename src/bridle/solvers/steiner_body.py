@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bridle.backends import linear_program
 from bridle.domains.closed_form import EPS
 from bridle.ops import Array
 
@@ -197,16 +198,13 @@ class FlatBody(NamedTuple):
 
     def farthest(self, directions: np.ndarray, rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
         """The farthest point below the rows in each of the directions, all in one linear program; `starts` where there is no answer."""
-        from scipy.optimize import linprog
         from scipy.sparse import identity, kron
 
         A, b = np.vstack([self.A, rows[:, :-1]]), np.append(self.b, rows[:, -1])
         room = np.minimum((b - A @ self.middle) / self.scale, 10.0)  # HiGHS stops at absolute tolerances: make the data of the order of 1
-        exact: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
         n = len(directions)
-        apart: Any = kron(identity(n), A, format="csr")
-        result = linprog(-directions.ravel(), A_ub=apart, b_ub=np.tile(room, n), bounds=(None, None), method="highs-ds", options=exact)
-        return starts if result.x is None else np.asarray(self.middle + self.scale * result.x.reshape(n, -1))
+        answer = linear_program(-directions.ravel(), kron(identity(n), A, format="csr"), np.tile(room, n), method="highs-ds")
+        return starts if answer is None else np.asarray(self.middle + self.scale * answer.x.reshape(n, -1))
 
 
 class RoundBody(NamedTuple):
