@@ -107,10 +107,10 @@ def test_it_does_not_matter_how_rounds_are_split(seed, k, d, sizes):
             parts.append(found)
     close(whole.counted, counted, 1e-12)
     for name in ("chosen", "lines", "alone", "scales"):
-        np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole.found, name), err_msg=name)
-    assert whole.found.ruled == max(part.ruled for part in parts)
-    assert whole.found.proof == whole.found.alone.max()
-    assert whole.found.chosen.shape[1] == min(k, EACH)
+        np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole.findings, name), err_msg=name)
+    assert whole.findings.ruled == max(part.ruled for part in parts)
+    assert whole.findings.proof == whole.findings.alone.max()
+    assert whole.findings.chosen.shape[1] == min(k, EACH)
 
 
 def by_the_book(ledger: Ledger, rounds: list[Feedback]) -> tuple[float, ...]:
