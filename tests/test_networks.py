@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_engines import agree
 
 import bridle
 from bridle import ops, records

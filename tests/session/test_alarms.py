@@ -108,3 +108,39 @@ def test_a_warning_that_says_the_same_as_the_proof_is_not_given(name, both):
     kinds = {type(warning.message) for warning in caught}
     assert InfeasibleWarning in kinds
     assert (AssumptionWarning in kinds) is both
+
+
+ALARMS = [
+    ("anytime", {}, {"infeasible": 3.0}, Alarm("", voids_bound=True, infeasible=True)),
+    ("sinha2024", {"horizon": 100, "lipschitz": 1.0}, {"Q": 1e6}, Alarm("", voids_bound=True)),
+    ("steiner", {"horizon": 100}, {"left_out": 1.0}, Alarm("", voids_bound=True)),
+    ("vaze2025", {"lipschitz": 1.0}, {"left_out": 1.0}, Alarm("", voids_bound=True)),
+    ("vaze2025", {"lipschitz": 1.0}, {"lost": 1.0}, Alarm("", voids_bound=False)),
+    ("hutchinson2025", {"horizon": 100, "lipschitz": 1.0, "slater": 0.5}, {"broken": 2.0}, Alarm("", voids_bound=True)),
+    ("soft", {"lipschitz": 1.0, "bound": 2.0, "cap": 1.0}, {"capped": 1.0}, Alarm("", voids_bound=False)),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "changed", "expected"), ALARMS, ids=lambda v: str(v)[:30])
+def test_which_alarm_ends_a_bound(name, settings, changed, expected):
+    """As each policy's proof says: what it needs is gone, or what was lost is nothing that it needs."""
+    policy = bridle.policy(name, INTERVAL, **settings)
+    state = policy.record.init(INTERVAL.center())
+    assert policy.record.alarm(state) is None
+    alarm = policy.record.alarm(state._replace(**changed))
+    assert alarm.text
+    assert alarm._replace(text="") == expected
+
+
+def test_every_alarm_is_listed():
+    """A policy with an alarm that is not listed above has been decided by nobody."""
+    kinds = {_record_type(name) for name in bridle.policies.names()}
+    assert {kind for kind in kinds if hasattr(kind, "alarm")} == {_record_type(name) for name, *_ in ALARMS}
+
+
+def _record_type(name: str) -> type | None:
+    problem = bridle.problem("fixed", horizon=100, domain=INTERVAL, modulus=1.0)
+    try:
+        return type(bridle.policy_for(name, problem).record)
+    except bridle.core.InputError:
+        return None

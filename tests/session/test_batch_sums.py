@@ -107,10 +107,10 @@ def test_it_does_not_matter_how_rounds_are_split(seed, k, d, sizes):
             parts.append(found)
     close(whole.counted, counted, 1e-12)
     for name in ("chosen", "lines", "alone", "scales"):
-        np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole.found, name), err_msg=name)
-    assert whole.found.ruled == max(part.ruled for part in parts)
-    assert whole.found.proof == whole.found.alone.max()
-    assert whole.found.chosen.shape[1] == min(k, EACH)
+        np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole.findings, name), err_msg=name)
+    assert whole.findings.ruled == max(part.ruled for part in parts)
+    assert whole.findings.proof == whole.findings.alone.max()
+    assert whole.findings.chosen.shape[1] == min(k, EACH)
 
 
 def by_the_book(ledger: Ledger, rounds: list[Feedback]) -> tuple[float, ...]:
@@ -271,7 +271,8 @@ def test_a_contradiction_within_a_batch_is_told_at_its_end(k):
 
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize(("g", "dg", "margin"), [(5.0, [1.0, 0.0], 3.0), (0.5, [0.0, 0.0], np.inf), (1e60, [1e-290, 0.0], np.inf)])
-def test_a_round_that_is_a_proof_by_itself_is_known_at_once_and_told_at_the_end_of_the_batch(g, dg, margin):
+def test_a_round_that_is_a_proof_by_itself_is_known_at_once(g, dg, margin):
+    """The warning comes at the end of the batch."""
     for session in pair(2):
         alarmed = []
         for t in range(1, 70):
@@ -299,7 +300,8 @@ def test_a_contradiction_is_told_as_soon_where_every_round_ends_a_batch():
 
 
 @pytest.mark.usefixtures("plain")
-def test_rounds_that_wait_put_batches_out_of_step_and_alarms_come_in_time_all_the_same():
+def test_rounds_that_wait_do_not_delay_alarms():
+    """They put batches out of step, and alarms come in time all the same."""
     for session in pair(2):
         for t in range(1, 8):
             session.observe(f=0.0, df=np.zeros(2), g=-1.0, dg=np.array([0.0, 1.0]), ticket=session.ask(), partial=False)
@@ -343,7 +345,8 @@ def test_halfspaces_that_wait_to_be_kept_are_looked_at_before_the_witness_moves(
 
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("saved", [False, True])
-def test_after_a_search_that_gave_up_the_next_halfspaces_are_searched_whatever_the_old_witness_makes_of_them(saved, monkeypatch, tmp_path):
+def test_a_search_that_gave_up_is_taken_up_again(saved, monkeypatch, tmp_path):
+    """After a search that gave up the next halfspaces are searched, whatever the old witness makes of them."""
     sessions = pair(2)
     with monkeypatch.context() as patch:
         patch.setattr(feasibility, "PROGRAMS", 0)

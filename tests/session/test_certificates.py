@@ -648,7 +648,8 @@ def test_noisy_functions_are_found():
     assert warning.first != warning.second
 
 
-def test_good_functions_raise_no_alarm_and_one_that_refuses_to_be_asked_again_is_left_alone():
+def test_good_functions_raise_no_alarm():
+    """One that refuses to be asked again is left alone."""
     refused = 0
 
     def shy(x):
@@ -731,7 +732,8 @@ def test_where_what_is_allowed_moves_one_impossible_round_is_an_alarm_too():
     assert [(type(each), each.rounds) for each in found] == [(bridle.InfeasibleWarning, (10,))]
 
 
-def test_a_constraint_value_larger_than_the_policy_was_told_is_an_alarm_and_its_theorem_takes_the_larger(tmp_path):
+def test_a_constraint_value_above_the_declared_bound_is_an_alarm(tmp_path):
+    """The theorem then takes the larger value."""
     told, true = (bridle.Session(bridle.policy("soft", bridle.Ball(2), lipschitz=1.0, bound=F)) for F in (0.01, 1.9))
     record = lambda x, t: {"df": [0.0, 1.0], "g": x[0] + 0.9, "dg": [1.0, 0.0]}  # noqa: E731
     (found,) = observed(told, 128, record)
@@ -747,7 +749,8 @@ def told_facts(largest: float) -> dict[str, Any]:
     return {"lipschitz": 1.0, "diameter": 2.0, "feasible": np.zeros(2), "bound": largest, "constraints": 1}
 
 
-def test_the_report_does_not_call_proved_by_observation_what_rests_on_what_the_policy_was_told():
+def test_the_report_says_what_a_proof_rests_on():
+    """What rests on what the policy was told is not called proved by observation."""
     domain = bridle.Ball(2)  # g = 0.1 x_1 - 0.001 is never below -0.101, and the policy is told of an action at -0.3
     policy = bridle.policy("hutchinson2025", domain, horizon=3000, lipschitz=1.0, slater=0.3, preset="practice", level=0.09, step=1.0)
     session = bridle.Session(policy, x1=[-1.0, 0.0])

@@ -589,7 +589,8 @@ def test_a_policy_that_breaks_down_on_late_feedback_leaves_the_round_waiting(tmp
     assert session.rounds == 1
 
 
-def test_costs_that_wait_for_their_constraints_are_no_contradiction_to_the_policys_own_proof():
+def test_costs_that_wait_for_their_constraints_are_no_contradiction():
+    """The policy's own proof is about the rounds that it was fed with."""
     session = bridle.Session(bridle.policy("anytime", bridle.Box(-1, 1, dim=1), halfspace=False, V=0.1), x1=[1.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
