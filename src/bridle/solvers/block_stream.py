@@ -14,7 +14,7 @@ from bridle.ops import Array
 Blocks = Callable[[], Iterable[Round]]
 """A function that gives the rounds of a stream anew whenever it is called, in blocks: each a Round with a leading time axis."""
 
-MEMORY = 2**28
+KEPT_BYTES = 2**28
 """Bytes of a stream that are kept; a longer one is replayed whenever it is needed."""
 
 
@@ -35,7 +35,7 @@ class BlockStream:
             leaves = [leaf for leaf in records.leaves(block).values() if isinstance(leaf, np.ndarray)]
             self.rounds += len(leaves[0]) if leaves else 1
             size += sum(leaf.nbytes for leaf in leaves)
-            self.fits = size <= MEMORY
+            self.fits = size <= KEPT_BYTES
             self.kept.append(block)
             if not self.fits:
                 self.kept.clear()
