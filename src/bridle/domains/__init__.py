@@ -1,7 +1,7 @@
 """Sets of admissible decisions: projections, linear minimisers, sizes.
 
-The public names are factories that check what they are given and return a record from `sets`, `cuts` or `polyhedron`. All but `Polyhedron`
-are plain arithmetic and compile.
+The public names are factories that check their arguments and return a record of `closed_form`, `half_space_cut` or `polyhedron`. All but
+`Polyhedron` are plain arithmetic and compile.
 
 >>> Ball(dim=2, radius=1.0).project(np.array([3.0, 4.0]))
 array([0.6, 0.8])

@@ -270,8 +270,8 @@ class ProductSet(NamedTuple):
         return ops.join([domain.linear_argmin(part) for domain, part in self._parts(v)], -1)
 
     def facets(self) -> Facets | None:
-        known = [part for part in map(facets, self.domains) if part is not None]
-        return side_by_side(known) if len(known) == len(self.domains) else None
+        sides = [part for part in map(facets, self.domains) if part is not None]
+        return side_by_side(sides) if len(sides) == len(self.domains) else None
 
     def _parts(self, x: Array) -> list[tuple[Domain, Array]]:
         parts, start = [], 0

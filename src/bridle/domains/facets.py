@@ -150,8 +150,8 @@ def facets(domain: Domain) -> Facets | None:
 
 def faces(domain: Domain) -> Slab | None:
     """The domain as  low <= rows x <= high  where it can be written so."""
-    known = facets(domain)
-    return known.bands() if known is not None and known.flat else None
+    sides = facets(domain)
+    return sides.bands() if sides is not None and sides.flat else None
 
 
 def halfspaces(domain: Domain) -> Array | None:
@@ -159,8 +159,8 @@ def halfspaces(domain: Domain) -> Array | None:
     method: Callable[[], Array | None] | None = getattr(domain, "halfspaces", None)
     if method is not None:
         return method()
-    known = facets(domain)
-    return known.halfspaces() if known is not None and known.flat else None
+    sides = facets(domain)
+    return sides.halfspaces() if sides is not None and sides.flat else None
 
 
 def corners(domain: Domain) -> Array | None:

@@ -27,7 +27,7 @@ class BlockStream:
 
     def __init__(self, blocks: Blocks) -> None:
         self.blocks, self.rounds, self.fits = blocks, 0, True
-        self.kept: list[Round] = []
+        self.stored: list[Round] = []
         size = 0
         for block in map(batch, blocks()):
             if not block.convex:
@@ -36,15 +36,15 @@ class BlockStream:
             self.rounds += len(leaves[0]) if leaves else 1
             size += sum(leaf.nbytes for leaf in leaves)
             self.fits = size <= KEPT_BYTES
-            self.kept.append(block)
+            self.stored.append(block)
             if not self.fits:
-                self.kept.clear()
-        self.kept = list(_merged(self.kept))
+                self.stored.clear()
+        self.stored = list(_merged(self.stored))
         if not self.rounds:
             raise InputError("blocks must give at least one round, not an empty stream")
 
     def __iter__(self) -> Iterator[Round]:
-        return iter(self.kept) if self.fits else map(batch, self.blocks())
+        return iter(self.stored) if self.fits else map(batch, self.blocks())
 
     __call__ = __iter__
 
