@@ -352,7 +352,7 @@ def test_a_solver_that_lies_is_found_out(cost, monkeypatch):
 
     def lazy(program, accuracy=0.0):
         answer = honest(program, 0.3)
-        return answer._replace(x=program.shape.origin, limits=0.0 * answer.limits)
+        return answer._replace(x=program.region.origin, limits=0.0 * answer.limits)
 
     domain, blocks, _ = instance("ball", cost, "affine", 1)
     monkeypatch.setattr(convex, "interior", lazy)

@@ -24,7 +24,7 @@ from bridle.backends import UNBOUNDED
 from bridle.core import Domain
 from bridle.ops import Array
 
-FEW = 8
+LISTED_DIMENSIONS = 8
 """In at most so many dimensions the corners of a box, or the faces of an L1 ball, are listed."""
 
 
@@ -37,8 +37,8 @@ class Slab(NamedTuple):
 
     def inequalities(self) -> tuple[Array, Array]:
         """The rows that are not equalities, as A w <= b: first those limited from above."""
-        open_ = self.low < self.high
-        return one_sided(self.rows[open_], self.low[open_], self.high[open_])
+        loose = self.low < self.high
+        return one_sided(self.rows[loose], self.low[loose], self.high[loose])
 
     def equalities(self, width: int) -> tuple[Array, Array]:
         """The rows that are equalities, as E w = e over `width` variables."""
