@@ -91,7 +91,7 @@ def Product(*domains: Domain) -> ProductSet:
 
 
 def Halfspace(a: ArrayLike, b: float, within: Domain) -> Domain:
-    """The points x of the domain `within` that have <a, x> <= b: more than a touching point, and the domain itself where that is all of it.
+    """The points x of the domain `within` with <a, x> <= b; `within` itself if that holds everywhere, an InputError if it only touches.
 
     >>> Halfspace([1.0, 1.0], 1.0, within=Box(0.0, 1.0, dim=2)).project(np.array([1.0, 1.0]))
     array([0.5, 0.5])

@@ -1,6 +1,6 @@
-"""Hindsight: the best fixed feasible action of a stream, and what the constraints of a stream are like at an action.
+"""Hindsight: the best fixed feasible action of a stream, and the costs and constraints of a stream at one action.
 
-A stream is a function that gives its rounds anew whenever it is called, in blocks: each a Round with a leading time axis.
+A stream is a function that gives its rounds anew whenever it is called, in `Blocks`.
 
 >>> from bridle.domains import Box
 >>> from bridle.functions import AffineFunction
@@ -28,6 +28,20 @@ from bridle.solvers.convex import solve
 from bridle.solvers.cutting_planes import Tangents
 from bridle.solvers.interior_point import FULL_ACCURACY
 from bridle.solvers.program import AFFINE_PIECES, ConvexProgram, Pieces, Solution, curvature, inside, lower_bound, objective, pieces, region
+
+__all__ = [
+    "Blocks",
+    "Hindsight",
+    "NoComparator",
+    "best_fixed",
+    "costs_after",
+    "interval_excess",
+    "least_violation",
+    "read_once",
+    "smallest_window",
+    "static_violation",
+    "values_at",
+]
 
 MOST_DIMENSIONS = 3000
 """The most dimensions in which a program is solved: its matrices are dense."""
@@ -67,7 +81,7 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
 
 
 def read_once(blocks: Blocks, domain: Domain) -> BlockStream:
-    """The stream as `best_fixed` reads it, for whoever wants more of it afterwards without replaying it."""
+    """The stream as `best_fixed` reads it: pass it on in place of `blocks` to ask for more without replaying the stream."""
     if domain.dim > MOST_DIMENSIONS:
         raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST_DIMENSIONS} are the most")
     return blocks if isinstance(blocks, BlockStream) else BlockStream(blocks)
@@ -79,16 +93,16 @@ class _Unsolved(Exception):
 
 def _search(stream: BlockStream, goal: _TotalCost, domain: Domain, tolerance: float) -> Hindsight:
     limits = ChosenLimits(domain)
-    many = 20 + 2 * domain.dim + goal.pieces // 100  # as many as cost little beside what is there anyway
+    many = 20 + 2 * domain.dim + goal.pieces // 100  # few enough to cost little beside the rows of the cost
     limits.scan(stream, np.asarray(domain.center(), dtype=float), many, -np.inf)
-    form = region(domain)
+    where = region(domain)
     accuracy = 1e-4 if goal.tangents is None else FULL_ACCURACY  # roughly, until the constraints that matter are known
     for _ in range(200):
-        program, solution = goal.solve(ConvexProgram(form, limits=limits.parts), domain, accuracy)
+        program, solution = goal.solve(ConvexProgram(where, limits=limits.parts), domain, accuracy)
         x = inside(domain, solution.x)
         unmet = limits.excess(x)
         if accuracy == FULL_ACCURACY and unmet > tolerance:
-            raise _infeasible(ConvexProgram(form, top=limits.parts), domain)
+            raise _infeasible(ConvexProgram(where, top=limits.parts), domain)
         excess = limits.scan(stream, x, many, max(tolerance, 10.0 * accuracy))
         if excess <= tolerance and accuracy == FULL_ACCURACY:
             break
@@ -225,7 +239,7 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
 
 
 def least_violation(blocks: Blocks, domain: Domain) -> tuple[float, Array, float]:
-    """The least that the largest constraint of a whole stream can be on the domain, an action where it is that, and a proven lower bound.
+    """The least value on the domain of the largest constraint of a whole stream, an action that attains it, and a proven lower bound.
 
     Where the first is 0 or less the action satisfies every constraint, by nearly as much as any action does (to 1e-4 of how much the
     constraints vary); where the last is above 0 none does.
