@@ -1,7 +1,5 @@
 """Hindsight against an independent solver, brute force, and its own certificates."""
 
-import sys
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -25,6 +23,7 @@ from bridle.functions import (
     QuadraticForm,
     RoundQuadratic,
 )
+from bridle.solvers import block_stream
 from bridle.solvers.hindsight import best_fixed, interval_excess, smallest_window, static_violation, values_at
 from bridle.solvers.program import ConvexProgram, Solution, lower_bound, objective, pieces, region
 
@@ -247,7 +246,7 @@ def test_rounds_one_by_one_are_a_stream_too():
 def test_a_stream_too_long_to_keep_is_replayed(cost, monkeypatch):
     domain, blocks, _ = instance("ball", cost, "affine", 3)
     kept = best_fixed(blocks, domain)
-    monkeypatch.setattr(sys.modules["bridle.solvers.hindsight"], "MEMORY", 0)
+    monkeypatch.setattr(block_stream, "KEPT_BYTES", 0)
     replayed = best_fixed(blocks, domain)
     check(replayed, blocks, domain)
     assert replayed.cost == pytest.approx(kept.cost, rel=1e-6, abs=1e-6)
@@ -353,7 +352,7 @@ def test_a_solver_that_lies_is_found_out(cost, monkeypatch):
 
     def lazy(program, accuracy=0.0):
         answer = honest(program, 0.3)
-        return answer._replace(x=program.shape.origin, limits=0.0 * answer.limits)
+        return answer._replace(x=program.region.origin, limits=0.0 * answer.limits)
 
     domain, blocks, _ = instance("ball", cost, "affine", 1)
     monkeypatch.setattr(convex, "interior", lazy)

@@ -14,7 +14,7 @@ from bridle.ops import Array
 Blocks = Callable[[], Iterable[Round]]
 """A function that gives the rounds of a stream anew whenever it is called, in blocks: each a Round with a leading time axis."""
 
-MEMORY = 2**28
+KEPT_BYTES = 2**28
 """Bytes of a stream that are kept; a longer one is replayed whenever it is needed."""
 
 
@@ -27,7 +27,7 @@ class BlockStream:
 
     def __init__(self, blocks: Blocks) -> None:
         self.blocks, self.rounds, self.fits = blocks, 0, True
-        self.kept: list[Round] = []
+        self.stored: list[Round] = []
         size = 0
         for block in map(batch, blocks()):
             if not block.convex:
@@ -35,16 +35,16 @@ class BlockStream:
             leaves = [leaf for leaf in records.leaves(block).values() if isinstance(leaf, np.ndarray)]
             self.rounds += len(leaves[0]) if leaves else 1
             size += sum(leaf.nbytes for leaf in leaves)
-            self.fits = size <= MEMORY
-            self.kept.append(block)
+            self.fits = size <= KEPT_BYTES
+            self.stored.append(block)
             if not self.fits:
-                self.kept.clear()
-        self.kept = list(_merged(self.kept))
+                self.stored.clear()
+        self.stored = list(_merged(self.stored))
         if not self.rounds:
             raise InputError("blocks must give at least one round, not an empty stream")
 
     def __iter__(self) -> Iterator[Round]:
-        return iter(self.kept) if self.fits else map(batch, self.blocks())
+        return iter(self.stored) if self.fits else map(batch, self.blocks())
 
     __call__ = __iter__
 

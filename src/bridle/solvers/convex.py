@@ -60,11 +60,11 @@ def split(program: ConvexProgram, domain: Domain, accuracy: float, steps: int = 
     def apart(z: Array) -> tuple[Array, Solution]:
         p = np.asarray(domain.project(z))
         near = RoundQuadratic(pull, (2.0 * p - z)[None], zero, zero[:, :1])
-        found = interior(program._replace(region=region, sums=(*program.sums, near)), max(1e-12, 1e-3 * accuracy))
-        return found.x - p, found._replace(x=p)
+        solution = interior(program._replace(region=region, sums=(*program.sums, near)), max(1e-12, 1e-3 * accuracy))
+        return solution.x - p, solution._replace(x=p)
 
     z = region.origin
-    move, found = apart(z)
+    move, solution = apart(z)
     points: list[Array] = []
     moves: list[Array] = []
     while (length := float(np.linalg.norm(move))) > max(accuracy, 1e-10) * unit and (steps := steps - 1) > 0:
@@ -75,9 +75,9 @@ def split(program: ConvexProgram, domain: Domain, accuracy: float, steps: int = 
             if np.linalg.norm(guess - z) <= 10.0 * unit:
                 further, there = apart(guess)
                 if np.linalg.norm(further) <= length:
-                    z, move, found = guess, further, there
+                    z, move, solution = guess, further, there
                     continue
             points, moves = points[-3:], moves[-3:]
         z = z + move
-        move, found = apart(z)
-    return found
+        move, solution = apart(z)
+    return solution

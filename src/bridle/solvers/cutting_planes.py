@@ -38,18 +38,18 @@ class Tangents:
         upper, x = np.inf, program.region.origin
         while True:
             model = program._replace(top=(AffineFunction(self.slopes, self.levels),))
-            found = solve(model, domain)
-            lower = lower_bound(model, domain, found.x, found)
+            solution = solve(model, domain)
+            lower = lower_bound(model, domain, solution.x, solution)
             for step in (0, 1):
-                point = found.x if step == 0 else self._lowered(program, domain, x, lower + 0.3 * (upper - lower))
+                point = solution.x if step == 0 else self._lowered(program, domain, x, lower + 0.3 * (upper - lower))
                 point = inside(domain, point)
                 value = self.add(point)
                 if value < upper and all(shares(part, point, domain).max(initial=0.0) <= 1e-9 for part in program.limits):
                     upper, x = value, point
-                if upper == np.inf:  # no point meets the limits, or none was found: there is nothing to improve
-                    return model, found
+                if upper == np.inf:  # no point meets the limits, or none was solution: there is nothing to improve
+                    return model, solution
                 if upper - lower <= tolerance or (steps := steps - 1) < 0:
-                    return model, found._replace(x=x)
+                    return model, solution._replace(x=x)
 
     def _lowered(self, program: ConvexProgram, domain: Domain, x: Array, level: float) -> Array:
         """The point nearest to x where the tangents are not above the level."""

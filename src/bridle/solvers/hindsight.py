@@ -1,6 +1,6 @@
-"""Hindsight: the best fixed feasible action of a stream, and what the constraints of a stream are like at an action.
+"""Hindsight: the best fixed feasible action of a stream, and the costs and constraints of a stream at one action.
 
-A stream is a function that gives its rounds anew whenever it is called, in blocks: each a Round with a leading time axis.
+A stream is a function that gives its rounds anew whenever it is called, in `Blocks`.
 
 >>> from bridle.domains import Box
 >>> from bridle.functions import AffineFunction
@@ -28,6 +28,20 @@ from bridle.solvers.convex import solve
 from bridle.solvers.cutting_planes import Tangents
 from bridle.solvers.interior_point import FULL_ACCURACY
 from bridle.solvers.program import AFFINE_PIECES, ConvexProgram, Pieces, Solution, curvature, inside, lower_bound, objective, pieces, region
+
+__all__ = [
+    "Blocks",
+    "Hindsight",
+    "NoComparator",
+    "best_fixed",
+    "costs_after",
+    "interval_excess",
+    "least_violation",
+    "read_once",
+    "smallest_window",
+    "static_violation",
+    "values_at",
+]
 
 MOST_DIMENSIONS = 3000
 """The most dimensions in which a program is solved: its matrices are dense."""
@@ -58,16 +72,16 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
     """
     tolerance = max(validate.positive("tolerance", tolerance), 1e-10)
     stream, reason = read_once(blocks, domain), ""
-    for tangents in (False, True):
+    for by_tangents in (False, True):
         try:
-            return _search(stream, _TotalCost(stream, domain, tangents), domain, tolerance)
+            return _search(stream, _TotalCost(stream, domain, by_tangents), domain, tolerance)
         except _Unsolved as failure:
             reason = str(failure)
     raise NoComparator(reason)
 
 
 def read_once(blocks: Blocks, domain: Domain) -> BlockStream:
-    """The stream as `best_fixed` reads it, for whoever wants more of it afterwards without replaying it."""
+    """The stream as `best_fixed` reads it: pass it on in place of `blocks` to ask for more without replaying the stream."""
     if domain.dim > MOST_DIMENSIONS:
         raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST_DIMENSIONS} are the most")
     return blocks if isinstance(blocks, BlockStream) else BlockStream(blocks)
@@ -79,16 +93,16 @@ class _Unsolved(Exception):
 
 def _search(stream: BlockStream, goal: _TotalCost, domain: Domain, tolerance: float) -> Hindsight:
     limits = ChosenLimits(domain)
-    many = 20 + 2 * domain.dim + goal.pieces // 100  # as many as cost little beside what is there anyway
+    many = 20 + 2 * domain.dim + goal.pieces // 100  # few enough to cost little beside the rows of the cost
     limits.scan(stream, np.asarray(domain.center(), dtype=float), many, -np.inf)
-    form = region(domain)
-    accuracy = 1e-4 if goal.cuts is None else FULL_ACCURACY  # roughly, until the constraints that matter are known
+    where = region(domain)
+    accuracy = 1e-4 if goal.tangents is None else FULL_ACCURACY  # roughly, until the constraints that matter are known
     for _ in range(200):
-        program, found = goal.solve(ConvexProgram(form, limits=limits.parts), domain, accuracy)
-        x = inside(domain, found.x)
+        program, solution = goal.solve(ConvexProgram(where, limits=limits.parts), domain, accuracy)
+        x = inside(domain, solution.x)
         unmet = limits.excess(x)
         if accuracy == FULL_ACCURACY and unmet > tolerance:
-            raise _infeasible(ConvexProgram(form, top=limits.parts), domain)
+            raise _infeasible(ConvexProgram(where, top=limits.parts), domain)
         excess = limits.scan(stream, x, many, max(tolerance, 10.0 * accuracy))
         if excess <= tolerance and accuracy == FULL_ACCURACY:
             break
@@ -98,7 +112,7 @@ def _search(stream: BlockStream, goal: _TotalCost, domain: Domain, tolerance: fl
         raise _Unsolved(f"no action was found that satisfies every constraint: the last one tried exceeds one by {excess:.2g} of its range")
     cost, slope = (part[0] for part in stream.total(x))
     scale = max(goal.unit, abs(cost - goal.start), float(np.linalg.norm(slope)) * domain.diameter(), 1e-6 * abs(cost)) or 1.0
-    lower = lower_bound(program, domain, x, found)
+    lower = lower_bound(program, domain, x, solution)
     # Costs that cancel over the stream vary by no more than the rounding of their sum.
     if not cost - lower <= TRUSTED * scale and not cost - lower <= 8.0 * stream.rounding(x) * domain.diameter():
         raise _Unsolved(f"the best action found costs {cost:.6g} in total, but no more than {lower:.6g} is proved to be needed")
@@ -215,17 +229,17 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
     scale = float(worst(center)[0].max())
     if scale == 0.0:
         return 0.0, center
-    program, found = Tangents(worst, center).minimise(ConvexProgram(region(domain)), domain, 1e-9 * scale)
-    x = inside(domain, found.x)
+    program, solution = Tangents(worst, center).minimise(ConvexProgram(region(domain)), domain, 1e-9 * scale)
+    x = inside(domain, solution.x)
     value = float(worst(x)[0].max())
-    lower = lower_bound(program, domain, x, found)
+    lower = lower_bound(program, domain, x, solution)
     if not value - lower <= TRUSTED * scale:
         raise NoComparator(f"the least static violation is between {lower / F:.6g} and {value / F:.6g}, which is not close enough")
     return value / F, x
 
 
 def least_violation(blocks: Blocks, domain: Domain) -> tuple[float, Array, float]:
-    """The least that the largest constraint of a whole stream can be on the domain, an action where it is that, and a proven lower bound.
+    """The least value on the domain of the largest constraint of a whole stream, an action that attains it, and a proven lower bound.
 
     Where the first is 0 or less the action satisfies every constraint, by nearly as much as any action does (to 1e-4 of how much the
     constraints vary); where the last is above 0 none does.
@@ -247,11 +261,11 @@ def least_violation(blocks: Blocks, domain: Domain) -> tuple[float, Array, float
     scale = max(float(abs(values).max()), float(np.linalg.norm(rows, axis=1).max()) * domain.diameter())
     if scale == 0.0:
         return 0.0, center, 0.0
-    cuts = Tangents(highest, center)
+    tangents = Tangents(highest, center)
     for accuracy in (1e-4, 1e-7, 1e-10):  # no finer than it takes to tell
-        program, found = cuts.minimise(ConvexProgram(region(domain)), domain, accuracy * scale, steps=200)
-        x = inside(domain, found.x)
-        value, lower = float(highest(x)[0].max()), lower_bound(program, domain, x, found)
+        program, solution = tangents.minimise(ConvexProgram(region(domain)), domain, accuracy * scale, steps=200)
+        x = inside(domain, solution.x)
+        value, lower = float(highest(x)[0].max()), lower_bound(program, domain, x, solution)
         if value <= 0.0 or lower > 0.0:
             break
     return value, x, lower
@@ -280,25 +294,25 @@ def _worst_intervals(g: Array) -> list[tuple[float, int, int]]:
 class _TotalCost:
     """The total cost as a program takes it: added up where it can be, else in pieces, else by its tangents."""
 
-    def __init__(self, stream: BlockStream, domain: Domain, tangents: bool = False) -> None:
+    def __init__(self, stream: BlockStream, domain: Domain, by_tangents: bool = False) -> None:
         center, d = np.asarray(domain.center(), dtype=float), domain.dim
         P, a, b = np.zeros((d, d)), np.zeros(d), 0.0
         rest: dict[tuple[type, ...], list[Pieces]] = {}
         self.center = center
-        self.cuts: Tangents | None = None
+        self.tangents: Tangents | None = None
         (self.start,), (slope,) = stream.total(center)
         # How much the cost varies over the domain, roughly; 1e-6 of its size is as good as nothing.
         self.unit = max(float(np.linalg.norm(slope)) * domain.diameter(), 1e-6 * abs(self.start))
         for block in stream:
             cost = records.widen(records.stack([block.cost.total()]), 1) if hasattr(block.cost, "total") else block.cost
-            if isinstance(cost, (*AFFINE_PIECES, RoundQuadratic, QuadraticForm)) and not tangents:
+            if isinstance(cost, (*AFFINE_PIECES, RoundQuadratic, QuadraticForm)) and not by_tangents:
                 values = np.asarray(cost.value(center))
                 P = P + curvature(cost, center, np.ones(len(values)))
                 a, b = a + np.asarray(cost.grad(center)).sum(axis=0), b + float(values.sum())
-            elif (parts := pieces(cost)) is not None and stream.fits and not tangents:
+            elif (parts := pieces(cost)) is not None and stream.fits and not by_tangents:
                 rest.setdefault(tuple(map(type, parts)), []).append(parts)
             else:
-                self.cuts = Tangents(stream.total, center)
+                self.tangents = Tangents(stream.total, center)
                 return
         self.sums: Pieces = (_expansion(center, P, a, b),)
         joined = [records.join(parts) for parts in rest.values()]
@@ -308,12 +322,12 @@ class _TotalCost:
     @property
     def pieces(self) -> int:
         """How many rows the pieces of the cost make."""
-        return 0 if self.cuts else sum(len(group) * len(np.asarray(group[0].grad(self.center))) for group in self.maxima)
+        return 0 if self.tangents else sum(len(group) * len(np.asarray(group[0].grad(self.center))) for group in self.maxima)
 
     def solve(self, program: ConvexProgram, domain: Domain, accuracy: float) -> tuple[ConvexProgram, Solution]:
         """The program with this cost, and its solution."""
-        if self.cuts:
-            return self.cuts.minimise(program, domain, 1e-8 * (self.unit or 1.0))
+        if self.tangents:
+            return self.tangents.minimise(program, domain, 1e-8 * (self.unit or 1.0))
         program = program._replace(sums=self.sums, maxima=self.maxima)
         return program, solve(program, domain, accuracy)
 
@@ -330,9 +344,9 @@ def _expansion(center: Array, P: Array, a: Array, b: float) -> AffineFunction | 
 
 def _infeasible(program: ConvexProgram, domain: Domain) -> Exception:
     """Why a program whose limits are the top of this one has no solution."""
-    found = solve(program, domain)
-    least = lower_bound(program, domain, found.x, found)
+    solution = solve(program, domain)
+    least = lower_bound(program, domain, solution.x, solution)
     if least > 0.0:
         return NoComparator(f"no action of the domain satisfies every constraint of the stream: each exceeds one by at least {least:.3g}")
-    reached = objective(program, found.x)
+    reached = objective(program, solution.x)
     return _Unsolved(f"no action was found that satisfies every constraint of the stream: the best one exceeds one by {reached:.3g}")

@@ -28,9 +28,9 @@ class _Inequalities:
         functions = [piece for group in program.maxima for piece in group] + [*program.top, *program.limits, *region.curved]
         values, self.J = evaluate(tuple(functions), region.origin)
         ends = np.cumsum([0, *(length(function, region.origin) for function in functions)])
-        self.places = [(slice(int(start), int(end)), f) for start, end, f in zip(ends, ends[1:], functions, strict=False)]
+        self.slices = [(slice(int(start), int(end)), f) for start, end, f in zip(ends, ends[1:], functions, strict=False)]
         self.count, self.limits = len(values), len(values) - len(region.curved)
-        self.curved = [place for place in self.places if not isinstance(place[1], AFFINE_PIECES)]
+        self.curved = [(rows, part) for rows, part in self.slices if not isinstance(part, AFFINE_PIECES)]
         self.bent = bool(self.curved) or any(isinstance(part, BENT_PIECES) for part in self.sums)
         # A maximum's pieces stand one below the other: (start, pieces, rounds) of every group.
         self.groups, at = [], 0
@@ -51,8 +51,8 @@ class _Inequalities:
         scale = self.scale[: self.count]
         self.J, self.A, self.b = self.J * scale[:, None], region.A * self.scale[self.count :, None], region.b * self.scale[self.count :]
         self.start, self.fixed = values * scale, self.J.copy() if self.curved else self.J
-        for place, _ in self.curved:
-            self.fixed[place] = 0.0
+        for rows, _ in self.curved:
+            self.fixed[rows] = 0.0
 
     def cost(self, x: Array) -> tuple[float, Array, Array]:
         """The smooth part of the cost at x: value, gradient, Hessian."""
@@ -68,9 +68,9 @@ class _Inequalities:
         """Evaluate everything at y: the rows `c` and their Jacobian `J`, and `value`, `slope` and `bend` of the cost's smooth part."""
         x = self.region.origin + self.N @ y
         self.c = np.concatenate([self.start + self.fixed @ (self.N @ y), self.A @ y - self.b])
-        for place, part in self.curved:
-            self.c[place] = self.scale[place] * np.asarray(part.value(x))[:, 0]
-            self.J[place] = self.scale[place][:, None] * part.grad(x)
+        for rows, part in self.curved:
+            self.c[rows] = self.scale[rows] * np.asarray(part.value(x))[:, 0]
+            self.J[rows] = self.scale[rows][:, None] * part.grad(x)
         value, slope, bend = self.cost(x)
         self.value, self.slope, self.bend = value / self.unit, slope / self.unit, bend / self.unit
         return self.c
@@ -78,7 +78,7 @@ class _Inequalities:
     def hessian(self, y: Array, multipliers: Array) -> Array:
         """The Hessian in x of the cost's smooth part and of the rows times their multipliers."""
         x = self.region.origin + self.N @ y
-        return sum((curvature(part, x, multipliers[place] * self.scale[place]) for place, part in self.curved), self.bend)
+        return sum((curvature(part, x, multipliers[rows] * self.scale[rows]) for rows, part in self.curved), self.bend)
 
     def back(self, weights: Array, J: Array) -> Array:
         """The weighted sum of the rows' gradients in y, for the Jacobian J in x."""

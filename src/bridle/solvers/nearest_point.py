@@ -271,9 +271,9 @@ def redundant(projector: CutProjector, A: Array, b: Array) -> NDArray[np.bool_]:
     rows, levels = np.vstack([A, rows]), np.append(b, levels) / projector.scale
     named = redundant_rows(rows, levels)[: len(A)]
     stay = np.append(~named, np.full(len(rows) - len(A), True))
-    kept, room = rows[stay], levels[stay]
+    others, room = rows[stay], levels[stay]
     zero, identity = np.zeros(A.shape[1]), np.eye(A.shape[1])
     for i in np.flatnonzero(named):
-        above = (np.vstack([kept, -rows[i]]), None, np.append(room, -(levels[i] + 4.0 * ROW_TOLERANCE)))
+        above = (np.vstack([others, -rows[i]]), None, np.append(room, -(levels[i] + 4.0 * ROW_TOLERANCE)))
         named[i] = quadratic_in_bands(identity, zero, [above], primal_tol=ROW_TOLERANCE, sing_tol=1e-16)[0] is None
     return named

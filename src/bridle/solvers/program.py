@@ -57,7 +57,7 @@ class BallLimit(NamedTuple):
 
 
 class Region(NamedTuple):
-    """A domain as inequalities: x = origin + N y, A y <= b and `curved` <= 0. y holds nothing but what can vary, in units of the diameter.
+    """A domain as solvers take it: x = origin + N y with A y <= b and `curved` <= 0; y has only free directions, in units of the diameter.
 
     The parts of x that `cones` names are positive semidefinite matrices.
     `known` is False where nothing can be said about the domain but its projection: all of space then stands for it.
@@ -73,7 +73,7 @@ class Region(NamedTuple):
 
 
 def region(domain: Domain) -> Region:
-    """The domain as solvers want it."""
+    """The domain as solvers take it."""
     d, origin, unit = domain.dim, np.asarray(domain.center(), dtype=float), float(domain.diameter()) or 1.0
     inequalities = facets(domain)
     if inequalities is None:
@@ -188,7 +188,7 @@ def objective(program: ConvexProgram, x: Array) -> float:
 
 
 def lower_bound(program: ConvexProgram, domain: Domain, x: Array, solution: Solution) -> float:
-    """A number that the objective is nowhere below on the domain where the limits hold, proved by the weights of `solution`.
+    """A lower bound on the objective over the part of the domain where the limits hold, proved by the weights of `solution`.
 
     Every function lies above its tangent at x. A maximum is at least any average of its pieces, and a limit times a multiplier can be
     added for free where the limit holds. What is left is affine, and `linear_min` gives its least value.

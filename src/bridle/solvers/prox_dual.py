@@ -85,7 +85,7 @@ def ascend(at: At, guess: Array, groups: Array, most: Array, size: float, accura
 
 
 def shift(s: Array, g: Array, groups: Array, most: Array) -> Array:
-    """By how much each constraint would have to differ for s to be the multipliers of a step that ends where the constraints are g.
+    """How far each constraint value g is from a value that fits the multipliers s.
 
     Where s_i > 0, constraint i must be the largest of its group, and that must be 0, or at least 0 where the group's sum is `most`.
 

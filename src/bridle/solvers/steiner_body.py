@@ -20,7 +20,7 @@ CUT_SLACK = 1e-12
 all cuts allow. Cuts that would take off no more than this change nothing."""
 
 MISS_TOLERANCE = 1e-9
-"""Times the domain's scale: a cut may miss the set by this much, by rounding in what was told; then what is nearest to it is left."""
+"""Times the domain's scale: a cut that misses the set by no more than this is taken to touch it, for rounding in its numbers."""
 
 CORNER_TOLERANCE = 4.0 * EPS
 """Times the domain's scale: corners closer than this are one."""
