@@ -17,10 +17,6 @@ from helpers.adversarial_games import outcome, ratios, stage
 from helpers.engine_agreement import agree
 from helpers.instances import constraint_at, cost_at, instances, moves
 
-LARGEST: dict[tuple[str, str], float] = {}
-"""The largest observed / bound, by policy and quantity."""
-
-
 # --- the update, against a transcription of the page that shares no code with the library ---------------------------------------------
 
 
@@ -116,11 +112,18 @@ def test_the_transcription_notices_a_wrong_constant(kind, field):
 # --- the bounds -----------------------------------------------------------------------------------------------------------------------
 
 
-def note(name: str, found: dict[str, float], T: int) -> None:
-    for quantity, ratio in found.items():
-        if T > 1:  # at T = 1 every bound is the trivial one, GD
-            LARGEST[name, quantity] = max(LARGEST.get((name, quantity), 0.0), float(ratio))
-        assert ratio <= 1.0 + 1e-9, f"{name}: {quantity} is {ratio:.4f} times its bound"
+class Shares:
+    """Ratios of what was observed to its bound: each at most 1; the largest ones are a property of the test's report."""
+
+    def __init__(self, name: str, record_property) -> None:
+        self.name, self.largest = name, {}
+        record_property("largest shares of the bounds", self.largest)
+
+    def check(self, ratios: dict[str, float], T: int) -> None:
+        for quantity, ratio in ratios.items():
+            if T > 1:  # at T = 1 every bound is the trivial one, GD
+                self.largest[quantity] = max(self.largest.get(quantity, 0.0), float(ratio))
+            assert ratio <= 1.0 + 1e-9, f"{self.name}: {quantity} is {ratio:.4f} times its bound"
 
 
 STAGES = [
@@ -131,20 +134,21 @@ STAGES = [
 
 @pytest.mark.parametrize("kind", CONSTRAINED)
 @pytest.mark.parametrize("about", ["plain", "slater", "fixed"])
-def test_regret_and_violation_stay_within_the_bound(kind, about):
+def test_regret_and_violation_stay_within_the_bound(kind, about, record_property):
+    shares = Shares(kind, record_property)
     strong = kind.endswith("-strong")
     for where, d, k, T, seed in STAGES:
         settled = {"fixed": about == "fixed", "slater": 0.1 if about == "slater" else 0.0, "modulus": 0.6 if strong else 0.0}
         at = stage(where, d, k, T, 10 * seed + len(about), G=(1.0, 20.0)[seed % 2], **settled)
         policy = made(kind, at.domain, T, at.G, at.modulus, (0.3, 0.5, 0.8)[seed % 3], k)
         found = ratios(policy, at)
-        note(kind, found, T)
+        shares.check(found, T)
         assert set(found) == ({"regret", "ccv"} if kind.startswith("yi2022") else {"regret", "ccv", "squared"})
-    print(f"{kind} {about}:", {quantity: round(ratio, 3) for (name, quantity), ratio in LARGEST.items() if name == kind})
 
 
 @pytest.mark.parametrize("kind", ["ogd", "ogd-constant", "adagrad", "adaftrl", "ftpl"])
-def test_unconstrained_learners_stay_within_their_regret_bound(kind):
+def test_unconstrained_learners_stay_within_their_regret_bound(kind, record_property):
+    shares = Shares(kind, record_property)
     for where, d, k, T, seed in STAGES:
         if kind == "ftpl" and (d > 5 or T > 50):
             continue
@@ -152,8 +156,7 @@ def test_unconstrained_learners_stay_within_their_regret_bound(kind):
         policy = made(kind, at.domain, T, 1.0, 0.0, 0.5, k) if kind.startswith("ogd") else bridle.policy(kind, at.domain)
         bound = policy.paper_bound(at.constants, T) if kind == "ftpl" else policy.bound(at.constants, T)
         assert bound.ccv is None
-        note(kind, {"regret": outcome(policy, at)["regret"] / bound.regret}, T)
-    print(f"{kind}: {LARGEST[kind, 'regret']:.3f}")
+        shares.check({"regret": outcome(policy, at)["regret"] / bound.regret}, T)
 
 
 @settings(max_examples=60)
@@ -189,16 +192,17 @@ def test_the_inequality_of_the_proof_holds_along_every_game(instance, kind, c, k
 
 
 @pytest.mark.parametrize("kind", CONSTRAINED)
-def test_bounds_follow_the_parameters_that_were_set(kind):
+def test_bounds_follow_the_parameters_that_were_set(kind, record_property):
     """Steps and constants of the user's own: the bound is about the policy as it is, not as the paper has it."""
+    shares = Shares(kind, record_property)
     for seed, factor in enumerate([0.05, 0.5, 4.0, 40.0]):
         at = stage("box", 3, 1, 200, seed, slater=0.05, modulus=0.5 if kind.endswith("-strong") else 0.0)
         right = made(kind, at.domain, 200, 1.3, 0.9 * at.modulus, 0.6, 1)
         if kind.endswith("-strong"):
-            note(kind, ratios(right, at), at.T)
+            shares.check(ratios(right, at), at.T)
             continue
         more = {**right.parameters, "step": factor * right.record.step, "diameter": factor * at.domain.diameter()}
-        note(kind, ratios(bridle.policy(right.name, at.domain, **more), at), at.T)
+        shares.check(ratios(bridle.policy(right.name, at.domain, **more), at), at.T)
 
 
 @pytest.mark.parametrize("kind", CONSTRAINED)
@@ -347,7 +351,8 @@ def bandit_game(policy, T: int, seed: int, top: float, habit: str):
 
 
 @pytest.mark.parametrize("habit", ["random", "regret", "violate"])
-def test_banditq_is_the_page_and_within_its_bound(habit):
+def test_banditq_is_the_page_and_within_its_bound(habit, record_property):
+    shares = Shares("banditq", record_property)
     for seed, (N, T, (top, mass), V) in enumerate(product((2, 5, 10), (1, 50, 500), ((1.0, 1.0), (5.0, 2.0)), (None, 3.0))):
         policy = bridle.policy("banditq", bridle.Simplex(N, mass=mass), horizon=T, bound=top * mass, V=V)
         if V is not None and top * mass == 1.0:
@@ -355,8 +360,7 @@ def test_banditq_is_the_page_and_within_its_bound(habit):
         facts = {"lipschitz": top * sqrt(N), "diameter": policy.domain.diameter(), "feasible": policy.domain.center(), "rewards": top}
         bound = policy.bound(facts, T)
         regret, interval = bandit_game(policy, T, seed, top, habit)
-        note("banditq", {"regret": regret / bound.regret, "interval": interval / bound.interval}, T)
-    print("banditq:", {quantity: round(ratio, 3) for (name, quantity), ratio in LARGEST.items() if name == "banditq"})
+        shares.check({"regret": regret / bound.regret, "interval": interval / bound.interval}, T)
 
 
 def test_banditq_is_for_reward_problems_on_a_simplex():

@@ -32,8 +32,6 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 CLIPPED = [form for form in FORMS if "prox" not in form and "liak" not in form]
 PER_CONSTRAINT = ("mahdavi2012", "neely2017", "liakopoulos2019")
-LARGEST: dict[str, float] = {}
-"""The largest measured/bound ratio of each form and quantity, filled in by the tests below."""
 
 
 def make(form: str, domain, /, T: int, G: float, F: float, k: int = 1, **more: Any):
@@ -47,7 +45,6 @@ def make(form: str, domain, /, T: int, G: float, F: float, k: int = 1, **more: A
 def check_within(form: str, policy, at: adversarial_games.Stage) -> None:
     for quantity, ratio in adversarial_games.ratios(policy, at).items():
         label = f"{form}{' clipped' if getattr(policy.record, 'clip', 0.0) else ''} {quantity}"
-        LARGEST[label] = max(LARGEST.get(label, -np.inf), ratio)
         assert ratio <= 1.0, f"{label}: {ratio:.3f} of its bound (d = {at.domain.dim}, k = {at.k}, T = {at.T}, seed {at.seed})"
 
 
@@ -183,7 +180,6 @@ def test_bounds_hold_against_adaptive_opponents(form, k):
         for at in stages(T, k, seeds, fixed=form.endswith("prox"), G=3.0):
             more = {"clip": clip} if form in CLIPPED else {"window": min(3, T)} if "liak" in form else {}
             check_within(form, make(form, at.domain, T, at.G, at.constants["bound"], k, **more), at)
-    print({label: round(ratio, 3) for label, ratio in LARGEST.items() if label.startswith(form)})
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -419,7 +415,6 @@ def test_liakopoulos2019_on_streams_that_are_feasible_only_over_windows(K, k):
             bound = policy.bound({**facts, **known}, T)
             for quantity, measured, limit in (("regret", regret, bound.regret), ("soft", soft, bound.soft)):
                 label = f"liakopoulos2019 {next(iter(known))} {quantity}"
-                LARGEST[label] = max(LARGEST.get(label, -np.inf), measured / limit)
                 assert measured <= limit, label
         assert policy.bound({**facts, "window": K + 2}, T).regret >= bound.regret
     assert "neither a feasible action" in policy.bound(facts, T).why
@@ -451,7 +446,6 @@ def test_liakopoulos2019_against_opponents_that_adapt_within_windows(K):
         bound = policy.bound(facts, T)
         for quantity, ratio in (("regret", regret / bound.regret), ("soft", float(total.max()) / bound.soft)):
             label = f"liakopoulos2019 adaptive window {quantity}"
-            LARGEST[label] = max(LARGEST.get(label, -np.inf), ratio)
             assert ratio <= 1.0, label
 
 
@@ -716,9 +710,3 @@ def test_bad_parameters_are_one_clear_error(form, parameters, message):
     with pytest.raises(bridle.InputError) as caught:
         make(form, bridle.Ball(2), **{"T": 10, "G": 1.0, "F": 2.0, **parameters})
     assert message in str(caught.value)
-
-
-def test_print_the_largest_ratios():
-    for label, ratio in sorted(LARGEST.items()):
-        print(f"{ratio:7.3f}  {label}")
-    assert all(ratio <= 1.0 for ratio in LARGEST.values())

@@ -189,9 +189,6 @@ def test_yu2020_is_its_recursion(k):
 
 # --- bounds -----------------------------------------------------------------------------------------------------------------------------
 
-LARGEST: dict[str, float] = {}
-"""The largest measured / bound per policy and quantity."""
-
 BOUNDS = {
     "guo2022": ("guo2022", {}, [{}, {"fixed": True}, {"slater": 0.1}]),
     "guo2022-strong": ("guo2022-strong", {}, [{"modulus": 0.5}, {"modulus": 0.5, "fixed": True}]),
@@ -206,17 +203,18 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize("label", list(BOUNDS))
-def test_the_bounds_hold(label):
+def test_the_bounds_hold(label, record_property):
     name, given, settings = BOUNDS[label]
+    largest: dict[str, float] = {}
     for kind, d, k, T, about in product(["box", "ball"], [1, 2, 5, 20], [1, 3], [1, 50, 200], settings):
         for seed in range(2 if k == 1 and T > 1 else 1):
             at = stage(kind, d, k, T, seed, **about)
             policy = made(name, at.domain, k, at.modulus, T, at.G, **given)
             for quantity, value in ratios(policy, at).items():
                 key = f"{label} {quantity}"
-                LARGEST[key] = max(LARGEST.get(key, 0.0), value)
+                largest[key] = max(largest.get(key, 0.0), value)
                 assert value <= 1.0 + 1e-9, f"{key} is {value:.3g} on {kind}, d={d}, k={k}, T={T}, {about}"
-    print(*(f"{key}: {value:.3f}" for key, value in LARGEST.items() if key.startswith(label + " ")), sep="\n")
+    record_property("largest shares of the bounds", largest)
 
 
 def test_the_bounds_can_fail():
