@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from bridle import records, validate
 from bridle.core import InputError, Round
+from bridle.networks import NetworkRound
 from bridle.ops import Array
 from bridle.problems.base import NoState, oblivious
 
@@ -31,7 +32,7 @@ class RecordedRounds(NamedTuple):
     The engine is dealt a block of the table at a time and plays against `player`, so that the table itself never travels.
     """
 
-    table: Round  # or a record that reveals like one; every leaf with a leading time axis
+    table: Round | NetworkRound  # every leaf with a leading time axis
     first: float
 
     @property
@@ -56,9 +57,11 @@ class RecordedRounds(NamedTuple):
             raise InputError(f"horizon must be at most {n}, the rounds that were recorded, not {stop}")
         begin, end = int(self.first) + start, int(self.first) + stop
         if begin < n < end:
-            return records.join([records.cut(self.table, begin, n), records.cut(self.table, 0, end - n)])
-        around = n if begin >= n else 0
-        return records.cut(self.table, begin - around, end - around)
+            rows = records.join([records.cut(self.table, begin, n), records.cut(self.table, 0, end - n)])
+        else:
+            around = n if begin >= n else 0
+            rows = records.cut(self.table, begin - around, end - around)
+        return cast(Round, rows)  # a NetworkRound stands in the place of one
 
 
 def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
