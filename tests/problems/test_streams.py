@@ -169,7 +169,7 @@ def test_costs_that_cancel_have_a_best_action():
     assert abs(bridle.best_action(trace).cost) < 1e-9
 
 
-def test_noise_is_drawn_evenly_and_makes_the_told_constraints_infeasible_once_it_was_large():
+def test_noise_is_even_and_once_large_makes_what_is_told_infeasible():
     problem = bridle.problem("noisy", horizon=4000)
     errors = np.concatenate([block.constraints[0].b for block in unplayed(problem).blocks()]) - 0.3
     assert (abs(errors) <= 1.0).all()
@@ -182,7 +182,7 @@ def test_noise_is_drawn_evenly_and_makes_the_told_constraints_infeasible_once_it
     assert mild.constants["slater"] >= 0.2
 
 
-def test_a_contradiction_is_proved_within_a_hundred_rounds_and_not_before_there_is_one():
+def test_a_contradiction_is_proved_within_a_hundred_rounds_and_not_before():
     problem = bridle.problem("contradiction", horizon=400, dim=5)
     session = bridle.Session(bridle.policy("anytime", problem.domain))
     with warnings.catch_warnings(record=True) as caught:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -57,9 +57,11 @@ class RecordedRounds(NamedTuple):
             raise InputError(f"horizon must be at most {n}, the rounds that were recorded, not {stop}")
         begin, end = int(self.first) + start, int(self.first) + stop
         if begin < n < end:
-            return records.join([records.cut(self.table, begin, n), records.cut(self.table, 0, end - n)])
-        around = n if begin >= n else 0
-        return records.cut(self.table, begin - around, end - around)
+            rows = records.join([records.cut(self.table, begin, n), records.cut(self.table, 0, end - n)])
+        else:
+            around = n if begin >= n else 0
+            rows = records.cut(self.table, begin - around, end - around)
+        return cast(Round, rows)  # a NetworkRound stands in the place of one
 
 
 def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
