@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import domains, policies, records
+from bridle import domains, engines, policies, records
 from bridle.core import BridleWarning, Feedback, InputError, Round
-from bridle.engines.round import load_engine
 from bridle.functions import AffineFunction
 from bridle.game.play import play, policy_for
 from bridle.policies.registry import record_of
@@ -441,7 +440,7 @@ def _check_engines(case: _Case) -> str:
     if _python_only(record_of(policy)):
         return f"skipped engines on {case.name}: {type(record_of(policy)).__name__} runs on engine python only"
     try:
-        load_engine("jax")
+        engines.load("jax")
     except InputError as missing:
         return f"skipped engines on {case.name}: {missing}"
     source = problem("halfspaces", 200, case.seed, domain=case.domain, constraints=case.k)

@@ -20,12 +20,12 @@ from test_numba import PLACES, arena
 import bridle
 from bridle import policies, records
 from bridle.core import Unavailable
-from bridle.engines import plans
-from bridle.engines import runs as abreast
+from bridle.engines import load, plans
 from bridle.engines.codegen import cuda_draws, cuda_layout, cuda_writer
-from bridle.engines.round import Several, load_engine
+from bridle.engines.round import Collect, RunBatch
+from bridle.engines.runs import layout_of, layout_of_one
 from bridle.fraud import paper_model
-from bridle.game.schedule import one_of
+from bridle.game.schedule import first_record
 from bridle.game.totals import Summing
 from bridle.policies.registry import record_of
 from bridle.problems.dealing import deal_blocks, player
@@ -240,13 +240,13 @@ def test_a_matrix_that_is_part_of_the_state_is_held_by_rows(tmp_path):
 def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     """The program for a game of several runs, or for one that stands alone."""
     each, foe, x = np.zeros(problem.constants["constraints"]), player(problem.adversary), problem.domain.center()
-    record, alone = Summing(record_of(policy), each), Summing(one_of(policy, record_of(policy), runs, problem), each)
+    record, alone = Summing(record_of(policy), each), Summing(first_record(policy, runs, problem), each)
     draws = next(iter(deal_blocks(problem.adversary, problem.seed, 3, len(x))))
     if runs is None:
-        where = abreast.alone((record, foe), (record.init(x), foe.init()), draws)
+        where = layout_of_one((record, foe), (record.init(x), foe.init()), draws)
     else:
-        where = abreast.seats(Several(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), foe.init(), (draws,)))
-    plan = plans.plan(where, "sums")
+        where = layout_of(RunBatch(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), foe.init(), (draws,)))
+    plan = plans.plan(where, Collect.TOTALS)
     return cuda_writer.write(plan.traced, plan.constants, len(records.leaves(plan.states)), plan.draws, lanes, 32 // lanes, marked=True)
 
 
@@ -303,7 +303,7 @@ def test_without_cupy_the_engine_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.delitem(sys.modules, "bridle.engines.cuda", raising=False)
     with pytest.raises(Unavailable, match=re.escape("engine 'cuda' needs the package cupy: pip install 'bridle[cuda]'")):
-        load_engine("cuda")
+        load("cuda")
 
 
 def has_gpu() -> bool:

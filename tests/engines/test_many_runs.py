@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 import warnings
 from typing import NamedTuple
@@ -14,6 +15,7 @@ import bridle
 from bridle import policies, records
 from bridle.engines import numba as engine
 from bridle.engines import runs
+from bridle.engines.round import Collect
 from bridle.game.schedule import bytes_of
 from bridle.problems import problem_names
 
@@ -110,8 +112,9 @@ def test_groups_that_fit_into_memory_are_the_same_games(name, engine, settings):
     swept = {} if settings else {"lam": np.geomspace(1e-3, 0.1, 40)}
     policy = bridle.policy_for("sinha2024", problem, **swept)
     whole = bridle.play(policy, problem, engine=engine, keep="rounds", **settings)
-    match = whole.match()
-    parts = bridle.play(policy, problem, engine=engine, memory=match.size("sums" if match.sums else "", runs=3), **settings)
+    schedule = whole.schedule()
+    limit = schedule.block_bytes(Collect.TOTALS if schedule.engine_sums else Collect.VALUES, runs=3)
+    parts = bridle.play(policy, problem, engine=engine, memory=limit, **settings)
     assert whole.groups == 1
     assert parts.groups > 1
     for a, b in zip((*whole.totals, *whole.curve), (*parts.totals, *parts.curve), strict=True):
@@ -181,8 +184,8 @@ def test_what_only_looks_like_a_number_for_every_run_is_none(engine, memory):
     policy = Drag(np.linspace(0.1, 0.9, 9)[:, None], np.linspace(0.5, 0.9, 9))
     seeds = list(range(9))
     whole = bridle.play(policy, problem, engine=engine, seed=seeds)
-    match = whole.match()
-    limit = None if memory is None else match.size("sums" if match.sums else "", runs=memory)
+    schedule = whole.schedule()
+    limit = None if memory is None else schedule.block_bytes(Collect.TOTALS if schedule.engine_sums else Collect.VALUES, runs=memory)
     trace = bridle.play(policy, problem, engine=engine, seed=seeds, memory=limit)
     assert (trace.groups > 1) == (memory is not None)
     for seed in (0, 8):
@@ -225,7 +228,7 @@ def test_runs_that_cannot_be_told_apart_are_played_together_or_not_at_all():
 def test_a_large_block_is_refused_only_where_a_limit_was_given(monkeypatch):
     problem = bridle.problem("halfspaces", horizon=1_100, dim=3)
     policy = bridle.policy_for("sinha2024", problem)
-    monkeypatch.setattr("bridle.game.MEMORY", 1_000)
+    monkeypatch.setattr(sys.modules["bridle.game.play"], "DEFAULT_MEMORY", 1_000)
     trace = bridle.play(policy, problem, seed=[0, 1, 2])
     assert trace.groups == 3
     assert len(list(trace.blocks(2))) == 2
@@ -239,10 +242,10 @@ def test_a_replay_in_groups_is_the_stream_of_each_run_alone(engine):
     problem = bridle.problem("violation-seeking", horizon=1_100, dim=3)
     starts = np.random.default_rng(0).uniform(-0.2, 0.2, (5, 3))
     policy = bridle.policy_for("sinha2024", problem, lam=np.geomspace(1e-3, 0.1, 5))
-    sums = "sums" if engine != "python" else ""
+    sums = Collect.TOTALS if engine != "python" else Collect.VALUES
     told: list[tuple[int, int]] = []
     whole = bridle.play(policy, problem, engine=engine, seed=list(range(5)), x1=starts)
-    limit = whole.match().size(sums, runs=2)
+    limit = whole.schedule().block_bytes(sums, runs=2)
     trace = bridle.play(policy, problem, engine=engine, seed=list(range(5)), x1=starts, memory=limit, progress=lambda *at: told.append(at))
     assert trace.groups == 3
     assert told == sorted(told)

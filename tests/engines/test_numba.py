@@ -228,7 +228,7 @@ def test_arrays_without_numbers_are_neither_read_nor_written():
         whole = ops.join([given, states[0] * constants, states[0]], -1)
         return states[0] + 1.0, states[1] + whole.sum() + (states[0] * states[0]).sum()
 
-    run, size = engine.step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
+    run, size = engine.compile_step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
     memory = np.zeros(size)
     memory[:3] = [1.0, 2.0, 3.0]
     assert run(memory) == 0

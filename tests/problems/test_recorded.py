@@ -14,7 +14,8 @@ import bridle
 from bridle import records
 from bridle.adversaries import Recorded
 from bridle.core import Round
-from bridle.engines.round import block_length, load_engine
+from bridle.engines import load
+from bridle.engines.round import Collect, block_length
 from bridle.functions import AffineFunction, AffineRows, LogisticLoss, QuadraticForm, RoundQuadratic
 from bridle.problems.dealing import deal_blocks, player
 from bridle.problems.recorded import Dealt
@@ -108,9 +109,9 @@ def test_runs_from_several_rows_are_those_of_each(engine):
 
 def test_an_engine_is_handed_one_block_at_a_time(monkeypatch):
     n, seen = 3 * BLOCK, []
-    advance = load_engine("python")
+    advance = load("python").advance
 
-    def spy(record, adversary, state, foe, draws, rounds, collect):
+    def spy(record, adversary, state, foe, draws, rounds, collect, marks):
         seen.append((sum(np.size(leaf) for leaf in records.leaves(adversary).values()), len(draws.cost.b)))
         return advance(record, adversary, state, foe, draws, rounds, collect)
 
@@ -179,8 +180,8 @@ def test_what_is_no_table_is_one_clear_error(rounds, first, message):
 
 def test_a_game_can_be_advanced_again_from_its_start():
     trace = bridle.play(policy(), problem(60), horizon=60)
-    ((_, _, block),) = trace.match().advance("round", trace.memory)
-    same(block.round[0], table(60))
+    ((_, _, block),) = trace.schedule().advance(Collect.ROUNDS, trace.memory)
+    same(block.rounds[0], table(60))
 
 
 def test_a_replay_of_too_few_rounds_is_refused_and_not_read_past_its_end():

@@ -320,7 +320,8 @@ def test_an_exception_of_the_callers_function_passes_through(which):
 
 
 def test_without_jax_a_single_callable_is_one_clear_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "bridle.engines.jax", None)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    monkeypatch.delitem(sys.modules, "bridle.engines.jax", raising=False)
     session = bridle.Session(make())
     with pytest.raises(bridle.InputError, match=r"cost is one callable, and its gradient needs JAX: pip install 'bridle\[jax\]'"):
         session.step(lambda x: x @ x, [bridle.Affine(A[0])])

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import domains, ops, policies, records, validate
+from bridle import domains, engines, ops, policies, records, validate
 from bridle.adapters import limits
 from bridle.adapters.scaling import RunningScale, Scale, scaled_along
 from bridle.core import InputError, Round
-from bridle.engines.round import ENGINES, block_length, check_compiled, load_engine
+from bridle.engines import ENGINES
+from bridle.engines.round import Collect, block_length, check_compiled
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.problems.recorded import Dealt
 from bridle.session.compiled_round import Memory
@@ -101,7 +102,7 @@ class LinearModel:
         self.record, self.engine, self.features = self.policy.record, engine, features
         if engine == "numba":
             check_compiled(self.record)
-            load_engine(engine)  # if it is missing, now is the time to say so
+            engines.load(engine)  # if it is missing, now is the time to say so
         state = self.record.init(domain.center())
         memory = tuple(limit.start(dim) for limit in self.limits)
         self._held = self._blank = Learned(state, self.record.decide(state), memory, Scale(features) if scale else None)
@@ -148,10 +149,10 @@ class LinearModel:
         held = self.held
         scaled, scale = (rows, None) if held.scale is None else scaled_along(held.scale, rows)
         memory, table = round_of(self.limits, held.memory, np.column_stack((np.ones(len(rows)), scaled)), signs, weights, groups)
-        advance, state, length = load_engine(engine), held.state, block_length(rows.shape[1] + 1)
+        advance, state, length = engines.load(engine).advance, held.state, block_length(rows.shape[1] + 1)
         for start in range(0, len(rows), length):
             part = records.cut(table, start, start + length)
-            state, _, _ = advance(self.record, Dealt(), state, (), part, min(length, len(rows) - start), "")
+            state, _, _ = advance(self.record, Dealt(), state, (), part, min(length, len(rows) - start), Collect.VALUES)
         self._held = Learned(state, self.record.decide(state), memory, scale)
 
     def grow(self, features: int) -> None:

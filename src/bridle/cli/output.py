@@ -15,7 +15,7 @@ import typer
 
 from bridle import storage
 from bridle.core import BridleWarning, InputError
-from bridle.engines.round import ENGINES
+from bridle.engines import ENGINES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -9,12 +9,11 @@ from itertools import product
 
 import numpy as np
 
+from bridle import engines, validate
 from bridle import policies as registry
-from bridle import validate
 from bridle.compare.cell import Cell, Instance, Settings
 from bridle.compare.keys import canonical, hash_file
 from bridle.core import InputError, Unavailable
-from bridle.engines.round import ENGINES, load_engine
 from bridle.game.play import policy_for
 from bridle.problems import Problem, problem, problem_facts, problem_names, takes
 
@@ -73,9 +72,7 @@ def grid(
     >>> len(cells), str(cells[-1])
     (36, 'ogd on halfspaces dim=5, horizon 200, seed 2, engine python')
     """
-    if engine not in ENGINES:
-        raise validate.unknown("engine", engine, ENGINES)
-    load_engine(engine)
+    engines.load(engine)
     lengths = list(dict.fromkeys(validate.whole("horizon", length) for length in horizons))
     seed_list = list(dict.fromkeys(_seeds(seeds)))
     problem_specs = [_problem_spec(text) for text in dict.fromkeys(problems)]

@@ -1,1 +1,97 @@
-"""Engines: each advances a game by a block of rounds, by repeating `game.turn`. The only files that import compilers."""
+"""Engines: each advances a game by a block of rounds, by repeating `round.turn`. Only their files import compilers.
+
+An engine is a module that satisfies `Engine`; it may offer more, which is a protocol of its own. `load` finds it by its name, so that
+nothing else depends on a compiler.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
+
+from bridle import validate
+from bridle.core import Adversary, Policy, S, Unavailable
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch
+from bridle.ops import Array
+
+ENGINES = {"python": "", "jax": "jax", "numba": "numba", "cuda": "cuda"}
+"""The engines, and the extra each one needs."""
+
+C = TypeVar("C")
+G = TypeVar("G")
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Something that plays rounds."""
+
+    def advance(
+        self,
+        policy: Policy[S],
+        adversary: Adversary[F],
+        state: S,
+        foe: F,
+        draws: object,
+        rounds: int,
+        collect: Collect,
+        marks: Marks | None = None,
+        /,
+    ) -> tuple[S, F, Block]:
+        """Play `rounds` rounds from the policy's `state` and the adversary's, `foe`: both states after them, and what `collect` asks for.
+
+        `draws` is what the adversary was dealt for these rounds, a record with a leading time axis, or None. With `Collect.TOTALS` the
+        policy is one that sums, and its `sums` after each of the rounds `marks` (counted from 1) are returned; the Python engine leaves
+        that to the others.
+        """
+        ...
+
+
+@runtime_checkable
+class PlaysManyRuns(Protocol):
+    """An engine with a way of its own to play several runs at a time."""
+
+    def advance_many(self, batch: RunBatch, rounds: int, collect: Collect, marks: Marks | None = None, /) -> tuple[object, object, Block]:
+        """`advance` for every run of the batch."""
+        ...
+
+
+@runtime_checkable
+class CompilesSteps(Protocol):
+    """An engine that compiles a single step on one flat array, which is how a session plays its rounds."""
+
+    def compile_step(
+        self, one: Callable[[C, S, G], S], constants: C, states: S, given: G, largest: float, ring: tuple[int, object] | None = None, /
+    ) -> tuple[Callable[[Array], int], int]:
+        """``states = one(constants, states, given)`` as a function of one array, and how long that is."""
+        ...
+
+
+@runtime_checkable
+class Differentiates(Protocol):
+    """An engine that differentiates Python functions."""
+
+    def value_and_gradient(self, name: str, function: Callable[[Array], object], x: Array, /) -> tuple[float, Array]:
+        """The value of the function at x, and its gradient; `name` is what an error calls the function."""
+        ...
+
+
+def load(name: str) -> Engine:
+    """The engine of this name; `Unavailable` where its packages are not installed."""
+    if name not in ENGINES:
+        raise validate.unknown("engine", name, ENGINES)
+    try:
+        return cast(Engine, importlib.import_module(f"bridle.engines.{name}"))
+    except ModuleNotFoundError as missing:
+        if missing.name and missing.name.startswith("bridle"):
+            raise
+        raise Unavailable(f"engine {name!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[name]}]'") from None
+
+
+if TYPE_CHECKING:  # mypy holds every engine to what it offers
+    from bridle.engines import cuda, jax, numba, python
+
+    _engines: list[Engine] = [python, jax, numba, cuda]
+    _of_many: list[PlaysManyRuns] = [jax, numba, cuda]
+    _of_steps: list[CompilesSteps] = [numba]
+    _of_gradients: list[Differentiates] = [jax]

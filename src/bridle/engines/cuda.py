@@ -14,11 +14,11 @@ import numpy as np
 
 from bridle import records
 from bridle.core import InputError
-from bridle.engines import runs as abreast
 from bridle.engines.codegen import cuda_writer
 from bridle.engines.codegen.cuda_layout import grid_of
 from bridle.engines.plans import Plan, key_of, lanes_for, plan, runs_of_block
-from bridle.engines.round import Block, Several, block_of, check_compiled
+from bridle.engines.round import Block, Collect, RunBatch, block_of, check_compiled
+from bridle.engines.runs import RunArrays, RunLayout, arrays_of, contiguous, layout_of, layout_of_one
 
 __all__ = ["advance", "advance_many"]
 
@@ -29,26 +29,22 @@ FIRST = 1_024
 
 
 def advance(
-    policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str, wanted: Any = None
+    policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: Collect, wanted: Any = None
 ) -> tuple[Any, Any, Block]:
-    """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty.
-
-    With "sums" the policy sums alone (`totals.Summing`), and its totals after each of the rounds `wanted` come back in place of every
-    round's cost and constraint values.
-    """
+    """See `Engine.advance`."""
     check_compiled(policy, adversary, draws)
-    where = abreast.alone((policy, adversary), (state, foe), draws)
-    given = abreast.Group(*([abreast.plain(leaf) for leaf in records.leaves(part).values()] for part in where.single))
+    where = layout_of_one((policy, adversary), (state, foe), draws)
+    given = RunArrays(*([contiguous(leaf) for leaf in records.leaves(part).values()] for part in where.single))
     return _played(where, given, rounds, collect, wanted, None)
 
 
-def advance_many(given: Several, rounds: int, collect: str, wanted: Any = None) -> tuple[Any, Any, Block]:
-    """The same for several runs."""
-    where = abreast.seats(given)
-    return _played(where, abreast.group(where, given, range(where.runs)), rounds, collect, wanted, where.runs)
+def advance_many(given: RunBatch, rounds: int, collect: Collect, wanted: Any = None) -> tuple[Any, Any, Block]:
+    """See `PlaysManyRuns.advance_many`."""
+    where = layout_of(given)
+    return _played(where, arrays_of(where, given, range(where.runs)), rounds, collect, wanted, where.runs)
 
 
-def _played(where: abreast.Seats, given: abreast.Group, rounds: int, collect: str, wanted: Any, runs: int | None) -> tuple[Any, Any, Block]:
+def _played(where: RunLayout, given: RunArrays, rounds: int, collect: Collect, wanted: Any, runs: int | None) -> tuple[Any, Any, Block]:
     """A block of one run (None), or of so many."""
     key = (*(key_of(part) for part in where.single), tuple(flag for part in where.own for flag in records.leaves(part).values()), collect)
     if key not in _PLANS:

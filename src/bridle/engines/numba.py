@@ -26,10 +26,10 @@ from bridle.engines import runs
 from bridle.engines.codegen.loops import lower, lower_step
 from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
 from bridle.engines.jax import one_round
-from bridle.engines.round import Block, Several, block_of, check_compiled
+from bridle.engines.round import Block, Collect, RunBatch, block_of, check_compiled
 from bridle.storage import cache_folder, replacing
 
-__all__ = ["advance", "advance_many", "step"]
+__all__ = ["advance", "advance_many", "compile_step"]
 
 WIDTHS = (16, 32, 64)
 """So many runs have room in one loop. More would not make it faster, and would leave the cache."""
@@ -52,33 +52,29 @@ class Program(NamedTuple):
 
 
 def advance(
-    policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str, wanted: Any = None
+    policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: Collect, wanted: Any = None
 ) -> tuple[Any, Any, Block]:
-    """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty.
-
-    With "sums" the policy sums alone (`totals.Summing`), and its totals after each of the rounds `wanted` come back in place of every
-    round's cost and constraint values.
-    """
+    """See `Engine.advance`."""
     check_compiled(policy, adversary, draws)
-    given = [[runs.plain(leaf) for leaf in records.leaves(part).values()] for part in ((policy, adversary), (state, foe), draws)]
+    given = [[runs.contiguous(leaf) for leaf in records.leaves(part).values()] for part in ((policy, adversary), (state, foe), draws)]
     program = _program((policy, adversary), (state, foe), shapes(draws, 1), collect)
     after, seen = _run(program, given, rounds, wanted, ())
     new_state, new_foe = _filled((state, foe), after)
     return new_state, new_foe, block_of(_filled(program.layout, seen), collect)
 
 
-def advance_many(given: Several, rounds: int, collect: str, wanted: Any = None) -> tuple[Any, Any, Block]:
-    """The same for several runs."""
-    where = runs.seats(given)
+def advance_many(given: RunBatch, rounds: int, collect: Collect, wanted: Any = None) -> tuple[Any, Any, Block]:
+    """See `PlaysManyRuns.advance_many`."""
+    where = runs.layout_of(given)
     widest = max(np.size(leaf) for leaf in records.leaves(where.single[1]).values())
-    ends = runs.shares(where.runs, max((width for width in WIDTHS if width * widest <= CACHE), default=WIDTHS[0]), FEW)
+    ends = runs.group_ends(where.runs, max((width for width in WIDTHS if width * widest <= CACHE), default=WIDTHS[0]), FEW)
     apart, most = where.runs < FEW * (len(ends) - 1), -(-where.runs // (len(ends) - 1))
     wide = next(width for width in WIDTHS if width >= most)
     program = _program(*where.single[:2], shapes(where.single[2], 1), collect, None if apart else where.own, wide)
 
     def work(begin: int, end: int) -> Any:
         more = 0 if apart else -(end - begin) % FEW  # what is left of an instruction plays the last run once more
-        mine = runs.group(where, given, [*range(begin, end), *[end - 1] * more], last=True)
+        mine = runs.arrays_of(where, given, [*range(begin, end), *[end - 1] * more], last=True)
         if apart:
             alike = zip(*(_run(program, _lane(where, mine, i), rounds, wanted, ()) for i in range(end - begin)), strict=True)
             return [[np.stack(arrays, axis=-1) for arrays in zip(*part, strict=True)] for part in alike]
@@ -86,11 +82,11 @@ def advance_many(given: Several, rounds: int, collect: str, wanted: Any = None) 
         return [[array[..., : end - begin] for array in part] for part in made]
 
     after, seen = zip(*runs.in_threads(work, ends), strict=True)
-    new_state, new_foe = runs.whole(where.single[1], after, 0, last=True)
-    return new_state, new_foe, block_of(runs.whole(program.layout, seen, 1, last=True), collect)
+    new_state, new_foe = runs.joined(where.single[1], after, 0, last=True)
+    return new_state, new_foe, block_of(runs.joined(program.layout, seen, 1, last=True), collect)
 
 
-def _lane(where: runs.Seats, given: runs.Group, i: int) -> list[list[np.ndarray]]:
+def _lane(where: runs.RunLayout, given: runs.RunArrays, i: int) -> list[list[np.ndarray]]:
     """The arrays of one run of a group."""
     return [
         [np.array(array[..., i]) if mine else array for array, mine in zip(part, records.leaves(own).values(), strict=True)]
@@ -122,7 +118,7 @@ def _filled(like: Any, arrays: Any) -> Any:
     return records.transform(home, like)
 
 
-def _program(constants: Any, states: Any, draw: Any, collect: str, own: Any = None, wide: int = 1) -> Program:
+def _program(constants: Any, states: Any, draw: Any, collect: Collect, own: Any = None, wide: int = 1) -> Program:
     """The compiled loop for records of these kinds and shapes; `own` says which leaves each of several runs has of its own."""
     single = (shapes(constants), shapes(states), draw)
     sizes = tuple((name, leaf.axes) for part in single for name, leaf in records.leaves(part).items())
@@ -132,12 +128,12 @@ def _program(constants: Any, states: Any, draw: Any, collect: str, own: Any = No
         traced, (_, kept) = trace(*single, collect)
         if own is not None:
             traced = trace_runs(one_round(collect), single, own)
-        run = _load(lower(traced, len(records.leaves(constants)), len(records.leaves(states)), collect == "sums", wide))
+        run = _load(lower(traced, len(records.leaves(constants)), len(records.leaves(states)), collect is Collect.TOTALS, wide))
         _COMPILED[key] = Program(run, [tuple(leaf.shape) for leaf in records.leaves(kept).values()], kept)
     return _COMPILED[key]  # type: ignore[no-any-return]
 
 
-def step(one: Any, constants: Any, states: Any, given: Any, largest: float, ring: tuple[int, Any] | None = None) -> Any:
+def compile_step(one: Any, constants: Any, states: Any, given: Any, largest: float, ring: tuple[int, Any] | None = None) -> Any:
     """``states = one(constants, states, given)`` compiled as a function of one flat array, laid out as `loops.lower_step` says; its length.
 
     It is the round of a session: one number array crosses into the compiled code, and whatever is wrong comes back as a number.

@@ -8,7 +8,8 @@ import numpy as np
 
 from bridle import records
 from bridle.engines.codegen.trace import shapes, trace
-from bridle.engines.runs import Seats
+from bridle.engines.round import Collect
+from bridle.engines.runs import RunLayout
 
 SHARE = 20
 """Where runs are few, a lane takes up to so many elements of the widest array: fewer lanes exchange less, more wait less."""
@@ -30,7 +31,7 @@ class Plan(NamedTuple):
     kept: Any
 
 
-def plan(where: Seats, collect: str) -> Plan:
+def plan(where: RunLayout, collect: Collect) -> Plan:
     """The trace of one run among these."""
     constants, states, draws = where.single
     traced, out = trace(shapes(constants), shapes(states), shapes(draws, 1), collect)

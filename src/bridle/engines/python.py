@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bridle import records
-from bridle.engines.round import Block, gather, turn
+from bridle.core import Adversary, Policy, Round, S
+from bridle.engines.round import Block, BlockRounds, BlockValues, Collect, F, Marks, gather, turn
+from bridle.ops import Array, Scalar
 
 
-def advance(policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: str) -> tuple[Any, Any, Block]:
-    """`rounds` rounds of the game; `collect` is "x" to keep the decisions, "round" to keep the rounds, or empty."""
-    f, g, kept = [], [], []
+def advance(
+    policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draws: object, rounds: int, collect: Collect, marks: Marks | None = None
+) -> tuple[S, F, Block]:
+    """See `Engine.advance`."""
+    f: list[Scalar] = []
+    g: list[Array] = []
+    decisions: list[Array] = []
+    chosen: list[Round] = []
     for draw in records.unstack(draws, rounds):
         state, foe, feedback = turn(policy, adversary, state, foe, draw)
         f.append(feedback.f)
         g.append(feedback.g)
-        if collect == "x":
-            kept.append(feedback.x)
-        elif collect == "round":
-            kept.append(feedback.round)
-    return (
-        state,
-        foe,
-        Block(np.array(f), np.array(g), np.array(kept) if collect == "x" else None, gather(kept) if collect == "round" else None),
-    )
+        if collect is Collect.DECISIONS:
+            decisions.append(feedback.x)
+        elif collect is Collect.ROUNDS and feedback.round is not None:
+            chosen.append(feedback.round)
+    if collect is Collect.ROUNDS:
+        return state, foe, BlockRounds(gather(chosen))
+    return state, foe, BlockValues(np.array(f), np.array(g), np.array(decisions) if collect is Collect.DECISIONS else None)

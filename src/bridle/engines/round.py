@@ -1,79 +1,112 @@
-"""One round, and the engines that repeat it."""
+"""One round of a game, and what an engine returns of a block of rounds.
+
+`turn` is the round, and the only place where the two sides meet; every engine repeats it.
+"""
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle import records
-from bridle.core import Feedback, InputError, Round, Unavailable
+from bridle.core import Adversary, Feedback, InputError, Policy, Round, S
 from bridle.ops import Array
 
-ENGINES = {"python": "", "jax": "jax", "numba": "numba", "cuda": "cuda"}
-"""The engines, and the extra each one needs."""
+F = TypeVar("F")
+"""The state of an adversary."""
 
 
-def turn(policy: Any, adversary: Any, state: Any, foe: Any, draw: Any) -> tuple[Any, Any, Feedback]:
-    """One round: the policy decides, the adversary answers, the policy updates on what is revealed."""
+def turn(policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draw: object) -> tuple[S, F, Feedback]:
+    """One round: the policy decides, the adversary answers, the policy updates on what is revealed; `foe` is the adversary's state."""
     x = policy.decide(state)
-    foe, chosen = adversary.answer(foe, x) if draw is None else adversary.answer(foe, x, draw)
+    foe, chosen = answer(adversary, foe, x, draw)
     feedback = chosen.reveal(x)
     return policy.update(state, feedback), foe, feedback
 
 
-class Block(NamedTuple):
-    """What an engine hands back of a block of rounds, with a leading time axis; `x` and a list of rounds where they were asked for."""
-
-    f: Any
-    g: Any
-    x: Any = None
-    round: Any = None
-    sums: Any = None  # the totals at the rounds asked for, in place of f and g, where the engine adds up
+def answer(adversary: Adversary[F], foe: F, x: Array, draw: object) -> tuple[F, Round]:
+    """The adversary's new state, and the round with which it answers x; `draw` is None for one that is dealt nothing."""
+    return adversary.answer(foe, x) if draw is None else adversary.answer(foe, x, draw)
 
 
-def block_of(seen: Any, collect: str) -> Block:
-    """The block of what a compiled round keeps: its cost, its constraint values and what else was asked for; or the totals alone."""
-    if collect == "sums":
-        return Block(None, None, sums=seen)
-    f, g, more = seen
-    return Block(f, g, more if collect == "x" else None, [more] if collect == "round" else None)
+class Collect(Enum):
+    """What an engine returns of a block of rounds."""
+
+    VALUES = "values"  # the cost and the constraint values of every round
+    DECISIONS = "decisions"  # these, and every decision
+    ROUNDS = "rounds"  # the rounds themselves, as the adversary chose them
+    TOTALS = "totals"  # nothing of single rounds: the totals of a policy that sums, after those that are marked
 
 
-class Several(NamedTuple):
+class BlockValues(NamedTuple):
+    """The costs `f` and constraint values `g` of a block of rounds, and the decisions `x` where they are collected; time comes first."""
+
+    f: Array
+    g: Array
+    x: Array | None = None
+
+
+class BlockRounds(NamedTuple):
+    """The rounds of a block: one record of them all with a leading time axis, or one by one where they cannot be stacked."""
+
+    rounds: list[Round]
+
+
+class BlockTotals(NamedTuple):
+    """The totals after each of the marked rounds of a block, as the policy's own record with a leading axis."""
+
+    sums: object
+
+
+Block: TypeAlias = BlockValues | BlockRounds | BlockTotals
+"""What an engine returns of a block of rounds: `Collect` says which."""
+
+
+class Sums(Protocol):
+    """The state of a policy that also keeps the totals of its game."""
+
+    sums: object
+
+
+def kept(collect: Collect, state: object, feedback: Feedback) -> object:
+    """What a compiled round keeps, from the policy's state after it and its feedback: a record of which `block_of` makes the block."""
+    if collect is Collect.TOTALS:
+        return cast(Sums, state).sums
+    if collect is Collect.ROUNDS:
+        return feedback.round
+    return (feedback.f, feedback.g, feedback.x if collect is Collect.DECISIONS else None)
+
+
+def block_of(rows: object, collect: Collect) -> Block:
+    """The block of what compiled rounds kept, with a leading time axis."""
+    if collect is Collect.TOTALS:
+        return BlockTotals(rows)
+    if collect is Collect.ROUNDS:
+        return BlockRounds([cast(Round, rows)])
+    return BlockValues(*cast(tuple[Array, Array, Array | None], rows))
+
+
+Marks: TypeAlias = NDArray[np.int_]
+"""Rounds of a block, counted from 1, in their order."""
+
+
+class RunBatch(NamedTuple):
     """Several runs at some point of their games: one policy record for all, that of the first `alone`, and the states of both sides.
 
-    `players` and `draws` are of all runs, or one for each of them.
+    `players` and `draws` are one for all runs, or one for each of them.
     """
 
-    policy: Any
-    alone: Any
-    players: list[Any]
-    state: Any
-    foe: Any
-    draws: tuple[Any, ...]
-
-
-def load_engine(name: str) -> Callable[..., tuple[Any, Any, Block]]:
-    """The function that advances a block of rounds. Engines are found by name, so that the game depends on no compiler."""
-    return _module(name).advance  # type: ignore[no-any-return]
-
-
-def load_engine_of_many(name: str) -> Callable[..., tuple[Any, Any, Block]] | None:
-    """The same for several runs at a time, where the engine has a way of its own with them."""
-    return getattr(_module(name), "advance_many", None)
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(f"bridle.engines.{name}")
-    except ModuleNotFoundError as missing:
-        if missing.name and missing.name.startswith("bridle"):
-            raise
-        raise Unavailable(f"engine {name!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[name]}]'") from None
+    policy: Policy[object]
+    alone: Policy[object]
+    players: Sequence[Adversary[object]]
+    state: object
+    foe: object
+    draws: Sequence[object]
 
 
 def gather(rounds: list[Round]) -> list[Round]:
@@ -83,7 +116,7 @@ def gather(rounds: list[Round]) -> list[Round]:
     return rounds
 
 
-def check_compiled(*parts: Array) -> None:
+def check_compiled(*parts: object) -> None:
     """Refuse what no compiler can run: records that call a solver or Python functions."""
     for part in parts:
         for node in records.nodes(part):

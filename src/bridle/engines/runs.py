@@ -7,107 +7,113 @@ the runs along the first axis, or along the last, where neighbours in memory are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from bridle import records
 from bridle.core import InputError
-from bridle.engines.round import Several, check_compiled, cores
+from bridle.engines.round import RunBatch, check_compiled, cores
+from bridle.ops import Array, Scalar
+from bridle.records import R
+
+T = TypeVar("T")
+
+Parts: TypeAlias = tuple[tuple[object, object], tuple[object, object], object]
+"""The records that a round is made of: constants (policy, adversary), states of both, and draws."""
 
 
-class Seats(NamedTuple):
-    """The records of a single run: (policy, adversary), (states of both), draws; and records that say which of their leaves are its own."""
+class RunLayout(NamedTuple):
+    """How several runs are laid out: the parts of a `single` run, and parts of flags that say which leaves are a run's `own`."""
 
-    single: tuple[Any, Any, Any]
-    own: tuple[Any, Any, Any]
+    single: Parts
+    own: Parts
     runs: int = 1
 
 
-def seats(given: Several) -> Seats:
-    """What a single run is made of, and what of it is its own."""
-    policy, alone, players, state, _, draws = given
+class RunArrays(NamedTuple):
+    """The arrays of some neighbouring runs, with a runs axis where they are a run's own: constants, states and draws."""
+
+    constants: list[Array]
+    states: list[Array]
+    draws: list[Array]
+
+
+def layout_of(batch: RunBatch) -> RunLayout:
+    """How the runs of a batch are laid out."""
+    policy, alone, players, state, _, draws = batch
     check_compiled(policy, *players[:1], *draws[:1])
     x = np.asarray(policy.decide(state))
     single = ((alone, players[0]), (alone.init(x[0]), players[0].init()), draws[0])
-    mine = records.transform(lambda leaf, lone: np.shape(leaf) != np.shape(lone), policy, alone)
-    theirs = records.transform(lambda _: len(players) > 1, players[0])
-    dealt = records.transform(lambda _: len(draws) > 1, draws[0])
-    return Seats(single, ((mine, theirs), records.transform(lambda _: True, single[1]), dealt), len(x))
+    own_policy = records.transform(lambda leaf, lone: np.shape(leaf) != np.shape(lone), policy, alone)
+    own_adversary = records.transform(lambda _: len(players) > 1, players[0])
+    own_draws = records.transform(lambda _: len(draws) > 1, draws[0])
+    return RunLayout(single, ((own_policy, own_adversary), records.transform(lambda _: True, single[1]), own_draws), len(x))
 
 
-def alone(constants: Any, states: Any, draws: Any) -> Seats:
-    """The same for a run that stands alone: nothing is told from other runs, but its states are its own."""
+def layout_of_one(constants: tuple[object, object], states: tuple[object, object], draws: object) -> RunLayout:
+    """The layout of a run that stands alone: only its states are its own."""
     single = (constants, states, draws)
-    return Seats(single, tuple(records.transform(lambda _, mine=part is states: mine, part) for part in single))
+    own = tuple(records.transform(lambda _, flag=part is states: flag, part) for part in single)
+    return RunLayout(single, cast(Parts, own))
 
 
-class Group(NamedTuple):
-    """The arrays of some neighbouring runs, with a runs axis where they are a run's own: constants, states and draws."""
-
-    constants: list[np.ndarray]
-    states: list[np.ndarray]
-    draws: list[np.ndarray]
-
-
-def group(where: Seats, given: Several, who: Sequence[int], last: bool = False) -> Group:
+def arrays_of(layout: RunLayout, batch: RunBatch, which: Sequence[int], last: bool = False) -> RunArrays:
     """The arrays of these runs, with the runs along the first axis (of draws: after time) or along the last."""
-    policy, players, states, draws = given.policy, given.players, (given.state, given.foe), given.draws
-    runs, axis = len(who), -1 if last else 0
+    runs, axis = len(which), -1 if last else 0
 
-    def leaves(part: Any) -> list[Any]:
+    def leaves(part: object) -> list[Scalar]:
         return list(records.leaves(part).values())
 
-    def part(leaf: Any, one: Any, own: bool) -> np.ndarray:
+    def of_runs(leaf: Scalar, one: Scalar, own: object) -> Array:
         if not own:
-            return plain(leaf)
+            return contiguous(leaf)
         shape = np.shape(one)
-        mine = np.broadcast_to(leaf, (runs, *shape)) if np.shape(leaf) == shape else leaf[list(who)]
-        if mine.size != runs * int(np.prod(shape)):
+        chosen = np.broadcast_to(leaf, (runs, *shape)) if np.shape(leaf) == shape else np.asarray(leaf)[list(which)]
+        if chosen.size != runs * int(np.prod(shape)):
             raise InputError(f"a leaf of shape {np.shape(leaf)} is not one of shape {shape} for every run; use engine 'python'")
-        return np.ascontiguousarray(np.moveaxis(np.reshape(mine, (runs, *shape)), 0, axis), dtype=float)
+        return np.ascontiguousarray(np.moveaxis(np.reshape(chosen, (runs, *shape)), 0, axis), dtype=float)
 
-    (lone, _), begun, _ = where.single
-    constants = [part(*each) for each in zip(leaves(policy), leaves(lone), leaves(where.own[0][0]), strict=True)]
-    constants += _beside([leaves(each) for each in (players if len(players) == 1 else [players[i] for i in who])], axis)
-    held = [part(*each) for each in zip(leaves(states), leaves(begun), leaves(where.own[1]), strict=True)]
-    dealt = _beside([leaves(each) for each in (draws if len(draws) == 1 else [draws[i] for i in who])], -1 if last else 1)
-    return Group(constants, held, dealt)
+    def of_each(several: Sequence[object], axis: int) -> list[Array]:
+        """The leaves of one record as they are, or those of one record for each run side by side."""
+        if len(several) == 1:
+            return [contiguous(leaf) for leaf in leaves(several[0])]
+        columns = zip(*(leaves(several[i]) for i in which), strict=True)
+        return [np.stack([np.asarray(leaf, dtype=float) for leaf in column], axis=axis) for column in columns]
+
+    (alone, _), begun, _ = layout.single
+    (own_policy, _), own_states, _ = layout.own
+    policy = [of_runs(*each) for each in zip(leaves(batch.policy), leaves(alone), leaves(own_policy), strict=True)]
+    states = [of_runs(*each) for each in zip(leaves((batch.state, batch.foe)), leaves(begun), leaves(own_states), strict=True)]
+    return RunArrays([*policy, *of_each(batch.players, axis)], states, of_each(batch.draws, -1 if last else 1))
 
 
-def plain(leaf: Any) -> np.ndarray:
-    """A leaf as an array of floats; a number as one without axes."""
+def contiguous(leaf: Scalar) -> Array:
+    """A leaf as an array of floats in C order; a number as one without axes."""
     return np.ascontiguousarray(leaf, dtype=float) if np.ndim(leaf) else np.array(leaf, dtype=float)
 
 
-def _beside(several: list[list[Any]], axis: int) -> list[np.ndarray]:
-    """The leaves of one record as they are, or those of several records side by side."""
-    if len(several) == 1:
-        return [plain(leaf) for leaf in several[0]]
-    return [np.stack([np.asarray(leaf, dtype=float) for leaf in leaves], axis=axis) for leaves in zip(*several, strict=True)]
-
-
-def record(like: Any, arrays: list[np.ndarray]) -> Any:
-    """A record of these arrays."""
+def filled(like: R, arrays: Iterable[object]) -> R:
+    """A record like this one, of these leaves."""
     left = iter(arrays)
     return records.transform(lambda _: next(left), like)
 
 
-def whole(like: Any, groups: Sequence[Any], lead: int, last: bool = False) -> Any:
+def joined(like: R, groups: Iterable[Iterable[Array]], lead: int, last: bool = False) -> R:
     """The arrays of all groups as a record with the runs axis after `lead` others, and numbers as ``(runs, 1)``."""
     together = [np.concatenate(arrays, axis=-1 if last else lead) for arrays in zip(*groups, strict=True)]
 
-    def home(array: np.ndarray) -> np.ndarray:
+    def home(array: Array) -> Array:
         array = np.moveaxis(array, -1, lead) if last else array
         return array if array.ndim > lead + 1 else array[..., None]
 
-    return record(like, [home(array) for array in together])
+    return filled(like, [home(array) for array in together])
 
 
-def in_threads(work: Callable[[int, int], Any], ends: list[int]) -> list[Any]:
+def in_threads(work: Callable[[int, int], T], ends: list[int]) -> list[T]:
     """`work` on every group of runs between two of these ends, as many at a time as there are cores."""
     groups = list(pairwise(ends))
     if len(groups) == 1:
@@ -116,7 +122,7 @@ def in_threads(work: Callable[[int, int], Any], ends: list[int]) -> list[Any]:
         return list(pool.map(lambda both: work(*both), groups))
 
 
-def shares(runs: int, most: int, least: int) -> list[int]:
+def group_ends(runs: int, most: int, least: int) -> list[int]:
     """Where groups of at most so many runs begin and end: as many as keep all cores busy, unless they would be smaller than `least`."""
     busy, needed = cores(), -(-runs // most)
     count = max(1, min(busy, runs // least), -(-needed // busy) * busy if needed > 1 else 1)

@@ -7,9 +7,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from bridle import storage, validate
+from bridle import engines, storage, validate
 from bridle.core import InputError
-from bridle.engines.round import ENGINES, load_engine
 
 
 def check_packages() -> None:
@@ -21,9 +20,7 @@ def check_packages() -> None:
 def choose_engine(name: str | None) -> str:
     """The engine of this name, else the fastest that is installed; one that is not is refused before the data are read."""
     engine = name or next((name for name in ("numba", "jax") if importlib.util.find_spec(name)), "python")
-    if engine not in ENGINES:
-        raise validate.unknown("engine", engine, ENGINES)
-    load_engine(engine)
+    engines.load(engine)
     return engine
 
 

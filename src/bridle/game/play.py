@@ -1,7 +1,7 @@
-"""The game: a policy against an adversary, round by round or over a whole horizon.
+"""The game: a policy against an adversary over a whole horizon.
 
-`turn` is one round, and the only place where the two sides meet; every engine repeats it. `play` deals the adversary's draws in blocks,
-lets an engine advance block by block, and keeps running totals, so memory does not grow with the horizon unless more is asked for.
+The round itself is `bridle.engines.round.turn`, which every engine repeats. `play` deals the adversary's draws in blocks, lets an engine
+advance block by block, and keeps running totals, so memory does not grow with the horizon unless more is asked for.
 """
 
 from __future__ import annotations
@@ -10,19 +10,24 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import policies, records, validate
-from bridle.core import BridleWarning, DoesNotApply, InputError, Round
-from bridle.engines.round import ENGINES, Block, block_length, check_compiled, gather
+from bridle.core import Adversary, BridleWarning, Constants, DoesNotApply, Domain, InputError, Policy, Round, S
+from bridle.engines import ENGINES
+from bridle.engines.round import BlockRounds, BlockTotals, BlockValues, Collect, F, answer, block_length, check_compiled, gather
 from bridle.functions import AFFINE
-from bridle.game.schedule import MEMORY, Match, Opening, bytes_of, first_round, one_of, tried
+from bridle.game.arrange import arrange, count_rounds, own_horizon, start_points
+from bridle.game.schedule import DEFAULT_MEMORY, Schedule, bytes_of, schedule
 from bridle.game.totals import Totals, accumulate, curve_rounds, empty
-from bridle.policies.registry import domain_of, record_of
-from bridle.problems import Problem, needs, problem, takes
-from bridle.problems.dealing import deal_blocks
+from bridle.ops import Array
+from bridle.policies.registry import domain_of
+from bridle.problems import Problem
+from bridle.problems.dealing import deal_blocks, first_round
+from bridle.records import R
 
 KEEP = ("totals", "rounds", "decisions")
 
@@ -44,17 +49,17 @@ class Trace:
     seeds: tuple[int, ...]
     runs: int | None
     engine: str
-    x1: np.ndarray
+    x1: Array
     totals: Totals = _NOTHING
     curve: Totals = _NOTHING
     state: Any = None
     seconds: float = 0.0
     pace: float = 0.0
     warnings: tuple[str, ...] = ()
-    costs: np.ndarray | None = None
-    values: np.ndarray | None = None
-    decisions: np.ndarray | None = None
-    memory: int = MEMORY
+    costs: Array | None = None
+    values: Array | None = None
+    decisions: Array | None = None
+    memory: int = DEFAULT_MEMORY
     groups: int = 1
 
     def blocks(self, run: int | None = None) -> Iterator[Round]:
@@ -64,30 +69,27 @@ class Trace:
         """
         seed = self.seeds[run or 0] if len(self.seeds) > 1 else self.seeds[0]
         source = self.problem.with_seed(seed) if seed != self.problem.seed else self.problem
-        adversary = source.adversary
-        if getattr(adversary, "oblivious", False):
-            yield from _oblivious(adversary, seed, self.rounds, source.domain)
+        if getattr(source.adversary, "oblivious", False):
+            yield from _rounds_unplayed(source.adversary, seed, self.rounds, source.domain)
             return
         at, group = run or 0, 0
-        groups = self.match().split(self.groups)  # as they were played, so that the adversary meets the very same decisions
+        groups = self.schedule().split(self.groups)  # as they were played, so that the adversary meets the very same decisions
         while at >= (groups[group].runs or 1):
             at, group = at - (groups[group].runs or 1), group + 1
-        for _, _, block in groups[group].advance("round", self.memory):
+        for _, _, block in groups[group].advance(Collect.ROUNDS, self.memory):
+            rounds = cast(BlockRounds, block).rounds
             if self.runs is None:
-                yield from block.round
+                yield from rounds
                 continue
-            alone = first_round(source, self.x1 if self.x1.ndim == 1 else self.x1[run or 0]).round
-            for part in block.round:
+            alone = first_round(source.adversary, source.seed, self.x1 if self.x1.ndim == 1 else self.x1[run or 0]).round
+            for part in rounds:
                 check_compiled(part)  # which run's is which cannot be told of a callable
                 # What the adversary tells apart by runs has an axis more than in a single run, and a number of a run is one alone.
                 yield records.transform(lambda leaf, one: _of_run(leaf, np.shape(one), at), part, alone)
 
-    def match(self, opening: Opening | None = None) -> Match:
-        """The two sides of the game, at its start."""
-        record = record_of(self.policy)
-        alone = one_of(self.policy, record, self.runs, self.problem)
-        opening = opening or first_round(self.problem, self.x1 if self.x1.ndim == 1 else self.x1[0])
-        return Match(record, alone, self.problem, opening, self.seeds, self.x1, self.runs, self.rounds, self.engine)
+    def schedule(self) -> Schedule:
+        """What was played, from its start."""
+        return schedule(self.policy, self.problem, self.rounds, self.seeds, self.runs, self.engine, self.x1)
 
     @property
     def shared_stream(self) -> bool:
@@ -96,13 +98,13 @@ class Trace:
 
 
 def play(
-    policy: Any,
+    policy: Policy[S],
     problem: Problem | str,
     *,
     horizon: int | None = None,
     seed: int | Sequence[int] | None = None,
     engine: str = "python",
-    x1: Any = None,
+    x1: ArrayLike | None = None,
     keep: str = "totals",
     memory: int | str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -120,153 +122,45 @@ def play(
     >>> trace.rounds, bool(bridle.ccv(trace) <= policy.bound(trace.problem.constants, 200).ccv)
     (200, True)
     """
-    record, source, rounds, seeds, runs = _arrange(policy, problem, horizon, seed, x1)
+    record, source, rounds, seeds, runs = arrange(policy, problem, horizon, seed, x1)
     if engine not in ENGINES:
         raise validate.unknown("engine", engine, ENGINES)
     if keep not in KEEP:
         raise validate.unknown("keep", keep, KEEP)
-    start = source.domain.center() if x1 is None else _start(x1, source.domain, runs)
-    opening = first_round(source, start if start.ndim == 1 else start[0])
-    source = _opened(source, opening.round)
-    game = Trace(policy, source, rounds, seeds, runs, engine, start)
-    match = game.match(opening)
-    collect = "x" if keep == "decisions" else "sums" if keep == "totals" and match.sums else ""
-    limit = max(MEMORY, match.least(collect)) if memory is None else bytes_of(memory)  # what nobody said refuses nothing
-    kept = 0 if memory is None or keep == "totals" else _check_room(match, keep, limit)
-    groups = match.groups(limit, collect, kept)
-    limit -= kept
-    _compile(groups[0], collect, limit)
-    parts = []
+    start = start_points(x1, source.domain, runs)
+    first = first_round(source.adversary, source.seed, start if start.ndim == 1 else start[0])
+    source = _with_kinds(source, first.round)
+    game = schedule(policy, source, rounds, seeds, runs, engine, start, first)
+    collect = Collect.DECISIONS if keep == "decisions" else Collect.TOTALS if keep == "totals" and game.engine_sums else Collect.VALUES
+    limit = max(DEFAULT_MEMORY, game.least_bytes(collect)) if memory is None else bytes_of(memory)  # what nobody said refuses nothing
+    reserved = 0 if memory is None or keep == "totals" else _bytes_to_keep(game, keep, limit)
+    groups = game.groups_within(limit, collect, reserved)
+    _compile(groups[0], collect, limit - reserved)
+    results = []
     for n, group in enumerate(groups):
         tell = None if progress is None else lambda done, n=n: progress((n * rounds + done) // len(groups), rounds)
-        parts.append(_play(group, collect, keep, limit, tell))
-    played = parts[0] if len(parts) == 1 else _side_by_side(parts, match.alone.init(match.start))
-    notes = _notes(policy, record, played.state, source, rounds)
+        results.append(_play_group(group, collect, keep, limit - reserved, tell))
+    result = results[0] if len(results) == 1 else _join_groups(results, game)
+    notes = _notes(policy, record, result.state, source, rounds)
     for note in notes:
         warnings.warn(note, BridleWarning, stacklevel=2)
-    return replace(game, **played._asdict(), warnings=tuple(notes), memory=limit + kept, groups=len(groups))
-
-
-def _compile(match: Match, collect: str, memory: int) -> None:
-    """Play one round outside the clock, in which an engine may compile, where there will be no second block to time and none was before."""
-    if match.engine == "python" or match.rounds > match.blocks_at_once(memory, collect) * block_length(match.problem.domain.dim):
-        return
-    parts = (match.record, match.problem.adversary, match.opening.round)
-    kind = (
-        match.engine, collect, match.runs, len(match.seeds), match.x1.shape,
-        *(type(node) for part in parts for node in records.nodes(part)),
-        *(np.shape(leaf) for part in parts for leaf in records.leaves(part).values()),
-    )  # fmt: skip
-    if kind not in _PLAYED:
-        next(iter(replace(match, rounds=1).advance(collect, memory)))
-        _PLAYED.add(kind)
-
-
-_PLAYED: set[Any] = set()
-
-
-class Played(NamedTuple):
-    """What comes of playing some runs: the fields of a trace."""
-
-    totals: Totals
-    curve: Totals
-    state: Any
-    seconds: float
-    pace: float
-    costs: np.ndarray | None
-    values: np.ndarray | None
-    decisions: np.ndarray | None
-
-
-def _play(match: Match, collect: str, keep: str, memory: int, tell: Callable[[int], None] | None) -> Played:
-    """Play and add up."""
-    shape, rounds = () if match.runs is None else (match.runs,), match.rounds
-    marks = curve_rounds(rounds)
-    totals, state = empty(shape, 0), None
-    curve: list[Totals] = []
-    kept: list[Block] = []
-    clock = [(0, time.perf_counter())]
-    for done, after, block in match.advance(collect, memory):
-        _check_finite(block, done)
-        running = block.sums or accumulate(totals if curve else empty(shape, block.g.shape[-1]), block.f, block.g)
-        passed = marks[(marks > clock[-1][0]) & (marks <= done)]
-        hit = np.searchsorted(running.rounds, passed)  # where they are: all of them are there
-        curve.append(records.transform(lambda leaf, hit=hit: leaf[hit], running))
-        totals, state = records.transform(lambda leaf: leaf[-1].copy(), running), after  # a view would hold the whole block
-        if keep != "totals":
-            kept.append(block)
-        clock.append((done, time.perf_counter()))
-        if tell is not None:
-            tell(done)
-    first = clock[1] if len(clock) > 2 else clock[0]  # an engine may compile in the first block
-    return Played(
-        totals,
-        records.join(curve),
-        state,
-        clock[-1][1] - clock[0][1],
-        1e6 * (clock[-1][1] - first[1]) / (rounds - first[0]),
-        np.concatenate([block.f for block in kept]) if kept else None,
-        np.concatenate([block.g for block in kept]) if kept else None,
-        np.concatenate([block.x for block in kept]) if keep == "decisions" else None,
+    return Trace(
+        policy, source, rounds, seeds, runs, engine, start, **result._asdict(), warnings=tuple(notes), memory=limit, groups=len(groups)
     )
-
-
-def _side_by_side(parts: list[Played], begun: Any) -> Played:
-    """Groups of runs as all of them; `begun` is the state of a single run, which tells what runs have of their own."""
-
-    def runs(axis: int, *fields: Any) -> Any:
-        return records.transform(lambda *leaves: np.concatenate(leaves, axis=axis) if np.ndim(leaves[0]) > axis else leaves[0], *fields)
-
-    def states(one: Any, *leaves: Any) -> Any:
-        return leaves[0] if np.shape(leaves[0]) == np.shape(one) else np.concatenate(leaves)
-
-    totals, curve, state, seconds, pace, *kept = zip(*parts, strict=True)
-    after = records.transform(states, begun, *state)
-    return Played(runs(0, *totals), runs(1, *curve), after, sum(seconds), sum(pace), *(runs(1, *each) for each in kept))
-
-
-def _of_run(leaf: np.ndarray, shape: tuple[int, ...], run: int) -> np.ndarray:
-    """What is one run's of the rounds of several; `shape` is that of a round of a single run."""
-    return leaf if leaf.shape[1:] == shape else leaf[:, run].reshape(len(leaf), *shape)
-
-
-def _check_room(match: Match, keep: str, memory: int) -> int:
-    """How many bytes are kept of all rounds, where a limit leaves room for them."""
-    each = 1 + match.sizes.constraints + (len(match.start) if keep == "decisions" else 0)
-    needed = 2 * 8 * match.rounds * (match.runs or 1) * each  # as they come, and as one
-    if needed >= memory:
-        raise InputError(
-            f"memory must be more than {needed} bytes to keep {keep} of this game, not {memory}; keep='totals' needs no more with time"
-        )
-    return needed
 
 
 def unplayed(problem: Problem) -> Trace:
     """The trace of a game that nobody has played: enough to ask about a stream that does not depend on the decisions."""
     if not getattr(problem.adversary, "oblivious", False):
         raise InputError(f"problem {problem.name or '(unnamed)'} has no stream of its own: its adversary adapts to the decisions")
-    start, rounds = problem.domain.center(), _length(problem, None, None)
+    start, rounds = problem.domain.center(), count_rounds(problem, None, None)
     curve = _NOTHING._replace(rounds=curve_rounds(rounds))
-    return Trace(None, _opened(problem, first_round(problem, start).round), rounds, (problem.seed,), None, "python", start, curve=curve)
+    source = _with_kinds(problem, first_round(problem.adversary, problem.seed, start).round)
+    return Trace(None, source, rounds, (problem.seed,), None, "python", start, curve=curve)
 
 
-def _opened(source: Problem, opening: Round) -> Problem:
-    """The problem with what its first round says of its functions, which goes before what the problem claims."""
-    convex = opening.convex and source.constants.get("convex", True)
-    affine = all(isinstance(constraint, AFFINE) for constraint in opening.constraints)
-    return replace(source, constants={**source.constants, "convex": convex, "affine": affine})
-
-
-def _check_finite(block: Block, done: int) -> None:
-    if block.sums is not None:
-        return  # seen to where the counts of the runs are
-    fine = np.isfinite(block.f).reshape(len(block.f), -1).all(axis=1) & np.isfinite(block.g).reshape(len(block.g), -1).all(axis=1)
-    if not fine.all():
-        raise InputError(f"the cost or a constraint is not finite in round {done - len(fine) + int(np.argmin(fine)) + 1} of the game")
-
-
-def policy_for(name: str, problem: Problem, **given: Any) -> Any:
-    """The policy of this name for the problem: what it must know is taken from the problem's constants unless it is given.
+def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Configured:
+    """The policy of this name for the problem: what it must know is taken from the problem's constants unless `parameters` say it.
 
     >>> import bridle
     >>> policy_for("sinha2024", bridle.problem("halfspaces", horizon=100, dim=3)).parameters["horizon"]
@@ -274,114 +168,160 @@ def policy_for(name: str, problem: Problem, **given: Any) -> Any:
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem must be a Problem such as bridle.problem('fixed', horizon=100), not {validate.show(problem)}")
-    known = {"horizon": problem.horizon, **problem.constants}
+    facts = {"horizon": problem.horizon, **problem.constants}
     for parameter in policies.parameters(name):
         wanted = parameter.required or parameter.name == "constraints"
-        if wanted and parameter.name not in given and known.get(parameter.name) is not None:
-            given[parameter.name] = known[parameter.name]
-    if policies.entry(name).strongly_convex and np.all(np.asarray(given.get("modulus", 1.0)) == 0.0):
+        if wanted and parameter.name not in parameters and facts.get(parameter.name) is not None:
+            parameters[parameter.name] = facts[parameter.name]
+    if policies.entry(name).strongly_convex and np.all(np.asarray(parameters.get("modulus", 1.0)) == 0.0):
         raise DoesNotApply(name, "the costs of {problem} are not strongly convex (modulus 0)", problem.name)
-    return policies.policy(name, problem.domain, **given)
+    return policies.policy(name, problem.domain, **parameters)
 
 
-def _arrange(policy: Any, source: Any, horizon: Any, seed: Any, x1: Any) -> tuple[Any, Problem, int, tuple[int, ...], int | None]:
-    """Check what was asked for, and settle the problem, the rounds, the seeds and the number of runs."""
-    record = record_of(policy)
-    for method in ("init", "decide", "update"):
-        if not hasattr(record, method):
-            raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
-    own = getattr(policy, "parameters", {}).get("horizon")
-    own = None if own is None else np.max(own)  # a sweep plays its longest
-    horizon = None if horizon is None else validate.whole("horizon", horizon)
-    point = None if x1 is None else validate.array("x1", x1)
-    if isinstance(source, str):
-        length = horizon if horizon is not None else own
-        if length is None and needs(source, "horizon"):
-            raise InputError("horizon must be given: neither the policy nor the call says how many rounds to play")
-        first = seed if seed is None or np.ndim(seed) == 0 else next(iter(seed), 0)
-        domain = domain_of(policy)
-        shape = {"domain": domain} if domain is not None and takes(source, "domain") else {}
-        source = problem(source, length, 0 if first is None else first, **shape)
-    if not isinstance(source, Problem):
-        raise InputError(f"problem must be a Problem or a name, not {validate.show(source)}")
-    rounds = _length(source, horizon, own)
-    mine, theirs = domain_of(policy), source.domain
-    if mine is not None and mine.dim != theirs.dim:
-        raise InputError(f"policy decides in {mine.dim} dimensions, the problem in {theirs.dim}")
-    given = [source.seed] if seed is None else [seed] if np.ndim(seed) == 0 else list(seed)
-    seeds = tuple(validate.whole("seed", s, 0) for s in given)
-    if not seeds:
-        raise InputError("seed must hold at least one seed, not an empty list")
-    sweep = policy.runs if hasattr(policy, "runs") else _runs_of(record, theirs, source.constants.get("constraints", 1))
-    wide = len(point) if point is not None and point.ndim == 2 else None
-    several = len(seeds) if seed is not None and np.ndim(seed) == 1 else None
-    sizes = {size for size in (sweep, wide, several) if size is not None}
-    if len(sizes) > 1:
-        raise InputError(f"the sweep's parameters ({sweep}), seeds ({several}) and starting points ({wide}) must be equally many")
-    runs = sizes.pop() if sizes else None
-    if seeds[0] != source.seed:
-        source = source.with_seed(seeds[0])
-    k = getattr(record, "each", None)
-    if k is not None and source.constants.get("constraints", len(k)) != len(k):
-        raise InputError(f"constraints: the policy was made for {len(k)}, the problem reveals {source.constants['constraints']}")
-    return record, source, rounds, seeds, runs
+def _compile(game: Schedule, collect: Collect, memory: int) -> None:
+    """Play one round outside the clock, in which an engine may compile, where there will be no second block to time and none was before."""
+    if game.engine == "python" or game.rounds > game.blocks_at_once(memory, collect) * block_length(game.problem.domain.dim):
+        return
+    parts = (game.record, game.problem.adversary, game.first.round)
+    kind = (
+        game.engine, collect, game.runs, len(game.seeds), game.x1.shape,
+        *(type(node) for part in parts for node in records.nodes(part)),
+        *(np.shape(leaf) for part in parts for leaf in records.leaves(part).values()),
+    )  # fmt: skip
+    if kind not in _COMPILED_KINDS:
+        next(replace(game, rounds=1).advance(collect, memory))
+        _COMPILED_KINDS.add(kind)
 
 
-def _length(source: Problem, horizon: Any, own: Any) -> int:
-    """How many rounds to play: as many as asked for, else the problem's, else the policy's own."""
-    length = horizon if horizon is not None else source.horizon if source.horizon is not None else own
-    if length is None:
-        raise InputError("horizon must be given: neither the problem nor the policy says how many rounds to play")
-    rounds = validate.whole("horizon", length)
-    recorded = source.adversary.rounds if hasattr(source.adversary, "replay") else rounds
-    most = min(source.constants.get("rounds", rounds), recorded)
-    if rounds > most:
-        raise InputError(f"horizon must be at most {most}, the rounds that problem {source.name or '(unnamed)'} has, not {rounds}")
-    return rounds
+_COMPILED_KINDS: set[tuple[object, ...]] = set()
+"""The kinds of games that an engine has compiled."""
 
 
-def _runs_of(record: Any, domain: Any, k: int) -> int | None:
-    """How many runs a record stands for that does not come from the registry: seen from what one update makes of its state."""
-    after = tried(record, domain, k)
-    return len(after) if after is not None and np.ndim(after) == 2 else None
+class GroupResult(NamedTuple):
+    """What comes of playing a group of runs: the fields of a trace."""
+
+    totals: Totals
+    curve: Totals
+    state: object
+    seconds: float
+    pace: float
+    costs: Array | None
+    values: Array | None
+    decisions: Array | None
 
 
-def _start(x1: Any, domain: Any, runs: int | None) -> np.ndarray:
-    point = validate.array("x1", x1)
-    if point.shape not in ((domain.dim,), (runs, domain.dim)):
-        raise InputError(f"x1 must have shape ({domain.dim},), not {point.shape}")
-    if not domain.contains(point):
-        raise InputError(f"x1 must lie in the domain; {validate.show(point)} does not")
-    return point
+def _play_group(game: Schedule, collect: Collect, keep: str, memory: int, tell: Callable[[int], None] | None) -> GroupResult:
+    """Play a group of runs, and add up its rounds."""
+    shape, rounds = () if game.runs is None else (game.runs,), game.rounds
+    marks = curve_rounds(rounds)
+    totals, state = empty(shape, 0), None
+    curve: list[Totals] = []
+    blocks: list[BlockValues] = []
+    clock = [(0, time.perf_counter())]
+    for done, after, block in game.advance(collect, memory):
+        if isinstance(block, BlockTotals):
+            running = cast(Totals, block.sums)
+        else:
+            values = cast(BlockValues, block)
+            _check_finite(values, done)
+            running = accumulate(totals if curve else empty(shape, values.g.shape[-1]), values.f, values.g)
+            if keep != "totals":
+                blocks.append(values)
+        passed = marks[(marks > clock[-1][0]) & (marks <= done)]
+        at = np.searchsorted(running.rounds, passed)  # all of them are there
+        curve.append(records.transform(lambda leaf, at=at: leaf[at], running))
+        totals, state = records.transform(lambda leaf: leaf[-1].copy(), running), after  # a view would hold the whole block
+        clock.append((done, time.perf_counter()))
+        if tell is not None:
+            tell(done)
+    first = clock[1] if len(clock) > 2 else clock[0]  # an engine may compile in the first block
+    return GroupResult(
+        totals,
+        records.join(curve),
+        state,
+        clock[-1][1] - clock[0][1],
+        1e6 * (clock[-1][1] - first[1]) / (rounds - first[0]),
+        np.concatenate([block.f for block in blocks]) if blocks else None,
+        np.concatenate([block.g for block in blocks]) if blocks else None,
+        np.concatenate([block.x for block in blocks if block.x is not None]) if keep == "decisions" else None,
+    )
 
 
-def _notes(policy: Any, record: Any, state: Any, source: Problem, rounds: int) -> list[str]:
+def _join_groups(results: list[GroupResult], game: Schedule) -> GroupResult:
+    """The results of groups of runs as one of all runs."""
+
+    def runs(axis: int, *fields: R) -> R:
+        def joined(*leaves: Array) -> Array:
+            return np.concatenate(leaves, axis=axis) if np.ndim(leaves[0]) > axis else leaves[0]
+
+        return records.transform(joined, *fields)
+
+    def states(one: Array, *leaves: Array) -> Array:
+        return leaves[0] if np.shape(leaves[0]) == np.shape(one) else np.concatenate(leaves)
+
+    assert game.alone is not None  # else there is one group
+    totals, curve, state, seconds, pace, *kept = zip(*results, strict=True)
+    after = records.transform(states, game.alone.init(game.start), *state)  # a single run's state tells what runs have of their own
+    return GroupResult(runs(0, *totals), runs(1, *curve), after, sum(seconds), sum(pace), *(runs(1, *each) for each in kept))
+
+
+def _bytes_to_keep(game: Schedule, keep: str, memory: int) -> int:
+    """How many bytes all rounds take that are kept; an error where a limit leaves no room for them."""
+    each = 1 + game.sizes.constraints + (len(game.start) if keep == "decisions" else 0)
+    needed = 2 * 8 * game.rounds * (game.runs or 1) * each  # as they come, and as one
+    if needed >= memory:
+        raise InputError(
+            f"memory must be more than {needed} bytes to keep {keep} of this game, not {memory}; keep='totals' needs no more with time"
+        )
+    return needed
+
+
+def _check_finite(block: BlockValues, done: int) -> None:
+    finite_f, finite_g = (np.isfinite(part).reshape(len(part), -1).all(axis=1) for part in (block.f, block.g))
+    fine = np.asarray(finite_f & finite_g)
+    if not fine.all():
+        raise InputError(f"the cost or a constraint is not finite in round {done - len(fine) + int(np.argmin(fine)) + 1} of the game")
+
+
+def _with_kinds(problem: Problem, first: Round) -> Problem:
+    """The problem with what its first round says of its functions, which goes before what the problem claims."""
+    convex = first.convex and problem.constants.get("convex", True)
+    affine = all(isinstance(constraint, AFFINE) for constraint in first.constraints)
+    return replace(problem, constants={**problem.constants, "convex": convex, "affine": affine})
+
+
+def _notes(policy: object, record: Policy[object], state: object, problem: Problem, rounds: int) -> list[str]:
     """What a user should know about a finished game."""
     notes = []
-    mine = domain_of(policy)
-    if mine is not None and not records.same(mine, source.domain):
+    domain = domain_of(policy)
+    if domain is not None and not records.same(domain, problem.domain):
         notes.append("the policy's domain is not the problem's: decisions keep to the former, bounds and regret are about the latter")
     if isinstance(policy, policies.Configured):
-        notes += policy.outside(source.constants)
-    own = getattr(policy, "parameters", {}).get("horizon")
+        notes += policy.outside(cast(Constants, problem.constants))
+    own = own_horizon(policy)
     if own is not None and np.any(rounds > np.asarray(own)):
         notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")
     alarm = record.alarm(state) if hasattr(record, "alarm") else ""
-    return [*notes, *([alarm] if alarm else []), *_misled(policy, source)]
+    return [*notes, *([alarm] if alarm else []), *_false_parameters(policy, problem)]
 
 
-def _misled(policy: Any, source: Problem) -> list[str]:
-    """Where the policy was told something that is not so."""
-    told, known, notes = getattr(policy, "parameters", {}), source.constants, []
-    G, alpha = known.get("lipschitz"), known.get("modulus")
-    if G is not None and np.any(np.asarray(told.get("lipschitz", G)) < G * (1.0 - 1e-9)):
-        notes.append(f"the policy was told a Lipschitz constant of {np.min(told['lipschitz']):g}; the problem's is {G:g}")
-    if alpha is not None and np.any(np.asarray(told.get("modulus", alpha)) > alpha * (1.0 + 1e-9)):
-        notes.append(f"the policy was told that costs have modulus {np.max(told['modulus']):g}; the problem's have {alpha:g}")
+def _false_parameters(policy: object, problem: Problem) -> list[str]:
+    """Where a parameter of the policy claims something of the problem that is not so."""
+    parameters, notes = getattr(policy, "parameters", {}), []
+    G, alpha = problem.constants.get("lipschitz"), problem.constants.get("modulus")
+    if G is not None and np.any(np.asarray(parameters.get("lipschitz", G)) < G * (1.0 - 1e-9)):
+        notes.append(f"the policy was told a Lipschitz constant of {np.min(parameters['lipschitz']):g}; the problem's is {G:g}")
+    if alpha is not None and np.any(np.asarray(parameters.get("modulus", alpha)) > alpha * (1.0 + 1e-9)):
+        notes.append(f"the policy was told that costs have modulus {np.max(parameters['modulus']):g}; the problem's have {alpha:g}")
     return notes
 
 
-def _oblivious(adversary: Any, seed: int, rounds: int, domain: Any) -> Iterator[Round]:
+def _of_run(leaf: Array, shape: tuple[int, ...], run: int) -> Array:
+    """What is one run's of the rounds of several; `shape` is that of a round of a single run."""
+    return leaf if leaf.shape[1:] == shape else leaf[:, run].reshape(len(leaf), *shape)
+
+
+def _rounds_unplayed(adversary: Adversary[F], seed: int, rounds: int, domain: Domain) -> Iterator[Round]:
     """The rounds of an adversary that does not look at decisions, without playing."""
     foe, x, done, length = adversary.init(), domain.center(), 0, block_length(domain.dim)
     for dealt in deal_blocks(adversary, seed, rounds, domain.dim):
@@ -392,6 +332,6 @@ def _oblivious(adversary: Any, seed: int, rounds: int, domain: Any) -> Iterator[
             continue
         answers = []
         for draw in records.unstack(dealt, size):
-            foe, chosen = adversary.answer(foe, x) if draw is None else adversary.answer(foe, x, draw)
+            foe, chosen = answer(adversary, foe, x, draw)
             answers.append(chosen)
         yield from gather(answers)

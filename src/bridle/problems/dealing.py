@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bridle import records
-from bridle.core import InputError
-from bridle.engines.round import block_length
+from bridle.core import Adversary, InputError, Round
+from bridle.engines.round import F, answer, block_length
+from bridle.ops import Array
 
 
 def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1) -> Iterator[Any]:
@@ -41,3 +42,22 @@ def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1)
 def player(adversary: Any) -> Any:
     """What an engine plays against: the adversary itself, or what stands for it at the table where its rounds are dealt from elsewhere."""
     return getattr(adversary, "player", adversary)
+
+
+class FirstRound(NamedTuple):
+    """The round with which a run begins, and how many numbers the adversary was dealt for it."""
+
+    round: Round
+    dealt: int
+
+
+def first_round(adversary: Adversary[F], seed: int, x: Array) -> FirstRound:
+    """The round with which the adversary answers x at the start of a run."""
+    draws = next(deal_blocks(adversary, seed, 1, len(x)))
+    draw = next(records.unstack(draws, 1))
+    return FirstRound(answer(adversary, adversary.init(), x, draw)[1], count_numbers(draws))
+
+
+def count_numbers(record: object) -> int:
+    """How many numbers a record holds."""
+    return sum(int(np.size(leaf)) for leaf in records.leaves(record).values())

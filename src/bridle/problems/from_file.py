@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from bridle import records, validate
+from bridle import validate
 from bridle.core import Domain, InputError, Round
 from bridle.problems import from_arrays
 from bridle.problems.base import Problem
-from bridle.problems.dealing import deal_blocks
+from bridle.problems.dealing import first_round
 
 ENDINGS = (".py", ".npz")
 
@@ -100,10 +100,8 @@ def _checked(path: str, made: Problem) -> Problem:
         if not hasattr(made.adversary, method):
             raise InputError(f"{path}: the problem's adversary must have a method `{method}`; {validate.show(made.adversary)} has none")
     with _blamed(path, "the adversary's first round: "):
-        draws = next(iter(deal_blocks(made.adversary, made.seed, 1, made.domain.dim)))
-        draw = next(iter(records.unstack(draws, 1)))
-        state, x = made.adversary.init(), made.domain.center()
-        answered = (made.adversary.answer(state, x) if draw is None else made.adversary.answer(state, x, draw))[1]
+        x = made.domain.center()
+        answered = first_round(made.adversary, made.seed, x).round
         if not isinstance(answered, Round) or not answered.constraints:
             raise TypeError(f"answer must return its state and a bridle.Round with at least one constraint, not {validate.show(answered)}")
         first = answered.reveal(x)

@@ -8,15 +8,13 @@ the certificates the same call writes the round down; batches of rounds are then
 
 from __future__ import annotations
 
-import importlib
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import records
+from bridle import engines, records
 from bridle.core import Feedback
-from bridle.engines.round import load_engine
 from bridle.ops import Array, pos
 from bridle.session.batch_sums import Counted, Found, Frame, length, onward, unread
 from bridle.session.feedback import LARGEST, floats
@@ -69,8 +67,7 @@ def one(record: Any, held: Held, given: Given) -> Held:
 
 def engine() -> Any:
     """The module that compiles; where it cannot be had, the error says what to install."""
-    load_engine("numba")
-    return importlib.import_module("bridle.engines.numba")
+    return engines.load("numba")
 
 
 class Memory:
@@ -90,7 +87,7 @@ class Memory:
                 begin += int(np.size(leaf))
         begin += sizes["states"]  # room for the new ones
         kept = () if ring is None else tuple(places[name][:2] for name in ring[1])
-        self.run, size = engine().step(one, constants, states, given, largest, None if ring is None else (ring[0], kept))
+        self.run, size = engine().compile_step(one, constants, states, given, largest, None if ring is None else (ring[0], kept))
         wide = sum(end - begin for begin, end in kept)
         self.array = np.zeros(size)
         self.numbers: Any = self.array.data  # single numbers come and go faster this way

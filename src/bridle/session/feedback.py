@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from bridle import validate
-from bridle.core import Feedback, InputError
+from bridle import engines, validate
+from bridle.core import Feedback, InputError, Unavailable
 
 LARGEST = 1e70
 """Numbers of a larger size are refused: they come from a broken source, and the squared products of two of them would not be finite."""
@@ -114,8 +113,8 @@ def call(name: str, function: Any, x: np.ndarray) -> tuple[Any, Any]:
     if not callable(function):
         raise InputError(f"{name} must be a function or a pair of functions (value, gradient), not {validate.show(function)}")
     try:
-        engine = importlib.import_module("bridle.engines.jax")
-    except ModuleNotFoundError:
+        engine: Any = engines.load("jax")
+    except Unavailable:
         raise InputError(
             f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
         ) from None

@@ -10,9 +10,10 @@ import numpy as np
 from bridle import records
 from bridle.engines.codegen.lower import LANES
 from bridle.engines.jax import ROLLED, one_round
+from bridle.engines.round import Collect
 
 
-def trace(constants: Any, states: Any, draw: Any, collect: str) -> tuple[Any, Any]:
+def trace(constants: Any, states: Any, draw: Any, collect: Collect) -> tuple[Any, Any]:
     """`turn` on records whose leaves are shapes: the traced equations, and the records (states, kept) of the shapes that come out."""
     return trace_of(one_round(collect), constants, states, draw)
 
