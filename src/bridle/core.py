@@ -112,7 +112,10 @@ class DroppedWarning(BridleWarning):
 
 @runtime_checkable
 class Domain(Protocol):
-    """A closed, bounded, convex set of admissible decisions."""
+    """A closed, bounded, convex set of admissible decisions.
+
+    One that knows its faces or corners may say so by further methods, which `bridle.domains.facets` lists: solvers are then faster.
+    """
 
     @property
     def dim(self) -> int:

@@ -7,7 +7,7 @@ Everything here maps over the leaves of a record: naming them, rebuilding a reco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -18,12 +18,12 @@ R = TypeVar("R")
 """A record: what comes out is one of the same type as what went in, with other leaves."""
 
 
-def is_record(value: object) -> TypeGuard[tuple[Any, ...]]:
+def is_record(value: object) -> TypeGuard[tuple[object, ...]]:
     """Whether `value` is a NamedTuple or a plain tuple, that is, a node and not a leaf."""
     return isinstance(value, tuple)
 
 
-def children(record: tuple[Any, ...]) -> list[tuple[str, Any]]:
+def children(record: tuple[object, ...]) -> list[tuple[str, object]]:
     """The parts of a record under their names; positions name the parts of a plain tuple."""
     names = getattr(record, "_fields", None) or [str(i) for i in range(len(record))]
     return list(zip(names, record, strict=True))
@@ -32,21 +32,21 @@ def children(record: tuple[Any, ...]) -> list[tuple[str, Any]]:
 def rebuild(record: R, parts: Sequence[object]) -> R:
     """A record of the same type as `record` with other parts."""
     make = getattr(type(record), "_make", tuple)
-    return make(parts)  # type: ignore[no-any-return]
+    return make(parts)  # type: ignore[return-value]
 
 
-def transform(function: Callable[..., object], record: R, *others: object) -> R:
+def transform(function: Callable[..., object], record: R, *others: Any) -> R:
     """`function` applied to every leaf of `record`, with the leaves of `others` at the same places; None stays None.
 
     >>> transform(lambda a, b: a + b, (1.0, (2.0, None)), (10.0, (20.0, None)))
     (11.0, (22.0, None))
     """
     if is_record(record):
-        return rebuild(record, [transform(function, *parts) for parts in zip(record, *others, strict=True)])
-    return None if record is None else function(record, *others)
+        return rebuild(record, [transform(function, *parts) for parts in zip(record, *others, strict=True)])  # type: ignore[return-value]
+    return None if record is None else function(record, *others)  # type: ignore[return-value]
 
 
-def unflatten(record: Any) -> tuple[Callable[[Any, Any], Any], int]:
+def unflatten(record: R) -> tuple[Callable[[Array, memoryview], R], int]:
     """A function that builds a record like this one from its leaves one after the other in a flat array, and how long that is.
 
     It is given the array, of which the record's arrays are then parts, and its `data`, from which single numbers are faster to get.
@@ -57,22 +57,23 @@ def unflatten(record: Any) -> tuple[Callable[[Any, Any], Any], int]:
     ((5.0, (array([6., 7.]), None)), 3)
     """
 
-    def built(part: Any, at: int) -> tuple[Callable[[Any, Any], Any], int]:
+    def builder(part: object, at: int) -> tuple[Callable[[Array, memoryview], object], int]:
         if is_record(part):
             makers = []
             for each in part:
-                maker, at = built(each, at)
+                maker, at = builder(each, at)
                 makers.append(maker)
             make = getattr(part, "_make", tuple)
             return (lambda array, numbers: make([maker(array, numbers) for maker in makers])), at
         if part is None:
             return (lambda array, numbers: None), at
-        shape, end = np.shape(part), at + int(np.size(part))
+        leaf = cast(Scalar, part)
+        shape, end = np.shape(leaf), at + int(np.size(leaf))
         if not shape:
             return (lambda array, numbers: numbers[at]), end
         return (lambda array, numbers: array[at:end]) if len(shape) == 1 else (lambda array, numbers: array[at:end].reshape(shape)), end
 
-    return built(record, 0)
+    return cast("tuple[Callable[[Array, memoryview], R], int]", builder(record, 0))
 
 
 def leaves(record: object, prefix: str = "") -> dict[str, Any]:
@@ -83,10 +84,10 @@ def leaves(record: object, prefix: str = "") -> dict[str, Any]:
     """
     if not is_record(record):
         return {} if record is None else {prefix: record}
-    found: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for name, part in children(record):
-        found |= leaves(part, f"{prefix}.{name}" if prefix else name)
-    return found
+        named |= leaves(part, f"{prefix}.{name}" if prefix else name)
+    return named
 
 
 def same(a: object, b: object) -> bool:
@@ -99,10 +100,10 @@ def same(a: object, b: object) -> bool:
         return True
     if is_record(a) and is_record(b):
         return type(a) is type(b) and len(a) == len(b) and all(same(p, q) for p, q in zip(a, b, strict=True))
-    return not (is_record(a) or is_record(b)) and bool(np.array_equal(a, b))
+    return not (is_record(a) or is_record(b)) and bool(np.array_equal(cast(Scalar, a), cast(Scalar, b)))
 
 
-def nodes(record: object) -> Iterator[tuple[Any, ...]]:
+def nodes(record: object) -> Iterator[tuple[object, ...]]:
     """The record itself and every record inside it."""
     if is_record(record):
         yield record
@@ -124,7 +125,7 @@ def take(record: R, i: Scalar) -> R:
         if isinstance(i, float) and isinstance(leaf, np.ndarray):
             part = leaf[int(i)]
             return float(part) if part.ndim == 0 else part
-        return leaf[ops.namespace(i, leaf).asarray(i, dtype="int32")]
+        return cast(Array, leaf[ops.namespace(i, leaf).asarray(i, dtype="int32")])
 
     return transform(pick, record)
 
@@ -146,17 +147,21 @@ def join(records: Sequence[R]) -> R:
 
 def unstack(record: R, length: int) -> Iterator[R]:
     """The records of a sequence, one after the other; scalars come out as Python floats."""
+    return cast("Iterator[R]", _unstacked(record, length))
+
+
+def _unstacked(record: object, length: int) -> Iterator[object]:
     if record is None:
         yield from [None] * length
     elif is_record(record):
-        for parts in zip(*(unstack(part, length) for part in record), strict=True):
+        for parts in zip(*(_unstacked(part, length) for part in record), strict=True):
             yield rebuild(record, parts)
         if not record:
             yield from [record] * length
-    elif record.ndim == 1:
-        yield from np.asarray(record).tolist()
+    elif (leaf := cast(Array, record)).ndim == 1:
+        yield from np.asarray(leaf).tolist()
     else:
-        yield from record
+        yield from leaf
 
 
 def widen(record: R, outer: int) -> R:

@@ -19,7 +19,7 @@ def show(value: object) -> str:
 def number(name: str, value: object) -> float:
     """A finite float."""
     try:
-        if isinstance(value, (str, bytes, bool, np.bool_)) or np.iscomplexobj(value):
+        if isinstance(value, (str, bytes, bool, np.bool_)) or np.iscomplexobj(value):  # type: ignore[arg-type]
             raise TypeError
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -80,10 +80,10 @@ def rounds(name: str, value: object) -> Scalar:
 def array(name: str, value: object, shape: tuple[int, ...] | None = None) -> Array:
     """A finite float64 array in C order, of the given shape where one is given."""
     try:
-        given = np.asarray(value)
-        if value is None or given.dtype.kind in "USc":  # NumPy reads None as nan, text as numbers, and drops imaginary parts
+        raw = np.asarray(value)
+        if value is None or raw.dtype.kind in "USc":  # NumPy reads None as nan, text as numbers, and drops imaginary parts
             raise TypeError
-        result = np.array(given, dtype=float, order="C")
+        result = np.array(raw, dtype=float, order="C")
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be an array of numbers, not {show(value)}") from None
     if shape is not None and result.shape != shape:
@@ -132,11 +132,11 @@ def require_package(package: str, extra: str) -> None:
         raise Unavailable(f"this needs the package {package}: pip install 'bridle[{extra}]'")
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
+def unknown(kind: str, name: object, choices: Iterable[str]) -> InputError:
     """The error for a name that is not there, with the nearest ones that are."""
     from difflib import get_close_matches
 
-    names = sorted(known)
+    names = sorted(choices)
     near = get_close_matches(str(name), names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
     return InputError(f"unknown {kind} {show(name)}; {hint}")

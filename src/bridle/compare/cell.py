@@ -26,7 +26,7 @@ from bridle.game import metrics
 from bridle.game.play import Trace, play, policy_for, unplayed
 from bridle.game.summary import bound_curves, plain, summary
 from bridle.problems import Problem, problem, problem_names
-from bridle.solvers.hindsight import MOST, NoComparator
+from bridle.solvers.hindsight import MOST_DIMENSIONS, NoComparator
 
 SCHEMA = 1
 """The version of the rows and of what is stored beside them."""
@@ -161,7 +161,7 @@ def measure(instance: Instance) -> StoreEntry:
         facts = {"why": why(error)}
     else:
         facts = cast(ComparatorFacts, plain({
-            "cost": best.cost, "costs": best.costs, "x": best.x if len(best.x) <= MOST else None, "why": None,
+            "cost": best.cost, "costs": best.costs, "x": best.x if len(best.x) <= MOST_DIMENSIONS else None, "why": None,
         }))  # fmt: skip
     return {"key": instance.key, "comparator": facts, "spent": time.perf_counter() - begun}
 

@@ -1,7 +1,7 @@
 """Sets of admissible decisions: projections, linear minimisers, sizes.
 
-The public names are factories that check what they are given and return a record from `sets`, `cuts` or `polyhedron`. All but `Polyhedron`
-are plain arithmetic and compile.
+The public names are factories that check their arguments and return a record of `closed_form`, `half_space_cut` or `polyhedron`. All but
+`Polyhedron` are plain arithmetic and compile.
 
 >>> Ball(dim=2, radius=1.0).project(np.array([3.0, 4.0]))
 array([0.6, 0.8])
@@ -9,21 +9,20 @@ array([0.6, 0.8])
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import ops, validate
 from bridle.core import Domain, InputError
 from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
 from bridle.domains.half_space_cut import BallCut, DomainCut
 from bridle.domains.polyhedron import Polyhedron, PolyhedronSet
-from bridle.ops import norm
+from bridle.ops import Array, norm
 
 __all__ = ["Ball", "Box", "Halfspace", "L1Ball", "Polyhedron", "Product", "Simplex", "Spectrahedron"]
 
 
-def Ball(dim: int | None = None, radius: float = 1.0, center: Any = None) -> BallSet:
+def Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None = None) -> BallSet:
     """The Euclidean ball around `center`, or around the origin of a space of `dim` dimensions.
 
     >>> Ball(radius=2.0, center=[1.0, 0.0]).project(np.array([5.0, 0.0]))
@@ -32,7 +31,7 @@ def Ball(dim: int | None = None, radius: float = 1.0, center: Any = None) -> Bal
     return BallSet(_middle(dim, center), validate.positive("radius", radius))
 
 
-def Box(low: Any, high: Any, dim: int | None = None) -> BoxSet:
+def Box(low: ArrayLike, high: ArrayLike, dim: int | None = None) -> BoxSet:
     """low <= x <= high in every coordinate; numbers stand for all coordinates.
 
     >>> Box(0.0, 1.0, dim=3).project(np.array([-1.0, 0.5, 2.0]))
@@ -59,7 +58,7 @@ def Simplex(dim: int, mass: float = 1.0) -> SimplexSet:
     return SimplexSet(total, np.full(d, total / d))
 
 
-def L1Ball(dim: int | None = None, radius: float = 1.0, center: Any = None) -> L1BallSet:
+def L1Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None = None) -> L1BallSet:
     """The points whose coordinates differ from those of `center` by at most `radius` in all.
 
     >>> L1Ball(dim=2).project(np.array([2.0, -1.5]))
@@ -78,7 +77,7 @@ def Spectrahedron(size: int, trace: float = 1.0) -> SpectrahedronSet:
     return SpectrahedronSet(total, (np.eye(n) * (total / n)).ravel())
 
 
-def Product(*domains: Any) -> ProductSet:
+def Product(*domains: Domain) -> ProductSet:
     """Several domains side by side: a decision is one decision for each, one after the other.
 
     >>> Product(Box(0.0, 1.0, dim=1), Simplex(2)).project(np.array([3.0, 1.0, 1.0]))
@@ -91,7 +90,7 @@ def Product(*domains: Any) -> ProductSet:
     return ProductSet(tuple(domains))
 
 
-def Halfspace(a: Any, b: float, within: Any) -> Any:
+def Halfspace(a: ArrayLike, b: float, within: Domain) -> Domain:
     """The points x of the domain `within` that have <a, x> <= b: more than a touching point, and the domain itself where that is all of it.
 
     >>> Halfspace([1.0, 1.0], 1.0, within=Box(0.0, 1.0, dim=2)).project(np.array([1.0, 1.0]))
@@ -122,13 +121,13 @@ def Halfspace(a: Any, b: float, within: Any) -> Any:
     return DomainCut(within, normal, limit, bottom, room, middle)
 
 
-def _middle(dim: Any, center: Any) -> np.ndarray:
+def _middle(dim: int | None, center: ArrayLike | None) -> Array:
     if dim is None and center is None:
         raise InputError("dim or center must be given")
     d = None if dim is None else validate.whole("dim", dim)
     return np.zeros(d or 0) if center is None else validate.vector("center", center, d)
 
 
-def _domain(name: str, value: Any) -> None:
+def _domain(name: str, value: object) -> None:
     if not isinstance(value, Domain):
         raise InputError(f"{name} must be a domain, not {validate.show(value)}")

@@ -7,13 +7,18 @@ far the point; nothing branches on data inside a compiler.
 
 from __future__ import annotations
 
+from itertools import product
 from math import isqrt, sqrt
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle import ops
-from bridle.ops import Array, dot, norm
+from bridle.backends import UNBOUNDED
+from bridle.core import Domain
+from bridle.domains.facets import LISTED_DIMENSIONS, BallPart, ConePart, Facets, Slab, facets, side_by_side
+from bridle.ops import Array, Flag, Scalar, absolute, dot, norm
 
 EPS = 2.0**-52
 
@@ -22,7 +27,7 @@ class BallSet(NamedTuple):
     """{x : |x - middle| <= radius}."""
 
     middle: Array
-    radius: Array
+    radius: float
 
     @property
     def dim(self) -> int:
@@ -36,7 +41,7 @@ class BallSet(NamedTuple):
             return x
         return ops.where(inside, x, self.middle + away * (self.radius / ops.maximum(distance, self.radius)))
 
-    def diameter(self) -> Array:
+    def diameter(self) -> float:
         return 2.0 * self.radius
 
     def center(self) -> Array:
@@ -46,11 +51,14 @@ class BallSet(NamedTuple):
         """Whether every row of `x` is in the ball, up to `tolerance` times (diameter + |centre|)."""
         return all_of(norm(x - self.middle) <= self.radius + margin(self, tolerance))
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return dot(v, self.linear_argmin(v))
 
     def linear_argmin(self, v: Array) -> Array:
         return self.middle - v * ops.ratio(self.radius, norm(v))
+
+    def facets(self) -> Facets:
+        return Facets(self.dim, (BallPart(np.ones(self.dim), self.middle, float(self.radius)),))
 
 
 class BoxSet(NamedTuple):
@@ -66,8 +74,8 @@ class BoxSet(NamedTuple):
     def project(self, x: Array) -> Array:
         return ops.minimum(ops.maximum(x, self.low), self.high)
 
-    def diameter(self) -> Array:
-        return norm(self.high - self.low)
+    def diameter(self) -> float:
+        return norm(self.high - self.low)  # type: ignore[return-value]
 
     def center(self) -> Array:
         return 0.5 * self.low + 0.5 * self.high
@@ -77,17 +85,23 @@ class BoxSet(NamedTuple):
         slack = margin(self, tolerance)
         return all_of((self.low - slack <= x) & (x <= self.high + slack))
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return dot(v, self.linear_argmin(v))
 
     def linear_argmin(self, v: Array) -> Array:
         return ops.where(v > 0.0, self.low, self.high)
 
+    def facets(self) -> Facets:
+        return Facets(self.dim, (Slab(np.eye(self.dim), self.low, self.high),))
+
+    def corners(self) -> Array | None:
+        return np.array(list(product(*zip(self.low, self.high, strict=True)))) if self.dim <= LISTED_DIMENSIONS else None
+
 
 class SimplexSet(NamedTuple):
     """{x >= 0 : sum of x = mass}."""
 
-    mass: Array
+    mass: float
     middle: Array
 
     @property
@@ -97,9 +111,9 @@ class SimplexSet(NamedTuple):
     def project(self, x: Array) -> Array:
         top, level = _water(x, self.mass)
         # Where the sum is right up to rounding there is nothing to spread: leave what is not negative as it is.
-        return ops.where(abs(top + level) <= 8.0 * EPS * self.mass, ops.pos(x), ops.pos((x - top) - level))
+        return ops.where(absolute(top + level) <= 8.0 * EPS * self.mass, ops.pos(x), ops.pos((x - top) - level))
 
-    def diameter(self) -> Array:
+    def diameter(self) -> float:
         return _across(self.mass, self.dim)
 
     def center(self) -> Array:
@@ -108,20 +122,27 @@ class SimplexSet(NamedTuple):
     def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
         """Whether every row of `x` is in the simplex, up to `tolerance` times (diameter + |centre|) in each coordinate and in the sum."""
         slack = margin(self, tolerance)
-        return all_of(x >= -slack) and all_of(abs(_each(x, "sum") - self.mass) <= slack)
+        return all_of(x >= -slack) and all_of(absolute(_each(x, "sum") - self.mass) <= slack)
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return dot(v, self.linear_argmin(v))
 
     def linear_argmin(self, v: Array) -> Array:
         return self.mass * ops.onehot(v.argmin(axis=-1)[..., None], v)
+
+    def facets(self) -> Facets:
+        d, mass = self.dim, np.full(1, self.mass)
+        return Facets(d, (Slab(np.eye(d), np.zeros(d), np.full(d, UNBOUNDED)), Slab(np.ones((1, d)), mass, mass)))
+
+    def corners(self) -> Array:
+        return np.asarray(self.mass * np.eye(self.dim))
 
 
 class L1BallSet(NamedTuple):
     """{x : sum of |x - middle| <= radius}."""
 
     middle: Array
-    radius: Array
+    radius: float
 
     @property
     def dim(self) -> int:
@@ -134,10 +155,10 @@ class L1BallSet(NamedTuple):
         if surely(inside):
             return x
         top, level = _water(sizes, self.radius)
-        onto = self.middle + ops.namespace(away).copysign(ops.pos((sizes - top) - level), away)
+        onto: Array = self.middle + ops.namespace(away).copysign(ops.pos((sizes - top) - level), away)
         return ops.where(inside, x, onto)
 
-    def diameter(self) -> Array:
+    def diameter(self) -> float:
         return 2.0 * self.radius
 
     def center(self) -> Array:
@@ -147,18 +168,35 @@ class L1BallSet(NamedTuple):
         """Whether every row of `x` is in the ball, up to `tolerance` times (diameter + |centre|) in the sum of |x - centre|."""
         return all_of(_each(abs(x - self.middle), "sum") <= self.radius + margin(self, tolerance))
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return dot(v, self.linear_argmin(v))
 
     def linear_argmin(self, v: Array) -> Array:
         steepest = ops.onehot(abs(v).argmax(axis=-1)[..., None], v)
-        return self.middle - self.radius * steepest * ops.namespace(v).sign(v)
+        corner: Array = self.middle - self.radius * steepest * ops.namespace(v).sign(v)
+        return corner
+
+    def facets(self) -> Facets:
+        """With more variables u >= |x - middle|, whose sum is bounded."""
+        d, I = self.dim, np.eye(self.dim)
+        rows = np.block([[I, -I], [-I, -I], [np.zeros((1, d)), np.ones((1, d))]])
+        high = np.concatenate([self.middle, -self.middle, [self.radius]])
+        return Facets(d, (Slab(rows, np.full(2 * d + 1, -UNBOUNDED), high),), more=d)
+
+    def halfspaces(self) -> Array | None:
+        if self.dim > LISTED_DIMENSIONS:
+            return None
+        signs = np.array(list(product((1.0, -1.0), repeat=self.dim)))
+        return np.column_stack([signs, self.radius + signs @ self.middle])
+
+    def corners(self) -> Array:
+        return np.concatenate([self.middle + sign * self.radius * np.eye(self.dim) for sign in (1.0, -1.0)])
 
 
 class SpectrahedronSet(NamedTuple):
     """The positive semidefinite matrices of a given trace, each flattened to a vector row by row."""
 
-    trace: Array
+    trace: float
     middle: Array
 
     @property
@@ -170,11 +208,13 @@ class SpectrahedronSet(NamedTuple):
         mirror = _transposed(matrix)
         values, vectors = ops.namespace(x).linalg.eigh(0.5 * (matrix + mirror))
         top, level = _water(values, self.trace)
-        there = (abs(top + level) <= 8.0 * EPS * self.trace) & (values[..., :1] >= 0.0) & (matrix == mirror).all(axis=(-2, -1))[..., None]
-        onto = (vectors * ops.pos((values - top) - level)[..., None, :]) @ _transposed(vectors)
+        there = (
+            (absolute(top + level) <= 8.0 * EPS * self.trace) & (values[..., :1] >= 0.0) & (matrix == mirror).all(axis=(-2, -1))[..., None]
+        )
+        onto: Array = (vectors * ops.pos((values - top) - level)[..., None, :]) @ _transposed(vectors)
         return ops.where(there, x, (0.5 * (onto + _transposed(onto))).reshape(x.shape))
 
-    def diameter(self) -> Array:
+    def diameter(self) -> float:
         return _across(self.trace, isqrt(self.dim))
 
     def center(self) -> Array:
@@ -189,19 +229,22 @@ class SpectrahedronSet(NamedTuple):
         values = np.linalg.eigvalsh(0.5 * (matrix + _transposed(matrix)))
         return all_of(values >= -slack) and all_of(abs(values.sum(axis=-1) - self.trace) <= slack)
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return dot(v, self.linear_argmin(v))
 
     def linear_argmin(self, v: Array) -> Array:
         matrix = _square(v)
-        lowest = ops.namespace(v).linalg.eigh(0.5 * (matrix + _transposed(matrix)))[1][..., 0]
+        lowest: Array = ops.namespace(v).linalg.eigh(0.5 * (matrix + _transposed(matrix)))[1][..., 0]
         return self.trace * (lowest[..., :, None] * lowest[..., None, :]).reshape(v.shape)
+
+    def facets(self) -> Facets:
+        return Facets(self.dim, (ConePart(0, self.dim, self.trace),))
 
 
 class ProductSet(NamedTuple):
     """The decisions whose consecutive parts are in one domain each."""
 
-    domains: tuple[Any, ...]
+    domains: tuple[Domain, ...]
 
     @property
     def dim(self) -> int:
@@ -210,7 +253,7 @@ class ProductSet(NamedTuple):
     def project(self, x: Array) -> Array:
         return ops.join([domain.project(part) for domain, part in self._parts(x)], -1)
 
-    def diameter(self) -> Array:
+    def diameter(self) -> float:
         return ops.sqrt(sum(domain.diameter() ** 2 for domain in self.domains))
 
     def center(self) -> Array:
@@ -220,13 +263,17 @@ class ProductSet(NamedTuple):
         """Whether every part of every row is in its domain, up to `tolerance` times that domain's scale."""
         return all(domain.contains(part, tolerance) for domain, part in self._parts(x))
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return sum(domain.linear_min(part) for domain, part in self._parts(v))
 
     def linear_argmin(self, v: Array) -> Array:
         return ops.join([domain.linear_argmin(part) for domain, part in self._parts(v)], -1)
 
-    def _parts(self, x: Array) -> list[tuple[Any, Array]]:
+    def facets(self) -> Facets | None:
+        sides = [part for part in map(facets, self.domains) if part is not None]
+        return side_by_side(sides) if len(sides) == len(self.domains) else None
+
+    def _parts(self, x: Array) -> list[tuple[Domain, Array]]:
         parts, start = [], 0
         for domain in self.domains:
             parts.append((domain, x[..., start : start + domain.dim]))
@@ -234,7 +281,7 @@ class ProductSet(NamedTuple):
         return parts
 
 
-def _water(x: Array, mass: Array) -> tuple[Array, Array]:
+def _water(x: Array, mass: float) -> tuple[Scalar, Scalar]:
     """How far to lower x until its positive part sums to `mass`, as two addends: the largest of x, and the rest.
 
     The rest is at least -mass, whatever the size of x: subtracting the two one after the other cancels nothing.
@@ -249,9 +296,10 @@ def _water(x: Array, mass: Array) -> tuple[Array, Array]:
     return top, level
 
 
-def _each(x: Array, reduction: str) -> Array:
+def _each(x: Array | NDArray[np.bool_], reduction: Literal["sum", "max"]) -> Scalar:
     """The reduction of the last axis, a scalar of each run."""
-    return getattr(x, reduction)() if x.ndim == 1 else getattr(x, reduction)(axis=-1, keepdims=True)
+    reduced: Scalar = getattr(x, reduction)() if x.ndim == 1 else getattr(x, reduction)(axis=-1, keepdims=True)
+    return reduced
 
 
 def _square(x: Array) -> Array:
@@ -263,21 +311,21 @@ def _transposed(matrix: Array) -> Array:
     return matrix.swapaxes(-1, -2)
 
 
-def _across(mass: Array, corners: int) -> Array:
+def _across(mass: float, corners: int) -> float:
     """The distance between two corners of a simplex."""
     return sqrt(2.0) * mass if corners > 1 else 0.0 * mass
 
 
-def margin(domain: Any, tolerance: float) -> Array:
+def margin(domain: Domain, tolerance: float) -> Scalar:
     """`tolerance` at the domain's scale: times its diameter plus the length of its centre."""
     return tolerance * (domain.diameter() + norm(domain.center()))
 
 
-def all_of(flag: Array) -> bool:
+def all_of(flag: Flag) -> bool:
     """Whether a flag holds for every run."""
     return bool(np.all(flag))
 
 
-def surely(flag: Array) -> bool:
+def surely(flag: Flag) -> bool:
     """Whether the flag is known to hold for every run: never inside a compiler's trace."""
     return bool(flag.all()) if isinstance(flag, np.ndarray) else isinstance(flag, (bool, np.bool_)) and bool(flag)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle import ops
+from bridle.core import Domain
 from bridle.domains.closed_form import EPS, BallSet, BoxSet, all_of, margin, surely
-from bridle.ops import Array, dot, namespace, norm, pos
+from bridle.domains.facets import Facets, facets, peeled
+from bridle.ops import Array, Flag, Scalar, absolute, dot, namespace, norm, pos
 from bridle.records import choose
+
+S = TypeVar("S", bound=tuple[Any, ...])
+_Index: TypeAlias = int | NDArray[np.integer[Any]]
 
 
 class BallCut(NamedTuple):
     """{x : |x - middle| <= radius, <a, x - middle> <= height}, with `a` of unit length and -radius < height < radius."""
 
     middle: Array
-    radius: Array
+    radius: float
     a: Array
-    height: Array
+    height: float
 
     @property
     def dim(self) -> int:
@@ -38,7 +44,7 @@ class BallCut(NamedTuple):
         along, rim = self._along(away), self._rim(self.height)
         return self._disk(along * (rim / ops.maximum(norm(along), rim)))
 
-    def diameter(self) -> Array:
+    def diameter(self) -> float:
         if self.dim == 1:
             return self.radius + self.height
         return 2.0 * self._rim(ops.minimum(self.height, 0.0))
@@ -52,7 +58,7 @@ class BallCut(NamedTuple):
         away, slack = x - self.middle, margin(BallSet(self.middle, self.radius), tolerance)
         return all_of(norm(away) <= self.radius + slack) and all_of(dot(self.a, away) <= self.height + slack)
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return dot(v, self.linear_argmin(v))
 
     def linear_argmin(self, v: Array) -> Array:
@@ -61,12 +67,18 @@ class BallCut(NamedTuple):
         below = dot(self.a, lowest - self.middle) <= self.height
         return ops.where(below, lowest, self._disk(-along * ops.ratio(self._rim(self.height), norm(along))))
 
+    def facets(self) -> Facets:
+        return BallSet(self.middle, self.radius).facets().cut(self.a, float(self.height + self.a @ self.middle))
+
+    def peeled(self) -> tuple[Domain, Array]:
+        return BallSet(self.middle, self.radius), np.append(self.a, self.height + self.a @ self.middle)[None]
+
     def _along(self, u: Array) -> Array:
         """The part of `u` along the cut; taken twice, so that rounding at the scale of a far point does not show."""
         u = u - dot(self.a, u) * self.a
         return u - dot(self.a, u) * self.a
 
-    def _rim(self, height: Array) -> Array:
+    def _rim(self, height: float) -> float:
         """The radius of the disk at `height`."""
         return ops.sqrt((self.radius - height) * (self.radius + height))
 
@@ -77,11 +89,11 @@ class BallCut(NamedTuple):
 class DomainCut(NamedTuple):
     """{x in `within` : <a, x> <= b}, with `a` of unit length; `bottom` is the lowest point of `within` along a, `room` above it is left."""
 
-    within: Any
+    within: Domain
     a: Array
-    b: Array
+    b: float
     bottom: Array
-    room: Array
+    room: float
     middle: Array
 
     @property
@@ -97,12 +109,12 @@ class DomainCut(NamedTuple):
             return onto
         return ops.where(below, onto, self.crossing(x, onto, over))
 
-    def diameter(self) -> Array:
+    def diameter(self) -> float:
         """Of the smallest box that holds what is left of a box; else that of the domain that is cut."""
         if not isinstance(self.within, BoxSet):
             return self.within.diameter()
         sides, steep = self.within.high - self.within.low, abs(self.a)
-        return norm(ops.where(steep * sides > self.room, ops.ratio(self.room, steep), sides))
+        return norm(ops.where(steep * sides > self.room, ops.ratio(self.room, steep), sides))  # type: ignore[return-value]
 
     def center(self) -> Array:
         return self.middle.copy()
@@ -112,7 +124,7 @@ class DomainCut(NamedTuple):
         slack = margin(self.within, tolerance)
         return bool(self.within.contains(x, tolerance)) and all_of(dot(self.a, x) <= self.b + slack)
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return dot(v, self.linear_argmin(v))
 
     def linear_argmin(self, v: Array) -> Array:
@@ -128,13 +140,20 @@ class DomainCut(NamedTuple):
         def halve(at: _Ends) -> _Ends:
             s = 0.5 * (at.low + at.high)
             point = within.linear_argmin(v + s * a)
-            ends: _Ends = choose(dot(a, point) > b, _Ends(s, at.high, point, at.beneath), _Ends(at.low, s, at.above, point))
-            return ends
+            return choose(dot(a, point) > b, _Ends(s, at.high, point, at.beneath), _Ends(at.low, s, at.above, point))
 
         end = _iterate(halve, start, 64, v, lambda at: at.high - at.low <= EPS * at.high)
         return ops.where(below, free, _meet(end.above, end.beneath, a, b))
 
-    def crossing(self, x: Array, onto: Array, over: Array) -> Array:
+    def facets(self) -> Facets | None:
+        whole = facets(self.within)
+        return None if whole is None else whole.cut(self.a, self.b)
+
+    def peeled(self) -> tuple[Domain, Array]:
+        base, cuts = peeled(self.within)
+        return base, np.vstack([cuts, np.append(self.a, self.b)])
+
+    def crossing(self, x: Array, onto: Array, over: Scalar) -> Array:
         """The nearest point to x, whose projection `onto` the set is `over` above the cut."""
         project, a, b = self.within.project, self.a, self.b
         if isinstance(self.within, BoxSet):
@@ -154,12 +173,11 @@ class DomainCut(NamedTuple):
         most = (ops.pos(dot(onto - x, down)) + 0.5 * share * dot(down, down)) * ops.maximum(2.0 / (over + self.room), 1.0 / self.room)
         most = ops.where(met, least, ops.maximum(most, least))
 
-        def tried(at: _Bracket, s: Array) -> _Bracket:
+        def tried(at: _Bracket, s: Scalar) -> _Bracket:
             point = project(x - s * a)
             height, reach = dot(a, point) - b, 0.6 * at.reach
             lower, upper = _Bracket(s, height, at.high, at.beneath, at.point, reach), _Bracket(at.low, at.above, s, height, point, reach)
-            kept: _Bracket = choose(height > 0.0, lower, upper)
-            return kept
+            return choose(height > 0.0, lower, upper)
 
         def narrow(at: _Bracket) -> _Bracket:
             # A step of the ITP method (Oliveira and Takahashi 2020): the secant's point, pulled a little towards the middle so that both
@@ -180,23 +198,23 @@ class DomainCut(NamedTuple):
         return _iterate(narrow, at, 72, x, lambda at: (at.high - at.low <= 4.0 * EPS * at.high) | (at.beneath == 0.0)).point
 
 
-def slide_in_box(box: BoxSet, a: Array, b: Array, x: Array, onto: Array, over: Array) -> tuple[Array, Array, Array]:
+def slide_in_box(box: BoxSet, a: Array, b: Scalar, x: Array, onto: Array, over: Scalar) -> tuple[Scalar, Array, Flag]:
     """Newton's steps for the s with <a, P(x - s a)> = b, from s = 0 with P(x) = `onto`, which is `over` above: s and the point there.
 
     And whether that is the answer, up to rounding: it is, unless coordinates meet or leave sides of the box again and again on the way.
     """
-    s, point, height, zero = ops.scalar(x), onto, over, 4.0 * EPS * (norm(onto) + abs(b))
+    s, point, height, zero = ops.scalar(x), onto, over, 4.0 * EPS * (norm(onto) + absolute(b))
     for _ in range(2):
         s = s + ops.ratio(height, dot(a, a * ((point > box.low) & (point < box.high))))
         point = box.project(x - s * a)
         height = dot(a, point) - b
-        settled = abs(height) <= zero
+        settled = absolute(height) <= zero
         if surely(settled):
             break
     return s, point, settled
 
 
-def crossing_in_box(box: BoxSet, a: Array, b: Array, x: Array, onto: Array, over: Array) -> Array:
+def crossing_in_box(box: BoxSet, a: Array, b: Scalar, x: Array, onto: Array, over: Scalar) -> Array:
     """The point P(x - s a) of the box with <a, P(x - s a)> = b, where P(x) is `onto` and `over` above; where that is 0, any point."""
     _, point, settled = slide_in_box(box, a, b, x, onto, over)
     if surely(settled):
@@ -222,51 +240,52 @@ def crossing_in_box(box: BoxSet, a: Array, b: Array, x: Array, onto: Array, over
         return at._replace(point=ops.where(settled, point, _meet(above, beneath, a, b)))
 
     # A loop of at most one step is how a compiler is told to do this only where it is needed.
-    found: _Spot = _iterate(search, _Spot(point, settled | (over <= 0.0)), 1, x, lambda at: at.settled)
-    return found.point
+    end = _iterate(search, _Spot(point, settled | (over <= 0.0)), 1, x, lambda at: at.settled)
+    return end.point
 
 
 class _Spot(NamedTuple):
     """A point, and whether it is the one."""
 
     point: Array
-    settled: Array
+    settled: Flag
 
 
 class _Bracket(NamedTuple):
     """Multipliers `low` and `high` with a height `above` and `beneath` zero, the point at the latter, and how wide it may still be."""
 
-    low: Array
-    above: Array
-    high: Array
-    beneath: Array
+    low: Scalar
+    above: Scalar
+    high: Scalar
+    beneath: Scalar
     point: Array
-    reach: Array
+    reach: Scalar
 
 
 class _Ends(NamedTuple):
     """Multipliers `low` and `high`, and the linear minimisers there: one above the cut, one beneath."""
 
-    low: Array
-    high: Array
+    low: Scalar
+    high: Scalar
     above: Array
     beneath: Array
 
 
-def _meet(above: Array, beneath: Array, a: Array, b: Array) -> Array:
+def _meet(above: Array, beneath: Array, a: Array, b: Scalar) -> Array:
     """The point between the two with <a, x> = b."""
     bottom = dot(a, beneath)
     return beneath + ops.ratio(b - bottom, dot(a, above) - bottom) * (above - beneath)
 
 
-def _iterate(body: Callable[[Any], Any], state: Any, n: int, like: Array, done: Callable[[Any], Array]) -> Any:
+def _iterate(body: Callable[[S], S], state: S, n: int, like: Array, done: Callable[[S], Flag]) -> S:
     """`body` applied up to `n` times to the record `state`, until all runs are `done`; `body` must leave those that are as they are.
 
     A compiler's namespace may offer ``bridle_loop(n, body, state, done)``; without one the loop is unrolled.
     """
     xp = ops.namespace(like, state[0])
     if xp is not np and hasattr(xp, "bridle_loop"):
-        return xp.bridle_loop(n, body, state, done)
+        final: S = xp.bridle_loop(n, body, state, done)
+        return final
     for _ in range(n):
         if surely(done(state)):
             break
@@ -274,23 +293,14 @@ def _iterate(body: Callable[[Any], Any], state: Any, n: int, like: Array, done: 
     return state
 
 
-def _clip(x: Array, size: Array) -> Array:
+def _clip(x: Scalar, size: Scalar) -> Scalar:
     return ops.maximum(-size, ops.minimum(x, size))
 
 
-def _pick(sequence: Array, k: Array) -> Array:
+def _pick(sequence: Array, k: _Index) -> Array:
     """Element k of each run's sequence, or elements k."""
-    return sequence[k] if sequence.ndim == 1 else ops.namespace(sequence, k).take_along_axis(sequence, k, axis=-1)
-
-
-def peeled(domain: Any) -> tuple[Any, np.ndarray]:
-    """The domain without its cuts, and these as rows (a, b)."""
-    if isinstance(domain, BallCut):
-        return BallSet(domain.middle, domain.radius), np.append(domain.a, domain.height + domain.a @ domain.middle)[None]
-    if isinstance(domain, DomainCut):
-        base, cuts = peeled(domain.within)
-        return base, np.vstack([cuts, np.append(domain.a, domain.b)])
-    return domain, np.zeros((0, domain.dim + 1))
+    picked: Array = sequence[k] if sequence.ndim == 1 else ops.namespace(sequence, k).take_along_axis(sequence, k, axis=-1)
+    return picked
 
 
 def sweep(A: Array, b: Array, y: Array) -> Array:
@@ -308,7 +318,8 @@ def sweep(A: Array, b: Array, y: Array) -> Array:
         if outside == 0:
             return y
         if outside > 2 and len(A) <= _FEW:
-            return y - _moves(A, over).dot(A)
+            moved: Array = y - _moves(A, over).dot(A)
+            return moved
         start = int((over > 0.0).argmax())
         while True:
             y = y - float(over[start]) * A[start]
@@ -319,13 +330,14 @@ def sweep(A: Array, b: Array, y: Array) -> Array:
                 return y
             start += 1 + int(later.argmax())
 
-    def one(i: Any, y: Array) -> Array:
+    def one(i: int, y: Array) -> Array:
         row, level = A[..., i, :], b[..., i] if b.ndim == 1 else b[..., i, None]
         return y - pos(dot(row, y) - level) * row
 
     each = getattr(namespace(A, b, y), "bridle_each", None)
     if each is not None:
-        return each(A.shape[-2], one, y)
+        swept: Array = each(A.shape[-2], one, y)
+        return swept
     for i in range(A.shape[-2]):
         y = one(i, y)
     return y
@@ -335,7 +347,7 @@ _FEW = 64
 """Up to so many halfspaces, what a projection on one does to the others is read off all their products at once."""
 
 
-def _moves(A: np.ndarray, over: np.ndarray) -> np.ndarray:
+def _moves(A: Array, over: Array) -> Array:
     """By how much a point is moved along each row, one after the other, that lies so far outside of them."""
     products, left, moves = A.dot(A.T).tolist(), over.tolist(), np.zeros(len(A))
     for i in range(len(left)):

@@ -7,37 +7,39 @@ own tolerances.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import ops, validate
-from bridle.core import InputError, Unavailable
-from bridle.ops import Array
+from bridle.backends import UNBOUNDED, linear_program, package, quadratic_program
+from bridle.core import InputError
+from bridle.domains.facets import Facets, Slab
+from bridle.ops import Array, Scalar
 
 
 class Daqp(NamedTuple):
     """The dual active-set solver DAQP: exact up to rounding, and fast up to some hundred variables."""
 
-    def nearest(self, A: np.ndarray, room: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def nearest(self, A: Array, room: Array) -> list[tuple[Array, Array]]:
         """For each row r of `room`: the y of least length with A y <= r, and its multipliers."""
-        daqp = _package("daqp")
         identity, zero = np.eye(A.shape[1]), np.zeros(A.shape[1])  # (H=None would mean the identity too, but leaves the multipliers unset)
-        found = []
+        moves = []
         for r in room:
-            y, _, flag, info = daqp.solve(identity, zero, A, r, primal_tol=1e-12, dual_tol=1e-12, iter_limit=10_000)
+            y, multipliers, flag = quadratic_program(identity, zero, A, r, need=_NEED["daqp"])
             if flag != 1:
                 raise RuntimeError(f"daqp stopped with exit flag {flag} while projecting onto a polyhedron; try solver='osqp'")
-            found.append((y, info["lam"]))
-        return found
+            moves.append((y, multipliers))
+        return moves
 
 
 class Osqp(NamedTuple):
     """The operator-splitting solver OSQP: for polyhedra with very many rows."""
 
-    def nearest(self, A: np.ndarray, room: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def nearest(self, A: Array, room: Array) -> list[tuple[Array, Array]]:
         """For each row r of `room`: the y of least length with A y <= r, and its multipliers."""
-        osqp = _package("osqp")
+        osqp = package("osqp", _NEED["osqp"])
         from scipy import sparse
 
         identity, zero = sparse.eye(A.shape[1], format="csc"), np.zeros(A.shape[1])
@@ -45,7 +47,7 @@ class Osqp(NamedTuple):
         solver.setup(
             identity, zero, sparse.csc_matrix(A), np.full(len(A), -np.inf), room[0], verbose=False, polishing=True, max_iter=200_000
         )
-        found = []
+        moves = []
         for r in room:
             solver.update(u=r)
             for tolerance in (1e-8, 1e-11, 1e-14):  # until the rows that hold the point are known: polishing is then exact
@@ -55,11 +57,12 @@ class Osqp(NamedTuple):
                     break
             if result.info.status_val not in (1, 2):
                 raise RuntimeError(f"osqp stopped with '{result.info.status}' while projecting onto a polyhedron; try solver='daqp'")
-            found.append((result.x, result.y))
-        return found
+            moves.append((result.x, result.y))
+        return moves
 
 
-_SOLVERS: dict[str, Any] = {"daqp": Daqp(), "osqp": Osqp()}
+_SOLVERS: dict[str, Daqp | Osqp] = {"daqp": Daqp(), "osqp": Osqp()}
+_NEED = {name: f"a Polyhedron with solver={name!r} needs" for name in _SOLVERS}
 
 
 class PolyhedronSet(NamedTuple):
@@ -68,8 +71,8 @@ class PolyhedronSet(NamedTuple):
     A: Array
     b: Array
     middle: Array
-    span: Array
-    solver: Any
+    span: float
+    solver: Daqp | Osqp
 
     @property
     def compiled(self) -> bool:
@@ -95,7 +98,7 @@ class PolyhedronSet(NamedTuple):
         result[outside] = [self._refine(v + unit * y, pull) for v, unit, (y, pull) in zip(rows[outside], units, moves, strict=True)]
         return result.reshape(x.shape)
 
-    def _refine(self, x: np.ndarray, pull: np.ndarray) -> np.ndarray:
+    def _refine(self, x: Array, pull: Array) -> Array:
         """`x` put back onto the rows that hold it: rounding at the scale of a far point has left it a little off them."""
         held = pull > 1e-10 * pull.max()
         off = self.A[held] @ x - self.b[held]
@@ -115,16 +118,20 @@ class PolyhedronSet(NamedTuple):
         slack = tolerance * (self.span + ops.norm(self.middle))
         return bool(np.all(x @ self.A.T <= self.b + slack))
 
-    def linear_min(self, v: Array) -> Array:
+    def linear_min(self, v: Array) -> Scalar:
         return ops.dot(v, self.linear_argmin(v))
 
     def linear_argmin(self, v: Array) -> Array:
         rows = v.reshape(-1, self.dim)
         room = self.b - self.A @ self.middle
-        return (self.middle + np.array([_program(row, self.A, room)[0] for row in rows])).reshape(v.shape)
+        lowest: Array = self.middle + np.array([_program(row, self.A, room)[0] for row in rows])
+        return lowest.reshape(v.shape)
+
+    def facets(self) -> Facets:
+        return Facets(self.dim, (Slab(self.A, np.full(len(self.b), -UNBOUNDED), self.b),))
 
 
-def Polyhedron(A: Any, b: Any, solver: str = "daqp") -> PolyhedronSet:
+def Polyhedron(A: ArrayLike, b: ArrayLike, solver: str = "daqp") -> PolyhedronSet:
     """{x : A x <= b}, which must be bounded and not empty; needs ``pip install 'bridle[qp]'``.
 
     The diameter is that of a certified bounding box: never too small, and at most sqrt(dim) times too large.
@@ -135,7 +142,7 @@ def Polyhedron(A: Any, b: Any, solver: str = "daqp") -> PolyhedronSet:
     """
     if solver not in _SOLVERS:
         raise validate.unknown("solver", solver, _SOLVERS)
-    _package(solver)
+    package(solver, _NEED[solver])
     rows = validate.array("A", A)
     if rows.ndim != 2 or rows.size == 0:
         raise InputError(f"A must be a matrix with a row for each constraint, not an array of shape {rows.shape}")
@@ -151,29 +158,16 @@ def Polyhedron(A: Any, b: Any, solver: str = "daqp") -> PolyhedronSet:
     return PolyhedronSet(rows, offsets, middle, _span(rows, offsets - rows @ middle), _SOLVERS[solver])
 
 
-def _package(name: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise Unavailable(f"a Polyhedron with solver={name!r} needs the package {name}: pip install 'bridle[qp]'") from None
-
-
-def _program(cost: np.ndarray, A: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _program(cost: Array, A: Array, room: Array) -> tuple[Array, Array]:
     """The x that minimises <cost, x> subject to A x <= room, and the multipliers of the rows."""
-    from scipy.optimize import linprog
-
-    # HiGHS stops at absolute tolerances: make the data of the order of 1, and undo it.
-    size, weight = float(abs(room).max()) or 1.0, float(abs(cost).max()) or 1.0
-    exact: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    result = linprog(cost / weight, A_ub=A, b_ub=room / size, bounds=(None, None), method="highs", options=exact)
-    if result.x is None:  # every program here starts from a set known not to be empty
+    size, weight = float(abs(room).max()) or 1.0, float(abs(cost).max()) or 1.0  # to make the data of the order of 1
+    answer = linear_program(cost / weight, A, room / size)
+    if answer is None:  # every program here starts from a set known not to be empty
         raise InputError(f"the polyhedron is unbounded: it has no least <v, x> for v = {validate.show(cost.tolist())}")
-    return size * result.x, -weight * result.ineqlin.marginals
+    return size * answer.x, -weight * answer.marginals
 
 
-def _chebyshev(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _chebyshev(A: Array, b: Array) -> Array:
     """The centre of the largest ball inside {x : A x <= b}, whose rows have unit length."""
     ball = np.hstack([A, np.ones((len(A), 1))])  # <a_i, x> + radius <= b_i; a negative radius is how far the rows are from meeting
     cost = np.append(np.zeros(A.shape[1]), -1.0)
@@ -190,7 +184,7 @@ def _chebyshev(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     return x
 
 
-def _span(A: np.ndarray, room: np.ndarray) -> float:
+def _span(A: Array, room: Array) -> float:
     """An upper bound on the diameter of {x : A x <= room}, which holds the origin: the diagonal of a bounding box.
 
     For multipliers y >= 0, however they were found, every x of the set has x_j <= <room, y> + <e_j - A'y, x>. Where all residuals

@@ -27,7 +27,6 @@ True
 
 from __future__ import annotations
 
-from itertools import product
 from math import log, sqrt
 from typing import Any, NamedTuple
 
@@ -35,9 +34,8 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Bound, Constants, Feedback, InputError
-from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, SimplexSet
-from bridle.domains.half_space_cut import peeled
-from bridle.domains.polyhedron import PolyhedronSet
+from bridle.domains.closed_form import BallSet, ProductSet, SimplexSet
+from bridle.domains.facets import halfspaces, peeled
 from bridle.ops import Array
 from bridle.policies.common import unmet
 from bridle.policies.entry import Entry
@@ -142,23 +140,13 @@ def _plane(base: Any, rows: np.ndarray, scale: float, cuts: int) -> Plane:
 
 def _rows(domain: Any) -> np.ndarray:
     """The rows (a, b) with <a, x> <= b on the domain, for those that are polyhedra."""
-    eye = np.eye(domain.dim)
-    if isinstance(domain, BoxSet):
-        found = [np.c_[eye, domain.high], np.c_[-eye, -domain.low]]
-    elif isinstance(domain, SimplexSet):
-        ones = np.ones(domain.dim)
-        found = [np.c_[-eye, 0.0 * ones], np.append(ones, domain.mass), np.append(-ones, -domain.mass)]
-    elif isinstance(domain, L1BallSet) and domain.dim <= 8:
-        signs = np.array(list(product((1.0, -1.0), repeat=domain.dim)))
-        found = [np.c_[signs, domain.radius + signs @ domain.middle]]
-    elif isinstance(domain, PolyhedronSet):
-        found = [np.c_[domain.A, domain.b]]
-    else:
+    rows = None if isinstance(domain, ProductSet) else halfspaces(domain)
+    if rows is None:
         raise InputError(
             "domain of policy steiner must be a ball, a box, a simplex, an L1 ball of at most 8 dimensions, one of these with cuts, "
             f"a Polyhedron, or have one dimension, not {validate.show(domain)}"
         )
-    return np.vstack(found)
+    return rows
 
 
 def steiner_bound(policy: Any, constants: Constants, t: float) -> Bound:

@@ -121,7 +121,7 @@ class Nested(NamedTuple):
             if size == 0.0:
                 left_out += float(g > 0.0)
                 continue
-            slack = nearest_point.EMPTY * self.place.scale
+            slack = nearest_point.ROW_SLACK * self.place.scale
             if 0.0 < g <= 100.0 * slack * size:  # a known wall that the decision is at; or, at the last point left, rounding and no more
                 continue
             a = dg / size
@@ -136,7 +136,9 @@ class Nested(NamedTuple):
         if x is None:  # a contradiction, or nearly: one at a time, with up to a thousand times the room for rounding
             after = rows
             for a, b in fresh:
-                wider = (self._added(after, a, b + room * nearest_point.EMPTY * self.place.scale, t) for room in (0.0, 9.0, 99.0, 999.0))
+                wider = (
+                    self._added(after, a, b + room * nearest_point.ROW_SLACK * self.place.scale, t) for room in (0.0, 9.0, 99.0, 999.0)
+                )
                 found = next((more for more in wider if more is after or self._project(v, more, t)[0] is not None), None)
                 after, left_out = (after, left_out + 1.0) if found is None else (found, left_out)
             x, held = self._project(v, after, t)
@@ -213,7 +215,7 @@ def vaze2025_strong(domain: Any, modulus: Any, diameter: Any = None, cuts: Any =
 def _nested(domain: Any, diameter: Any, step: Any, modulus: Any, cuts: Any, constraints: Any) -> Nested:
     if constraints is not None:
         validate.whole("constraints", constraints)
-    return Nested(domain, nearest_point.place_for(domain), diameter, step, modulus, np.ones(validate.whole("cuts", cuts)))
+    return Nested(domain, nearest_point.projector_for(domain), diameter, step, modulus, np.ones(validate.whole("cuts", cuts)))
 
 
 def nested_bound(policy: Any, constants: Constants, t: float) -> Bound:

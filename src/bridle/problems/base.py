@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from bridle import domains, validate
 from bridle.core import Domain, InputError
-from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, SimplexSet
+from bridle.domains.closed_form import BallSet, BoxSet
+from bridle.domains.facets import corners
 from bridle.functions import AffineFunction, RoundQuadratic
 
 HELP = {
@@ -138,17 +138,6 @@ def somewhere(rng: np.random.Generator, domain: Any) -> np.ndarray:
     """A random action inside the domain, away from its centre and from its boundary."""
     far = domain.project(domain.center() + domain.diameter() * rng.standard_normal(domain.dim))
     return np.asarray(domain.center() + rng.uniform(0.3, 0.7) * (far - domain.center()))
-
-
-def corners(domain: Any) -> np.ndarray | None:
-    """The corners of the domain, where they are known and few: a convex function is largest at one of them."""
-    if isinstance(domain, SimplexSet):
-        return np.asarray(domain.mass * np.eye(domain.dim))
-    if isinstance(domain, L1BallSet):
-        return np.concatenate([domain.middle + sign * domain.radius * np.eye(domain.dim) for sign in (1.0, -1.0)])
-    if isinstance(domain, BoxSet) and domain.dim <= 8:
-        return np.array(list(product(*zip(domain.low, domain.high, strict=True))))
-    return None
 
 
 def reach(domain: Any, point: np.ndarray) -> float:

@@ -16,9 +16,10 @@ import numpy as np
 
 from bridle import domains, records, validate
 from bridle.core import InputError, Round
+from bridle.domains.facets import corners
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
-from bridle.problems.base import Problem, corners, reach
+from bridle.problems.base import Problem, reach
 from bridle.problems.recorded import Recorded
 from bridle.solvers import hindsight
 
