@@ -18,7 +18,7 @@ from bridle import policies
 from bridle.cli import output
 from bridle.compare import tables
 from bridle.compare.text import number
-from bridle.engines.round import ENGINES
+from bridle.engines import ENGINES
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
 from bridle.problems import problem_names
