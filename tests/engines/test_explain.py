@@ -11,7 +11,7 @@ import pytest
 import bridle
 from bridle import records
 from bridle.engines import explain
-from bridle.engines import numba as engine
+from helpers.written_sources import catch_sources
 
 PACKAGE = Path(bridle.__file__).parent
 NOTE = re.compile(r"  # (?P<file>[\w/]+\.py):(?P<line>\d+) \((?P<function>[\w.<>]+)\)$")
@@ -77,14 +77,7 @@ def test_the_equations_name_their_lines(game):
 
 def test_what_is_compiled_has_no_notes(game, monkeypatch):
     """A line that moves must not change the name that compiled code is kept under."""
-    sources = []
-
-    def load(source):
-        sources.append(source)
-        return source.interpreted()
-
-    monkeypatch.setattr(engine, "_load", load)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    sources = catch_sources(monkeypatch)
     bridle.play(*game, engine="numba")
     (source,) = sources
     assert ".py:" not in source.text()
@@ -99,7 +92,7 @@ def test_rounds_that_were_there_before_are_explained_too():
 def test_the_python_engine_has_nothing_to_show(game):
     with pytest.raises(bridle.InputError, match="calls the policy's own methods"):
         explain(*game, engine="python")
-    with pytest.raises(bridle.InputError, match="engine must be one of"):
+    with pytest.raises(bridle.InputError, match="unknown engine"):
         explain(*game, engine="fortran")
 
 

@@ -10,6 +10,7 @@ from bridle.engines import numba as engine
 from bridle.engines.codegen.fuse import add_nest, contract
 from bridle.engines.codegen.loops import StepOutcome
 from bridle.engines.codegen.statements import CodeLine, Nest, Statement, access, flattened, only_access, printed, spell
+from helpers.written_sources import catch_sources
 
 
 def nest(target, value, test=None, size="4"):
@@ -80,14 +81,7 @@ def test_an_array_stays_one_where_its_elements_outlive_the_turn():
 
 
 def test_algorithm_1_takes_four_passes_and_two_buffers(monkeypatch):
-    sources = []
-
-    def load(source):
-        sources.append(source)
-        return source.interpreted()
-
-    monkeypatch.setattr(engine, "_load", load)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    sources = catch_sources(monkeypatch)
     problem = bridle.problem("halfspaces", horizon=10, dim=5)
     bridle.play(bridle.policy_for("sinha2024", problem), problem, engine="numba", keep="rounds")
     (source,) = sources
@@ -103,7 +97,7 @@ def test_a_step_answers_how_it_went(monkeypatch):
         return states + constants * given
 
     constant, state, given, cursor = 0, slice(1, 3), slice(3, 5), 7  # the memory: these, room for the new state, the number of the row
-    run, size = engine.step(one, 1.0, np.zeros(2), np.zeros(2), 1e70, (2, ((3, 5),)))
+    run, size = engine.compile_step(one, 1.0, np.zeros(2), np.zeros(2), 1e70, (2, ((3, 5),)))
     memory = np.zeros(size)
     memory[constant], memory[given] = 2.0, [1.0, -1.0]
     assert run(memory) == StepOutcome.DONE

@@ -180,7 +180,7 @@ def test_what_it_does_not_know_is_named_with_the_line_it_comes_from():
     with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'jax'"):
         loops(lambda v: jax.scipy.special.erf(v), np.ones(2))
     with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'python'"):
-        engine.step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
+        engine.compile_step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
 
 
 def test_tracebacks_show_the_lines_of_what_runs_without_the_compiler():

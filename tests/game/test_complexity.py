@@ -112,7 +112,7 @@ def written(monkeypatch) -> Callable[..., int]:
     def length(name: str, rounds: int, dim: int) -> int:
         with pytest.raises(Enough) as told:
             bridle.play(*made(name, rounds, dim), engine="numba")
-        return len(told.value.args[0].splitlines())
+        return len(told.value.args[0].text().splitlines())
 
     def stop(source: str) -> Any:
         raise Enough(source)

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 from bridle import validate
 from bridle.core import Adversary, Policy, S, Unavailable
 from bridle.engines.explain import explain
-from bridle.engines.round import ENGINES, Block, Collect, F, Marks, RunBatch
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch
 from bridle.ops import Array
 
 __all__ = ["ENGINES", "CompilesSteps", "Differentiates", "Engine", "PlaysManyRuns", "explain", "load"]
+
+ENGINES = {"python": "", "jax": "jax", "numba": "numba", "cuda": "cuda"}
+"""The engines, and the extra each one needs."""
 
 C = TypeVar("C")
 G = TypeVar("G")
@@ -61,7 +64,14 @@ class CompilesSteps(Protocol):
     """An engine that compiles a single step on one flat array, which is how a session plays its rounds."""
 
     def compile_step(
-        self, one: Callable[[C, S, G], S], constants: C, states: S, given: G, largest: float, ring: tuple[int, object] | None = None, /
+        self,
+        one: Callable[[C, S, G], S],
+        constants: C,
+        states: S,
+        given: G,
+        largest: float,
+        ring: tuple[int, tuple[tuple[int, int], ...]] | None = None,
+        /,
     ) -> tuple[Callable[[Array], int], int]:
         """``states = one(constants, states, given)`` as a function of one array, and how long that is."""
         ...

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from bridle import records
-from bridle.core import Adversary, Domain, InputError, Policy, Unavailable
+from bridle import records, validate
+from bridle.core import Adversary, Domain, InputError, Policy
 from bridle.engines.codegen.equations import Equation, Equations, Traced, Variable, line_of
 from bridle.engines.codegen.loops import lower
 from bridle.engines.codegen.lower import NESTED
 from bridle.engines.codegen.statements import Origin
-from bridle.engines.round import ENGINES, Collect, check_compiled
+from bridle.engines.round import Collect, check_compiled
 from bridle.policies.registry import record_of
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "n
 
     For "numba" it is the function that is compiled, for "cuda" a kernel in which every run has one lane, for "jax" the traced equations.
     """
-    if engine not in ENGINES:
-        raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
     if engine == "python":
         raise InputError("engine 'python' makes nothing of a game that could be shown: it calls the policy's own methods")
-    game = _traced(record_of(policy), problem, engine)
+    if engine not in ("numba", "cuda", "jax"):
+        raise validate.unknown("engine", engine, ("numba", "cuda", "jax"))
+    game = _traced(record_of(policy), problem, rolled=engine != "jax")
     if engine == "jax":
         return "\n".join(_listing(game)) + "\n"
     if engine == "cuda":
@@ -71,7 +71,13 @@ def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "n
     return lower(game.traced, game.constants, game.states).function(note)
 
 
-def _traced(record: Policy[object], problem: Game, engine: str) -> _TracedGame:
+def _traced(record: Policy[object], problem: Game, rolled: bool) -> _TracedGame:
+    from bridle.engines import load
+
+    load("jax")  # where it is missing, this says what to install
+    from bridle.engines.codegen.trace import shapes, trace_of
+    from bridle.engines.jax import one_round
+
     adversary = problem.adversary
     if hasattr(adversary, "replay"):
         draws = adversary.replay(0, 1)
@@ -81,13 +87,8 @@ def _traced(record: Policy[object], problem: Game, engine: str) -> _TracedGame:
     constants = {"policy": record, "adversary": player}
     states = {"state.policy": record.init(problem.domain.center()), "state.adversary": adversary.init()}
     check_compiled(*constants.values(), draws)
-    try:
-        from bridle.engines.codegen.trace import shapes, trace_of
-        from bridle.engines.jax import one_round
-    except ModuleNotFoundError as missing:
-        raise Unavailable(f"engine {engine!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[engine]}]'") from None
     parts = shapes(tuple(constants.values())), shapes(tuple(states.values())), shapes(draws, 1)
-    traced, _ = trace_of(one_round(Collect.VALUES), *parts, rolled=engine != "jax")
+    traced, _ = trace_of(one_round(Collect.VALUES), *parts, rolled=rolled)
     names = [_names(group) for group in (constants, states, {"draw": draws})]
     return _TracedGame(traced, [name for group in names for name in group], len(names[0]), len(names[1]))
 

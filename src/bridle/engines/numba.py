@@ -1,4 +1,4 @@
-"""The numba engine: the same turn, traced once by JAX and written out as plain loops that numba compiles.
+"""The numba engine: the round, traced once by JAX and written out as plain loops that numba compiles.
 
 It is the fastest way to play one game, and many on a processor. There is no second copy of any algorithm: `loops` turns the trace of
 `turn`, whatever the policy and the adversary, into the source of one function. That source is the key of what is compiled and kept on disk,
@@ -14,24 +14,29 @@ import hashlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
 
 from bridle import records
-from bridle.core import InputError
+from bridle.core import Adversary, InputError, Policy, S
 from bridle.engines import runs
-from bridle.engines.codegen.loops import lower, lower_step
+from bridle.engines.codegen.loops import Ring, lower, lower_step
 from bridle.engines.codegen.python_source import PythonSource
 from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
 from bridle.engines.jax import one_round
-from bridle.engines.round import Block, Collect, RunBatch, block_of, check_compiled
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch, block_of, check_compiled
+from bridle.ops import Array
+from bridle.records import R
 from bridle.storage import cache_folder, replacing
 
 __all__ = ["advance", "advance_many", "compile_step"]
+
+C = TypeVar("C")
+G = TypeVar("G")
 
 WIDTHS = (16, 32, 64)
 """So many runs have room in one loop. More would not make it faster, and would leave the cache."""
@@ -42,118 +47,112 @@ FEW = 8
 CACHE = 2**14
 """How many numbers of a run's widest array, times runs, still leave room in the cache for the others."""
 
-_COMPILED: dict[Any, Any] = {}
-
 
 class CompiledLoop(NamedTuple):
     """A compiled loop, the shapes of what it keeps of a round of one run, and the record they belong to."""
 
-    run: Any
+    run: Callable[..., object]
     kept: list[tuple[int, ...]]
-    layout: Any
+    layout: object
+
+
+CompiledStep: TypeAlias = tuple[Callable[[Array], int], int]
+"""A compiled step, and how long the array is that it works on."""
+
+_COMPILED: dict[object, CompiledLoop | CompiledStep] = {}
+
+Arrays: TypeAlias = Sequence[Sequence[Array]]
+"""The arrays of constants, of states and of draws."""
 
 
 def advance(
-    policy: Any, adversary: Any, state: Any, foe: Any, draws: Any, rounds: int, collect: Collect, wanted: Any = None
-) -> tuple[Any, Any, Block]:
+    policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draws: object, rounds: int, collect: Collect, marks: Marks | None = None
+) -> tuple[S, F, Block]:
     """See `Engine.advance`."""
     check_compiled(policy, adversary, draws)
-    given = [[runs.contiguous(leaf) for leaf in records.leaves(part).values()] for part in ((policy, adversary), (state, foe), draws)]
-    program = _program((policy, adversary), (state, foe), shapes(draws, 1), collect)
-    after, seen = _run(program, given, rounds, wanted, ())
+    arrays = [[runs.contiguous(leaf) for leaf in records.leaves(part).values()] for part in ((policy, adversary), (state, foe), draws)]
+    loop = _loop((policy, adversary), (state, foe), shapes(draws, 1), collect)
+    after, kept = _run(loop, arrays, rounds, marks, ())
     new_state, new_foe = _filled((state, foe), after)
-    return new_state, new_foe, block_of(_filled(program.layout, seen), collect)
+    return new_state, new_foe, block_of(_filled(loop.layout, kept), collect)
 
 
-def advance_many(given: RunBatch, rounds: int, collect: Collect, wanted: Any = None) -> tuple[Any, Any, Block]:
+def advance_many(batch: RunBatch, rounds: int, collect: Collect, marks: Marks | None = None) -> tuple[object, object, Block]:
     """See `PlaysManyRuns.advance_many`."""
-    where = runs.layout_of(given)
-    widest = max(np.size(leaf) for leaf in records.leaves(where.single[1]).values())
-    ends = runs.group_ends(where.runs, max((width for width in WIDTHS if width * widest <= CACHE), default=WIDTHS[0]), FEW)
-    apart, most = where.runs < FEW * (len(ends) - 1), -(-where.runs // (len(ends) - 1))
+    layout = runs.layout_of(batch)
+    widest = max(np.size(leaf) for leaf in records.leaves(layout.single[1]).values())
+    ends = runs.group_ends(layout.runs, max((width for width in WIDTHS if width * widest <= CACHE), default=WIDTHS[0]), FEW)
+    apart, most = layout.runs < FEW * (len(ends) - 1), -(-layout.runs // (len(ends) - 1))
     wide = next(width for width in WIDTHS if width >= most)
-    program = _program(*where.single[:2], shapes(where.single[2], 1), collect, None if apart else where.own, wide)
+    loop = _loop(*layout.single[:2], shapes(layout.single[2], 1), collect, None if apart else layout.own, wide)
 
-    def work(begin: int, end: int) -> Any:
+    def work(begin: int, end: int) -> list[list[Array]]:
         more = 0 if apart else -(end - begin) % FEW  # what is left of an instruction plays the last run once more
-        mine = runs.arrays_of(where, given, [*range(begin, end), *[end - 1] * more], last=True)
+        mine = runs.arrays_of(layout, batch, [*range(begin, end), *[end - 1] * more], last=True)
         if apart:
-            alike = zip(*(_run(program, _lane(where, mine, i), rounds, wanted, ()) for i in range(end - begin)), strict=True)
+            alike = zip(*(_run(loop, _lane(layout, mine, i), rounds, marks, ()) for i in range(end - begin)), strict=True)
             return [[np.stack(arrays, axis=-1) for arrays in zip(*part, strict=True)] for part in alike]
-        made = _run(program, mine, rounds, wanted, (end - begin + more,))
-        return [[array[..., : end - begin] for array in part] for part in made]
+        results = _run(loop, mine, rounds, marks, (end - begin + more,))
+        return [[array[..., : end - begin] for array in part] for part in results]
 
-    after, seen = zip(*runs.in_threads(work, ends), strict=True)
-    new_state, new_foe = runs.joined(where.single[1], after, 0, last=True)
-    return new_state, new_foe, block_of(runs.joined(program.layout, seen, 1, last=True), collect)
+    after, kept = zip(*runs.in_threads(work, ends), strict=True)
+    new_state, new_foe = runs.joined(layout.single[1], after, 0, last=True)
+    return new_state, new_foe, block_of(runs.joined(loop.layout, kept, 1, last=True), collect)
 
 
-def _lane(where: runs.RunLayout, given: runs.RunArrays, i: int) -> list[list[np.ndarray]]:
+def _lane(layout: runs.RunLayout, arrays: runs.RunArrays, i: int) -> list[list[Array]]:
     """The arrays of one run of a group."""
     return [
         [np.array(array[..., i]) if mine else array for array, mine in zip(part, records.leaves(own).values(), strict=True)]
-        for part, own in zip(given, where.own, strict=True)
+        for part, own in zip(arrays, layout.own, strict=True)
     ]
 
 
-def _run(program: CompiledLoop, given: Any, rounds: int, wanted: Any, lanes: tuple[int, ...]) -> tuple[Any, Any]:
+def _run(
+    loop: CompiledLoop, arrays: Arrays, rounds: int, marks: Marks | None, lanes: tuple[int, ...]
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """The states and what was kept after so many rounds, with the runs as the last axis where there are several."""
-    constants, states, draws = given
+    constants, states, draws = arrays
     after = tuple(np.empty(array.shape) for array in states)
-    rows = rounds if wanted is None else len(wanted)
-    seen = tuple(np.empty((rows, *shape, *lanes)) for shape in program.kept)
-    marks = np.full(0 if wanted is None else rounds, -1)
-    if wanted is not None:
-        marks[wanted - 1] = np.arange(rows)
-    program.run(rounds, lanes[0] if lanes else 1, marks, (*constants, *states, *draws), (*after, *seen))
-    return after, seen
+    rows = rounds if marks is None else len(marks)
+    kept = tuple(np.empty((rows, *shape, *lanes)) for shape in loop.kept)
+    row_of = np.full(0 if marks is None else rounds, -1)
+    if marks is not None:
+        row_of[marks - 1] = np.arange(rows)
+    loop.run(rounds, lanes[0] if lanes else 1, row_of, (*constants, *states, *draws), (*after, *kept))
+    return after, kept
 
 
-def _filled(like: Any, arrays: Any) -> Any:
+def _filled(like: R, arrays: Iterable[Array]) -> R:
     """A record like `like` with these leaves; a scalar as a float, as the Python engine has it."""
-    parts = iter(arrays)
-
-    def home(_: Any) -> Any:
-        array = next(parts)
-        return float(array) if array.ndim == 0 else array
-
-    return records.transform(home, like)
+    return runs.filled(like, (float(array) if array.ndim == 0 else array for array in arrays))
 
 
-def _program(constants: Any, states: Any, draw: Any, collect: Collect, own: Any = None, wide: int = 1) -> CompiledLoop:
+def _loop(constants: object, states: object, draw: object, collect: Collect, own: runs.Parts | None = None, wide: int = 1) -> CompiledLoop:
     """The compiled loop for records of these kinds and shapes; `own` says which leaves each of several runs has of its own."""
     single = (shapes(constants), shapes(states), draw)
-    sizes = tuple((name, leaf.axes) for part in single for name, leaf in records.leaves(part).items())
-    kinds = tuple(type(node) for part in single for node in records.nodes(part))
-    key = (
-        sizes,
-        kinds,
-        collect,
-        wide,
-        interpreting(),
-        None if own is None else tuple(flag for part in own for flag in records.leaves(part).values()),
-    )
+    flags = None if own is None else tuple(flag for part in own for flag in records.leaves(part).values())
+    key = (*_kinds(*single), collect, wide, interpreting(), flags)
     if key not in _COMPILED:
         traced, (_, kept) = trace(*single, collect)
         if own is not None:
             traced = trace_runs(one_round(collect), single, own)
         run = _load(lower(traced, len(records.leaves(constants)), len(records.leaves(states)), collect is Collect.TOTALS, wide))
         _COMPILED[key] = CompiledLoop(run, [tuple(leaf.shape) for leaf in records.leaves(kept).values()], kept)
-    return _COMPILED[key]  # type: ignore[no-any-return]
+    return cast("CompiledLoop", _COMPILED[key])
 
 
-def compile_step(one: Any, constants: Any, states: Any, given: Any, largest: float, ring: tuple[int, Any] | None = None) -> Any:
-    """``states = one(constants, states, given)`` compiled as a function of one flat array, laid out as `loops.lower_step` says; its length.
+def compile_step(one: Callable[[C, S, G], S], constants: C, states: S, given: G, largest: float, ring: Ring | None = None) -> CompiledStep:
+    """See `CompilesSteps.compile_step`; the array is laid out as `loops.lower_step` says, and the answer is a `loops.StepOutcome`.
 
-    It is the round of a session: one number array crosses into the compiled code, and whatever is wrong comes back as a number.
+    It is the round of a session: one array of numbers crosses into the compiled code, and whatever is wrong comes back as a number.
     """
     check_compiled(constants, states, given)
-    sizes = tuple((name, np.shape(leaf)) for part in (constants, states, given) for name, leaf in records.leaves(part).items())
-    kinds = tuple(type(node) for part in (constants, states, given) for node in records.nodes(part))
-    key = (one, sizes, kinds, largest, ring, interpreting())
+    single = shapes(constants), shapes(states), shapes(given)
+    key = (one, *_kinds(*single), largest, ring, interpreting())
     if key not in _COMPILED:
         try:
-            traced, out = trace_of(one, *(shapes(part) for part in (constants, states, given)))
+            traced, out = trace_of(one, *single)
         except TypeError as trouble:  # JAX's own complaints about what it cannot trace are TypeErrors
             raise InputError(f"the policy cannot be compiled ({str(trouble).splitlines()[0]}); use engine 'python'") from None
         before, after = (tuple(np.shape(leaf) for leaf in records.leaves(part).values()) for part in (states, out))
@@ -162,8 +161,14 @@ def compile_step(one: Any, constants: Any, states: Any, given: Any, largest: flo
         source, size = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest, ring)
         run = _load(source)
         # What is behind the compiler's front door takes this one kind of argument alone, and half the time to be called.
-        _COMPILED[key] = run.compile((numba.float64[::1],)) if hasattr(run, "compile") else run, size
-    return _COMPILED[key]
+        _COMPILED[key] = run.compile((numba.float64[::1],)) if hasattr(run, "compile") else cast("Callable[[Array], int]", run), size
+    return cast("CompiledStep", _COMPILED[key])
+
+
+def _kinds(*parts: object) -> tuple[object, object]:
+    """What a trace depends on, of records of shapes: the names and shapes of their leaves, and the types of the records."""
+    sizes = tuple((name, leaf.axes) for part in parts for name, leaf in records.leaves(part).items())
+    return sizes, tuple(type(node) for part in parts for node in records.nodes(part))
 
 
 def interpreting() -> bool:
@@ -171,7 +176,7 @@ def interpreting() -> bool:
     return os.environ.get("BRIDLE_INTERPRET", "") not in ("", "0")
 
 
-def _load(source: PythonSource) -> Callable[..., Any]:
+def _load(source: PythonSource) -> Callable[..., object]:
     """The function `run` of a source, from the cache of compiled code where it can be kept there."""
     if interpreting():
         return source.interpreted()
@@ -179,16 +184,16 @@ def _load(source: PythonSource) -> Callable[..., Any]:
     name = f"bridle_{hashlib.sha256((text + numba.__version__).encode()).hexdigest()[:24]}"
     place = _keep(name, source)
     if place is None:
-        scope: dict[str, Any] = {}
+        scope: dict[str, Callable[..., object]] = {}
         exec(compile(text, name, "exec"), scope)
-        return scope["run"]  # type: ignore[no-any-return]
+        return scope["run"]
     spec = importlib.util.spec_from_file_location(name, place)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # numba finds a cached function's module by its name
     spec.loader.exec_module(module)
-    return module.run  # type: ignore[no-any-return]
+    return cast("Callable[..., object]", module.run)
 
 
 def _keep(name: str, source: PythonSource) -> Path | None:

@@ -17,9 +17,6 @@ from bridle import records
 from bridle.core import Adversary, Feedback, InputError, Policy, Round, S
 from bridle.ops import Array
 
-ENGINES = {"python": "", "jax": "jax", "numba": "numba", "cuda": "cuda"}
-"""The engines, and the extra each one needs."""
-
 F = TypeVar("F")
 """The state of an adversary."""
 

@@ -208,8 +208,8 @@ class BackEnd(ABC, Generic[C, S]):
         """A buffer that nothing has been written to."""
         return self.named(self.buffer(shape, kind), shape, kind, fixed)
 
-    def settle(self, value: Value[C]) -> Value[C]:
-        """The value such that reading an element twice does not compute it twice."""
+    def buffered(self, value: Value[C]) -> Value[C]:
+        """The value itself if it is cheap, else in a buffer or variable: reading an element twice must not compute it twice."""
         return value if value.cheap else self.stored(value)
 
     def value(self, var: Variable, known: dict[Variable, Value[C]]) -> Value[C]:

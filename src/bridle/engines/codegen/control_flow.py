@@ -14,7 +14,7 @@ class ControlFlow(BackEnd[C, S]):
     def do_while(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
         params = equation.params
         m, n = params["cond_nconsts"], params["body_nconsts"]
-        outer = [self.settle(value) for value in operands[: m + n]]
+        outer = [self.buffered(value) for value in operands[: m + n]]
         carried = [self.carrier(value) for value in operands[m + n :]]
         self.begin("forever")
         going = self.inline({"jaxpr": params["cond_jaxpr"]}, [*outer[:m], *carried])[0]
@@ -38,7 +38,7 @@ class ControlFlow(BackEnd[C, S]):
         return Value(new.shape, new.kind, read, False, False)
 
     def do_cond(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
-        outer = [self.settle(value) for value in operands]
+        outer = [self.buffered(value) for value in operands]
         results = [self.carrier(self.literal(0, tuple(v.aval.shape), kind_of(v))) for v in equation.outvars]
         branches = equation.params["branches"]
         for n, branch in enumerate(branches):
@@ -57,9 +57,9 @@ class ControlFlow(BackEnd[C, S]):
         inner, length = getattr(params["jaxpr"], "jaxpr", params["jaxpr"]), params["length"]
         n = sum(a.aval.shape == b.aval.shape for a, b in zip(equation.outvars, inner.outvars, strict=True))
         m = sum(a.aval.shape == b.aval.shape for a, b in zip(equation.invars, inner.invars, strict=True)) - n
-        outer = [self.settle(value) for value in operands[:m]]
+        outer = [self.buffered(value) for value in operands[:m]]
         carried = [self.carrier(value) for value in operands[m : m + n]]
-        along = [self.settle(value) for value in operands[m + n :]]
+        along = [self.buffered(value) for value in operands[m + n :]]
         stacked = [self.new_array(tuple(v.aval.shape), kind_of(v), False) for v in equation.outvars[n:]]
         step = self.name("s")
         place = self.variable_code(step)

@@ -219,7 +219,7 @@ class Folding(CudaWriter):
             raise self.refused("'sort' of several keys or other than the last axis")
         if math.prod(shape) == 1:
             return operands
-        parts = [self.settle(value) for value in operands]
+        parts = [self.buffered(value) for value in operands]
         results = [self.new_array(shape, part.kind, False) for part in parts]
 
         def put(at: list[Code]) -> Lines:

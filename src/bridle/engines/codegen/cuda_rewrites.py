@@ -194,7 +194,7 @@ class Rewriting(Folding):
             one, factor = multiples[left], self.only(scalar)
             if one is not None:
                 return self.multiple([*one.factors, factor], one.base, shape)
-            return self.multiple([factor], self.settle(array), shape) if array.shape == shape else None
+            return self.multiple([factor], self.buffered(array), shape) if array.shape == shape else None
         if name in ("mul", "add", "sub") and (one := multiples[0]) and (two := multiples[1]) and one.base.read is two.base.read:
             if name == "mul":
                 square = self.elementwise(lambda parts: filled("({} * {})", *parts), [one.base, two.base], one.base.shape, "f", False)

@@ -248,7 +248,7 @@ class CudaWriter(Writer[Code, Code]):
 
     def do_concatenate(self, equation: Equation, operands: list[Value[Code]], shape: Shape, kind: str, fixed: bool) -> list[Value[Code]]:
         """Read off the parts in place, so that an element is made by the lane that owns it."""
-        axis, parts = equation.params["dimension"], [self.settle(value) for value in operands]
+        axis, parts = equation.params["dimension"], [self.buffered(value) for value in operands]
 
         def read(at: Sequence[Code]) -> Code:
             element: Code | None = None

@@ -17,7 +17,7 @@ class Indexing(BackEnd[C, S]):
 
     def do_broadcast_in_dim(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
         places = equation.params["broadcast_dimensions"]
-        value = operands[0] if math.prod(shape) == math.prod(operands[0].shape) else self.settle(operands[0])
+        value = operands[0] if math.prod(shape) == math.prod(operands[0].shape) else self.buffered(operands[0])
 
         def read(at: Sequence[C]) -> C:
             return value.read([at[place] if value.shape[axis] > 1 else self.code("0") for axis, place in enumerate(places)])
@@ -109,7 +109,7 @@ class Indexing(BackEnd[C, S]):
         return [self.code("({} + {})", start, each) for start, each in zip(starts, at, strict=True)]
 
     def do_dynamic_update_slice(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
-        part = self.settle(operands[1])
+        part = self.buffered(operands[1])
         whole = self.stored(operands[0]._replace(fixed=False))
         starts = self.starts(operands[2:], shape, part.shape)
         if whole.single:
@@ -118,7 +118,7 @@ class Indexing(BackEnd[C, S]):
         return [whole]
 
     def do_gather(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
-        value, places = self.settle(operands[0]), self.settle(operands[1])
+        value, places = self.buffered(operands[0]), self.buffered(operands[1])
         dims, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
         batch = [axis for axis in range(len(shape)) if axis not in dims.offset_dims]
         inside = [axis for axis in range(len(value.shape)) if axis not in (*dims.collapsed_slice_dims, *dims.operand_batching_dims)]
@@ -146,7 +146,7 @@ class Indexing(BackEnd[C, S]):
 
     def scattered(self, equation: Equation, operands: list[Value[C]], adds: bool) -> list[Value[C]]:
         """The first operand with windows of the third put where the second says; one that would reach outside is moved in or dropped."""
-        whole, places, part = self.stored(operands[0]._replace(fixed=False)), self.settle(operands[1]), self.settle(operands[2])
+        whole, places, part = self.stored(operands[0]._replace(fixed=False)), self.buffered(operands[1]), self.buffered(operands[2])
         dims = equation.params["dimension_numbers"]
         if whole.single:
             raise self.refused("'scatter' into a single element")

@@ -38,6 +38,9 @@ from bridle.engines.codegen.statements import CodeBlock, CodeLine, Expression, I
 Span: TypeAlias = tuple[int, int]
 """A part of the memory: where it begins and ends."""
 
+Ring: TypeAlias = tuple[int, tuple[Span, ...]]
+"""So many rows, and the parts of the memory that make one up."""
+
 
 class StepOutcome(enum.IntEnum):
     """What a compiled step answers. Nothing has changed where it is positive."""
@@ -66,18 +69,15 @@ def lower(traced: Traced, constants: int, states: int, marked: bool = False, wid
     return _Rounds(wide).source(traced, constants, states, marked)
 
 
-def lower_step(
-    traced: Traced, constants: int, states: int, largest: float, ring: tuple[int, Sequence[Span]] | None = None
-) -> tuple[PythonSource, int]:
+def lower_step(traced: Traced, constants: int, states: int, largest: float, ring: Ring | None = None) -> tuple[PythonSource, int]:
     """The source of ``run(memory)``, one round on one flat array, so that calling it costs next to nothing; and the length of the array.
 
     `memory` holds the trace's arguments one after the other (constants, states, and what is given of this round), then room for the new
     states, which are all that the trace gives. The answer is a `StepOutcome`; `largest` is how large a number given may be, if that is
     finite.
 
-    With a `ring`, so many rows and the parts (begin, end) of the memory that make one up, the memory goes on with a number and the rows:
-    a round writes those parts, as they are before it, in the row of that number, which it raises by 1. What the array has beyond that is
-    for what comes up in between.
+    With a `ring` the memory goes on with a number and the rows: a round writes those parts, as they are before it, in the row of that
+    number, which it raises by 1. What the array has beyond that is for what comes up in between.
     """
     return _Step().source(traced, constants, states, largest, ring)
 
@@ -160,9 +160,7 @@ class _Step(PythonWriter):
 
     other_engine = "python"
 
-    def source(
-        self, traced: Traced, constants: int, states: int, largest: float, ring: tuple[int, Sequence[Span]] | None
-    ) -> tuple[PythonSource, int]:
+    def source(self, traced: Traced, constants: int, states: int, largest: float, ring: Ring | None) -> tuple[PythonSource, int]:
         jaxpr = traced.jaxpr
         layout = _layout(jaxpr, constants, states, ring)
         self.count(jaxpr)
@@ -212,7 +210,7 @@ def _assembled(writer: PythonWriter, parameters: Sequence[str], items: list[Item
     return PythonSource(parameters, [*opening, *table, *room, *writer.entry, *items])
 
 
-def _layout(jaxpr: Equations, constants: int, states: int, ring: tuple[int, Sequence[Span]] | None) -> _Layout:
+def _layout(jaxpr: Equations, constants: int, states: int, ring: Ring | None) -> _Layout:
     begins = np.cumsum([0, *(math.prod(var.aval.shape) for var in jaxpr.invars)]).tolist()
     away = begins[-1] - begins[constants]
     cursor = begins[-1] + begins[constants + states] - begins[constants]

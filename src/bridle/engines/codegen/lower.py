@@ -42,7 +42,7 @@ class Writer(Indexing[C, S], ControlFlow[C, S]):
             results = self.equation(equation, [self.value(var, known) for var in equation.invars])
             for var, value in zip(equation.outvars, results, strict=True):
                 result = value if value.origin is not None else value._replace(origin=self.origin)
-                known[var] = self.settle(result) if self.uses[var] > 1 or result.single else result
+                known[var] = self.buffered(result) if self.uses[var] > 1 or result.single else result
         self.origin = outside
 
     def equation(self, equation: Equation, operands: list[Value[C]]) -> list[Value[C]]:
@@ -72,7 +72,7 @@ class Writer(Indexing[C, S], ControlFlow[C, S]):
         self.count(inner)
         known = dict(zip([*inner.constvars, *inner.invars], [*constants, *operands], strict=True))
         # What goes in was computed outside: what is read more than once in here must be cheap already.
-        known = {var: self.settle(value) if self.uses[var] > 1 else value for var, value in known.items()}
+        known = {var: self.buffered(value) if self.uses[var] > 1 else value for var, value in known.items()}
         self.equations(inner, known, origin)
         return [self.value(var, known) for var in inner.outvars]
 
@@ -108,7 +108,7 @@ class Writer(Indexing[C, S], ControlFlow[C, S]):
 
     def elementwise(self, code: Callable[[list[C]], C], operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> Value[C]:
         # Operands have the shape of the result, or none at all, or a single element along some axis.
-        operands = [value if math.prod(value.shape) == math.prod(shape) else self.settle(value) for value in operands]
+        operands = [value if math.prod(value.shape) == math.prod(shape) else self.buffered(value) for value in operands]
 
         def read(at: Sequence[C]) -> C:
             return code([value.read(self.fitted(value, at)) for value in operands])
@@ -125,7 +125,7 @@ class Writer(Indexing[C, S], ControlFlow[C, S]):
 
     def do_dot_general(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
         (left_sum, right_sum), (left_batch, right_batch) = equation.params["dimension_numbers"]
-        left, right = (self.settle(value) for value in operands)
+        left, right = (self.buffered(value) for value in operands)
         left_free = [i for i in range(len(left.shape)) if i not in (*left_sum, *left_batch)]
         right_free = [i for i in range(len(right.shape)) if i not in (*right_sum, *right_batch)]
         outer, b = len(shape), len(left_batch)
@@ -147,10 +147,10 @@ class Writer(Indexing[C, S], ControlFlow[C, S]):
         return [self.fold("add", product, range(outer, outer + len(sizes)), shape, kind)]
 
     def do_argmax(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
-        return [self.extreme(self.settle(operands[0]), equation.params["axes"][0], shape, ">")]
+        return [self.extreme(self.buffered(operands[0]), equation.params["axes"][0], shape, ">")]
 
     def do_argmin(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
-        return [self.extreme(self.settle(operands[0]), equation.params["axes"][0], shape, "<")]
+        return [self.extreme(self.buffered(operands[0]), equation.params["axes"][0], shape, "<")]
 
     def do_cumsum(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
         return [self.run_along(equation, operands[0], "add")]
