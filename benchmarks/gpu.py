@@ -2,7 +2,8 @@
 
 ``python benchmarks/gpu.py [--rows rows.npz] [--out gpu.json]`` checks that the engines agree, measures, prints the tables and writes
 figures with the machine and the date; ``--page`` puts the tables of the JSON file into docs/gpu.md; ``--lanes`` prints what each number of
-lanes to a run would take, for the choice in `bridle.engines.plans`. Rows are arrays `features` and `fraud` of the credit-card set
+lanes to a run would take, for the choice in `bridle.engines.codegen.cuda_layout`; ``--toy`` does all of it at toy size and writes nothing,
+on a machine without a GPU with its C++ compiler in place of one. Rows are arrays `features` and `fraud` of the credit-card set
 (`bridle data`); without them rows of the same shape are drawn.
 """
 
@@ -12,13 +13,15 @@ import argparse
 import json
 import os
 import re
+import sys
+import tempfile
 import time
 import warnings
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,11 +33,25 @@ from bridle.policies.registry import record_of
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX and CuPy share the card
 
 HERE = Path(__file__).parent
-RUNS = (1, 16, 256, 2_048, 16_384, 65_536)
 HAND = {30: 0.12, 2_112: 0.28}
 """Seconds that a kernel written by hand for the fraud network took on an H200, one warp to a run."""
 
-TRANSACTIONS = 284_807
+
+class Sizes(NamedTuple):
+    """How much is measured."""
+
+    dims: tuple[int, ...]
+    runs: tuple[int, ...]
+    rounds: int
+    checked: int
+    """Rounds of the games in which the engines are compared."""
+    fraud_runs: tuple[int, ...]
+    transactions: int
+    repeats: int = 3
+
+
+FULL = Sizes((30, 300), (1, 16, 256, 2_048, 16_384, 65_536), 65_536, 2_000, tuple(HAND), 284_807)
+TOY = Sizes((3,), (1, 2), 40, 40, (2,), 40, repeats=1)
 
 
 @contextmanager
@@ -82,21 +99,24 @@ def jax_loop(policy: Any, problem: Any, runs: int, start: Any = None, repeats: i
     import jax.numpy as jnp
 
     from bridle.engines.jax import _compiled
-    from bridle.engines.round import Collect, block_length
+    from bridle.engines.round import Collect, RunBatch, block_length
+    from bridle.engines.runs import arrays_of, filled, layout_of
+    from bridle.game.schedule import first_record
     from bridle.problems.dealing import deal_blocks, player
 
     record, foe, d = record_of(policy), player(problem.adversary), problem.domain.dim
-    length = block_length(d)
+    length = min(block_length(d), problem.horizon)
     x = np.broadcast_to(problem.domain.center() if start is None else start, (runs, d)).copy()
     draws = next(iter(deal_blocks(problem.adversary, problem.seed, length, d)))
+    batch = RunBatch(record, first_record(policy, runs, problem), [foe], record.init(x), foe.init(), (draws,))
+    layout = layout_of(batch)
     with jax.enable_x64(True):
-        given = records.transform(
-            lambda leaf: jnp.asarray(leaf, dtype=float), ((record, foe), (record.init(x), records.spread(foe.init(), runs)), draws)
-        )
-        play, spent = _compiled(), []
+        parts = zip(layout.single, arrays_of(layout, batch, range(runs)), strict=True)
+        arrays = records.transform(lambda leaf: jnp.asarray(leaf, dtype=float), tuple(filled(like, part) for like, part in parts))
+        spent = []
         for _ in range(repeats + 1):
             begun = time.perf_counter()
-            jax.block_until_ready(play(*given, None, length, rows=length, collect=Collect.VALUES))
+            jax.block_until_ready(_compiled()(*arrays, None, length, rows=length, collect=Collect.VALUES, own=layout.own))
             spent.append(time.perf_counter() - begun)
     return median(spent[1:]) / length
 
@@ -114,75 +134,82 @@ def largest_gap(policy: Any, problem: Any, rounds: int, **settings: Any) -> floa
 
 
 def algorithm1(dim: int, runs: int, rounds: int) -> tuple[Any, Any]:
+    """Algorithm 1 with so many values of lambda."""
     problem = bridle.problem("halfspaces", horizon=rounds, dim=dim)
     return bridle.policy_for("sinha2024", problem, lam=list(np.geomspace(1e-4, 1e-1, runs))), problem
 
 
-def fraud(rows: paper_model.PaperRows, runs: int) -> tuple[Any, Any, np.ndarray]:
+def fraud(rows: paper_model.Rows, runs: int) -> tuple[Any, Any, np.ndarray]:
+    """The fraud network with so many values of lambda."""
     problem, start = paper_model.arrange(rows, "code", 0)
-    return paper_model.policy_of(problem, "code", paper_model.lambda_grid(count=runs)), problem, start
+    return paper_model.policy_of(problem, "code", paper_model.grid(count=runs)), problem, start
 
 
-def transactions(path: str | None) -> paper_model.PaperRows:
+def transactions(path: str | None, sizes: Sizes) -> paper_model.Rows:
+    """The rows of a file, or drawn ones."""
     if path is not None:
-        found = np.load(path)
-        return paper_model.PaperRows(found["features"].astype(float), found["fraud"].astype(float))
-    rng = np.random.default_rng(0)
-    return paper_model.PaperRows(rng.standard_normal((TRANSACTIONS, 29)), (rng.random(TRANSACTIONS) < 0.00173).astype(float))
+        file = np.load(path)
+        return paper_model.Rows(file["features"].astype(float), file["fraud"].astype(float))
+    rng, count = np.random.default_rng(0), sizes.transactions
+    return paper_model.Rows(rng.standard_normal((count, 29)), (rng.random(count) < 0.00173).astype(float))
 
 
-def checks(rows: paper_model.PaperRows) -> dict[str, float]:
-    few = paper_model.PaperRows(rows.features[:3_000], rows.fraud[:3_000])
-    found = {}
-    for name, dim in (("sinha2024", 30), ("sinha2024", 300), ("anytime", 30)):
-        problem = bridle.problem("halfspaces", horizon=2_000, dim=dim)
+def checks(rows: paper_model.Rows, sizes: Sizes) -> dict[str, float]:
+    """How far decisions and totals are from those of the Python engine."""
+    rounds, gaps = sizes.checked, {}
+    for name, dim in [("sinha2024", dim) for dim in sizes.dims] + [("anytime", sizes.dims[0])]:
+        problem = bridle.problem("halfspaces", horizon=rounds, dim=dim)
         sweep = {"lam": [1e-3, 1e-2, 1e-1]} if name == "sinha2024" else {"V": [0.1, 1.0, 10.0]}
-        found[f"{name}, d = {dim}"] = largest_gap(bridle.policy_for(name, problem, **sweep), problem, 2_000)
-    problem = bridle.problem("halfspaces", horizon=2_000, dim=30)
-    found["sinha2024, d = 30, a stream for every run"] = largest_gap(
-        bridle.policy_for("sinha2024", problem), problem, 2_000, seed=list(range(40))
+        gaps[f"{name}, d = {dim}"] = largest_gap(bridle.policy_for(name, problem, **sweep), problem, rounds)
+    problem = bridle.problem("halfspaces", horizon=rounds, dim=sizes.dims[0])
+    gaps[f"sinha2024, d = {sizes.dims[0]}, a stream for every run"] = largest_gap(
+        bridle.policy_for("sinha2024", problem), problem, rounds, seed=list(range(40))
     )
+    few = paper_model.Rows(rows.features[: 3 * rounds // 2], rows.fraud[: 3 * rounds // 2])
     policy, problem, start = fraud(few, 5)
-    found["fraud network"] = largest_gap(policy, problem, 2_000, x1=start)
-    return found
+    gaps["fraud network"] = largest_gap(policy, problem, min(rounds, problem.horizon), x1=start)
+    return gaps
 
 
-def measure(rows: paper_model.PaperRows, real: bool) -> dict[str, Any]:
+def measure(rows: paper_model.Rows, real: bool, sizes: Sizes) -> dict[str, Any]:
+    """All figures; each is printed as it comes."""
     import cupy
 
     warnings.simplefilter("ignore")
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    found: dict[str, Any] = {"machine": device, "date": date.today().isoformat(), "gaps": checks(rows), "algorithm1": [], "fraud": []}
-    found["rows"] = "the credit-card set" if real else "rows drawn at random in the shape of the credit-card set"
-    print(found["gaps"], flush=True)
-    for dim in (30, 300):
-        for runs in RUNS:
-            rounds = 16_384 if dim == 300 and runs > 2_048 else 65_536
+    figures: dict[str, Any] = {"machine": device, "date": date.today().isoformat(), "algorithm1": [], "fraud": []}
+    figures["gaps"] = checks(rows, sizes)
+    figures["rows"] = "the credit-card set" if real else "rows drawn at random in the shape of the credit-card set"
+    print(figures["gaps"], flush=True)
+    for dim in sizes.dims:
+        for runs in sizes.runs:
+            rounds = sizes.rounds // 4 if dim == 300 and runs > 2_048 else sizes.rounds
             policy, problem = algorithm1(dim, runs, rounds)
-            kernel, call = timed_game(policy, problem)
-            scan = jax_loop(policy, problem, runs)
-            found["algorithm1"].append({"dim": dim, "runs": runs, "rounds": rounds, "kernel": kernel, "call": call, "jax": scan * rounds})
-            print(found["algorithm1"][-1], flush=True)
-    for runs in HAND:
+            kernel, call = timed_game(policy, problem, sizes.repeats)
+            scan = jax_loop(policy, problem, runs, repeats=sizes.repeats)
+            figures["algorithm1"].append({"dim": dim, "runs": runs, "rounds": rounds, "kernel": kernel, "call": call, "jax": scan * rounds})
+            print(figures["algorithm1"][-1], flush=True)
+    for runs in sizes.fraud_runs:
         policy, problem, start = fraud(rows, runs)
-        kernel, call = timed_game(policy, problem, x1=start)
-        scan = jax_loop(policy, problem, runs, start)
-        found["fraud"].append({"runs": runs, "rounds": problem.horizon, "kernel": kernel, "call": call, "jax": scan * problem.horizon})
+        kernel, call = timed_game(policy, problem, sizes.repeats, x1=start)
+        scan = jax_loop(policy, problem, runs, start, sizes.repeats)
+        figures["fraud"].append({"runs": runs, "rounds": problem.horizon, "kernel": kernel, "call": call, "jax": scan * problem.horizon})
         if runs == 30:
-            found["fraud"][-1]["every_round"] = timed_game(policy, problem, x1=start, keep="rounds")[1]
-        print(found["fraud"][-1], flush=True)
-    return found
+            figures["fraud"][-1]["every_round"] = timed_game(policy, problem, sizes.repeats, x1=start, keep="rounds")[1]
+        print(figures["fraud"][-1], flush=True)
+    return figures
 
 
-def sweep_lanes(rows: paper_model.PaperRows) -> None:
+def sweep_lanes(rows: paper_model.Rows, sizes: Sizes) -> None:
     """What each number of lanes to a run takes."""
     from bridle.engines import cuda
 
     warnings.simplefilter("ignore")
-    print(checks(rows), flush=True)
+    print(checks(rows, sizes), flush=True)
     chosen = cuda.lanes_for
-    games = [(f"d = {d}", runs, *algorithm1(d, runs, 4_096), None) for d in (30, 300) for runs in RUNS]
-    games += [("fraud", runs, *fraud(paper_model.PaperRows(rows.features[:20_480], rows.fraud[:20_480]), runs)) for runs in HAND]
+    games = [(f"d = {d}", runs, *algorithm1(d, runs, sizes.rounds // 16), None) for d in sizes.dims for runs in sizes.runs]
+    few = paper_model.Rows(rows.features[:20_480], rows.fraud[:20_480])
+    games += [("fraud", runs, *fraud(few, runs)) for runs in sizes.fraud_runs]
     for name, runs, policy, problem, start in games:
         default = chosen(runs, problem.domain.dim, 132)
         for lanes in (1, 2, 4, 8, 16, 32):
@@ -199,16 +226,16 @@ def sweep_lanes(rows: paper_model.PaperRows) -> None:
     cuda.lanes_for = chosen
 
 
-def markdown(found: dict[str, Any] | None) -> str:
+def markdown(figures: dict[str, Any] | None) -> str:
     """The tables of docs/gpu.md."""
-    if found is None:
+    if figures is None:
         return "Not measured yet: `python benchmarks/gpu.py` on a machine with a GPU, then `python benchmarks/gpu.py --page`."
-    lines = [f"Measured on one {found['machine']}, {found['date']}, in 64-bit floats.", ""]
+    lines = [f"Measured on one {figures['machine']}, {figures['date']}, in 64-bit floats.", ""]
     lines += [
         "| d | runs | rounds | kernel, us a round | whole call | run-rounds a second, kernel | call | JAX loop, us a round | kernel ahead |"
     ]
     lines += ["|---|---|---|---|---|---|---|---|---|"]
-    for row in found["algorithm1"]:
+    for row in figures["algorithm1"]:
         each = {name: 1e6 * row[name] / row["rounds"] for name in ("kernel", "call", "jax")}
         many = {name: row["runs"] * row["rounds"] / row[name] for name in ("kernel", "call")}
         game = f"{row['dim']} | {row['runs']:,} | {row['rounds']:,}"
@@ -216,20 +243,44 @@ def markdown(found: dict[str, Any] | None) -> str:
             f"| {game} | {each['kernel']:.2f} | {each['call']:.2f} | {many['kernel']:.2g} | {many['call']:.2g} | "
             f"{each['jax']:.1f} | {row['jax'] / row['kernel']:.0f} times |"
         )
-    lines += ["", f"The fraud network of 311 weights, on {found['rows']}:", ""]
+    lines += ["", f"The fraud network of 311 weights, on {figures['rows']}:", ""]
     lines += ["| lambdas | rounds | kernel | whole call | a kernel written by hand | JAX loop |", "|---|---|---|---|---|---|"]
-    for row in found["fraud"]:
-        hand = HAND[row["runs"]]
-        lines.append(
-            f"| {row['runs']:,} | {row['rounds']:,} | {row['kernel']:.3f} s | {row['call']:.3f} s | {hand:.2f} s | {row['jax']:.1f} s |"
-        )
+    for row in figures["fraud"]:
+        hand = f"{HAND[row['runs']]:.2f} s" if row["runs"] in HAND else ""
+        lines.append(f"| {row['runs']:,} | {row['rounds']:,} | {row['kernel']:.3f} s | {row['call']:.3f} s | {hand} | {row['jax']:.1f} s |")
     return "\n".join(lines)
 
 
-def page(found: dict[str, Any]) -> None:
+def page(figures: dict[str, Any]) -> None:
+    """Put the tables into docs/gpu.md."""
     place = HERE.parent / "docs" / "gpu.md"
     text = place.read_text()
-    place.write_text(re.sub(r"(?s)(<!-- tables -->\n).*(\n<!-- end -->)", lambda marks: f"{marks[1]}{markdown(found)}{marks[2]}", text))
+    place.write_text(re.sub(r"(?s)(<!-- tables -->\n).*(\n<!-- end -->)", lambda marks: f"{marks[1]}{markdown(figures)}{marks[2]}", text))
+
+
+def has_gpu() -> bool:
+    """Whether CuPy is installed and finds a device."""
+    try:
+        import cupy
+
+        return bool(cupy.cuda.runtime.getDeviceCount() > 0)
+    except Exception:  # whatever is missing: the package, the driver or the device
+        return False
+
+
+def toy() -> None:
+    """Every figure at toy size, on a GPU or on this machine's processor in place of one."""
+    with tempfile.TemporaryDirectory() as folder:
+        if not has_gpu():
+            sys.path.insert(0, str(HERE.parent / "tests"))
+            from helpers import fake_gpu
+
+            if fake_gpu.COMPILER is None:
+                print("no GPU here, and no C++ compiler to stand in for one: nothing was run")
+                return
+            sys.modules["cupy"] = fake_gpu.cupy(Path(folder))  # type: ignore[assignment]
+        rows = transactions(None, TOY)
+        print(markdown(measure(rows, False, TOY)))
 
 
 if __name__ == "__main__":
@@ -238,12 +289,17 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=HERE / "gpu.json")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--lanes", action="store_true")
-    asked = parser.parse_args()
-    if asked.page:
-        page(json.loads(asked.out.read_text()))
-    elif asked.lanes:
-        sweep_lanes(transactions(asked.rows))
+    parser.add_argument("--toy", action="store_true")
+    options = parser.parse_args()
+    if options.page:
+        page(json.loads(options.out.read_text()))
+    elif options.toy:
+        toy()
+    elif not has_gpu():
+        sys.exit("no GPU here (or no CuPy): --toy runs on a machine without one")
+    elif options.lanes:
+        sweep_lanes(transactions(options.rows, FULL), FULL)
     else:
-        made = measure(transactions(asked.rows), asked.rows is not None)
-        print(markdown(made))
-        asked.out.write_text(json.dumps(made, indent=1) + "\n")
+        figures = measure(transactions(options.rows, FULL), options.rows is not None, FULL)
+        print(markdown(figures))
+        options.out.write_text(json.dumps(figures, indent=1) + "\n")

@@ -177,11 +177,12 @@ def cupy(folder: Path, cores: int = 2) -> SimpleNamespace:
     """A stand-in for the package, that keeps what it compiles in `folder`."""
     module = type("Module", (RawModule,), {"folder": folder})
     attributes = {"MultiProcessorCount": cores, "MaxSharedMemoryPerBlockOptin": 200 * 1024}
-    device = SimpleNamespace(Device=lambda: SimpleNamespace(attributes=attributes), Stream=Stream, get_current_stream=Stream)
+    device = SimpleNamespace(attributes=attributes, synchronize=lambda: None)
+    runtime = SimpleNamespace(getDeviceProperties=lambda number: {"name": b"processor in place of a GPU"})
     return SimpleNamespace(
         asarray=lambda array, dtype=None: np.array(array, dtype=dtype, order="C"),
         asnumpy=np.array,
         empty=lambda shape: np.full(shape, np.nan).view(Array),
         RawModule=module,
-        cuda=device,
+        cuda=SimpleNamespace(Device=lambda: device, Stream=Stream, get_current_stream=Stream, runtime=runtime),
     )
