@@ -139,22 +139,22 @@ def algorithm1(dim: int, runs: int, rounds: int) -> tuple[Any, Any]:
     return bridle.policy_for("sinha2024", problem, lam=list(np.geomspace(1e-4, 1e-1, runs))), problem
 
 
-def fraud(rows: paper_model.Rows, runs: int) -> tuple[Any, Any, np.ndarray]:
+def fraud(rows: paper_model.PaperRows, runs: int) -> tuple[Any, Any, np.ndarray]:
     """The fraud network with so many values of lambda."""
     problem, start = paper_model.arrange(rows, "code", 0)
-    return paper_model.policy_of(problem, "code", paper_model.grid(count=runs)), problem, start
+    return paper_model.policy_of(problem, "code", paper_model.lambda_grid(count=runs)), problem, start
 
 
-def transactions(path: str | None, sizes: Sizes) -> paper_model.Rows:
+def transactions(path: str | None, sizes: Sizes) -> paper_model.PaperRows:
     """The rows of a file, or drawn ones."""
     if path is not None:
         file = np.load(path)
-        return paper_model.Rows(file["features"].astype(float), file["fraud"].astype(float))
+        return paper_model.PaperRows(file["features"].astype(float), file["fraud"].astype(float))
     rng, count = np.random.default_rng(0), sizes.transactions
-    return paper_model.Rows(rng.standard_normal((count, 29)), (rng.random(count) < 0.00173).astype(float))
+    return paper_model.PaperRows(rng.standard_normal((count, 29)), (rng.random(count) < 0.00173).astype(float))
 
 
-def checks(rows: paper_model.Rows, sizes: Sizes) -> dict[str, float]:
+def checks(rows: paper_model.PaperRows, sizes: Sizes) -> dict[str, float]:
     """How far decisions and totals are from those of the Python engine."""
     rounds, gaps = sizes.checked, {}
     for name, dim in [("sinha2024", dim) for dim in sizes.dims] + [("anytime", sizes.dims[0])]:
@@ -165,13 +165,13 @@ def checks(rows: paper_model.Rows, sizes: Sizes) -> dict[str, float]:
     gaps[f"sinha2024, d = {sizes.dims[0]}, a stream for every run"] = largest_gap(
         bridle.policy_for("sinha2024", problem), problem, rounds, seed=list(range(40))
     )
-    few = paper_model.Rows(rows.features[: 3 * rounds // 2], rows.fraud[: 3 * rounds // 2])
+    few = paper_model.PaperRows(rows.features[: 3 * rounds // 2], rows.fraud[: 3 * rounds // 2])
     policy, problem, start = fraud(few, 5)
     gaps["fraud network"] = largest_gap(policy, problem, min(rounds, problem.horizon), x1=start)
     return gaps
 
 
-def measure(rows: paper_model.Rows, real: bool, sizes: Sizes) -> dict[str, Any]:
+def measure(rows: paper_model.PaperRows, real: bool, sizes: Sizes) -> dict[str, Any]:
     """All figures; each is printed as it comes."""
     import cupy
 
@@ -200,7 +200,7 @@ def measure(rows: paper_model.Rows, real: bool, sizes: Sizes) -> dict[str, Any]:
     return figures
 
 
-def sweep_lanes(rows: paper_model.Rows, sizes: Sizes) -> None:
+def sweep_lanes(rows: paper_model.PaperRows, sizes: Sizes) -> None:
     """What each number of lanes to a run takes."""
     from bridle.engines import cuda
 
@@ -208,7 +208,7 @@ def sweep_lanes(rows: paper_model.Rows, sizes: Sizes) -> None:
     print(checks(rows, sizes), flush=True)
     chosen = cuda.lanes_for
     games = [(f"d = {d}", runs, *algorithm1(d, runs, sizes.rounds // 16), None) for d in sizes.dims for runs in sizes.runs]
-    few = paper_model.Rows(rows.features[:20_480], rows.fraud[:20_480])
+    few = paper_model.PaperRows(rows.features[:20_480], rows.fraud[:20_480])
     games += [("fraud", runs, *fraud(few, runs)) for runs in sizes.fraud_runs]
     for name, runs, policy, problem, start in games:
         default = chosen(runs, problem.domain.dim, 132)

@@ -79,7 +79,7 @@ def factory(path: str) -> Callable[..., Problem]:
         first = 0 if seed == 0 else int(np.random.default_rng([seed, 1]).integers(T))
         stream = Recorded(table, first)
         try:
-            constants = _constants(stream.replay(0, rounds), domain, contents.arrays.get("feasible"))
+            constants = _constants(cast(Round, stream.replay(0, rounds)), domain, contents.arrays.get("feasible"))
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         return Problem(domain, stream, constants | {"rounds": T}, path, {"horizon": rounds, "seed": seed})

@@ -1,0 +1,95 @@
+"""The plan of the house: rooms that can be found, names that mean one thing, files that can be read, documents that name what is there."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "bridle"
+SOURCES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+TWICE_ON_PURPOSE = {"ConstrainedClassifier"}  # the same name in scikit-learn's adapter and in river's
+
+
+def classes() -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for path, tree in SOURCES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name.lstrip("_")].append(str(path.relative_to(PACKAGE)))
+    return found
+
+
+def test_a_class_name_means_one_thing():
+    assert {name: homes for name, homes in classes().items() if len(homes) > 1 and name not in TWICE_ON_PURPOSE} == {}
+
+
+def test_docstrings_can_be_read_without_their_neighbours():
+    nodes = [(path, node) for path, tree in SOURCES.items() for node in ast.walk(tree)]
+    documented = [(path, node) for path, node in nodes if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+    leaning = [
+        f"{path.relative_to(PACKAGE)}: {text[:60]}"
+        for path, node in documented
+        if (text := ast.get_docstring(node) or "").startswith("The same")
+    ]
+    assert leaning == []
+
+
+def test_files_can_be_read_in_one_sitting():
+    lines = {str(path.relative_to(PACKAGE)): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert {name: count for name, count in lines.items() if count > 600} == {}
+    assert median(lines.values()) <= 170
+
+
+def test_the_ground_floor_is_small():
+    ground = [path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]
+    assert len(ground) <= 12, ground
+
+
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_documents_name_what_is_there(page):
+    """A dotted name under `bridle.` in a document is a module or an attribute of one."""
+    text = page.read_text(encoding="utf-8")
+    for name in sorted(set(re.findall(r"\bbridle(?:\.[a-z_][A-Za-z0-9_]*)+(?:\.[A-Z]\w*)?", text))):
+        if page.name == "CHANGELOG.md" or re.search(r"\.(toml|json|py|npz|db)$", name):
+            continue  # what was once so, and names of files
+        place, rest = importlib.import_module("bridle"), name.split(".")[1:]
+        for i, part in enumerate(rest):
+            if not hasattr(place, part):
+                try:
+                    importlib.import_module(".".join(["bridle", *rest[: i + 1]]))
+                except ModuleNotFoundError as missing:
+                    if (missing.name or "").startswith("bridle"):
+                        pytest.fail(f"{page.name} names {name}, which is not there")
+                    break  # a package of an extra that is not installed here
+            place = getattr(place, part)
+
+
+TESTS = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "tests").rglob("*.py"))}
+
+
+def test_no_test_imports_another():
+    imports = [
+        (path.name, name)
+        for path, tree in TESTS.items()
+        for node in ast.walk(tree)
+        for name in (
+            [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        )
+        if name and name.split(".")[-1].startswith("test_")
+    ]
+    assert imports == []
+
+
+def test_tests_mirror_the_rooms():
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} - {"__pycache__", "helpers", "browser"} == rooms
