@@ -298,6 +298,14 @@ def test_what_long_functions_make_of_the_state_is_remembered():
     assert "if (_any(" in plain  # the potential's
 
 
+def test_a_kernel_to_be_read_names_the_lines_that_it_comes_from():
+    policy, problem = game("sinha2024", "ball", 1, {}, 20)
+    lines = bridle.engines.explain(policy, problem, engine="cuda").splitlines()
+    at = next(i for i, line in enumerate(lines) if "_max(v" in line and "double v" in line)
+    assert re.search(r"// policies/sinha2024.py:[0-9]+ \(Lyapunov.weigh\)", lines[at - 1])
+    assert ".py:" not in kernel_of(policy, problem, 1).source, "a line that moves would change what is compiled"
+
+
 def declaration(name: str, *inputs: str) -> Declaration:
     return Declaration(name, "f", code("f(", *(Var(each) for each in inputs), ")"))
 

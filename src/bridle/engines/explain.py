@@ -102,7 +102,7 @@ def _kernel(game: _TracedGame) -> str:
     from bridle.engines.codegen import cuda_kernel
 
     held, draws = game.constants + game.states, len(game.leaves) - game.constants - game.states
-    kernel = cuda_kernel.write(game.traced, [False] * game.constants, game.states, [False] * draws, lanes=1, runs=32)
+    kernel = cuda_kernel.write(game.traced, [False] * game.constants, game.states, [False] * draws, lanes=1, runs=32, note=line_of)
     pointers = [f"g{n}" if n < held else f"d{n - held}" for n in range(len(game.leaves))]
     lines = [f"// {pointer}: {leaf}" for pointer, leaf in zip(pointers, game.leaves, strict=True)]
     return "\n".join([*lines, kernel.source])

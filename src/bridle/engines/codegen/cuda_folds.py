@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from bridle.engines.codegen.backend import Shape, Value
-from bridle.engines.codegen.cuda_code import TYPE, Code, Var, code
+from bridle.engines.codegen.cuda_code import TYPE, ZERO, Code, Var, code
 from bridle.engines.codegen.cuda_layout import Piece, slots, spread, unravel
 from bridle.engines.codegen.cuda_memory import UNROLL
 from bridle.engines.codegen.cuda_schedule import Declaration
@@ -32,7 +32,7 @@ class Folding(CudaWriter):
         grid = self.grid
         if grid is not None and value.shape == (grid.rows, grid.columns) and tuple(axes) == (1,) and kind == "f":
             return self.fold_rows(step, start, value, result)
-        kept = [axis for axis in range(len(value.shape)) if axis not in axes]
+        outer_axes = [axis for axis in range(len(value.shape)) if axis not in axes]
         inner = [value.shape[axis] for axis in axes]
         outer, terms, type_, operation = math.prod(shape), math.prod(inner), TYPE[kind], _OPERATION[step]
         share = min((2**n for n in range(self.lanes.bit_length())), key=lambda p: _effort(outer, terms, self.lanes, p))
@@ -42,7 +42,7 @@ class Folding(CudaWriter):
         inside = unravel("k", inner)
 
         def added(at: Sequence[Code]) -> Lines:
-            index = dict(zip(kept, at, strict=True)) | dict(zip(axes, inside, strict=True))
+            index = dict(zip(outer_axes, at, strict=True)) | dict(zip(axes, inside, strict=True))
             term = value.read([index[axis] for axis in range(len(value.shape))])
             return [
                 *([f"if (k < {terms})"] if terms % share else []),
@@ -128,7 +128,7 @@ class Folding(CudaWriter):
 
         def add(at: list[Code]) -> Lines:
             index = dict(zip(axes, at, strict=True))
-            term = value.read([index.get(axis, code("0")) for axis in range(len(value.shape))])
+            term = value.read([index.get(axis, ZERO) for axis in range(len(value.shape))])
             piece = self.piece
             assert piece is not None
             here = code(f"({type_})(", term, ")")
@@ -149,7 +149,7 @@ class Folding(CudaWriter):
 
         with self.early(value.fixed):
             if math.prod(inner) == 1:
-                self.lines.append(Declaration(total.name, kind, self.only(value)))
+                self.add(Declaration(total.name, kind, self.only(value)))
             else:
                 room = code(f"p[{partial}]") if partial > 1 or steps == 1 else code("p[1] = {", start, "}")
                 across = f"_across<{operation}, {width}{', true' if quick and self.lanes == 32 else ''}>(mask, p[0])"

@@ -26,7 +26,7 @@ from bridle.engines.codegen.cuda_code import TYPE, Code, code
 from bridle.engines.codegen.cuda_draws import Draw, Staging
 from bridle.engines.codegen.cuda_layout import grid_of, slots
 from bridle.engines.codegen.cuda_math import MACHINE, PREAMBLE
-from bridle.engines.codegen.cuda_memory import BARRIER, Homes, KernelArray, homes_of, spelled, synchronised
+from bridle.engines.codegen.cuda_memory import BARRIER, Homes, KernelArray, Note, homes_of, spelled, synchronised
 from bridle.engines.codegen.cuda_rewrites import Rewriting, before_long
 from bridle.engines.codegen.cuda_schedule import remembered, sunk
 from bridle.engines.codegen.cuda_writer import Lines
@@ -51,6 +51,7 @@ def write(
     runs: int,
     marked: bool = False,
     plain: Sequence[float | None] = (),
+    note: Note | None = None,
 ) -> Kernel:
     """The kernel ``play`` for the traced round of a single run, whose arguments are constants, so many states, and draws.
 
@@ -58,9 +59,9 @@ def write(
     one run, and a block plays `runs` of them. The kernel is called with the rounds, the number of runs, where `marked` the rounds to keep
     (counted from 0, then one that never comes), and then pointers: constants, states (which it changes), draws with a leading time axis,
     and what is kept of a round, with axes for time and runs in front. `plain` has the number that all elements of a constant are, where it
-    is known.
+    is known. `note` is what a comment says about the statements of an equation, for a kernel that is to be read.
     """
-    return _KernelWriter(traced, lanes, runs, marked, states).kernel(constants, draws, plain)
+    return _KernelWriter(traced, lanes, runs, marked, states).kernel(constants, draws, plain, note)
 
 
 class _Argument(NamedTuple):
@@ -79,23 +80,24 @@ class _KernelWriter(Rewriting):
         self.keeps: list[Code] = []
         self.halts = False
 
-    def kernel(self, constants: Sequence[bool], draws: Sequence[bool], plain: Sequence[float | None]) -> Kernel:
+    def kernel(self, constants: Sequence[bool], draws: Sequence[bool], plain: Sequence[float | None], note: Note | None = None) -> Kernel:
+        """The equations as statements, these in order, and then as text."""
         jaxpr = self.traced.jaxpr
         self.count(jaxpr)
         self.before_long = before_long(jaxpr)
-        known = {var: self.fixed_array(np.asarray(array)) for var, array in zip(jaxpr.constvars, self.traced.consts, strict=True)}
+        values = {var: self.fixed_array(np.asarray(array)) for var, array in zip(jaxpr.constvars, self.traced.consts, strict=True)}
         first, last = len(constants), len(constants) + self.states
-        arguments = self.arguments(jaxpr.invars[:last], constants, plain, known)
-        held = [known[var] for var in jaxpr.invars[first:last]]
+        arguments = self.arguments(jaxpr.invars[:last], constants, plain, values)
+        held = [values[var] for var in jaxpr.invars[first:last]]
         self.state_reads = {value.read for value in held}
         drawn = [Draw(f"d{n}", math.prod(var.aval.shape), own) for n, (var, own) in enumerate(zip(jaxpr.invars[last:], draws, strict=True))]
         staging = Staging(drawn, self.lanes, self.runs, self.grid)
         for n, var in enumerate(jaxpr.invars[last:]):
-            known[var] = staging.value(n, tuple(var.aval.shape))
+            values[var] = staging.value(n, tuple(var.aval.shape))
             self.drawn |= {f"u{n}"} if math.prod(var.aval.shape) == 1 else set()
-        self.equations(jaxpr, known)
+        self.equations(jaxpr, values)
         unchanged = [a is b for a, b in zip(jaxpr.outvars, jaxpr.invars[first:], strict=False)][: self.states]
-        results = [self.value(var, known) for var in jaxpr.outvars]
+        results = [self.value(var, values) for var in jaxpr.outvars]
         successors = {
             f"a{n}": self.only(new).variable
             for n, (new, old) in enumerate(zip(results, held, strict=False), first)
@@ -114,11 +116,11 @@ class _KernelWriter(Rewriting):
             *room,
             *self.entry(arguments, homes),
             *([BARRIER] if any(home.high > home.low for home in homes.values()) else []),
-            *synchronised(self.before, self.arrays, homes, self.lanes),
+            *synchronised(self.before, self.arrays, homes, self.lanes, note),
             *lasting,
             *(["int kept = 0, due = rows[0];"] if self.marked else []),
             *staging.opening(self.halts),
-            *synchronised(staging.ahead(statements), self.arrays, homes, self.lanes),
+            *synchronised(staging.ahead(statements), self.arrays, homes, self.lanes, note),
             *staging.closing(self.halts, self.keeps),
             *self.leaving(arguments),
             "}",
@@ -129,20 +131,20 @@ class _KernelWriter(Rewriting):
     # Constants and states
 
     def arguments(
-        self, variables: Sequence[Variable], constants: Sequence[bool], plain: Sequence[float | None], known: dict[Variable, Value[Code]]
+        self, variables: Sequence[Variable], constants: Sequence[bool], plain: Sequence[float | None], values: dict[Variable, Value[Code]]
     ) -> list[_Argument]:
-        """What comes from global memory before the first round; `known` gets the values, those that are a plain number too."""
+        """What comes from global memory before the first round; `values` gets the values, those that are a plain number too."""
         arguments = []
         for n, var in enumerate(variables):
             shape, name, size, changes = tuple(var.aval.shape), f"a{n}", math.prod(var.aval.shape), n >= len(constants)
             if n < len(plain) and (number := plain[n]) is not None:
-                known[var] = self.literal(number, shape, "f")
+                values[var] = self.literal(number, shape, "f")
                 continue
             own = changes or constants[n]
             arguments.append(_Argument(name, size, f"g{n} + (long long)run * {size}" if own else f"g{n}", changes))
             if size > 1:
                 self.arrays[name] = KernelArray("state" if changes else "constant", size, "f")
-            known[var] = self.named(name, shape, "f", not changes)
+            values[var] = self.named(name, shape, "f", not changes)
         return arguments
 
     def entry(self, arguments: Iterable[_Argument], homes: Homes) -> Lines:

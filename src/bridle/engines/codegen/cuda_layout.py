@@ -182,7 +182,7 @@ def _last(place: str, first: int, steps: int, size: int, width: int) -> tuple[st
 def grid_of(traced: Traced, lanes: int) -> MatrixGrid | None:
     """The matrix that lies in the traced arguments and is multiplied by a vector, if there is one, and lanes for its rows."""
     jaxpr = traced.jaxpr
-    made = {var: equation for equation in jaxpr.eqns for var in equation.outvars}
+    source_of = {var: equation for equation in jaxpr.eqns for var in equation.outvars}
     for equation in jaxpr.eqns:
         if equation.primitive.name != "dot_general" or lanes == 1:
             continue
@@ -191,7 +191,7 @@ def grid_of(traced: Traced, lanes: int) -> MatrixGrid | None:
         if batch or tuple(left) != (1,) or hasattr(matrix, "val") or len(matrix.aval.shape) != 2 or len(equation.invars[1].aval.shape) != 1:
             continue
         source, begin = matrix, 0
-        while (step := made.get(source)) is not None and step.primitive.name in ("reshape", "slice") and not begin:
+        while (step := source_of.get(source)) is not None and step.primitive.name in ("reshape", "slice") and not begin:
             begin = step.params["start_indices"][0] if step.primitive.name == "slice" else 0
             source = step.invars[0]
         rows, columns = matrix.aval.shape

@@ -6,12 +6,13 @@ hold its elements, and as far as others read it in shared memory too; or in shar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeAlias
 
 from bridle.engines.codegen.cuda_code import Code, Element, Own, code
 from bridle.engines.codegen.cuda_layout import MatrixGrid, slots
 from bridle.engines.codegen.cuda_schedule import Edge, KernelStatement
+from bridle.engines.codegen.equations import Equation
 
 UNROLL = 40
 """Loops of at most so many steps are written out by the compiler, so that arrays stay in registers."""
@@ -60,7 +61,7 @@ class Home(NamedTuple):
         return f"{self.name}[s] = {self.shared}[e]" if element.written and self.mirrors(element) else f"{self.name}[s]"
 
 
-Homes = Mapping[str, Home]
+Homes: TypeAlias = Mapping[str, Home]
 
 
 def homes_of(
@@ -83,9 +84,19 @@ def homes_of(
     return {name: Home(name, False) if not home.held and arrays[name].role == "constant" else home for name, home in homes.items()}
 
 
-def synchronised(statements: Iterable[KernelStatement], arrays: Mapping[str, KernelArray], homes: Homes, lanes: int) -> list[Code]:
-    """The lines of the statements, with the lanes brought together between accesses of different lanes to one array."""
+Note: TypeAlias = Callable[[Equation], str]
+"""What a comment is to say about the statements of an equation."""
+
+
+def synchronised(
+    statements: Iterable[KernelStatement], arrays: Mapping[str, KernelArray], homes: Homes, lanes: int, note: Note | None = None
+) -> list[Code]:
+    """The lines of the statements, with the lanes brought together between accesses of different lanes to one array.
+
+    With a `note`, statements of other equations than those before them begin with a comment.
+    """
     lines: list[Code] = []
+    comment = ""
     pending: set[tuple[str, bool, bool]] = set()  # what was read or written since: array, whether written, whether by its holder alone
     for statement in [*statements, Edge(code(""))]:
         uses = set()
@@ -99,6 +110,8 @@ def synchronised(statements: Iterable[KernelStatement], arrays: Mapping[str, Ker
             lines.append(BARRIER)
             pending = set()
         pending |= uses
+        if note is not None and statement.origin is not None and comment != (comment := note(statement.origin)) and comment:
+            lines.append(code(f"// {comment}"))
         lines += statement.lines
         if statement.edge and pending:
             lines.append(BARRIER)

@@ -141,7 +141,7 @@ class Rewriting(Folding):
 
         # The test comes out the same in all lanes of a run. Where a run has all lanes of a warp, the machine is told so.
         agreed = filled("_any({})", test) if self.lanes == 32 else test
-        self.lines.append(Choice(agreed, (put(sides[0]), put(sides[1]))))
+        self.add(Choice(agreed, (put(sides[0]), put(sides[1]))), value.origin)
         return result
 
     # Products with a draw

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bridle.engines.codegen.cuda_code import TYPE, Code, Element, Var, code
+from bridle.engines.codegen.equations import Equation
 
 
 class KernelStatement:
@@ -22,6 +23,8 @@ class KernelStatement:
     """Whether control flows in or out here."""
     opens: int = 0
     """1 for the head of a block, -1 for its end."""
+    origin: Equation | None = None
+    """The equation that it was written for, if it was for one."""
 
     def names(self) -> set[str]:
         """The variables that its code names, those it declares among them."""
@@ -221,11 +224,11 @@ def _with_gate(
 
     Whether the gate is closed, and the numbers then are what they were, is known when the round begins.
     """
-    known = set().union(*(behind(statements, key) for key in keys))
+    parts = set().union(*(behind(statements, key) for key in keys))
     chain = [
         each.lines[0]
         for each in statements[:after]
-        if isinstance(each, Declaration) and each.declares in known and gate.declares in behind(statements, each.declares)
+        if isinstance(each, Declaration) and each.declares in parts and gate.declares in behind(statements, each.declares)
     ]
     flag = f"{gate.declares}k"
     test = code("_any(", Var(gate.gate), " != 0.0 || ", stale, ")")

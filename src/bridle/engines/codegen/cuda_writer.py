@@ -71,9 +71,14 @@ class CudaWriter(Writer[Code, Code]):
 
     # Statements
 
+    def add(self, statement: KernelStatement, origin: Equation | None = None) -> None:
+        """Write a statement down, for the equation at hand unless it is for another one."""
+        statement.origin = origin or self.origin
+        self.lines.append(statement)
+
     def unit(self, *lines: str | Code, declares: str = "") -> None:
         """Lines that belong together, as one statement."""
-        self.lines.append(Unit(*lines, declares=declares))
+        self.add(Unit(*lines, declares=declares))
 
     def begin(self, what: str, *details: Code | str | int) -> None:
         if what == "repeat":
@@ -82,15 +87,15 @@ class CudaWriter(Writer[Code, Code]):
         else:
             self.diverges = True
             head = filled(_HEAD[what], *details)
-        self.lines.append(Edge(head, 1))
+        self.add(Edge(head, 1))
         self.depth += 1
 
     def end(self) -> None:
-        self.lines.append(Edge(code("}"), -1))
+        self.add(Edge(code("}"), -1))
         self.depth -= 1
 
     def leave_unless(self, test: Code) -> None:
-        self.lines.append(Edge(code("if (!(", test, ")) break;")))
+        self.add(Edge(code("if (!(", test, ")) break;")))
 
     def only_if(self, test: Code, statement: Code) -> Code:
         return code("if (", test, ") ", statement)
@@ -136,23 +141,23 @@ class CudaWriter(Writer[Code, Code]):
         heads = [f"for (int i{axis} = 0; i{axis} < {n}; ++i{axis})" for axis, n in enumerate(shape) if n > 1]
         self.unit("if (lane == 0)", *heads, "{", code(statement(at), ";"), "}")
 
-    def store(self, target: Value[Code], at: Sequence[Code], code_: Code) -> Code:
-        return code(written(target.read(at)), " = ", code_)
+    def store(self, target: Value[Code], at: Sequence[Code], element: Code) -> Code:
+        return code(written(target.read(at)), " = ", element)
 
     def buffer(self, shape: Sequence[int], kind: str) -> str:
         name = self.name("b")
         self.arrays[name] = KernelArray("buffer", math.prod(shape), kind)
         return name
 
-    def variable(self, name: str, kind: str, code_: Code) -> None:
+    def variable(self, name: str, kind: str, element: Code) -> None:
         if self.lines is self.before:
-            self.fixed_scalars[name] = code_
+            self.fixed_scalars[name] = element
         if self.in_round:
-            self.scalars[name] = Definition(kind, code_)
-            names = list(code_.names())
-            if kind == "f" and names and all(each in self.drawn for each in names) and next(code_.elements(), None) is None:
+            self.scalars[name] = Definition(kind, element)
+            names = list(element.names())
+            if kind == "f" and names and all(each in self.drawn for each in names) and next(element.elements(), None) is None:
                 self.drawn.add(name)
-        self.lines.append(Declaration(name, kind, code_))
+        self.add(Declaration(name, kind, element))
 
     def early(self, fixed: bool) -> AbstractContextManager[None]:
         return Early(self, fixed and self.in_round)
@@ -288,9 +293,9 @@ class CudaWriter(Writer[Code, Code]):
             return lambda parts: filled("_power<{}>({})" if y > 0 else "_over(1.0, _power<{}>({}))", abs(y), *parts)
         return None
 
-    def converted(self, code_: Code, before: str, after: str) -> Code:
+    def converted(self, element: Code, before: str, after: str) -> Code:
         if after == "b":
-            return code_ if before == "b" else filled("({} != 0)", code_)
+            return element if before == "b" else filled("({} != 0)", element)
         if before == "b" and after == "f":
-            return filled("_real({})", code_)
-        return code_ if before == after == "f" else filled("(({}){})", TYPE[after], code_)
+            return filled("_real({})", element)
+        return element if before == after == "f" else filled("(({}){})", TYPE[after], element)
