@@ -571,7 +571,8 @@ def test_a_policy_that_breaks_down_on_late_feedback_leaves_the_round_waiting(tmp
     session = start(late="copies")
     ticket = session.ask()
     before = saved(session, tmp_path)
-    real = session._record
+    pending = session._settled().pending
+    real = pending.record
 
     class Broken:
         def __getattr__(self, name: str) -> Any:
@@ -580,10 +581,10 @@ def test_a_policy_that_breaks_down_on_late_feedback_leaves_the_round_waiting(tmp
         def update(self, state: Any, feedback: Any) -> Any:
             return state._replace(Q=float("nan"))
 
-    session._record = Broken()
+    pending.record = Broken()
     with pytest.raises(bridle.InputError, match="cannot be used"):
         session.observe(**COST, **LIMIT, ticket=ticket)
-    session._record = real
+    pending.record = real
     assert saved(session, tmp_path) == before
     session.observe(**COST, **LIMIT, ticket=ticket)
     assert session.rounds == 1

@@ -114,7 +114,7 @@ class Session:
         ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         configured = policy if isinstance(policy, Configured) else None
         self._parts = SessionParts(configured, record, domain, rounds, ledger)  # compiled rounds leave it behind: see `_settled`
-        self._record, self._start = record, start
+        self._start = start
         each, declared = getattr(record, "each", None), self._parts.parameter("constraints")
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
         self._rounds, self._totals = 0, RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
@@ -179,7 +179,7 @@ class Session:
         """
         price = self._settled().price()
         if price is None:
-            name = getattr(self.policy, "name", type(self._record).__name__)
+            name = getattr(self.policy, "name", type(self._parts.record).__name__)
             raise InputError(f"policy {name} keeps no price here; policies with queues do, such as soft (without clip)")
         return price
 
