@@ -112,12 +112,16 @@ class Facets(NamedTuple):
     @property
     def flat(self) -> bool:
         """Whether it is a polyhedron in x alone."""
-        return not self.more and len(self.slabs) == len(self.parts)
+        return not self.more and all(isinstance(part, Slab) for part in self.parts)
 
-    def bands(self) -> Slab:
-        """All slabs as one."""
-        slabs = self.slabs
-        return slabs[0] if len(slabs) == 1 else Slab(*map(np.concatenate, zip(*slabs, strict=True)))
+    def bands(self) -> Slab | None:
+        """All of it as one slab; None unless it is a polyhedron in x alone."""
+        if self.more:
+            return None
+        if len(self.parts) == 1:
+            part = self.parts[0]
+            return part if isinstance(part, Slab) else None
+        return Slab(*map(np.concatenate, zip(*self.slabs, strict=True))) if self.flat else None
 
     def halfspaces(self) -> Array:
         """Rows (a, b) with <a, w> <= b, those of one slab after those of another; an equality makes two."""
@@ -151,7 +155,7 @@ def facets(domain: Domain) -> Facets | None:
 def faces(domain: Domain) -> Slab | None:
     """The domain as  low <= rows x <= high  where it can be written so."""
     sides = facets(domain)
-    return sides.bands() if sides is not None and sides.flat else None
+    return None if sides is None else sides.bands()
 
 
 def halfspaces(domain: Domain) -> Array | None:
