@@ -63,13 +63,13 @@ class ProblemFacts(TypedDict):
     parameters: list[ParameterFacts]
 
 
-def policies(json_file: output.Json = None) -> None:
+def policies(json_file: output.JsonOption = None) -> None:
     """List the policies: assumptions, parameters, bounds, cost per round, reference."""
     rows = all_policies()
     output.show(policies_table(rows), [], rows, json_file)
 
 
-def problems(json_file: output.Json = None) -> None:
+def problems(json_file: output.JsonOption = None) -> None:
     """List the problems and their parameters."""
     rows = all_problems()
     output.show(problems_table(rows), [], rows, json_file)

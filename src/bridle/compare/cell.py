@@ -26,7 +26,8 @@ from bridle.game import metrics
 from bridle.game.play import Trace, play, policy_for, unplayed
 from bridle.game.summary import bound_curves, plain, summary
 from bridle.problems import Problem, problem, problem_names
-from bridle.solvers.hindsight import MOST_DIMENSIONS, NoComparator
+from bridle.solvers.block_stream import NoComparator
+from bridle.solvers.hindsight import MOST_DIMENSIONS
 
 SCHEMA = 1
 """The version of the rows and of what is stored beside them."""
