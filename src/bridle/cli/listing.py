@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict
 
 from bridle.cli import output
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-
-class ParameterFacts(TypedDict):
-    """One parameter of a policy or a problem."""
-
-    name: str
-    required: bool
-    default: object
-    help: str
+    from bridle.problems import ParameterFacts, ProblemFacts
 
 
 class VariantFacts(TypedDict):
@@ -51,15 +44,6 @@ class PolicyFacts(TypedDict):
     per_round: str
     needs: list[str]
     variants: list[VariantFacts]
-    parameters: list[ParameterFacts]
-
-
-class ProblemFacts(TypedDict):
-    """What `bridle problems` tells about a problem."""
-
-    name: str
-    summary: str
-    about: str
     parameters: list[ParameterFacts]
 
 
@@ -122,7 +106,7 @@ def all_problems() -> list[ProblemFacts]:
     """The facts of every registered problem."""
     from bridle.problems import problem_facts, problem_names
 
-    return [cast(ProblemFacts, problem_facts(name)) for name in problem_names()]
+    return [problem_facts(name) for name in problem_names()]
 
 
 def policies_table(rows: Sequence[PolicyFacts]) -> Table:

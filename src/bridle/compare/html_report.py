@@ -176,13 +176,14 @@ def _about(games: list[GameRow]) -> str:
     game = next((game for game in games if not game.get("does_not_apply")), games[0])
     try:
         facts = problem_facts(game["problem"])
+        summary, about = facts["summary"], facts["about"]
     except InputError:  # it came from a file that is not here, or from a program
-        facts = {}
+        summary = about = ""
     dim, constraints = game.get("dim"), game.get("constraints")
     size = [f"d = {dim:,}"] if dim else []
     size += [count(constraints, "constraint a round", "constraints a round")] if constraints else []
-    more = " ".join(part for part in (facts.get("about", ""), f"Here: {', '.join(size)}." if size else "") if part)
-    return f'<p class="about">{escape(facts.get("summary", ""))} <span class="more">{escape(more)}</span></p>'
+    more = " ".join(part for part in (about, f"Here: {', '.join(size)}." if size else "") if part)
+    return f'<p class="about">{escape(summary)} <span class="more">{escape(more)}</span></p>'
 
 
 def _takeaway(ranked: list[RankedRow]) -> str:
