@@ -29,16 +29,16 @@ def measure(engine: str, cells: int) -> dict[str, float]:
     """The wall time, and what was spent inside games and hindsight, of a comparison of so many cells."""
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
-        asked = grid(PROBLEMS, POLICIES, [ROUNDS], cells // (len(PROBLEMS) * len(POLICIES)), engine=engine)
-        store = open_store(asked, folder)
-        rows = run(asked, store, lambda: executor(WORKERS))
+        plan = grid(PROBLEMS, POLICIES, [ROUNDS], cells // (len(PROBLEMS) * len(POLICIES)), engine=engine)
+        store = open_store(plan, folder)
+        rows = run(plan, store, lambda: executor(WORKERS))
         played = time.perf_counter()
         write_parquet(rows, Path(folder) / "results.parquet")
         html_report.write_report(rows, Path(folder) / "report.html")
         ended = time.perf_counter()
         assert not any(row["does_not_apply"] for row in rows)
-        games = sum(store[cell.key]["spent"] for cell in asked.cells)
-        hindsight = sum(store[key]["spent"] for key in asked.shared)
+        games = sum(store[cell.key]["spent"] for cell in plan.cells)
+        hindsight = sum(store[key]["spent"] for key in plan.shared)
     return {"cells": len(rows), "wall": ended - begun, "games": games, "hindsight": hindsight, "files": ended - played}
 
 

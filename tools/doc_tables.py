@@ -9,9 +9,13 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bridle import advice
-from bridle.cli.listing import PolicyFacts, ProblemFacts, all_policies, all_problems, parameter_names
+from bridle.cli.listing import PolicyFacts, all_policies, all_problems, parameter_names
+
+if TYPE_CHECKING:
+    from bridle.problems import ProblemFacts
 
 MEASURED = Path(__file__).parents[1] / "benchmarks" / "policies.json"
 """Microseconds a round by policy and engine, as `benchmarks/policies.py` measured them."""

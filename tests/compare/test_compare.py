@@ -146,8 +146,8 @@ def test_a_mistake_in_a_game_is_not_taken_for_a_result(tmp_path, monkeypatch):
 
 
 def test_two_processes_give_the_same_numbers_also_where_one_is_killed(tmp_path, whole):
-    asked = grid(**GRID)
-    store = compare.open_store(asked, tmp_path)
+    plan = grid(**GRID)
+    store = compare.open_store(plan, tmp_path)
     killed: list[int] = []
     pool = executor(jobs=2)
     assert isinstance(pool, executors.Processes)
@@ -157,7 +157,7 @@ def test_two_processes_give_the_same_numbers_also_where_one_is_killed(tmp_path, 
             killed.append(next(iter(pool.pool._processes)))
             os.kill(killed[0], signal.SIGKILL)
 
-    rows = compare.run(asked, store, lambda: pool, kill)
+    rows = compare.run(plan, store, lambda: pool, kill)
     assert len(killed) == 1
     assert not psutil.pid_exists(killed[0])
     assert timeless(rows) == timeless(whole)
@@ -167,7 +167,7 @@ def test_two_processes_give_the_same_numbers_also_where_one_is_killed(tmp_path, 
 def test_dask_gives_the_same_numbers_also_where_a_worker_is_killed(tmp_path, whole):
     from distributed import Client, LocalCluster
 
-    asked = grid(**GRID)
+    plan = grid(**GRID)
     killed: list[int] = []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
 
@@ -176,8 +176,8 @@ def test_dask_gives_the_same_numbers_also_where_a_worker_is_killed(tmp_path, who
                 killed.append(next(iter(client.run(os.getpid).values())))
                 os.kill(killed[0], signal.SIGKILL)
 
-        store = compare.open_store(asked, tmp_path)
-        rows = compare.run(asked, store, lambda: executor(dask=cluster.scheduler_address), kill)
+        store = compare.open_store(plan, tmp_path)
+        rows = compare.run(plan, store, lambda: executor(dask=cluster.scheduler_address), kill)
     assert len(killed) == 1
     assert timeless(rows) == timeless(whole)
 
@@ -225,9 +225,9 @@ def test_a_worker_with_other_sources_is_refused(tmp_path, monkeypatch):
 
 
 def test_what_another_process_is_at_comes_last_and_what_it_finishes_is_not_played(tmp_path, monkeypatch):
-    asked = grid(["fixed"], ["ogd", "adagrad", "sinha2024"], [5000], 2)  # a task each
-    keys = [cell.key for cell in asked.cells]
-    other, store = Store(tmp_path / "store"), compare.open_store(asked, tmp_path)
+    plan = grid(["fixed"], ["ogd", "adagrad", "sinha2024"], [5000], 2)  # a task each
+    keys = [cell.key for cell in plan.cells]
+    other, store = Store(tmp_path / "store"), compare.open_store(plan, tmp_path)
     other.claim([keys[0], keys[1]])
     order: list[str] = []
     real = cells.perform
@@ -235,11 +235,11 @@ def test_what_another_process_is_at_comes_last_and_what_it_finishes_is_not_playe
     def perform(cell: Cell, found: Any = None) -> dict[str, Any]:
         order.append(cell.key)
         if len(order) == 4:
-            other.add([real(asked.cells[0], found)])
+            other.add([real(plan.cells[0], found)])
         return real(cell, found)
 
     monkeypatch.setattr(cells, "perform", perform)
-    rows = compare.run(asked, store, lambda: executor(jobs=1))
+    rows = compare.run(plan, store, lambda: executor(jobs=1))
     assert [row["key"] for row in rows] == keys
     assert set(order[:4]) == set(keys[2:])
     assert order[4:] == [keys[1]]
@@ -248,8 +248,8 @@ def test_what_another_process_is_at_comes_last_and_what_it_finishes_is_not_playe
 def test_jax_gives_the_same_numbers_and_compiles_a_program_once(tmp_path):
     policies_ = ["sinha2024", "ogd"]
     plain = compare.compare(["halfspaces"], policies_, [300, 1100], 4, tmp_path, jobs=1)
-    asked = grid(["halfspaces"], policies_, [300, 1100], 4, engine="jax")
-    tasks = list(task_queue._cell_parts(asked.cells, workers=2))
+    plan = grid(["halfspaces"], policies_, [300, 1100], 4, engine="jax")
+    tasks = list(task_queue._cell_parts(plan.cells, workers=2))
     assert len(tasks) == 2  # one program each, every horizon and seed of it
     assert all(len({cell.policy for cell in task}) == 1 for task in tasks)
     from bridle.engines import jax as engine

@@ -53,7 +53,7 @@ def advise(
     linear: Annotated[bool | None, _yes("linear")] = None,
     few: Annotated[bool | None, _yes("few")] = None,
     delay: Annotated[bool | None, _yes("delay")] = None,
-    json_file: output.Json = None,
+    json_file: output.JsonOption = None,
 ) -> None:
     """Say which policy to use for what you know: its guarantee, what it needs, and code that runs.
 
@@ -129,8 +129,8 @@ def _again(ask: Callable[[], T]) -> T:
     while True:
         try:
             return ask()
-        except InputError as wrong:
-            typer.echo(str(wrong), err=True)
+        except InputError as error:
+            typer.echo(str(error), err=True)
 
 
 def _text(advice: Advice) -> str:

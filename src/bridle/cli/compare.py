@@ -34,13 +34,13 @@ def compare(
             "--set", metavar="NAME=V1,V2", help="Values of a parameter, for every policy and problem that has it; may be repeated."
         ),
     ] = None,
-    engine: output.Engine = "python",
+    engine: output.EngineOption = "python",
     jobs: Annotated[int | None, typer.Option(metavar="N", help="How many processes; one for each core unless given.")] = None,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is there, or has written that file.")
     ] = None,
     figures: Annotated[bool, typer.Option("--figures", help="Also write the figures as PNG and SVG.")] = False,
-    json_file: output.Json = None,
+    json_file: output.JsonOption = None,
 ) -> None:
     """Play policies on problems, each against the same streams: a ranked table, results.parquet and report.html.
 
@@ -60,19 +60,19 @@ def compare(
     jobs = None if jobs is None else validate.whole("jobs", jobs)
     names = POLICIES if policies is None else _parts("--policies", policies)
     lengths = [validate.whole("horizon", validate.from_text(text)) for text in _parts("--horizons", horizons)]
-    cells = grid(problems, names, lengths, seeds, _sweep(settings or []), engine)
-    store = comparison.open_store(cells, out)
-    there = sum(cell.key in store for cell in cells.cells)
+    plan = grid(problems, names, lengths, seeds, _sweep(settings or []), engine)
+    store = comparison.open_store(plan, out)
+    there = sum(cell.key in store for cell in plan.cells)
     try:
         with output.progress("playing") as tell:
             progress = None if tell is None else lambda done, total, n, of: tell(done, total, f"playing {n} of {of} cells")
-            rows = comparison.run(cells, store, lambda: executor(jobs, dask), progress)
+            rows = comparison.run(plan, store, lambda: executor(jobs, dask), progress)
         notes = _write_files(rows, Path(out), figures)
     except KeyboardInterrupt:
         store.refresh()  # what was being written when the interruption came is there, too
-        done = sum(cell.key in store for cell in cells.cells)
+        done = sum(cell.key in store for cell in plan.cells)
         raise Interrupted(
-            f"interrupted; {done} of {len(cells.cells)} cells are done and kept in {out}; to go on: {output.command()}"
+            f"interrupted; {done} of {len(plan.cells)} cells are done and kept in {out}; to go on: {output.command()}"
         ) from None
     if there:
         notes.append(f"{there} of {len(rows)} cells were there already")

@@ -17,7 +17,7 @@ app = typer.Typer(rich_markup_mode=None, help="The real data sets: what there is
 
 
 @app.command("list")
-def list_sets(json_file: output.Json = None) -> None:
+def list_sets(json_file: output.JsonOption = None) -> None:
     """List the data sets: what each is, where it comes from, whether the cache holds it."""
     from bridle.data import facts, names
 
@@ -31,7 +31,7 @@ def fetch_set(
     path: Annotated[
         str | None, typer.Option("--data", metavar="PATH", help="Take the raw file from PATH instead of downloading it.")
     ] = None,
-    json_file: output.Json = None,
+    json_file: output.JsonOption = None,
 ) -> None:
     """Get a data set: its raw file, verified, into the cache ($BRIDLE_DATA, else the user's cache folder)."""
     from bridle.data import facts, fetch

@@ -29,7 +29,7 @@ def fraud(
     choose: Annotated[bool, typer.Option("--choose", help="stream: choose the setting anew on the first fifth of the rows.")] = False,
     baselines: Annotated[bool, typer.Option(help="stream: with river and scikit-learn.")] = True,
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder for the results; seeds that it has are not played again.")] = "fraud",
-    json_file: output.Json = None,
+    json_file: output.JsonOption = None,
 ) -> None:
     """The credit-card experiment on the real data: points, areas, figures, metrics.json and report.html.
 

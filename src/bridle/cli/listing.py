@@ -10,14 +10,7 @@ from bridle.cli import output
 if TYPE_CHECKING:
     from rich.table import Table
 
-
-class ParameterFacts(TypedDict):
-    """One parameter of a policy or a problem."""
-
-    name: str
-    required: bool
-    default: object
-    help: str
+    from bridle.problems import ParameterFacts, ProblemFacts
 
 
 class VariantFacts(TypedDict):
@@ -54,22 +47,13 @@ class PolicyFacts(TypedDict):
     parameters: list[ParameterFacts]
 
 
-class ProblemFacts(TypedDict):
-    """What `bridle problems` tells about a problem."""
-
-    name: str
-    summary: str
-    about: str
-    parameters: list[ParameterFacts]
-
-
-def policies(json_file: output.Json = None) -> None:
+def policies(json_file: output.JsonOption = None) -> None:
     """List the policies: assumptions, parameters, bounds, cost per round, reference."""
     rows = all_policies()
     output.show(policies_table(rows), [], rows, json_file)
 
 
-def problems(json_file: output.Json = None) -> None:
+def problems(json_file: output.JsonOption = None) -> None:
     """List the problems and their parameters."""
     rows = all_problems()
     output.show(problems_table(rows), [], rows, json_file)

@@ -46,14 +46,14 @@ def writable(path: str | None) -> str | None:
     return path
 
 
-Json = Annotated[
+JsonOption = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", callback=writable, help="Write the facts as JSON to FILE; - for standard output."),
 ]
 """The option `--json` of every command."""
 
 ENGINE_NAMES = f"{', '.join(list(ENGINES)[:-1])} or {list(ENGINES)[-1]}"
-Engine = Annotated[str, typer.Option(help=f"{ENGINE_NAMES}; the compiled ones for long horizons.")]
+EngineOption = Annotated[str, typer.Option(help=f"{ENGINE_NAMES}; the compiled ones for long horizons.")]
 """The option `--engine` of the commands that play."""
 
 

@@ -19,14 +19,14 @@ def play(
     policy: Annotated[str, typer.Option(help="A name from `bridle policies`.")] = "anytime",
     horizon: Annotated[int | None, typer.Option(help="T, how many rounds; 1000, or as many as a file has, unless given.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the instance and its stream.")] = 0,
-    engine: output.Engine = "python",
+    engine: output.EngineOption = "python",
     dim: Annotated[int | None, typer.Option(help="d, coordinates of a decision.")] = None,
     modulus: Annotated[float | None, typer.Option(help="Above 0: quadratic costs with this strong convexity.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the policy or the problem; may be repeated.")
     ] = None,
     memory: Annotated[str | None, typer.Option(metavar="SIZE", help="About how much memory the game may take, such as 500MB.")] = None,
-    json_file: output.Json = None,
+    json_file: output.JsonOption = None,
 ) -> None:
     """Play one game: regret, CCV, the bounds and whether they hold, microseconds a round.
 
@@ -46,8 +46,8 @@ def play(
 def demo(
     horizon: Annotated[int, typer.Option(help="T, how many rounds each game has.")] = 2000,
     seed: Annotated[int, typer.Option(help="Seed of the instances.")] = 0,
-    engine: output.Engine = "python",
-    json_file: output.Json = None,
+    engine: output.EngineOption = "python",
+    json_file: output.JsonOption = None,
 ) -> None:
     """Play the paper's three algorithms on the four problems, beside the theorems' bounds."""
     from bridle.compare import tables

@@ -13,8 +13,8 @@ from bridle import policies, storage
 from bridle.core import Unavailable
 
 SOURCES = (
-    "core", "ops", "records", "validate", "domains", "functions", "networks", "solvers", "learners", "policies", "engines", "data",
-    "problems", "adversaries", "game",
+    "core", "ops", "records", "validate", "backends", "domains", "functions", "networks", "solvers", "learners", "policies", "engines",
+    "data", "problems", "adversaries", "game",
 )  # fmt: skip
 """The rooms and modules that make numbers. No other can change a row."""
 

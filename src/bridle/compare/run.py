@@ -53,9 +53,9 @@ def compare(
     """
     for package in ("pyarrow", "threadpoolctl"):
         validate.require_package(package, "report")
-    cells = grid(problems, policies, horizons, seeds, sweep, engine)
-    store = open_store(cells, out)
-    rows = run(cells, store, lambda: executor(jobs, dask), progress)
+    plan = grid(problems, policies, horizons, seeds, sweep, engine)
+    store = open_store(plan, out)
+    rows = run(plan, store, lambda: executor(jobs, dask), progress)
     write_parquet(rows, Path(out) / "results.parquet")
     return rows
 
