@@ -62,16 +62,18 @@ def test_documents_name_what_is_there(page):
     for name in sorted(set(re.findall(r"\bbridle(?:\.[a-z_][A-Za-z0-9_]*)+(?:\.[A-Z]\w*)?", text))):
         if page.name == "CHANGELOG.md" or re.search(r"\.(toml|json|py|npz|db)$", name):
             continue  # what was once so, and names of files
-        place, rest = importlib.import_module("bridle"), name.split(".")[1:]
-        for i, part in enumerate(rest):
-            if not hasattr(place, part):
-                try:
-                    importlib.import_module(".".join(["bridle", *rest[: i + 1]]))
+        parts = name.split(".")
+        try:
+            place = importlib.import_module("bridle")
+            for i, part in enumerate(parts[1:], 2):
+                try:  # a module goes before a function of its name
+                    place = importlib.import_module(".".join(parts[:i]))
                 except ModuleNotFoundError as missing:
-                    if (missing.name or "").startswith("bridle"):
-                        pytest.fail(f"{page.name} names {name}, which is not there")
-                    break  # a package of an extra that is not installed here
-            place = getattr(place, part)
+                    if not (missing.name or "").startswith("bridle"):
+                        break  # a package of an extra that is not installed here
+                    place = getattr(place, part)
+        except AttributeError:
+            pytest.fail(f"{page.name} names {name}, which is not there")
 
 
 TESTS = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "tests").rglob("*.py"))}

@@ -87,7 +87,7 @@ class GradientWarning(BridleWarning):
 
 
 class NoiseWarning(BridleWarning):
-    """The same function gave two values at the same decision: no policy can keep hard limits on noisy constraints."""
+    """One function gave two values at one decision: no policy can keep hard limits on noisy constraints."""
 
     first: float
     second: float

@@ -12,13 +12,13 @@ from river import checks, evaluate, metrics, preprocessing
 from sklearn.base import clone
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
-from test_numba import interpreted
 
 from bridle import InputError, policies, records
 from bridle.adapters import river, sklearn
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.linear import LinearModel, ModelSettings
 from bridle.engines import numba as engine
+from helpers.compiled_games import interpreted
 
 RARE = {"horizon": 4000, "lipschitz": 5.0}
 

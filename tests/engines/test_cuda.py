@@ -17,7 +17,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from test_numba import PLACES, arena
 
 import bridle
 from bridle import policies, records
@@ -37,6 +36,7 @@ from bridle.policies.registry import record_of
 from bridle.problems.dealing import deal_blocks, player
 from bridle.problems.recorded import Recorded
 from helpers import fake_gpu
+from helpers.compiled_games import PLACES, compilable_game
 from helpers.instances import make_domain
 from helpers.traced_operations import OPERATIONS
 
@@ -262,7 +262,7 @@ def kernel_of(policy, problem, lanes: int, runs: int | None = None):
 def test_every_policy_has_a_kernel(place):
     written = 0
     for name in policies.names():
-        found = arena(name, place, 2, 20)
+        found = compilable_game(name, place, 2, 20)
         if found is None:
             continue
         if place == "spectrahedron":

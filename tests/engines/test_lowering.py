@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
 from jax import numpy as jnp
-from test_numba import interpreted
 
 from bridle.engines.codegen.loops import lower
 from bridle.engines.codegen.trace import LeafShape, trace_of, trace_runs
+from helpers.compiled_games import interpreted
 
 N, M, ROUNDS = 4, 3, 3
 CONSTANTS, STATES, DRAWS = ((N,), ()), ((N,), (), (M, N)), ((N,), ())

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from test_numba import PLACES, arena, interpreted
 
 import bridle
 from bridle import policies, records
@@ -18,6 +17,7 @@ from bridle.engines import runs
 from bridle.engines.round import Collect
 from bridle.game.schedule import bytes_of
 from bridle.problems import problem_names
+from helpers.compiled_games import PLACES, compilable_game, interpreted
 
 SEEDS = [3, 0, 8]
 
@@ -54,7 +54,7 @@ def test_every_policy_is_written_out_right_for_many_runs(place):
     played = 0
     for name in policies.names() if place != "cut-box" else ("sinha2024", "ogd"):  # the others take minutes there as plain Python
         for constraints in (1, 3) if place == "ball" else (2,):
-            game = arena(name, place, constraints, 8)
+            game = compilable_game(name, place, constraints, 8)
             if game is not None:
                 agree(*game, seed=SEEDS, tolerance=1e-9 if place == "spectrahedron" else 1e-12)
                 played += 1
@@ -78,7 +78,7 @@ SWEPT = [
 @pytest.mark.parametrize("engine", ["numba", "jax"])
 @pytest.mark.parametrize(("name", "place", "constraints", "swept", "settings"), SWEPT)
 def test_compiled_sweeps_agree(name, place, constraints, swept, settings, engine):
-    policy, problem = arena(name, place, constraints, 300)
+    policy, problem = compilable_game(name, place, constraints, 300)
     agree(bridle.policy_for(name, problem, **swept) if swept else policy, problem, engine, 1e-10, **settings)
 
 

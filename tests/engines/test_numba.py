@@ -14,19 +14,11 @@ import bridle
 from bridle import ops, policies
 from bridle.engines import numba as engine
 from bridle.engines.codegen.loops import StepOutcome, lower
-from bridle.engines.codegen.python_source import PythonSource, preamble
-from bridle.engines.round import check_compiled
-from bridle.policies.registry import record_of
+from bridle.engines.codegen.python_source import preamble
 from bridle.problems import problem_names
+from helpers.compiled_games import PLACES, compilable_game, interpreted
 from helpers.instances import make_domain
 from helpers.traced_operations import OPERATIONS
-
-PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
-
-
-def interpreted(source: PythonSource):
-    """The function `run` of a source as plain Python: the same loops, without a compiler."""
-    return source.interpreted()
 
 
 @pytest.fixture
@@ -46,28 +38,13 @@ def agree(policy, problem, rounds: int, tolerance: float = 1e-12, **settings) ->
         assert np.abs(a - b).max() <= tolerance * max(np.abs(a).max(), problem.domain.diameter()), name
 
 
-def arena(name: str, place: str, constraints: int, rounds: int, dim: int = 5):
-    """A game that the policy can play, or None where it does not apply or calls a solver."""
-    curved = {"modulus": 0.5} if policies.entry(name).strongly_convex else {}
-    try:
-        domain = make_domain(place, dim, 1.0, np.random.default_rng(7))
-        problem = bridle.problem("halfspaces", horizon=rounds, domain=domain, constraints=constraints, **curved)
-        policy = bridle.policy_for(name, problem)
-        check_compiled(record_of(policy))
-    except bridle.InputError:
-        return None
-    if len(getattr(record_of(policy), "each", range(constraints))) != constraints:
-        return None  # it has constraints of its own, one for every coordinate
-    return policy, problem
-
-
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("place", PLACES)
 def test_every_policy_is_written_out_right(place):
     played = 0
     for name in policies.names():
         for constraints in (1, 3) if place in ("ball", "simplex") else (2,):
-            game = arena(name, place, constraints, 20)
+            game = compilable_game(name, place, constraints, 20)
             if game is not None:
                 agree(*game, 20, 1e-9 if place == "spectrahedron" else 1e-12)
                 played += 1
@@ -77,7 +54,7 @@ def test_every_policy_is_written_out_right(place):
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("place", ["ball", "box", "simplex", "l1", "halfspace"])
 def test_every_policy_is_written_out_right_on_a_line(place):
-    games = [game for name in policies.names() if (game := arena(name, place, 1, 20, dim=1)) is not None]
+    games = [game for name in policies.names() if (game := compilable_game(name, place, 1, 20, dim=1)) is not None]
     assert len(games) >= (10 if place == "simplex" else 15)  # a simplex of one coordinate is a point
     for game in games:
         agree(*game, 20)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_numba import interpreted
 
 import bridle
 from bridle import records
@@ -24,6 +23,7 @@ from bridle.session.batch_sums import EACH, length, nothing, read
 from bridle.session.clocks import BATCH_ROUNDS, CONTRADICTION_EVERY, WITNESS_EVERY
 from bridle.session.feasibility import KeptHalfspaces
 from bridle.session.ledger import Ledger
+from helpers.compiled_games import interpreted
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
 

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_numba import arena, interpreted
 
 import bridle
 from bridle import ops, policies, records
 from bridle.core import Unavailable
 from bridle.engines import numba as engine
 from bridle.session.compiled_round import CompiledRound
+from helpers.compiled_games import compilable_game, interpreted
 from helpers.sessions import BAD_NUMBERS, GOOD_RECORD, STRANGE_NUMBERS, assert_identical, make_policy, play_random_stream, snapshot
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
@@ -87,7 +87,7 @@ def test_every_policy_plays_alike(place, steps):
     played = 0
     for name in policies.names():
         for k in (1, 3):
-            game = arena(name, place, k, 12)
+            game = compilable_game(name, place, k, 12)
             if game is None:
                 continue
             sessions = pair(game[0])

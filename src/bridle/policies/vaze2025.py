@@ -72,18 +72,18 @@ class NestedState(NamedTuple):
     lost: float
 
 
-class KeptHalfspaces(NamedTuple):
+class NestedHalfspaces(NamedTuple):
     """Halfspaces in use, without the room for more."""
 
     A: Array
     b: Array
     seen: Array
 
-    def keep(self, which: NDArray[np.bool_]) -> KeptHalfspaces:
-        return self if which.all() else KeptHalfspaces(*(part[which] for part in self))
+    def keep(self, which: NDArray[np.bool_]) -> NestedHalfspaces:
+        return self if which.all() else NestedHalfspaces(*(part[which] for part in self))
 
-    def with_row(self, a: Array, b: float, t: float) -> KeptHalfspaces:
-        return KeptHalfspaces(np.vstack([self.A, a]), np.append(self.b, b), np.append(self.seen, t))
+    def with_row(self, a: Array, b: float, t: float) -> NestedHalfspaces:
+        return NestedHalfspaces(np.vstack([self.A, a]), np.append(self.b, b), np.append(self.seen, t))
 
 
 class Nested(NamedTuple):
@@ -112,7 +112,7 @@ class Nested(NamedTuple):
 
     def update(self, state: NestedState, feedback: Feedback) -> NestedState:
         n, t = int(state.used), state.t + 1.0
-        rows, left_out, lost = KeptHalfspaces(state.A[:n], state.b[:n], state.seen[:n]), state.left_out, state.lost
+        rows, left_out, lost = NestedHalfspaces(state.A[:n], state.b[:n], state.seen[:n]), state.left_out, state.lost
         eta = self.step / (t if self.modulus > 0.0 else sqrt(t))
         length = ops.norm(feedback.df)
         v = state.x - min(eta, FAR * self.diameter / length if length > 0.0 else eta) * feedback.df
@@ -147,11 +147,11 @@ class Nested(NamedTuple):
             left_out, x, held = left_out + 1.0, self.domain.project(state.x), []
         return self._stored(state, after, held, x, t, left_out, lost)
 
-    def _project(self, v: Array, rows: KeptHalfspaces, t: float) -> tuple[Array | None, list[int]]:
+    def _project(self, v: Array, rows: NestedHalfspaces, t: float) -> tuple[Array | None, list[int]]:
         hint = np.flatnonzero(rows.seen >= t - 1.0)  # what held the last decision, and what is new
         return nearest_point.nearest(self.place, v, rows.A, rows.b, hint.tolist() if len(hint) <= 2 * len(v) else [])
 
-    def _added(self, rows: KeptHalfspaces, a: Array, b: float, t: float) -> KeptHalfspaces:
+    def _added(self, rows: NestedHalfspaces, a: Array, b: float, t: float) -> NestedHalfspaces:
         """The rows with one more; without those that it implies, or as they are where one of them, or the domain, implies it.
 
         <a, y> = <a', y> + <a - a', y> <= b' + |a - a'| reach for all y = x - middle of the domain, so that is tested.
@@ -173,7 +173,7 @@ class Nested(NamedTuple):
             return float("inf")
         return -float(self.domain.linear_min(-a)) - float(a @ self.place.middle)
 
-    def _make_room(self, rows: KeptHalfspaces, fresh: int, lossy: bool) -> tuple[KeptHalfspaces, float]:
+    def _make_room(self, rows: NestedHalfspaces, fresh: int, lossy: bool) -> tuple[NestedHalfspaces, float]:
         """The rows without those that are implied, and if that is not enough without the ones unused for longest: how many of these."""
         if not lossy:
             rows = rows.keep(~nearest_point.redundant(self.place, rows.A, rows.b))
@@ -184,7 +184,7 @@ class Nested(NamedTuple):
         return rows.keep(kept), float(gone)
 
     def _stored(
-        self, state: NestedState, rows: KeptHalfspaces, held: list[int], x: Array, t: float, left_out: float, lost: float
+        self, state: NestedState, rows: NestedHalfspaces, held: list[int], x: Array, t: float, left_out: float, lost: float
     ) -> NestedState:
         n, room = len(rows.b), len(self.slots)
         A, b, seen = np.zeros_like(state.A), np.zeros(room), np.zeros(room)
