@@ -89,6 +89,12 @@ def test_rounds_that_were_there_before_are_explained_too():
     assert "state.policy" in explain(bridle.policy_for("anytime", problem), problem)
 
 
+def test_a_sweep_is_explained_by_its_first_run(game):
+    policy, problem = game
+    sweep = bridle.policy_for("sinha2024", problem, lam=[1e-3, 1e-2])
+    assert explain(sweep, problem) == explain(policy, problem)
+
+
 def test_the_python_engine_has_nothing_to_show(game):
     with pytest.raises(bridle.InputError, match="calls the policy's own methods"):
         explain(*game, engine="python")

@@ -12,7 +12,7 @@ Nothing of this is in what is compiled: a line that moves must not change the na
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,10 +23,7 @@ from bridle.engines.codegen.loops import lower
 from bridle.engines.codegen.lower import NESTED
 from bridle.engines.codegen.statements import Origin
 from bridle.engines.round import Collect, check_compiled
-from bridle.policies.registry import record_of
-
-if TYPE_CHECKING:
-    from bridle.policies import Configured
+from bridle.policies.registry import Configured, record_of
 
 
 class Game(Protocol):
@@ -51,13 +48,16 @@ class _TracedGame(NamedTuple):
 def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "numba") -> str:
     """The source that an engine makes of one run of a game, with what every argument is and which line every statement comes from.
 
+    Of a sweep it is the first run.
+
     For "numba" it is the function that is compiled, for "cuda" a kernel in which every run has one lane, for "jax" the traced equations.
     """
     if engine == "python":
         raise InputError("engine 'python' makes nothing of a game that could be shown: it calls the policy's own methods")
     if engine not in ("numba", "cuda", "jax"):
         raise validate.unknown("engine", engine, ("numba", "cuda", "jax"))
-    game = _traced(record_of(policy), problem, rolled=engine != "jax")
+    one = policy.run(0) if isinstance(policy, Configured) and policy.runs is not None else policy
+    game = _traced(record_of(one), problem, rolled=engine != "jax")
     if engine == "jax":
         return "\n".join(_listing(game)) + "\n"
     if engine == "cuda":

@@ -8,23 +8,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from bridle.core import InputError
 from bridle.engines.codegen.equations import Equation, Equations, Variable, kind_of, line_of
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # whose variables may have a default: a back end may do with plain text
-
-    C = TypeVar("C", default=str)
-    S = TypeVar("S", default=str)
-    I = TypeVar("I")
-else:
-    from typing import TypeVar
-
-    C, S, I = TypeVar("C"), TypeVar("S"), TypeVar("I")  # the code of an element, a statement, and what a list of these holds
+C = TypeVar("C")
+"""The code of an element in a back end."""
+S = TypeVar("S")
+"""A statement in a back end."""
+I = TypeVar("I")
+"""What a list of statements holds."""
 
 Shape = tuple[int, ...]
 
@@ -78,9 +74,9 @@ class BackEnd(ABC, Generic[C, S]):
 
     # What a back end defines
 
+    @abstractmethod
     def code(self, template: str, *parts: C | str | int) -> C:
-        """The template with parts in place of its ``{}``. Here it is plain text."""
-        return cast("C", template.format(*parts))
+        """The template with parts in place of its ``{}``."""
 
     @abstractmethod
     def number(self, value: float, kind: str) -> str:
@@ -130,9 +126,9 @@ class BackEnd(ABC, Generic[C, S]):
     def variable(self, name: str, kind: str, code: C) -> None:
         """A new scalar."""
 
+    @abstractmethod
     def variable_code(self, name: str) -> C:
         """How a scalar is read."""
-        return self.code(name)
 
     @abstractmethod
     def early(self, fixed: bool) -> AbstractContextManager[None]:

@@ -32,7 +32,7 @@ from bridle.engines.codegen.backend import Shape
 from bridle.engines.codegen.equations import LANES, Equations, Traced, Variable, kind_of
 from bridle.engines.codegen.fuse import contract
 from bridle.engines.codegen.python_source import PythonSource
-from bridle.engines.codegen.python_writer import Element, PythonWriter, laid_out, part_of_memory
+from bridle.engines.codegen.python_writer import PythonValue, PythonWriter, laid_out, part_of_memory
 from bridle.engines.codegen.statements import CodeBlock, CodeLine, Expression, Item, access, spell
 
 Span: TypeAlias = tuple[int, int]
@@ -109,7 +109,7 @@ class _Rounds(PythonWriter):
         leaving = [self.leaving(n, state, constants) for n, state in enumerate(held)]
         return _assembled(self, ("rounds", "lanes", "marks", "inputs", "outputs"), [*self.before, rounds, *leaving])
 
-    def argument(self, n: int, var: Variable, constants: int, states: int) -> Element:
+    def argument(self, n: int, var: Variable, constants: int, states: int) -> PythonValue:
         """An argument under its name, brought in before the rounds."""
         shape, name = tuple(var.aval.shape), f"a{n}"
         if n >= constants + states:
@@ -124,12 +124,12 @@ class _Rounds(PythonWriter):
             self.entry.append(CodeLine(spell(f"{name} = inputs[{n}]" + ("" if n < constants else ".copy()")), n))
         return self.named(name, shape if math.prod(shape) > 1 else (), kind_of(var), n < constants)._replace(shape=shape)
 
-    def keep(self, n: int, value: Element, row: str = "t") -> None:
+    def keep(self, n: int, value: PythonValue, row: str = "t") -> None:
         """What is kept of a round goes to its row."""
         output = f"outputs[{n}]"
         self.assign(value._replace(read=lambda at: access(output, row, *laid_out(value.shape, at))), value)
 
-    def leaving(self, n: int, state: Element, constants: int) -> CodeLine:
+    def leaving(self, n: int, state: PythonValue, constants: int) -> CodeLine:
         """A state as it is after the rounds."""
         runs = f"[{_runs(state.shape)}]" if LANES in state.shape else ""
         return CodeLine(spell(f"outputs[{n}][{'...' if state.shape else '()'}] = a{constants + n}{runs}"))
@@ -188,7 +188,7 @@ class _Step(PythonWriter):
         opening = _refusal(layout.given, largest) if largest < math.inf else []
         return _assembled(self, ("memory",), items, opening), self.spare
 
-    def new_state(self, begin: int, shape: Shape, value: Element) -> None:
+    def new_state(self, begin: int, shape: Shape, value: PythonValue) -> None:
         """The new value of a state, in the room for it."""
         room = part_of_memory(begin, shape)
         if shape:
@@ -197,7 +197,7 @@ class _Step(PythonWriter):
         self.assign(self.named(room, shape, "f", False), value)
 
 
-def _fixed_arrays(writer: PythonWriter, traced: Traced) -> dict[Variable, Element]:
+def _fixed_arrays(writer: PythonWriter, traced: Traced) -> dict[Variable, PythonValue]:
     """The arrays that the trace holds."""
     return {var: writer.fixed_array(np.asarray(array)) for var, array in zip(traced.jaxpr.constvars, traced.consts, strict=True)}
 

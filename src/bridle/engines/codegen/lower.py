@@ -1,9 +1,9 @@
 """One traced round, read as plain arithmetic: what the engines that write their own loops share.
 
-JAX traces the game's round into a list of array operations, all of fixed shapes. A `Writer` goes through that list
-and writes it down in some language: scalars are variables, arrays that are read more than once are buffers, all others are written into
-the loop that reads them, and what does not depend on the round is done before the first one. No algorithm is known here, only arithmetic.
-`loops` writes Python for numba, `cuda_writer` writes CUDA C; what they differ in is how a statement, a loop and a sum are spelled.
+JAX traces the game's round into a list of array operations, all of fixed shapes. A `Writer` goes through that list and writes it down in
+some language: scalars are variables, arrays that are read more than once are buffers, all others are written into the loop that reads
+them, and what does not depend on the round is done before the first one. No algorithm is known here, only arithmetic.
+`loops` writes Python for numba, `cuda_kernel` CUDA C; what they differ in is how a statement, a loop and a sum are spelled.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from bridle.engines.codegen.backend import C, Early, S, Shape, Value
+from bridle.engines.codegen.backend import C, S, Shape, Value
 from bridle.engines.codegen.control_flow import ControlFlow
-from bridle.engines.codegen.equations import LANES, Equation, Equations, Variable, kind_of
+from bridle.engines.codegen.equations import Equation, Equations, Variable, kind_of
 from bridle.engines.codegen.indexing import Indexing
-
-__all__ = ["LANES", "NESTED", "Early", "Value", "Writer", "kind_of"]
 
 _SAME = {"copy", "copy_p", "stop_gradient", "optimization_barrier", "reduce_precision", "sharding_constraint"}
 NESTED = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat", "core_call"}

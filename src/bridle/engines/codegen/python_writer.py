@@ -27,7 +27,7 @@ from bridle.engines.codegen.statements import (
     spell,
 )
 
-Element = Value[Expression]
+PythonValue = Value[Expression]
 T = TypeVar("T")
 
 _START = {"add": "0.0", "mul": "1.0", "max": "-np.inf", "min": "np.inf", "and": "True", "or": "False"}
@@ -117,7 +117,7 @@ class PythonWriter(Writer[Expression, Statement]):
         """What is written to an element or a variable."""
         return Statement(only_access(target), value, None, self.origin)
 
-    def store(self, target: Element, at: Sequence[Expression], code: Expression) -> Statement:
+    def store(self, target: PythonValue, at: Sequence[Expression], code: Expression) -> Statement:
         return self.statement(target.read(at), code)
 
     def buffer(self, shape: Sequence[int], kind: str) -> str:
@@ -157,18 +157,18 @@ class PythonWriter(Writer[Expression, Statement]):
         value = {"f": float, "i": int, "b": bool}[kind](value)
         return repr(value) if math.isfinite(value) else "np.nan" if value != value else "np.inf" if value > 0 else "-np.inf"
 
-    def named(self, name: str, shape: Shape, kind: str, fixed: bool) -> Element:
+    def named(self, name: str, shape: Shape, kind: str, fixed: bool) -> PythonValue:
         return Value(shape, kind, lambda at: access(name, *laid_out(shape, at)) if shape else access(name), True, fixed)
 
-    def dealt(self, name: str, shape: Shape, kind: str) -> Element:
+    def dealt(self, name: str, shape: Shape, kind: str) -> PythonValue:
         """A draw, which has a leading axis of time."""
         return Value(shape, kind, lambda at: access(name, "t", *laid_out(shape, at)), True, False)
 
-    def is_own(self, value: Element) -> bool:
+    def is_own(self, value: PythonValue) -> bool:
         first = self.only(value).parts[0]
         return isinstance(first, Access) and first.name.startswith(("b", "v"))
 
-    def fixed_array(self, array: np.ndarray) -> Element:
+    def fixed_array(self, array: np.ndarray) -> PythonValue:
         kind = {"f": "f", "i": "i", "u": "i", "b": "b"}[array.dtype.kind]
         if array.ndim == 0:
             return self.literal(array.item(), (), kind)
@@ -179,7 +179,7 @@ class PythonWriter(Writer[Expression, Statement]):
         return self.named(name, array.shape, kind, True)
 
     def special(
-        self, name: str, params: dict[str, Any], operands: list[Element], kind: str
+        self, name: str, params: dict[str, Any], operands: list[PythonValue], kind: str
     ) -> Callable[[list[Expression]], Expression] | None:
         if name in ("pow", "rem"):
             return lambda parts: spell("({} {} {})", parts[0], "**" if name == "pow" else "%", parts[1])
@@ -204,7 +204,7 @@ class PythonWriter(Writer[Expression, Statement]):
 
     # Operations with loops of their own
 
-    def fold(self, step: str, value: Element, axes: Sequence[int], shape: Shape, kind: str) -> Element:
+    def fold(self, step: str, value: PythonValue, axes: Sequence[int], shape: Shape, kind: str) -> PythonValue:
         start = spell("0" if kind == "i" and step == "add" else _START[step])
         inner = [value.shape[axis] for axis in axes]
         kept = [axis for axis in range(len(value.shape)) if axis not in axes]
@@ -232,7 +232,7 @@ class PythonWriter(Writer[Expression, Statement]):
         self,
         step: str,
         start: Expression,
-        array: Element,
+        array: PythonValue,
         inner: list[int],
         element: Callable[[Sequence[Expression], Sequence[Expression]], Expression],
     ) -> None:
@@ -250,7 +250,7 @@ class PythonWriter(Writer[Expression, Statement]):
             self.loop([LANES], lambda run: self.store(array, place(run[0]), start))
             self.loop([*inner, LANES], add)
 
-    def extreme(self, value: Element, axis: int, shape: Shape, sign: str) -> Element:
+    def extreme(self, value: PythonValue, axis: int, shape: Shape, sign: str) -> PythonValue:
         array = self.new_array(shape, "i", False) if math.prod(shape) > 1 else None
         best, where = access(self.name("v")), access(self.name("v"))
         with self.nested(shape, "k") as at:
@@ -267,7 +267,7 @@ class PythonWriter(Writer[Expression, Statement]):
                 self.say("{} = {}", array.read(at), where)
         return array if array is not None else Value(shape, "i", lambda at: where, True, False)
 
-    def running(self, array: Element, axis: int, reverse: bool, step: str) -> None:
+    def running(self, array: PythonValue, axis: int, reverse: bool, step: str) -> None:
         shape = array.shape
         # The loop over the axis must not be left out, even where it has a single step.
         with self.nested([n - 1 if i == axis else n for i, n in enumerate(shape)], least=1) as at:
@@ -276,7 +276,7 @@ class PythonWriter(Writer[Expression, Statement]):
             last[axis] = spell("({} - {})", shape[axis] - 1, at[axis]) if reverse else at[axis]
             self.say("{} = {}", array.read(here), spell(_STEP[step], array.read(last), array.read(here)))
 
-    def do_sort(self, equation: Equation, operands: list[Element], shape: Shape, kind: str, fixed: bool) -> list[Element]:
+    def do_sort(self, equation: Equation, operands: list[PythonValue], shape: Shape, kind: str, fixed: bool) -> list[PythonValue]:
         axis = equation.params["dimension"]
         if equation.params["num_keys"] != 1 or axis != len(shape) - 1:
             raise self.refused("'sort' of several keys or other than the last axis")
@@ -293,7 +293,7 @@ class PythonWriter(Writer[Expression, Statement]):
                     self.say("{} = {}[{}]", row, row, order)
         return parts
 
-    def do_eigh(self, equation: Equation, operands: list[Element], shape: Shape, kind: str, fixed: bool) -> list[Element]:
+    def do_eigh(self, equation: Equation, operands: list[PythonValue], shape: Shape, kind: str, fixed: bool) -> list[PythonValue]:
         matrix = self.stored(operands[0]._replace(fixed=False))
         if matrix.shape[-1] == 1:
             ones = self.stored(Value(matrix.shape, "f", lambda at: spell("1.0"), False, False))
