@@ -81,8 +81,8 @@ def jax_loop(policy: Any, problem: Any, runs: int, start: Any = None, repeats: i
     import jax
     import jax.numpy as jnp
 
-    from bridle.engines.jax import _compiled
-    from bridle.engines.round import Collect, block_length
+    from bridle.engines.jax import _run
+    from bridle.engines.round import block_length
     from bridle.problems.dealing import deal_blocks, player
 
     record, foe, d = record_of(policy), player(problem.adversary), problem.domain.dim
@@ -91,12 +91,12 @@ def jax_loop(policy: Any, problem: Any, runs: int, start: Any = None, repeats: i
     draws = next(iter(deal_blocks(problem.adversary, problem.seed, length, d)))
     with jax.enable_x64(True):
         given = records.transform(
-            lambda leaf: jnp.asarray(leaf, dtype=float), ((record, foe), (record.init(x), records.spread(foe.init(), runs)), draws)
+            lambda leaf: jnp.asarray(leaf, dtype=float), (record, foe, record.init(x), records.spread(foe.init(), runs), draws)
         )
-        play, spent = _compiled(), []
+        spent = []
         for _ in range(repeats + 1):
             begun = time.perf_counter()
-            jax.block_until_ready(play(*given, None, length, rows=length, collect=Collect.VALUES))
+            jax.block_until_ready(_run(*given, length, length=length, collect=""))
             spent.append(time.perf_counter() - begun)
     return median(spent[1:]) / length
 

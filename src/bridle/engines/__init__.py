@@ -61,9 +61,9 @@ class CompilesSteps(Protocol):
     """An engine that compiles a single step on one flat array, which is how a session plays its rounds."""
 
     def compile_step(
-        self, one: Callable[[C, S, G], S], constants: C, states: S, inputs: G, largest: float, ring: tuple[int, object] | None = None, /
+        self, one: Callable[[C, S, G], S], constants: C, states: S, given: G, largest: float, ring: tuple[int, object] | None = None, /
     ) -> tuple[Callable[[Array], int], int]:
-        """``states = one(constants, states, inputs)`` as a function of one array, and how long that is."""
+        """``states = one(constants, states, given)`` as a function of one array, and how long that is."""
         ...
 
 
