@@ -13,7 +13,7 @@ from bridle.core import InputError, Round
 from bridle.networks import CLAMP, LIMIT, NetworkLoss, NetworkRound, score, weights
 from bridle.problems import Problem
 from bridle.problems.recorded import RecordedRounds
-from test_engines import agree
+from helpers.engine_agreement import agree
 
 
 def example(inputs: int, hidden: int, seed: int, size: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from itertools import product
 
@@ -9,9 +10,14 @@ import numpy as np
 import pytest
 
 import bridle
+from bridle import engines
+from bridle.core import Unavailable
+from bridle.engines.round import BlockRounds, BlockTotals, BlockValues, Collect
+from bridle.game.totals import Summing
+from bridle.problems.dealing import deal_blocks, player
+from helpers.engine_agreement import ROUNDS, agree
 from helpers.instances import make_domain
 
-ROUNDS = 10_000
 PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
 LEARNERS = ("adagrad", "adaftrl", "ftpl", "ogd", "delayed", "decreasing", "strongly-convex", "fixed-ftpl")
 
@@ -33,20 +39,6 @@ def learner(kind: str, domain):
 def convex(kind: str, domain, **more):
     more = {"samples": 20, **more} if kind == "ftpl" else more
     return bridle.policy("sinha2024", domain, horizon=ROUNDS, lipschitz=1.0, preset="practice", learner=learner(kind, domain), **more)
-
-
-def agree(policy, problem, rounds: int = ROUNDS, tolerance: float = 1e-12, **settings) -> None:
-    """Both engines play the same game: every decision, cost and constraint value, relative to the scale of each."""
-    one = bridle.play(policy, problem, horizon=rounds, keep="decisions", **settings)
-    two = bridle.play(policy, problem, horizon=rounds, keep="decisions", engine="jax", **settings)
-    for name in ("decisions", "costs", "values"):
-        a, b = getattr(one, name), getattr(two, name)
-        assert a.shape == b.shape
-        scale = np.abs(a).max()
-        assert np.abs(a - b).max() <= tolerance * max(scale, problem.domain.diameter()), f"{name} differ by {np.abs(a - b).max():.2g}"
-    for name in one.totals._fields:
-        np.testing.assert_allclose(getattr(one.totals, name), getattr(two.totals, name), rtol=1e-10, atol=1e-10)
-    np.testing.assert_array_equal(one.curve.rounds, two.curve.rounds)
 
 
 @pytest.mark.parametrize(("kind", "where"), list(product(LEARNERS, PLACES)))
@@ -172,3 +164,55 @@ def test_python_only_records_are_refused_by_name():
 def test_an_unknown_engine_is_one_clear_error():
     with pytest.raises(bridle.InputError, match=r"unknown engine 'jaxx'; did you mean jax\?"):
         bridle.play(bridle.policy("sinha2024", bridle.Ball(2), horizon=10, lipschitz=1.0), "fixed", engine="jaxx")
+
+
+OFFERS = {
+    "python": (),
+    "jax": (engines.PlaysManyRuns, engines.Differentiates),
+    "numba": (engines.PlaysManyRuns, engines.CompilesSteps),
+}
+
+
+@pytest.mark.parametrize("name", OFFERS)
+def test_an_engine_offers_what_its_protocols_say(name):
+    engine = engines.load(name)
+    assert isinstance(engine, engines.Engine)
+    for protocol in (engines.PlaysManyRuns, engines.CompilesSteps, engines.Differentiates):
+        assert isinstance(engine, protocol) == (protocol in OFFERS[name]), protocol
+
+
+def test_only_engines_are_loaded():
+    """Modules beside the engines are none, and what is missing says what to install."""
+    for name in ("round", "codegen", "fortran"):
+        with pytest.raises(bridle.InputError, match=f"unknown engine '{name}'"):
+            engines.load(name)
+
+
+def test_a_missing_package_is_one_clear_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    monkeypatch.delitem(sys.modules, "bridle.engines.jax", raising=False)
+    with pytest.raises(Unavailable, match=r"engine 'jax' needs the package jax: pip install 'bridle\[jax\]'"):
+        engines.load("jax")
+
+
+@pytest.mark.parametrize("name", ["python", "jax"])
+@pytest.mark.parametrize("collect", Collect)
+def test_a_block_is_what_is_collected(name, collect):
+    if name == "python" and collect is Collect.TOTALS:
+        pytest.skip("the Python engine returns every round")
+    problem, rounds = bridle.problem("halfspaces", horizon=7, dim=3, constraints=2), 7
+    policy = bridle.policy_for("sinha2024", problem).record
+    policy = Summing(policy, np.zeros(2)) if collect is Collect.TOTALS else policy
+    adversary, start, draws = player(problem.adversary), problem.domain.center(), next(deal_blocks(problem.adversary, 0, rounds, 3))
+    marks = np.array([2, 7]) if collect is Collect.TOTALS else None
+    _, _, block = engines.load(name).advance(policy, adversary, policy.init(start), adversary.init(), draws, rounds, collect, marks)
+    if collect is Collect.ROUNDS:
+        assert isinstance(block, BlockRounds)
+        assert [part.constraints[0].value(start).shape for part in block.rounds] == [(7, 2)]
+    elif collect is Collect.TOTALS:
+        assert isinstance(block, BlockTotals)
+        np.testing.assert_array_equal(block.sums.rounds, [2.0, 7.0])
+    else:
+        assert isinstance(block, BlockValues)
+        assert (block.f.shape, block.g.shape) == ((7,), (7, 2))
+        assert (None if block.x is None else block.x.shape) == ((7, 3) if collect is Collect.DECISIONS else None)

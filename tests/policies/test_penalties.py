@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_engines import agree
 
 import bridle
 from bridle.core import Feedback, Round
 from bridle.policies.common import powers
 from helpers.adversarial_games import outcome, ratios, stage
+from helpers.engine_agreement import agree
 from helpers.instances import constraint_at, cost_at, instances, moves
 
 LARGEST: dict[tuple[str, str], float] = {}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ import numpy as np
 from bridle import ops, records
 from bridle.core import Adversary, InputError, Policy, S
 from bridle.engines import runs
-from bridle.engines.round import Block, Collect, F, Marks, RunBatch, block_length, block_of, check_compiled, kept, turn
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch, block_length, block_of, check_compiled, row_of, turn
 from bridle.ops import Array, Flag, Scalar
 
 T = TypeVar("T")
@@ -52,34 +52,34 @@ def _each(count: int, body: Callable[[int, T], T], state: T) -> T:
 ops.register(jax.Array, SimpleNamespace(**{name: getattr(jnp, name) for name in dir(jnp)}, bridle_loop=_loop, bridle_each=_each))
 
 
-def one_round(collect: Collect) -> Callable[[Sides[S, F], States[S, F], object], tuple[States[S, F], Any]]:
+def one_round(collect: Collect) -> Callable[[Sides[S, F], States[S, F], object], tuple[States[S, F], object]]:
     """`turn` as a function of constants (policy, adversary), states (of both) and a draw: the new states, and what is kept of the round."""
 
-    def one(constants: Sides[S, F], states: States[S, F], draw: object) -> tuple[States[S, F], Any]:
+    def one(constants: Sides[S, F], states: States[S, F], draw: object) -> tuple[States[S, F], object]:
         (policy, adversary), (state, foe) = constants, states
         state, foe, feedback = turn(policy, adversary, state, foe, draw)
-        return (state, foe), kept(collect, state, feedback)
+        return (state, foe), row_of(collect, state, feedback)
 
     return one
 
 
 def _run(
     constants: object, states: T, draws: object, stops: Marks | None, count: int, rows: int, collect: Collect, own: runs.Parts | None = None
-) -> tuple[T, Any]:
+) -> tuple[T, object]:
     """Play `count` rounds and keep of each what is collected, in so many rows; or, for totals, play on to that many stops.
 
     How many there are is an argument like any other, so that a shorter last block is not compiled anew. `own` says which leaves have a
     first axis of several runs; None where there is a single one.
     """
-    one: Callable[..., tuple[T, Any]] = one_round(collect)  # type: ignore[assignment]
+    one: Callable[..., tuple[T, object]] = one_round(collect)  # type: ignore[assignment]
     if own is not None:
         one = jax.vmap(one, in_axes=records.transform(lambda mine: 0 if mine else None, own))
 
-    def here(states: T, i: int) -> tuple[T, Any]:
+    def here(states: T, i: int) -> tuple[T, object]:
         draw = records.transform(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, 0, keepdims=False), draws)
         return one(constants, states, draw)
 
-    def body(n: int, carry: tuple[T, Any]) -> tuple[T, Any]:
+    def body(n: int, carry: tuple[T, object]) -> tuple[T, object]:
         states, room = carry
         if stops is not None:  # the totals are a part of the states
             first = jnp.where(n > 0, stops[n - 1], 0)
@@ -95,11 +95,11 @@ def _run(
 
 
 OPTIONS = {"xla_backend_optimization_level": 2, "xla_cpu_prefer_vector_width": 512}
-"""What XLA is told for a processor: loops over a hundred numbers or so take a third less time than as it is by itself."""
+"""Options of XLA on a processor: with them loops over about a hundred numbers take a third less time."""
 
 
 @cache
-def _compiled() -> Callable[..., tuple[Any, Any]]:
+def _compiled() -> Callable[..., tuple[object, object]]:
     """`_run`, compiled for where it will run."""
     fixed = ("rows", "collect", "own")
     if jax.default_backend() == "cpu":
@@ -135,13 +135,14 @@ def advance_many(batch: RunBatch, rounds: int, collect: Collect, marks: Marks | 
     # A GPU takes all runs at once; a core's share should be worth its while.
     ends = runs.group_ends(layout.runs, *SHARE) if jax.default_backend() == "cpu" else [0, layout.runs]
 
-    def work(begin: int, end: int) -> tuple[Any, Any]:
+    def work(begin: int, end: int) -> tuple[tuple[object, object], object]:
         arrays = runs.arrays_of(layout, batch, range(begin, end))
-        constants, states, draws = (runs.filled(like, part) for like, part in zip(layout.single, arrays, strict=True))
-        return _played(constants, states, draws, rounds, length, collect, layout.own, marks)
+        parts = tuple(runs.filled(like, part) for like, part in zip(layout.single, arrays, strict=True))
+        return _played(*cast(runs.Parts, parts), rounds, length, collect, layout.own, marks)
 
     groups = runs.in_threads(work, ends)
-    (state, foe), rows = (runs.joined(groups[0][n], [records.leaves(group[n]).values() for group in groups], n) for n in (0, 1))
+    state, foe = runs.joined(groups[0][0], [records.leaves(states).values() for states, _ in groups], 0)
+    rows = runs.joined(groups[0][1], [records.leaves(rows).values() for _, rows in groups], 1)
     return state, foe, block_of(rows, collect)
 
 
@@ -174,7 +175,7 @@ def _played(
     collect: Collect,
     own: runs.Parts | None = None,
     marks: Marks | None = None,
-) -> tuple[T, Any]:
+) -> tuple[T, object]:
     """The states, and what is kept of so many rounds or of those that are marked, back in NumPy."""
     count = rounds if marks is None else len(marks)
     rows = length if marks is None else -(-count // ROWS) * ROWS
@@ -183,7 +184,7 @@ def _played(
         padded = records.transform(lambda leaf: jnp.asarray(_pad(leaf, length), dtype=float), draws)
         stops = None if marks is None else jnp.asarray(np.append(marks, np.full(rows - count, rounds)))
         after, kept_rows = records.transform(_home, _compiled()(*arrays, padded, stops, count, rows=rows, collect=collect, own=own))
-    return after, records.cut(kept_rows, 0, count)
+    return cast(T, after), records.cut(kept_rows, 0, count)
 
 
 ROWS = 128

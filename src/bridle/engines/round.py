@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,20 +67,28 @@ Block: TypeAlias = BlockValues | BlockRounds | BlockTotals
 """What an engine returns of a block of rounds: `Collect` says which."""
 
 
-def kept(collect: Collect, state: Any, feedback: Feedback) -> Any:
+class HasSums(Protocol):
+    """The state of a policy that also keeps the totals of its game."""
+
+    sums: object
+
+
+def row_of(collect: Collect, state: object, feedback: Feedback) -> object:
     """What a compiled round keeps, from the policy's state after it and its feedback: a record of which `block_of` makes the block."""
     if collect is Collect.TOTALS:
-        return state.sums
+        return cast(HasSums, state).sums
     if collect is Collect.ROUNDS:
         return feedback.round
     return (feedback.f, feedback.g, feedback.x if collect is Collect.DECISIONS else None)
 
 
-def block_of(rows: Any, collect: Collect) -> Block:
+def block_of(rows: object, collect: Collect) -> Block:
     """The block of what compiled rounds kept, with a leading time axis."""
     if collect is Collect.TOTALS:
         return BlockTotals(rows)
-    return BlockRounds([rows]) if collect is Collect.ROUNDS else BlockValues(*rows)
+    if collect is Collect.ROUNDS:
+        return BlockRounds([cast(Round, rows)])
+    return BlockValues(*cast(tuple[Array, Array, Array | None], rows))
 
 
 Marks: TypeAlias = NDArray[np.int_]
@@ -93,12 +101,12 @@ class RunBatch(NamedTuple):
     `players` and `draws` are one for all runs, or one for each of them.
     """
 
-    policy: Any
-    alone: Any
-    players: Sequence[Any]
-    state: Any
-    foe: Any
-    draws: Sequence[Any]
+    policy: Policy[object]
+    alone: Policy[object]
+    players: Sequence[Adversary[object]]
+    state: object
+    foe: object
+    draws: Sequence[object]
 
 
 def gather(rounds: list[Round]) -> list[Round]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from bridle.records import R
 
 T = TypeVar("T")
 
-Parts: TypeAlias = tuple[Any, Any, Any]
+Parts: TypeAlias = tuple[tuple[object, object], tuple[object, object], object]
 """The records that a round is made of: constants (policy, adversary), states of both, and draws."""
 
 
@@ -54,7 +54,7 @@ def layout_of(batch: RunBatch) -> RunLayout:
     return RunLayout(single, ((own_policy, own_adversary), records.transform(lambda _: True, single[1]), own_draws), len(x))
 
 
-def layout_of_one(constants: object, states: object, draws: object) -> RunLayout:
+def layout_of_one(constants: tuple[object, object], states: tuple[object, object], draws: object) -> RunLayout:
     """The layout of a run that stands alone: only its states are its own."""
     single = (constants, states, draws)
     own = tuple(records.transform(lambda _, flag=part is states: flag, part) for part in single)
@@ -65,14 +65,14 @@ def arrays_of(layout: RunLayout, batch: RunBatch, which: Sequence[int], last: bo
     """The arrays of these runs, with the runs along the first axis (of draws: after time) or along the last."""
     runs, axis = len(which), -1 if last else 0
 
-    def leaves(part: object) -> list[Any]:
+    def leaves(part: object) -> list[Scalar]:
         return list(records.leaves(part).values())
 
-    def of_runs(leaf: Any, one: Scalar, own: bool) -> Array:
+    def of_runs(leaf: Scalar, one: Scalar, own: object) -> Array:
         if not own:
             return contiguous(leaf)
         shape = np.shape(one)
-        chosen = np.broadcast_to(leaf, (runs, *shape)) if np.shape(leaf) == shape else leaf[list(which)]
+        chosen = np.broadcast_to(leaf, (runs, *shape)) if np.shape(leaf) == shape else np.asarray(leaf)[list(which)]
         if chosen.size != runs * int(np.prod(shape)):
             raise InputError(f"a leaf of shape {np.shape(leaf)} is not one of shape {shape} for every run; use engine 'python'")
         return np.ascontiguousarray(np.moveaxis(np.reshape(chosen, (runs, *shape)), 0, axis), dtype=float)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from bridle.problems import Problem
 class GameSetup(NamedTuple):
     """A policy's record and a problem, for so many rounds, with a seed for all runs or one for each; `runs` is None for a single one."""
 
-    record: Policy[Any]
+    record: Policy[object]
     problem: Problem
     rounds: int
     seeds: tuple[int, ...]
@@ -35,21 +35,21 @@ def arrange(
     longest = None if own is None else cast(int, np.max(own))  # a sweep plays its longest
     horizon = None if horizon is None else validate.whole("horizon", horizon)
     point = None if x1 is None else validate.array("x1", x1)
-    found = _named(problem, policy, horizon if horizon is not None else longest, seed) if isinstance(problem, str) else problem
-    if not isinstance(found, Problem):
-        raise InputError(f"problem must be a Problem or a name, not {validate.show(found)}")
-    rounds = count_rounds(found, horizon, longest)
-    _check_dimensions(policy, found)
-    seeds = _seeds(seed, found)
+    source = _named(problem, policy, horizon if horizon is not None else longest, seed) if isinstance(problem, str) else problem
+    if not isinstance(source, Problem):
+        raise InputError(f"problem must be a Problem or a name, not {validate.show(source)}")
+    rounds = count_rounds(source, horizon, longest)
+    _check_dimensions(policy, source)
+    seeds = _seeds(seed, source)
     runs = _count_runs(
-        sweep=policy.runs if hasattr(policy, "runs") else _runs_of(record, found),
+        sweep=policy.runs if hasattr(policy, "runs") else _runs_of(record, source),
         seeds=len(seeds) if seed is not None and np.ndim(seed) == 1 else None,
         starts=len(point) if point is not None and point.ndim == 2 else None,
     )
-    if seeds[0] != found.seed:
-        found = found.with_seed(seeds[0])
-    _check_constraints(record, found)
-    return GameSetup(record, found, rounds, seeds, runs)
+    if seeds[0] != source.seed:
+        source = source.with_seed(seeds[0])
+    _check_constraints(record, source)
+    return GameSetup(record, source, rounds, seeds, runs)
 
 
 def own_horizon(policy: object) -> Scalar | None:
@@ -83,9 +83,9 @@ def start_points(x1: ArrayLike | None, domain: Domain, runs: int | None) -> Arra
     return point
 
 
-def _playing_record(policy: object) -> Policy[Any]:
+def _playing_record(policy: object) -> Policy[object]:
     """The record that plays, with the methods of a policy."""
-    record: Policy[Any] = record_of(policy)
+    record: Policy[object] = record_of(policy)
     for method in ("init", "decide", "update"):
         if not hasattr(record, method):
             raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
@@ -125,13 +125,13 @@ def _count_runs(sweep: int | None, seeds: int | None, starts: int | None) -> int
     return sizes.pop() if sizes else None
 
 
-def _runs_of(record: Policy[Any], problem: Problem) -> int | None:
+def _runs_of(record: Policy[object], problem: Problem) -> int | None:
     """How many runs a record stands for that does not come from the registry: seen from what one update makes of its state."""
     x = trial_decision(record, problem)
     return len(x) if x is not None and np.ndim(x) == 2 else None
 
 
-def _check_constraints(record: Policy[Any], problem: Problem) -> None:
+def _check_constraints(record: Policy[object], problem: Problem) -> None:
     each = getattr(record, "each", None)
     if each is not None and problem.constants.get("constraints", len(each)) != len(each):
         raise InputError(f"constraints: the policy was made for {len(each)}, the problem reveals {problem.constants['constraints']}")

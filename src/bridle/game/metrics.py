@@ -5,13 +5,16 @@ Every function gives a float for one run and an array for several.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.core import InputError
+from bridle.core import InputError, Round
 from bridle.game.play import Trace
+from bridle.ops import Array, Scalar
 from bridle.solvers import hindsight
 from bridle.solvers.hindsight import Blocks, Hindsight, NoComparator, best_fixed, costs_after, read_once, values_at
 
@@ -22,12 +25,16 @@ class Comparator(NamedTuple):
     It depends on the stream alone, so runs that saw the same stream share it: see `comparator`.
     """
 
-    x: np.ndarray
+    x: Array
     cost: float
-    costs: np.ndarray
+    costs: Array
 
 
-def ccv(trace: Trace) -> Any:
+ComparatorLike: TypeAlias = ArrayLike | Comparator | None
+"""What regret is measured against: an action, a comparator, or None for the best fixed feasible action."""
+
+
+def ccv(trace: Trace) -> Scalar:
     """The paper's cumulative constraint violation: max over i of the sum over rounds of (g_{t,i}(x_t))^+.
 
     >>> import bridle
@@ -35,40 +42,40 @@ def ccv(trace: Trace) -> Any:
     >>> ccv(trace) == ccv_max(trace)  # one constraint
     True
     """
-    return _plain(trace.totals.hard.max(axis=-1))
+    return _number(trace.totals.hard.max(axis=-1))
 
 
-def ccv_each(trace: Trace) -> np.ndarray:
+def ccv_each(trace: Trace) -> Array:
     """The cumulative violation of every constraint."""
     return np.array(trace.totals.hard)
 
 
-def ccv_max(trace: Trace) -> Any:
+def ccv_max(trace: Trace) -> Scalar:
     """The sum over rounds of (max_i g_{t,i}(x_t))^+, which is at least `ccv`."""
-    return _plain(trace.totals.worst)
+    return _number(trace.totals.worst)
 
 
-def soft_violation(trace: Trace) -> Any:
+def soft_violation(trace: Trace) -> Scalar:
     """max over i of (sum over rounds of g_{t,i}(x_t))^+: rounds with room to spare make up for others."""
-    return _plain(np.maximum(trace.totals.soft.max(axis=-1), 0.0))
+    return _number(np.maximum(trace.totals.soft.max(axis=-1), 0.0))
 
 
-def interval_violation(trace: Trace) -> Any:
+def interval_violation(trace: Trace) -> Scalar:
     """max over i and over intervals of the sum of g_{t,i}(x_t) in the interval; what Algorithm 2 bounds."""
-    return _plain(trace.totals.interval.max(axis=-1))
+    return _number(trace.totals.interval.max(axis=-1))
 
 
-def squared_ccv(trace: Trace) -> Any:
+def squared_ccv(trace: Trace) -> Scalar:
     """max over i of the sum over rounds of ((g_{t,i}(x_t))^+)^2."""
-    return _plain(trace.totals.squared.max(axis=-1))
+    return _number(trace.totals.squared.max(axis=-1))
 
 
-def ccv_curve(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+def ccv_curve(trace: Trace) -> tuple[Array, Array]:
     """CCV after each of the trace's log-spaced rounds: (rounds, values)."""
     return trace.curve.rounds, trace.curve.hard.max(axis=-1)
 
 
-def regret(trace: Trace, comparator: Any = None) -> Any:
+def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
     """Total cost minus that of the comparator: a given action or `Comparator`, or the best fixed action that satisfies every constraint.
 
     Raises `NoComparator` where no such action exists or none can be found.
@@ -78,20 +85,20 @@ def regret(trace: Trace, comparator: Any = None) -> Any:
     >>> bool(regret(trace) >= regret(trace, comparator=[0.0, 0.0]))
     True
     """
-    return _plain(trace.totals.cost - _per_run(trace, comparator, lambda run: _total(trace, comparator, run)))
+    return _number(trace.totals.cost - _per_run(trace, lambda run: _total(trace, comparator, run)))
 
 
-def regret_curve(trace: Trace, comparator: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def regret_curve(trace: Trace, comparator: ComparatorLike = None) -> tuple[Array, Array]:
     """Regret after each of the trace's log-spaced rounds, against one action: the given one, or the best for the whole horizon."""
 
-    def costs(run: int | None) -> np.ndarray:
+    def costs(run: int | None) -> Array:
         if isinstance(comparator, Comparator):
             return comparator.costs
         if comparator is None:
-            return _against(trace, run).costs
+            return _best_comparator(trace, run).costs
         return costs_after(lambda: trace.blocks(run), _action(trace, comparator), trace.curve.rounds)
 
-    return trace.curve.rounds, trace.curve.cost - _per_run(trace, comparator, costs)
+    return trace.curve.rounds, trace.curve.cost - _per_run(trace, costs)
 
 
 def comparator(trace: Trace) -> Comparator:
@@ -106,7 +113,7 @@ def comparator(trace: Trace) -> Comparator:
     """
     if trace.runs is not None:
         raise InputError(f"trace must be of a single run, not of {trace.runs}")
-    return _against(trace, None)
+    return _best_comparator(trace, None)
 
 
 def best_action(trace: Trace, run: int | None = None) -> Hindsight:
@@ -115,7 +122,7 @@ def best_action(trace: Trace, run: int | None = None) -> Hindsight:
     return best_fixed(lambda: trace.blocks(run), trace.problem.domain)
 
 
-def smallest_window(trace: Trace, action: Any) -> int | None:
+def smallest_window(trace: Trace, action: ArrayLike) -> int | None:
     """The smallest S for which the stream is S-feasible at the action: every constraint sums to 0 or less over every S rounds in a row.
 
     >>> import bridle
@@ -127,7 +134,7 @@ def smallest_window(trace: Trace, action: Any) -> int | None:
     return hindsight.smallest_window(g)
 
 
-def static_violation(trace: Trace, action: Any = None) -> float:
+def static_violation(trace: Trace, action: ArrayLike | None = None) -> float:
     """P_T of the stream: the largest violation over an interval of the given action, or of the best one, in units of F (the largest |g|).
 
     >>> import bridle
@@ -149,11 +156,11 @@ def _check_convex(trace: Trace) -> None:
         raise NoComparator("a cost or a constraint is not convex")
 
 
-def _against(trace: Trace, run: int | None) -> Comparator:
+def _best_comparator(trace: Trace, run: int | None) -> Comparator:
     """The best action of a run's stream: what the problem knows of it, and the rest from replaying the stream once."""
-    cost, x = _known(trace, run, "optimal_cost"), _known(trace, run, "optimum")
+    cost, x = _constant(trace, run, "optimal_cost"), _constant(trace, run, "optimum")
 
-    def blocks() -> Any:
+    def blocks() -> Iterator[Round]:
         return trace.blocks(run)
 
     stream: Blocks = blocks
@@ -167,23 +174,23 @@ def _against(trace: Trace, run: int | None) -> Comparator:
     return Comparator(np.asarray(x, dtype=float), float(cost), costs)
 
 
-def _total(trace: Trace, comparator: Any, run: int | None) -> np.ndarray:
+def _total(trace: Trace, comparator: ComparatorLike, run: int | None) -> Array:
     if isinstance(comparator, Comparator):
         return np.asarray(comparator.cost)
     if comparator is not None:
         total, _ = values_at(lambda: trace.blocks(run), _action(trace, comparator), totals=True)
         return np.asarray(total)
-    known = _known(trace, run, "optimal_cost")
-    return np.asarray(best_action(trace, run).cost if known is None else known)
+    stated = _constant(trace, run, "optimal_cost")
+    return np.asarray(best_action(trace, run).cost if stated is None else stated)
 
 
-def _known(trace: Trace, run: int | None, fact: str) -> Any:
+def _constant(trace: Trace, run: int | None, name: Literal["optimal_cost", "optimum"]) -> Any:
     """What the problem knows in advance about the best action, for the whole of its horizon; else None."""
     source = trace.problem if run is None or len(trace.seeds) == 1 else trace.problem.with_seed(trace.seeds[run])
-    return source.constants.get(fact) if trace.rounds == source.horizon else None
+    return source.constants.get(name) if trace.rounds == source.horizon else None
 
 
-def _per_run(trace: Trace, comparator: Any, compute: Any) -> np.ndarray:
+def _per_run(trace: Trace, compute: Callable[[int | None], Array]) -> Array:
     """What `compute` gives for each run, with the run axis last; computed once where every run saw the same stream."""
     if trace.runs is None:
         return np.asarray(compute(None))
@@ -192,9 +199,9 @@ def _per_run(trace: Trace, comparator: Any, compute: Any) -> np.ndarray:
     return np.stack([compute(run) for run in range(trace.runs)], axis=-1)
 
 
-def _action(trace: Trace, comparator: Any) -> np.ndarray:
+def _action(trace: Trace, comparator: ArrayLike) -> Array:
     return validate.vector("comparator", comparator, trace.problem.domain.dim)
 
 
-def _plain(value: Any) -> Any:
+def _number(value: Scalar) -> Scalar:
     return float(value) if np.ndim(value) == 0 else np.asarray(value)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import inf
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from bridle import engines, policies, records, validate
 from bridle.core import Adversary, Feedback, InputError, Policy, S
 from bridle.engines.round import Block, BlockTotals, BlockValues, Collect, Marks, RunBatch, block_length
-from bridle.game.totals import Summing, Totals, curve_rounds
+from bridle.game.totals import Summing, SummingState, Totals, curve_rounds
 from bridle.ops import Array
 from bridle.policies.registry import record_of
 from bridle.problems import Problem
@@ -39,7 +39,7 @@ COPIES = {"python": 3, "jax": 6, "numba": 3, "cuda": 3}
 ADDING = 12
 """How many numbers adding up takes for every cost and constraint value of a round that an engine returns."""
 
-PlayBlock: TypeAlias = Callable[[Any, Any, tuple[Any, ...], int, Collect, Marks | None], tuple[Any, Any, Block]]
+PlayBlock: TypeAlias = Callable[[object, object, tuple[object, ...], int, Collect, Marks | None], tuple[object, object, Block]]
 """Plays a block from both states on, with these draws (one for all runs or one for each): both states after it, and the block."""
 
 
@@ -59,8 +59,8 @@ class Schedule:
     `record` is the policy of all runs, `alone` that of the first; None where the runs cannot be told apart.
     """
 
-    record: Policy[Any]
-    alone: Policy[Any] | None
+    record: Policy[object]
+    alone: Policy[object] | None
     problem: Problem
     first: FirstRound
     seeds: tuple[int, ...]
@@ -136,19 +136,15 @@ class Schedule:
         room = min(memory, MOST.get(self.engine, 0))
         return max(1, room // self.block_bytes(collect)) if room else 1
 
-    def advance(self, collect: Collect, memory: int) -> Iterator[tuple[int, Any, Block]]:
+    def advance(self, collect: Collect, memory: int) -> Iterator[tuple[int, object, Block]]:
         """Play from the start, block by block: the rounds done, the policy's state, and the block."""
-        many = self.blocks_at_once(memory, collect)
-        length, dim = many * block_length(self.problem.domain.dim), self.problem.domain.dim
-        record, alone = self.record, self.alone
-        if collect is Collect.TOTALS:
-            each = np.zeros(self.sizes.constraints)
-            record, alone = Summing(record, each), None if alone is None else Summing(alone, each)
+        many, dim = self.blocks_at_once(memory, collect), self.problem.domain.dim
+        length, marks, done = many * block_length(dim), curve_rounds(self.rounds), 0
         sources = [self.problem.with_seed(seed) if seed != self.problem.seed else self.problem for seed in self.seeds]
         streams = [deal_blocks(source.adversary, seed, self.rounds, dim, many) for source, seed in zip(sources, self.seeds, strict=True)]
+        record, alone = self._policies(collect)
         state = record.init(self._starts())
         play_block, foe = self._opponents(record, alone, [player(source.adversary) for source in sources])
-        marks, done = curve_rounds(self.rounds), 0
         while done < self.rounds:
             size, draws = min(length, self.rounds - done), tuple(next(stream) for stream in streams)
             marked = None
@@ -159,18 +155,29 @@ class Schedule:
             except OverflowError as wrong:
                 raise InputError(f"a number is too large for a float between rounds {done + 1} and {done + size}: {wrong}") from None
             del draws  # before the next ones are there
+            after = state
             if isinstance(block, BlockTotals) and marked is not None:
-                yield done + size, state.policy, BlockTotals(_as_accumulated(cast(Totals, block.sums), done + marked, self.runs))
+                after = cast(SummingState[object], state).policy
+                block = BlockTotals(_as_accumulated(cast(Totals, block.sums), done + marked, self.runs))
             elif isinstance(block, BlockValues) and self.runs is not None:
-                yield done + size, state, _across_runs(block, size, self.runs)
-            else:
-                yield done + size, state, block
+                block = _across_runs(block, size, self.runs)
             done += size
+            yield done, after, block
 
     def _starts(self) -> Array:
         return self.x1 if self.runs is None else np.broadcast_to(self.x1, (self.runs, self.x1.shape[-1])).copy()
 
-    def _opponents(self, record: Policy[Any], alone: Policy[Any] | None, players: list[Adversary[Any]]) -> tuple[PlayBlock, Any]:
+    def _policies(self, collect: Collect) -> tuple[Policy[object], Policy[object] | None]:
+        """The policy of all runs and that of the first, which also sum where totals are collected."""
+        if collect is not Collect.TOTALS:
+            return self.record, self.alone
+        each = np.zeros(self.sizes.constraints)
+        alone = None if self.alone is None else Summing(self.alone, each)
+        return cast(Policy[object], Summing(self.record, each)), cast(Policy[object] | None, alone)
+
+    def _opponents(
+        self, record: Policy[object], alone: Policy[object] | None, players: list[Adversary[object]]
+    ) -> tuple[PlayBlock, object]:
         """What plays a block of the policy against the adversaries, one for all runs or one for each; and their state at the start."""
         engine = engines.load(self.engine)
         if self.runs is not None and alone is not None and isinstance(engine, engines.PlaysManyRuns):
@@ -184,9 +191,11 @@ class Schedule:
                 # One adversary for all runs: its own arrays get the run axis, as the draws do below.
                 adversary = _stack_runs(players)
 
-        def play_block(state: Any, foe: Any, draws: tuple[Any, ...], *rest: Any) -> tuple[Any, Any, Block]:
+        def play_block(
+            state: object, foe: object, draws: tuple[object, ...], rounds: int, collect: Collect, marks: Marks | None
+        ) -> tuple[object, object, Block]:
             dealt = draws[0] if len(draws) == 1 else records.widen(records.stack(draws, axis=1), 2)
-            return engine.advance(record, adversary, state, foe, dealt, *rest)
+            return engine.advance(record, adversary, state, foe, dealt, rounds, collect, marks)
 
         return play_block, foe
 
@@ -208,16 +217,17 @@ def schedule(
     return Schedule(record, alone, problem, first, seeds, x1, runs, rounds, engine)
 
 
-def first_record(policy: object, runs: int | None, problem: Problem) -> Any:
+def first_record(policy: object, runs: int | None, problem: Problem) -> Policy[object] | None:
     """The policy record of run 0 of a sweep; None if its own leaves cannot be identified."""
-    record = record_of(policy)
+    record: Policy[object] = record_of(policy)
     if isinstance(policy, policies.Configured):
-        return record if policy.runs is None else policy.run(0).record
+        return record if policy.runs is None else cast(Policy[object], policy.run(0).record)
     if runs is None or ((x := trial_decision(record, problem)) is not None and np.ndim(x) == 1):
         return record  # of a single run, whatever shapes its parts happen to have: the runs differ in their streams or starts
     if not records.is_record(record):
         return None
-    return records.transform(lambda leaf: float(leaf[0, 0]) if np.shape(leaf) == (runs, 1) else leaf, record)
+    one = records.transform(lambda leaf: float(leaf[0, 0]) if np.shape(leaf) == (runs, 1) else leaf, record)
+    return cast(Policy[object], one)
 
 
 def trial_decision(record: Policy[S], problem: Problem) -> Array | None:
@@ -237,11 +247,11 @@ def _stack_runs(parts: list[R]) -> R:
 
 def _as_accumulated(sums: Totals, rounds: Marks, runs: int | None) -> Totals:
     """The totals that an engine kept at these rounds, as `accumulate` gives them."""
-    counted = np.asarray(sums.rounds)
+    counted = sums.rounds
     if (counted.reshape(len(rounds), -1).min(axis=1) < rounds).any():
         raise InputError(f"the cost or a constraint is not finite in round {int(counted[-1].min()) + 1} of the game")
     if runs is not None:
-        sums = sums._replace(cost=np.asarray(sums.cost)[..., 0], worst=np.asarray(sums.worst)[..., 0])
+        sums = sums._replace(cost=sums.cost[..., 0], worst=sums.worst[..., 0])
     return sums._replace(rounds=rounds.astype(float))
 
 

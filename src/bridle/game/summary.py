@@ -198,15 +198,14 @@ def bound_curves(
 
     `regrets` is the regret after those rounds, where it is known. The last of each is the bound of `summary`.
     """
-    curve_rounds, curve_cost = np.asarray(trace.curve.rounds), np.asarray(trace.curve.cost)
-    chosen = np.arange(len(curve_rounds)) if at is None else np.asarray(at)
+    chosen = np.arange(len(trace.curve.rounds)) if at is None else np.asarray(at)
     nothing: list[float | None] = [None] * len(chosen)
     policy = _policy_with_bounds(trace)
     if isinstance(policy, Bound):
         return nothing, nothing
-    rounds, sure_regrets = curve_rounds[chosen].astype(int).tolist(), nothing
+    rounds, sure_regrets = trace.curve.rounds[chosen].astype(int).tolist(), nothing
     if regrets is not None:
-        sure = _surely(regrets, curve_cost[chosen])
+        sure = _surely(regrets, trace.curve.cost[chosen])
         sure_regrets = [regret if fine else None for regret, fine in zip(np.asarray(regrets).tolist(), sure.tolist(), strict=True)]
     constants, ends = _constants(trace), sorted({0, len(chosen) - 1})
     curve = policy.bound_curve(constants, [rounds[i] for i in ends], [sure_regrets[i] for i in ends])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple
+from typing import Generic, NamedTuple, cast
 
 import numpy as np
 
@@ -39,12 +39,12 @@ class Totals(NamedTuple):
     the largest sum of g_i over an interval that ends now, `interval` over any interval (the empty one counts 0).
     """
 
-    rounds: Scalar
-    cost: Scalar
+    rounds: Array
+    cost: Array
     hard: Array
     soft: Array
     squared: Array
-    worst: Scalar
+    worst: Array
     queue: Array
     interval: Array
 
@@ -56,7 +56,7 @@ class Totals(NamedTuple):
         finite = 0.0 * (cost + soft.sum(axis=-1, keepdims=soft.ndim > 1)) == 0.0  # a sum that is not finite stays so
         return Totals(
             self.rounds + finite * 1.0,
-            cost,
+            cast(Array, cost),
             hard,
             soft,
             self.squared + violation * violation,
@@ -69,7 +69,7 @@ class Totals(NamedTuple):
 def accumulate(before: Totals, f: Array, g: Array) -> Totals:
     """`Totals.add` over a block of rounds at once: the totals after each of them, every field with a leading time axis."""
 
-    def sums(start: Scalar, terms: Array) -> Array:
+    def sums(start: Array, terms: Array) -> Array:
         terms = terms.copy()
         terms[0] += start
         return np.cumsum(terms, axis=0)
@@ -103,7 +103,7 @@ class Summing(NamedTuple, Generic[S]):
     each: Array  # (k,)
 
     def init(self, x1: Array) -> SummingState[S]:
-        zero, each = scalar(x1), vector(x1, self.each)
+        zero, each = cast(Array, scalar(x1)), vector(x1, self.each)
         return SummingState(self.policy.init(x1), Totals(zero, zero, each, each, each, zero, each, each))
 
     def decide(self, state: SummingState[S]) -> Array:
@@ -117,7 +117,7 @@ class Summing(NamedTuple, Generic[S]):
 def empty(shape: tuple[int, ...], k: int) -> Totals:
     """The totals of no rounds."""
     zero, each = np.zeros(shape), np.zeros((*shape, k))
-    return Totals(0.0, zero, each, each, each, zero, each, each)
+    return Totals(np.zeros(()), zero, each, each, each, zero, each, each)
 
 
 def curve_rounds(rounds: int) -> Array:
