@@ -163,7 +163,7 @@ def interior(program: ConvexProgram, accuracy: float = FULL_ACCURACY, iterations
     return Solution(rows.region.origin + rows.N @ best.y, groups, top, weights[rows.owned : rows.limits])
 
 
-class _PrimalDual(NamedTuple):
+class _InteriorIterate(NamedTuple):
     """Variables, what lies above the maxima, multipliers and slacks of rows, positive semidefinite parts and their multipliers."""
 
     y: Array
@@ -178,13 +178,13 @@ class _PrimalDual(NamedTuple):
         """How many products of a slack and a multiplier there are."""
         return len(self.z) + sum(map(len, self.X))
 
-    def moved(self, step: _PrimalDual, reach: float) -> _PrimalDual:
+    def moved(self, step: _InteriorIterate, reach: float) -> _InteriorIterate:
         """The iterate a share of the step away."""
         X, S = ([p + reach * q for p, q in zip(a, b, strict=True)] for a, b in ((self.X, step.X), (self.S, step.S)))
         y, s, lam, z = (value + reach * change for value, change in zip(self[:4], step[:4], strict=True))
-        return _PrimalDual(y, s, lam, z, X, S)
+        return _InteriorIterate(y, s, lam, z, X, S)
 
-    def reach(self, step: _PrimalDual) -> float:
+    def reach(self, step: _InteriorIterate) -> float:
         """The longest share of the step, at most 1, that keeps slacks and multipliers from becoming negative."""
         reach = 1.0
         for value, change in ((self.lam, step.lam), (self.z, step.z)):
@@ -202,7 +202,7 @@ class _Residuals(NamedTuple):
     primal: Array
 
 
-def _start(rows: _Inequalities, cones: _Cones) -> _PrimalDual:
+def _start(rows: _Inequalities, cones: _Cones) -> _InteriorIterate:
     y = np.zeros(rows.N.shape[1])
     c = rows.at(y)
     m = len(c)
@@ -213,16 +213,16 @@ def _start(rows: _Inequalities, cones: _Cones) -> _PrimalDual:
     lam = rows.spread(share, m)
     level = float(lam @ z) / rows.owned if rows.owned else 0.1
     X = cones.at(y)
-    return _PrimalDual(y, s, np.where(owned, lam, level / z), z, X, [level * _inverse(part) for part in X])
+    return _InteriorIterate(y, s, np.where(owned, lam, level / z), z, X, [level * _inverse(part) for part in X])
 
 
-def _residuals(rows: _Inequalities, cones: _Cones, now: _PrimalDual) -> _Residuals:
+def _residuals(rows: _Inequalities, cones: _Cones, now: _InteriorIterate) -> _Residuals:
     """What is left of the optimality conditions, but for complementarity; `rows` must have been evaluated there."""
     dual = rows.slope @ rows.N + rows.back(now.lam, rows.J) - cones.back(now.S)
     return _Residuals(dual, 1.0 - rows.sum(now.lam), rows.c - rows.spread(now.s, len(now.z)) + now.z)
 
 
-def _advance(rows: _Inequalities, cones: _Cones, now: _PrimalDual, left: _Residuals, gap: float) -> _PrimalDual:
+def _advance(rows: _Inequalities, cones: _Cones, now: _InteriorIterate, left: _Residuals, gap: float) -> _InteriorIterate:
     """The next iterate; `rows` are evaluated there."""
     newton = _Newton(rows, cones, now, left)
     guess = newton(now.lam * now.z, [0.0 * part for part in now.X])
@@ -255,11 +255,11 @@ def _advance(rows: _Inequalities, cones: _Cones, now: _PrimalDual, left: _Residu
     return new
 
 
-def _barrier(now: _PrimalDual, target: float) -> float:
+def _barrier(now: _InteriorIterate, target: float) -> float:
     return float(now.s.sum()) - target * (float(np.log(now.z).sum()) + sum(float(np.linalg.slogdet(part)[1]) for part in now.X))
 
 
-def _rate(rows: _Inequalities, now: _PrimalDual, step: _PrimalDual, target: float) -> float:
+def _rate(rows: _Inequalities, now: _InteriorIterate, step: _InteriorIterate, target: float) -> float:
     """The rate at which cost and barrier change along the step."""
     inside = sum(float(np.trace(np.linalg.solve(part, turn))) for part, turn in zip(now.X, step.X, strict=True))
     return float(rows.slope @ (rows.N @ step.y)) + float(step.s.sum()) - target * (float((step.z / now.z).sum()) + inside)
@@ -272,7 +272,7 @@ class _Newton:
     nothing cancels when one piece has nearly all the weight.
     """
 
-    def __init__(self, rows: _Inequalities, cones: _Cones, now: _PrimalDual, left: _Residuals) -> None:
+    def __init__(self, rows: _Inequalities, cones: _Cones, now: _InteriorIterate, left: _Residuals) -> None:
         from scipy.linalg import cho_factor, cho_solve
 
         self.rows, self.cones, self.now, self.left, self.D = rows, cones, now, left, now.lam / now.z
@@ -296,7 +296,7 @@ class _Newton:
                     raise
         self.solve: Callable[[Array], Array] = lambda v: cho_solve(factor, v / units, check_finite=False) / units
 
-    def __call__(self, product: Array, cross: list[Array]) -> _PrimalDual:
+    def __call__(self, product: Array, cross: list[Array]) -> _InteriorIterate:
         """The step that would zero the residuals, where slacks times multipliers are off by `product`, and matrices by `cross`."""
         rows, now, (dual, balance, primal) = self.rows, self.now, self.left
         e = (now.lam * primal - product) / now.z
@@ -307,7 +307,7 @@ class _Newton:
         lift, dx, dX = (rows.sum(e) - balance) / self.weight, rows.N @ dy, self.cones.along(dy)
         rise = np.concatenate([self.K @ dx, rows.A @ dy]) - rows.spread(lift, len(e))
         dS = [r - _symmetric(inverse @ turn @ S) for r, inverse, turn, S in zip(R, self.inverses, dX, now.S, strict=True)]
-        return _PrimalDual(dy, lift + self.middle @ dx, e + self.D * rise, -primal - rise, dX, dS)
+        return _InteriorIterate(dy, lift + self.middle @ dx, e + self.D * rise, -primal - rise, dX, dS)
 
 
 def _inverse(matrix: Array) -> Array:
