@@ -78,8 +78,8 @@ def quadratic_program(
     **settings: float,
 ) -> QuadraticAnswer:
     """The x with the least  x'Hx/2 + f'x  where low <= rows x <= high, by DAQP, to 1e-12; `settings` are DAQP's own."""
-    settings = {**_EXACT, **settings} if settings else _EXACT
-    x, _, flag, info = package("daqp", need).solve(H, f, rows, high, low, sense, **settings)
+    exact = _EXACT | settings if settings else _EXACT
+    x, _, flag, info = package("daqp", need).solve(H, f, rows, high, low, sense, **exact)
     return QuadraticAnswer(x, info["lam"], flag)
 
 

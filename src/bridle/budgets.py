@@ -1,7 +1,7 @@
 """Hard budgets: a gate that cannot be overspent, and a pacer that spreads what is in it over the rounds.
 
-The gate counts whole units (cents, unless told otherwise), never floats that add up: a budget is rounded down to units, every payment up,
-and one that does not fit is refused before anything changes. It knows nothing of who spends.
+The gate counts whole units (cents by default) and adds up no floats: a budget is rounded down to units, every payment up, and a payment
+that does not fit is refused before anything changes. It knows nothing of who spends.
 
 The pacer sees an offer first and decides then. Each unit spent costs it mu ("price") on top, and mu follows the spending:
 
@@ -40,28 +40,57 @@ where M rho (T - tau) = fb (T - tau). (Amounts are taken as counted, in whole un
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from math import ceil, floor, inf, sqrt
 from os import PathLike
-from typing import Any
+from typing import TypedDict, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from bridle import storage, validate
 from bridle.core import InputError
+from bridle.ops import Array
 
-MOST = 10**13
+MOST_UNITS = 10**13
 """The largest budget, in units: beyond it a float does not tell one unit from the next."""
 
 CLOSE, RELATIVE = 1e-9, 1e-15
-"""An amount this little above a whole number of units (of a unit, and of the amount) is that number: floats are not exact decimals.
+"""Floats are not exact decimals: an amount above a whole number of units by at most CLOSE units and RELATIVE of itself is that number.
 
-N payments can so come to N 1e-9 + 0.01 units more than was counted: less than one unit for the first 900 million.
+So N payments can come to N 1e-9 + 0.01 units more than was counted: less than one unit for the first 900 million.
 """
 
 GOALS = ("profit", "value")
+
+
+class GateFacts(TypedDict):
+    """A gate as its file has it; budget and spent in units."""
+
+    unit: float
+    budget: int
+    spent: int
+
+
+class PacerFacts(TypedDict):
+    """A pacer as its file has it."""
+
+    gate: GateFacts
+    rounds: int
+    played: int
+    value: float
+    spend: float
+    plan: list[float]
+    goal: str
+    price: float
+    planned: float
+    base: float
+    rest: float
+    step: float
+    highest: float
+    edited: bool
 
 
 class Gate:
@@ -74,7 +103,7 @@ class Gate:
     (0.0, False, True)
     """
 
-    def __init__(self, budget: Any, unit: Any = 0.01) -> None:
+    def __init__(self, budget: float, unit: float = 0.01) -> None:
         self._unit = validate.positive("unit", unit)
         if self._unit < 1e-300:  # a whole number of which is no float
             raise InputError(f"unit must be at least 1e-300, not {validate.show(unit)}")
@@ -101,28 +130,28 @@ class Gate:
         """What may still be spent: never below 0."""
         return self._money(max(self._budget - self._spent, 0))
 
-    def allows(self, amount: Any) -> bool:
-        """Whether so much is left."""
+    def allows(self, amount: float) -> bool:
+        """Whether a payment of this amount would be let through."""
         return self._count("amount", amount) <= max(self._budget - self._spent, 0)
 
-    def pay(self, amount: Any) -> float:
-        """Count a payment, and give what was counted; refused, with nothing changed, where not so much is left."""
+    def pay(self, amount: float) -> float:
+        """Count a payment and return what was counted. A payment above what is left is refused, and nothing changes."""
         units = self._count("amount", amount)
         if units > max(self._budget - self._spent, 0):
             raise InputError(f"amount must be at most {self.left:.15g}, which is what is left of the budget, not {validate.show(amount)}")
         self._spent += units
         return self._money(units)
 
-    def rounded(self, amount: Any) -> float:
-        """What a payment of so much counts as."""
+    def rounded(self, amount: float) -> float:
+        """What a payment of this amount counts as: whole units, rounded up."""
         return self._money(self._count("amount", amount))
 
-    def set_budget(self, budget: Any) -> None:
-        """Change what may be spent in all; what has been spent stays. With less than that, nothing more is let through."""
+    def set_budget(self, budget: float) -> None:
+        """Change what may be spent in all. What has been spent stays; a budget below that lets nothing more through."""
         self._budget = self._whole(budget)
 
-    def fits(self, amounts: np.ndarray) -> np.ndarray:
-        """Which of these amounts are left, each by itself."""
+    def fits(self, amounts: Array) -> NDArray[np.bool_]:
+        """Which of these amounts, each by itself, would be let through."""
         return np.asarray(np.ceil(amounts * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= max(self._budget - self._spent, 0))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -132,33 +161,33 @@ class Gate:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Gate:
         """The gate that was saved."""
-        return cls._from(_read(path, "gate"), storage.named(path))
+        return cls._from(cast(GateFacts, _read(path, "gate")), storage.named(path))
 
-    def facts(self) -> dict[str, Any]:
-        """Everything there is to it, in units, as JSON has it."""
+    def facts(self) -> GateFacts:
+        """The whole state, in units, as it is written to JSON."""
         return {"unit": self._unit, "budget": self._budget, "spent": self._spent}
 
     @classmethod
-    def _from(cls, facts: dict[str, Any], where: str) -> Gate:
+    def _from(cls, facts: GateFacts, where: str) -> Gate:
         with _checking(where):
             gate = cls(0.0, facts["unit"])
-            gate._budget, gate._spent = (validate.whole(name, facts[name], 0) for name in ("budget", "spent"))
-            if max(gate._budget, gate._spent) > MOST:
-                raise InputError(f"no more than {MOST:g} units can be counted")
+            gate._budget, gate._spent = validate.whole("budget", facts["budget"], 0), validate.whole("spent", facts["spent"], 0)
+            if max(gate._budget, gate._spent) > MOST_UNITS:
+                raise InputError(f"no more than {MOST_UNITS:g} units can be counted")
         return gate
 
-    def _count(self, name: str, amount: Any) -> int:
+    def _count(self, name: str, amount: float) -> int:
         """An amount in units, rounded up."""
         if type(amount) is not float or not 0.0 <= amount < inf:
             amount = validate.nonnegative(name, amount)
         units = amount * self._of / self._many
-        return ceil(units * (1.0 - RELATIVE) - CLOSE) if units <= 2 * MOST else 2 * MOST
+        return ceil(units * (1.0 - RELATIVE) - CLOSE) if units <= 2 * MOST_UNITS else 2 * MOST_UNITS
 
-    def _whole(self, budget: Any) -> int:
+    def _whole(self, budget: float) -> int:
         """A budget in units, rounded down."""
         units = validate.nonnegative("budget", budget) * self._of / self._many
-        if not units <= MOST:
-            raise InputError(f"budget must be at most {MOST:g} units of {self._unit:g}, not {validate.show(budget)}")
+        if not units <= MOST_UNITS:
+            raise InputError(f"budget must be at most {MOST_UNITS:g} units of {self._unit:g}, not {validate.show(budget)}")
         return floor(units * (1.0 + RELATIVE) + CLOSE)
 
     def _money(self, units: int) -> float:
@@ -181,7 +210,14 @@ class Pacer:
     """
 
     def __init__(
-        self, budget: Any, rounds: Any, value: Any, spend: Any, plan: Any = "even", goal: str = "profit", unit: Any = 0.01
+        self,
+        budget: float,
+        rounds: int,
+        value: float,
+        spend: float,
+        plan: str | Sequence[float] = "even",
+        goal: str = "profit",
+        unit: float = 0.01,
     ) -> None:
         self.gate = Gate(budget, unit)
         self._rounds, self._played = validate.whole("rounds", rounds), 0
@@ -234,14 +270,14 @@ class Pacer:
             return None
         return pacing_bound(self.gate.budget, self._rounds, self._value, self._counted)
 
-    def bid(self, value: Any) -> float:
-        """What to bid, where the winner pays at most his bid, for something worth `value`; never more than what is left."""
+    def bid(self, value: float) -> float:
+        """The bid for something worth `value`, where the winner pays at most the bid; never more than what is left."""
         worth = self._within("value", value, self._value)
         weight = self._price + (self._goal == "profit")
         return min(worth / weight if weight > 0.0 else inf if worth else 0.0, self._spend, self.left)
 
-    def choose(self, values: Any, spends: Any) -> int | None:
-        """The offer to take, by its place in the lists, or None where none is best; what the budget does not allow is passed over."""
+    def choose(self, values: ArrayLike, spends: ArrayLike) -> int | None:
+        """The index of the offer to take, or None if no offer is worth its price; offers above what is left are passed over."""
         gain = validate.vector("values", values)
         cost = validate.vector("spends", spends, len(gain))
         if (cost < 0.0).any() or (cost > self._spend).any():
@@ -252,8 +288,8 @@ class Pacer:
         best = int(worth.argmax())
         return best if worth[best] > 0.0 else None
 
-    def pay(self, amount: Any = 0.0) -> None:
-        """End the round with this much spent; refused, with nothing changed, where it is more than is left or than one round may cost."""
+    def pay(self, amount: float = 0.0) -> None:
+        """End the round with this much spent. More than is left, or than one round may cost, is refused, and nothing changes."""
         counted, share = self.gate.pay(self._within("amount", amount, self._spend)), self.share
         self._price = min(max(self._price - self._step * (share - counted), 0.0), self._highest)
         self._planned += share
@@ -266,8 +302,8 @@ class Pacer:
             return 0.0
         return self._base * self._weight(self._played * len(self._plan) // self._rounds) / self._rest
 
-    def set_budget(self, budget: Any, rounds: Any = None) -> None:
-        """Change the budget, and how many rounds it is for; the plan is stretched to them, and what is left goes to those to come."""
+    def set_budget(self, budget: float, rounds: int | None = None) -> None:
+        """Change the budget, and how many rounds it is for: the plan is stretched to them, and what is left is spread over the rest."""
         total = self._rounds if rounds is None else validate.whole("rounds", rounds, max(self._played, len(self._plan)))
         self.gate.set_budget(budget)
         self._rounds, self._edited = total, True
@@ -275,13 +311,13 @@ class Pacer:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything needed to go on to a JSON file, atomically."""
-        _write(path, "pacer", {"gate": self.gate.facts(), **{name: getattr(self, f"_{name}") for name in KEPT}})
+        _write(path, "pacer", {"gate": self.gate.facts(), **{name: getattr(self, f"_{name}") for name in SAVED_FIELDS}})
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Pacer:
         """The pacer that was saved, bit for bit."""
         where = storage.named(path)
-        facts = _read(path, "pacer")
+        facts = cast(PacerFacts, _read(path, "pacer"))
         with _checking(where):
             pacer = cls(0.0, facts["rounds"], facts["value"], facts["spend"], facts["plan"], facts["goal"], facts["gate"]["unit"])
             pacer.gate = Gate._from(facts["gate"], where)
@@ -299,7 +335,7 @@ class Pacer:
         self._rest = sum(self._weight(p) * max(count, 0) for p, count in zip(parts, counts, strict=True))
         rate = self._base / ahead if ahead else 0.0
         # With nothing left the price does not matter any more, and stays.
-        self._highest = self._value / rate if rate > 0.0 else MOST
+        self._highest = self._value / rate if rate > 0.0 else MOST_UNITS
         self._step = self._highest / (self._counted * sqrt(ahead)) if rate > 0.0 else 0.0
         self._price = min(self._price, self._highest)
 
@@ -308,25 +344,25 @@ class Pacer:
         """The most that one round can cost, rounded up to units as every payment is."""
         return self.gate.rounded(self._spend)
 
-    def _within(self, name: str, given: Any, most: float) -> float:
-        """A number between 0 and the most that this pacer was told."""
-        if type(given) is float and 0.0 <= given <= most:
-            return given
-        number = validate.nonnegative(name, given)
+    def _within(self, name: str, amount: float, most: float) -> float:
+        """The amount, if it is between 0 and the most that this pacer was told."""
+        if type(amount) is float and 0.0 <= amount <= most:
+            return amount
+        number = validate.nonnegative(name, amount)
         if number > most:
-            raise InputError(f"{name} must be at most {most:g}, as this pacer was told, not {validate.show(given)}")
+            raise InputError(f"{name} must be at most {most:g}, as this pacer was told, not {validate.show(amount)}")
         return number
 
     def _weight(self, part: int) -> float:
-        """Of one round in this part of the plan."""
+        """The weight of one round in this part of the plan."""
         parts = len(self._plan)
         return self._plan[part] / (_last(part, parts, self._rounds) - _last(part - 1, parts, self._rounds))
 
 
-KEPT = ("rounds", "played", "value", "spend", "plan", "goal", "price", "planned", "base", "rest", "step", "highest", "edited")
+SAVED_FIELDS = ("rounds", "played", "value", "spend", "plan", "goal", "price", "planned", "base", "rest", "step", "highest", "edited")
 
 
-def pacing_bound(budget: Any, rounds: Any, value: Any, spend: Any) -> float:
+def pacing_bound(budget: float, rounds: int, value: float, spend: float) -> float:
     """The most that a `Pacer` with an even plan loses, on average, against the best choice of offers: see the module's proof.
 
     >>> round(pacing_bound(budget=2000.0, rounds=10_000, value=1.0, spend=1.0))
@@ -337,7 +373,7 @@ def pacing_bound(budget: Any, rounds: Any, value: Any, spend: Any) -> float:
     return 0.0 if cost * T <= B else min(most * cost * T / B * (1.0 + sqrt(T)), most * T)
 
 
-def _plan(plan: Any, rounds: int) -> list[float]:
+def _plan(plan: str | Sequence[float], rounds: int) -> list[float]:
     """The weights of the parts of a plan."""
     if isinstance(plan, str):
         if plan != "even":
@@ -348,7 +384,7 @@ def _plan(plan: Any, rounds: int) -> list[float]:
         raise InputError(f"plan must be weights of 0 or above, not all of them 0, not {validate.show(plan)}")
     if len(weights) > rounds:
         raise InputError(f"plan must have no more parts than there are rounds, {rounds}, not {len(weights)}")
-    return (weights / weights.max()).tolist()  # type: ignore[no-any-return]
+    return [float(weight) for weight in weights / weights.max()]
 
 
 def _last(part: int, parts: int, rounds: int) -> int:
@@ -358,19 +394,19 @@ def _last(part: int, parts: int, rounds: int) -> int:
 
 @contextmanager
 def _checking(where: str) -> Iterator[None]:
-    """Whatever goes wrong while a file is made sense of was done to the file."""
+    """Any error inside means that the file is damaged."""
     try:
         yield
     except Exception as wrong:
         raise InputError(f"cannot load {where}: it is damaged ({validate.show(str(wrong))})") from None
 
 
-def _write(path: str | PathLike[str], kind: str, facts: dict[str, Any]) -> None:
+def _write(path: str | PathLike[str], kind: str, facts: Mapping[str, object]) -> None:
     with storage.replacing(path) as file:
         file.write(json.dumps({"library": "bridle", "kind": kind, "schema": 1, **facts}, indent=1).encode())
 
 
-def _read(path: str | PathLike[str], kind: str) -> dict[str, Any]:
+def _read(path: str | PathLike[str], kind: str) -> dict[str, object]:
     where = storage.named(path)
     try:
         with open(path, "rb") as file:

@@ -114,8 +114,8 @@ class DroppedWarning(BridleWarning):
 class Domain(Protocol):
     """A closed, bounded, convex set of admissible decisions.
 
-    It may offer more, which solvers then use: ``facets()`` is the set as inequalities, ``halfspaces()`` as half-spaces alone, ``corners()``
-    its corners, ``peeled()`` the set without the half-spaces that cut it, and these; ``compiled`` is False where projecting calls a solver.
+    One that knows its faces or corners may say so by further methods, which `bridle.domains.facets` lists: solvers are then faster.
+    ``compiled`` is False where projecting calls a solver.
     """
 
     @property

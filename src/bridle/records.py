@@ -18,12 +18,12 @@ R = TypeVar("R")
 """A record: what comes out is one of the same type as what went in, with other leaves."""
 
 
-def is_record(value: object) -> TypeGuard[tuple[Any, ...]]:
+def is_record(value: object) -> TypeGuard[tuple[object, ...]]:
     """Whether `value` is a NamedTuple or a plain tuple, that is, a node and not a leaf."""
     return isinstance(value, tuple)
 
 
-def children(record: tuple[Any, ...]) -> list[tuple[str, Any]]:
+def children(record: tuple[object, ...]) -> list[tuple[str, object]]:
     """The parts of a record under their names; positions name the parts of a plain tuple."""
     names = getattr(record, "_fields", None) or [str(i) for i in range(len(record))]
     return list(zip(names, record, strict=True))
@@ -57,7 +57,7 @@ def unflatten(record: R) -> tuple[Callable[[Array, memoryview], R], int]:
     ((5.0, (array([6., 7.]), None)), 3)
     """
 
-    def builder(part: Any, at: int) -> tuple[Callable[[Array, memoryview], Any], int]:
+    def builder(part: object, at: int) -> tuple[Callable[[Array, memoryview], object], int]:
         if is_record(part):
             makers = []
             for each in part:
@@ -67,12 +67,13 @@ def unflatten(record: R) -> tuple[Callable[[Array, memoryview], R], int]:
             return (lambda array, numbers: make([maker(array, numbers) for maker in makers])), at
         if part is None:
             return (lambda array, numbers: None), at
-        shape, end = np.shape(part), at + int(np.size(part))
+        leaf = cast(Scalar, part)
+        shape, end = np.shape(leaf), at + int(np.size(leaf))
         if not shape:
             return (lambda array, numbers: numbers[at]), end
         return (lambda array, numbers: array[at:end]) if len(shape) == 1 else (lambda array, numbers: array[at:end].reshape(shape)), end
 
-    return builder(record, 0)
+    return cast("tuple[Callable[[Array, memoryview], R], int]", builder(record, 0))
 
 
 def leaves(record: object, prefix: str = "") -> dict[str, Any]:
@@ -102,7 +103,7 @@ def same(a: object, b: object) -> bool:
     return not (is_record(a) or is_record(b)) and bool(np.array_equal(cast(Scalar, a), cast(Scalar, b)))
 
 
-def nodes(record: object) -> Iterator[tuple[Any, ...]]:
+def nodes(record: object) -> Iterator[tuple[object, ...]]:
     """The record itself and every record inside it."""
     if is_record(record):
         yield record
@@ -149,7 +150,7 @@ def unstack(record: R, length: int) -> Iterator[R]:
     return cast("Iterator[R]", _unstacked(record, length))
 
 
-def _unstacked(record: Any, length: int) -> Iterator[object]:
+def _unstacked(record: object, length: int) -> Iterator[object]:
     if record is None:
         yield from [None] * length
     elif is_record(record):
@@ -157,10 +158,10 @@ def _unstacked(record: Any, length: int) -> Iterator[object]:
             yield rebuild(record, parts)
         if not record:
             yield from [record] * length
-    elif record.ndim == 1:
-        yield from np.asarray(record).tolist()
+    elif (leaf := cast(Array, record)).ndim == 1:
+        yield from np.asarray(leaf).tolist()
     else:
-        yield from record
+        yield from leaf
 
 
 def widen(record: R, outer: int) -> R:

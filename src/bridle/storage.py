@@ -1,4 +1,4 @@
-"""Files that are written whole: a reader sees the new one or the old one, never a part of it."""
+"""Files that are written whole, so that a reader sees the new one or the old one, never a part of it; and the folder of the cache."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 def cache_folder() -> Path:
     """The cache: the folder that the environment variable BRIDLE_DATA names, else bridle's own in the user's cache folder."""
-    named = os.environ.get("BRIDLE_DATA")
-    if named:
-        return Path(named).expanduser()
+    own = os.environ.get("BRIDLE_DATA")
+    if own:
+        return Path(own).expanduser()
     try:
         if sys.platform == "win32":
             local = os.environ.get("LOCALAPPDATA")

@@ -80,10 +80,10 @@ def rounds(name: str, value: object) -> Scalar:
 def array(name: str, value: object, shape: tuple[int, ...] | None = None) -> Array:
     """A finite float64 array in C order, of the given shape where one is given."""
     try:
-        given = np.asarray(value)
-        if value is None or given.dtype.kind in "USc":  # NumPy reads None as nan, text as numbers, and drops imaginary parts
+        raw = np.asarray(value)
+        if value is None or raw.dtype.kind in "USc":  # NumPy reads None as nan, text as numbers, and drops imaginary parts
             raise TypeError
-        result = np.array(given, dtype=float, order="C")
+        result = np.array(raw, dtype=float, order="C")
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be an array of numbers, not {show(value)}") from None
     if shape is not None and result.shape != shape:
@@ -124,11 +124,11 @@ def from_text(text: str) -> int | float | str:
     return text
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
+def unknown(kind: str, name: object, choices: Iterable[str]) -> InputError:
     """The error for a name that is not there, with the nearest ones that are."""
     from difflib import get_close_matches
 
-    names = sorted(known)
+    names = sorted(choices)
     near = get_close_matches(str(name), names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
     return InputError(f"unknown {kind} {show(name)}; {hint}")

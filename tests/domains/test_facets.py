@@ -7,7 +7,7 @@ import pytest
 
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
 from bridle.domains.closed_form import ProductSet
-from bridle.domains.facets import FEW, corners, faces, facets, halfspaces, peeled
+from bridle.domains.facets import LISTED_DIMENSIONS, corners, faces, facets, halfspaces, peeled
 
 SQUARE = Polyhedron([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], np.ones(4))
 FLAT = {
@@ -81,8 +81,8 @@ def test_an_l1_ball_lists_its_faces_in_few_dimensions_only():
     ball = LIFTED["l1 ball"]
     for x in points(ball):
         assert bool((halfspaces(ball)[:, :-1] @ x <= halfspaces(ball)[:, -1] + 1e-9).all()) == ball.contains(x)
-    assert halfspaces(L1Ball(FEW)) is not None
-    assert halfspaces(L1Ball(FEW + 1)) is None
+    assert halfspaces(L1Ball(LISTED_DIMENSIONS)) is not None
+    assert halfspaces(L1Ball(LISTED_DIMENSIONS + 1)) is None
     assert halfspaces(Ball(2)) is None
 
 
@@ -96,7 +96,7 @@ def test_a_linear_function_is_least_at_a_corner(domain):
 
 
 def test_corners_are_listed_where_they_are_few():
-    assert corners(Box(0.0, 1.0, dim=FEW + 1)) is None
+    assert corners(Box(0.0, 1.0, dim=LISTED_DIMENSIONS + 1)) is None
     assert corners(Ball(2)) is None
 
 

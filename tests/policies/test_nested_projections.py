@@ -30,7 +30,7 @@ def rows_of(rng, domain, count, spare):
     )
     A = rng.standard_normal((count, domain.dim))
     A /= np.linalg.norm(A, axis=1, keepdims=True)
-    middle = nearest_point.place_for(domain).middle
+    middle = nearest_point.projector_for(domain).middle
     return A, A @ (point - middle) + spare + rng.exponential(0.1 * domain.diameter(), count)
 
 
@@ -41,7 +41,7 @@ def rows_of(rng, domain, count, spare):
 def test_the_projection_is_that_of_another_solver(kind):
     rng = np.random.default_rng(KINDS.index(kind))
     domain = place(kind)
-    where = nearest_point.place_for(domain)
+    where = nearest_point.projector_for(domain)
     asked = 0
     for trial in range(12):
         A, b = rows_of(rng, domain, int(rng.integers(1, 30)), 0.0 if trial % 3 == 0 else 0.02)
@@ -65,7 +65,7 @@ def test_the_projection_meets_the_conditions_for_a_nearest_point(kind, dim, size
     """v - x is a sum of rows that hold x, with positive weights, and of a normal of the domain: by non-negative least squares."""
     rng = np.random.default_rng(seed)
     domain = make_domain(kind, dim, 10.0**size, rng)
-    where = nearest_point.place_for(domain)
+    where = nearest_point.projector_for(domain)
     A, b = rows_of(rng, domain, int(rng.integers(1, 40)), 0.0)
     v = domain.center() + domain.diameter() * rng.standard_normal(domain.dim)
     hint = rng.integers(0, len(A), 3).tolist()
@@ -84,7 +84,7 @@ def test_the_projection_meets_the_conditions_for_a_nearest_point(kind, dim, size
 
 def test_no_point_is_left():
     for domain in (bridle.Ball(3), bridle.Box(-1.0, 1.0, dim=3), bridle.L1Ball(9), bridle.Simplex(3)):
-        where = nearest_point.place_for(domain)
+        where = nearest_point.projector_for(domain)
         a = np.eye(domain.dim)[0]
         away = np.array([a, -a])
         assert nearest_point.nearest(where, domain.center(), away, np.array([-0.3, 0.2]), [])[0] is None
@@ -99,7 +99,7 @@ def test_rows_are_left_out_only_where_the_others_imply_them(kind):
     """By linear programs of another solver: what the rows that stay allow on a polyhedron around the domain, the others allow too."""
     rng = np.random.default_rng(3)
     domain = place(kind, 3)
-    where = nearest_point.place_for(domain)
+    where = nearest_point.projector_for(domain)
     A, b = rows_of(rng, domain, 120, 0.05 * domain.diameter())
     gone = nearest_point.redundant(where, A, b)
     assert 10 < gone.sum() < 120
@@ -169,7 +169,7 @@ def test_the_oracle_and_all_that_was_revealed_hold_in_every_round(instance, k, c
         return
     policy = bridle.policy("vaze2025-strong", domain, modulus=mu) if curved else bridle.policy("vaze2025", domain, lipschitz=G)
     state = policy.init(domain.center())
-    scale, W, steps, moved, ccv, regret, size = nearest_point.place_for(domain).scale, D * D, 0.0, 0.0, np.zeros(k), 0.0, 0.0
+    scale, W, steps, moved, ccv, regret, size = nearest_point.projector_for(domain).scale, D * D, 0.0, 0.0, np.zeros(k), 0.0, 0.0
     seen = []
     for t, (cost_move, constraint_move) in enumerate(moves(rng, 40), 1):
         x = policy.decide(state)

@@ -1,7 +1,5 @@
 """Hindsight against an independent solver, brute force, and its own certificates."""
 
-import sys
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -25,8 +23,9 @@ from bridle.functions import (
     QuadraticForm,
     RoundQuadratic,
 )
+from bridle.solvers import block_stream
 from bridle.solvers.hindsight import best_fixed, interval_excess, smallest_window, static_violation, values_at
-from bridle.solvers.program import Program, Solution, lower_bound, objective, pieces, shape
+from bridle.solvers.program import ConvexProgram, Solution, lower_bound, objective, pieces, region
 
 # --- Instances: streams and domains for bridle, and the same in cvxpy ---
 
@@ -247,7 +246,7 @@ def test_rounds_one_by_one_are_a_stream_too():
 def test_a_stream_too_long_to_keep_is_replayed(cost, monkeypatch):
     domain, blocks, _ = instance("ball", cost, "affine", 3)
     kept = best_fixed(blocks, domain)
-    monkeypatch.setattr(sys.modules["bridle.solvers.hindsight"], "MEMORY", 0)
+    monkeypatch.setattr(block_stream, "KEPT_BYTES", 0)
     replayed = best_fixed(blocks, domain)
     check(replayed, blocks, domain)
     assert replayed.cost == pytest.approx(kept.cost, rel=1e-6, abs=1e-6)
@@ -347,16 +346,16 @@ def test_what_cannot_be_used_is_refused():
 @pytest.mark.parametrize("cost", ["linear", "round-quadratic", "hinge"])
 def test_a_solver_that_lies_is_found_out(cost, monkeypatch):
     """Wrong points or wrong multipliers end in an error, never in a wrong number."""
-    from bridle.solvers import cutting_planes
+    from bridle.solvers import convex
 
-    honest = cutting_planes.interior
+    honest = convex.interior
 
     def lazy(program, accuracy=0.0):
         answer = honest(program, 0.3)
-        return answer._replace(x=program.shape.origin, limits=0.0 * answer.limits)
+        return answer._replace(x=program.region.origin, limits=0.0 * answer.limits)
 
     domain, blocks, _ = instance("ball", cost, "affine", 1)
-    monkeypatch.setattr(cutting_planes, "interior", lazy)
+    monkeypatch.setattr(convex, "interior", lazy)
     with pytest.raises(NoComparator):
         best_fixed(blocks, domain)
 
@@ -373,7 +372,7 @@ def test_the_bound_holds_for_any_weights(name, cost, seed):
     g, _ = constraints("affine", 1, T, rng, point, domain.diameter())
     parts, limits = pieces(records.widen(f, 1)), (records.widen(g[0], 1),)
     smooth = len(parts) == 1
-    program = Program(shape(domain), sums=parts if smooth else (), maxima=() if smooth else (parts,), limits=limits)
+    program = ConvexProgram(region(domain), sums=parts if smooth else (), maxima=() if smooth else (parts,), limits=limits)
     weights = [] if smooth else [rng.uniform(1e-6, 1.0, (T, len(parts)))]
     claim = Solution(point, weights, np.zeros(0), rng.uniform(0.0, 3.0, T))
     x = domain.center() + rng.standard_normal(d)

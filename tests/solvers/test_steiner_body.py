@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 
 import bridle
 from bridle.policies.steiner import steiner
-from bridle.solvers.steiner_body import EMPTY, FINE, Plane, farthest_in_ball
+from bridle.solvers.steiner_body import CUT_SLACK, MISS_TOLERANCE, Plane, farthest_in_ball
 
 TURN = np.linspace(0.0, 2.0 * np.pi, 20_000, endpoint=False) + 1e-4
 CIRCLE = np.c_[np.cos(TURN), np.sin(TURN)]
@@ -94,7 +94,7 @@ def test_a_cap_of_a_disc_has_a_closed_form(half):
         body = steiner(ball, 5).body
         shape = body.cut(body.start, -u, float(-u @ ball.middle - ball.radius * np.cos(half)))
         expected = ball.middle + ball.radius / np.pi * (np.sin(half) + (np.pi - half) * np.cos(half)) * u
-        np.testing.assert_allclose(body.point(shape), expected, atol=2.0 * FINE * (2.0 * ball.radius + 3.0))
+        np.testing.assert_allclose(body.point(shape), expected, atol=2.0 * CUT_SLACK * (2.0 * ball.radius + 3.0))
         assert body.cut(shape, -u, float(-u @ ball.middle - ball.radius * np.cos(half))) is shape
 
 
@@ -107,7 +107,7 @@ def test_a_cut_that_does_not_bite_changes_nothing():
             assert body.cut(body.start, a, float(a @ ball.middle) + ball.radius + gap) is body.start
         touching = body.cut(body.start, a, float(a @ ball.middle) - ball.radius)  # tangent from the other side: one point
         np.testing.assert_allclose(body.point(touching), ball.middle - ball.radius * a, atol=1e-9)
-        assert body.cut(body.start, a, float(a @ ball.middle) - ball.radius - 2.0 * EMPTY * body.scale) is None
+        assert body.cut(body.start, a, float(a @ ball.middle) - ball.radius - 2.0 * MISS_TOLERANCE * body.scale) is None
     np.testing.assert_allclose(body.point(body.start), ball.middle, atol=1e-15)
 
 
@@ -179,7 +179,7 @@ def test_farthest_points_after_many_cuts(d):
     rows = np.array([np.append(a, a @ ball.middle + rng.uniform(0.8, 1.9)) for a in [unit(rng, d) for _ in range(40)]])
     shape = after(body, rows)
     kept = shape.rows[: int(shape.used)]
-    assert all(np.abs(rows - row).max(axis=1).min() <= 2.0 * FINE * body.scale for row in kept)
+    assert all(np.abs(rows - row).max(axis=1).min() <= 2.0 * CUT_SLACK * body.scale for row in kept)
     A, room = kept[:, :-1], (kept[:, -1] - kept[:, :-1] @ ball.middle) / ball.radius
     for u, corner in zip(body.directions, shape.corners, strict=True):
         y = (corner - ball.middle) / ball.radius
@@ -225,4 +225,4 @@ def test_the_point_is_below_every_cut_and_what_stays_is_never_lost(game):
         x = domain.project(body.point(shape))
         assert domain.contains(x, 1e-12)
         over = np.array(rows) @ np.append(x, -1.0)
-        assert (over if d <= 2 else over[-1:]).max() <= 4.0 * FINE * scale  # the sampled point answers to the last round
+        assert (over if d <= 2 else over[-1:]).max() <= 4.0 * CUT_SLACK * scale  # the sampled point answers to the last round

@@ -26,7 +26,7 @@ from bridle.game import metrics
 from bridle.game.play import Trace, play, policy_for, unplayed
 from bridle.game.summary import BOUNDED, bound_curves, plain, summary
 from bridle.problems import Problem, problem, problem_names
-from bridle.solvers.hindsight import MOST, NoComparator
+from bridle.solvers.hindsight import MOST_DIMENSIONS, NoComparator
 
 SCHEMA = 1
 """The version of the rows and of what is stored beside them."""
@@ -235,7 +235,7 @@ def measure(instance: Instance) -> dict[str, Any]:
     except (InputError, *BEYOND) as reason:  # where there is no such game, each cell of it will say so
         facts: dict[str, Any] = {"why": why(reason)}
     else:
-        facts = plain({"cost": best.cost, "costs": best.costs, "x": best.x if len(best.x) <= MOST else None, "why": None})
+        facts = plain({"cost": best.cost, "costs": best.costs, "x": best.x if len(best.x) <= MOST_DIMENSIONS else None, "why": None})
     return {"key": instance.key, "comparator": facts, "spent": time.perf_counter() - begun}
 
 

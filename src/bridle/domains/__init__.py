@@ -1,7 +1,7 @@
 """Sets of admissible decisions: projections, linear minimisers, sizes.
 
-The public names are factories that check what they are given and return a record from `sets`, `cuts` or `polyhedron`. All but `Polyhedron`
-are plain arithmetic and compile.
+The public names are factories that check their arguments and return a record of `closed_form`, `half_space_cut` or `polyhedron`. All but
+`Polyhedron` are plain arithmetic and compile.
 
 >>> Ball(dim=2, radius=1.0).project(np.array([3.0, 4.0]))
 array([0.6, 0.8])
@@ -91,7 +91,7 @@ def Product(*domains: Domain) -> ProductSet:
 
 
 def Halfspace(a: ArrayLike, b: float, within: Domain) -> Domain:
-    """The points x of the domain `within` that have <a, x> <= b: more than a touching point, and the domain itself where that is all of it.
+    """The points x of the domain `within` with <a, x> <= b; `within` itself if that holds everywhere, an InputError if it only touches.
 
     >>> Halfspace([1.0, 1.0], 1.0, within=Box(0.0, 1.0, dim=2)).project(np.array([1.0, 1.0]))
     array([0.5, 0.5])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bridle import ops
 from bridle.backends import UNBOUNDED
 from bridle.core import Domain
-from bridle.domains.facets import FEW, BallPart, ConePart, Facets, Slab, facets, side_by_side
+from bridle.domains.facets import LISTED_DIMENSIONS, BallPart, ConePart, Facets, Slab, facets, side_by_side
 from bridle.ops import Array, Flag, Scalar, absolute, dot, norm
 
 EPS = 2.0**-52
@@ -95,7 +95,7 @@ class BoxSet(NamedTuple):
         return Facets(self.dim, (Slab(np.eye(self.dim), self.low, self.high),))
 
     def corners(self) -> Array | None:
-        return np.array(list(product(*zip(self.low, self.high, strict=True)))) if self.dim <= FEW else None
+        return np.array(list(product(*zip(self.low, self.high, strict=True)))) if self.dim <= LISTED_DIMENSIONS else None
 
 
 class SimplexSet(NamedTuple):
@@ -184,7 +184,7 @@ class L1BallSet(NamedTuple):
         return Facets(d, (Slab(rows, np.full(2 * d + 1, -UNBOUNDED), high),), more=d)
 
     def halfspaces(self) -> Array | None:
-        if self.dim > FEW:
+        if self.dim > LISTED_DIMENSIONS:
             return None
         signs = np.array(list(product((1.0, -1.0), repeat=self.dim)))
         return np.column_stack([signs, self.radius + signs @ self.middle])
@@ -270,8 +270,8 @@ class ProductSet(NamedTuple):
         return ops.join([domain.linear_argmin(part) for domain, part in self._parts(v)], -1)
 
     def facets(self) -> Facets | None:
-        known = [part for part in map(facets, self.domains) if part is not None]
-        return side_by_side(known) if len(known) == len(self.domains) else None
+        sides = [part for part in map(facets, self.domains) if part is not None]
+        return side_by_side(sides) if len(sides) == len(self.domains) else None
 
     def _parts(self, x: Array) -> list[tuple[Domain, Array]]:
         parts, start = [], 0

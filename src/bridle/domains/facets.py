@@ -24,7 +24,7 @@ from bridle.backends import UNBOUNDED
 from bridle.core import Domain
 from bridle.ops import Array
 
-FEW = 8
+LISTED_DIMENSIONS = 8
 """In at most so many dimensions the corners of a box, or the faces of an L1 ball, are listed."""
 
 
@@ -37,8 +37,8 @@ class Slab(NamedTuple):
 
     def inequalities(self) -> tuple[Array, Array]:
         """The rows that are not equalities, as A w <= b: first those limited from above."""
-        open_ = self.low < self.high
-        return one_sided(self.rows[open_], self.low[open_], self.high[open_])
+        loose = self.low < self.high
+        return one_sided(self.rows[loose], self.low[loose], self.high[loose])
 
     def equalities(self, width: int) -> tuple[Array, Array]:
         """The rows that are equalities, as E w = e over `width` variables."""
@@ -112,12 +112,16 @@ class Facets(NamedTuple):
     @property
     def flat(self) -> bool:
         """Whether it is a polyhedron in x alone."""
-        return not self.more and len(self.slabs) == len(self.parts)
+        return not self.more and all(isinstance(part, Slab) for part in self.parts)
 
-    def bands(self) -> Slab:
-        """All slabs as one."""
-        slabs = self.slabs
-        return slabs[0] if len(slabs) == 1 else Slab(*map(np.concatenate, zip(*slabs, strict=True)))
+    def bands(self) -> Slab | None:
+        """All of it as one slab; None unless it is a polyhedron in x alone."""
+        if self.more:
+            return None
+        if len(self.parts) == 1:
+            part = self.parts[0]
+            return part if isinstance(part, Slab) else None
+        return Slab(*map(np.concatenate, zip(*self.slabs, strict=True))) if self.flat else None
 
     def halfspaces(self) -> Array:
         """Rows (a, b) with <a, w> <= b, those of one slab after those of another; an equality makes two."""
@@ -150,8 +154,8 @@ def facets(domain: Domain) -> Facets | None:
 
 def faces(domain: Domain) -> Slab | None:
     """The domain as  low <= rows x <= high  where it can be written so."""
-    known = facets(domain)
-    return known.bands() if known is not None and known.flat else None
+    sides = facets(domain)
+    return None if sides is None else sides.bands()
 
 
 def halfspaces(domain: Domain) -> Array | None:
@@ -159,8 +163,8 @@ def halfspaces(domain: Domain) -> Array | None:
     method: Callable[[], Array | None] | None = getattr(domain, "halfspaces", None)
     if method is not None:
         return method()
-    known = facets(domain)
-    return known.halfspaces() if known is not None and known.flat else None
+    sides = facets(domain)
+    return sides.halfspaces() if sides is not None and sides.flat else None
 
 
 def corners(domain: Domain) -> Array | None:

@@ -199,9 +199,10 @@ class DomainCut(NamedTuple):
 
 
 def slide_in_box(box: BoxSet, a: Array, b: Scalar, x: Array, onto: Array, over: Scalar) -> tuple[Scalar, Array, Flag]:
-    """Newton's steps for the s with <a, P(x - s a)> = b, from s = 0 with P(x) = `onto`, which is `over` above: s and the point there.
+    """Two Newton steps towards the s with <a, P(x - s a)> = b, from s = 0, where P(x) = `onto` is `over` above the cut.
 
-    And whether that is the answer, up to rounding: it is, unless coordinates meet or leave sides of the box again and again on the way.
+    It returns s, the point there, and whether that is the answer up to rounding. It is, unless coordinates meet or leave sides of the box
+    again and again on the way.
     """
     s, point, height, zero = ops.scalar(x), onto, over, 4.0 * EPS * (norm(onto) + absolute(b))
     for _ in range(2):
@@ -245,7 +246,7 @@ def crossing_in_box(box: BoxSet, a: Array, b: Scalar, x: Array, onto: Array, ove
 
 
 class _Spot(NamedTuple):
-    """A point, and whether it is the one."""
+    """A point, and whether it is the answer."""
 
     point: Array
     settled: Flag
@@ -278,7 +279,7 @@ def _meet(above: Array, beneath: Array, a: Array, b: Scalar) -> Array:
 
 
 def _iterate(body: Callable[[S], S], state: S, n: int, like: Array, done: Callable[[S], Flag]) -> S:
-    """`body` applied up to `n` times to the record `state`, until all runs are `done`; `body` must leave those that are as they are.
+    """`body` applied up to `n` times to the record `state`, until all runs are `done`; `body` must not change runs that are done.
 
     A compiler's namespace may offer ``bridle_loop(n, body, state, done)``; without one the loop is unrolled.
     """
@@ -344,11 +345,11 @@ def sweep(A: Array, b: Array, y: Array) -> Array:
 
 
 _FEW = 64
-"""Up to so many halfspaces, what a projection on one does to the others is read off all their products at once."""
+"""Up to this many halfspaces all inner products are computed at once: they tell what a projection on one does to the others."""
 
 
 def _moves(A: Array, over: Array) -> Array:
-    """By how much a point is moved along each row, one after the other, that lies so far outside of them."""
+    """How far a point moves along each row when it is projected on one after the other; it lies `over` outside of them."""
     products, left, moves = A.dot(A.T).tolist(), over.tolist(), np.zeros(len(A))
     for i in range(len(left)):
         if (far := left[i]) > 0.0:

@@ -43,7 +43,7 @@ excludes u.
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ class Nested(NamedTuple):
     """Gradient steps of length `step` / sqrt(t), or `step` / t where `modulus` is above 0, projected on all that is left."""
 
     domain: Domain
-    place: Any  # the domain as `bridle.solvers.nearest_point` sees it
+    place: nearest_point.CutProjector
     diameter: float
     step: float
     modulus: float
@@ -118,11 +118,11 @@ class Nested(NamedTuple):
         v = state.x - min(eta, FAR * self.diameter / length if length > 0.0 else eta) * feedback.df
         fresh = []
         for g, dg in zip(feedback.g, feedback.dg, strict=True):
-            size = ops.norm(dg)
+            size = float(ops.norm(dg))
             if size == 0.0:
                 left_out += float(g > 0.0)
                 continue
-            slack = nearest_point.EMPTY * self.place.scale
+            slack = nearest_point.ROW_SLACK * self.place.scale
             if 0.0 < g <= 100.0 * slack * size:  # a known wall that the decision is at; or, at the last point left, rounding and no more
                 continue
             a = dg / size
@@ -137,7 +137,9 @@ class Nested(NamedTuple):
         if x is None:  # a contradiction, or nearly: one at a time, with up to a thousand times the room for rounding
             after = rows
             for a, b in fresh:
-                wider = (self._added(after, a, b + room * nearest_point.EMPTY * self.place.scale, t) for room in (0.0, 9.0, 99.0, 999.0))
+                wider = (
+                    self._added(after, a, b + room * nearest_point.ROW_SLACK * self.place.scale, t) for room in (0.0, 9.0, 99.0, 999.0)
+                )
                 found = next((more for more in wider if more is after or self._project(v, more, t)[0] is not None), None)
                 after, left_out = (after, left_out + 1.0) if found is None else (found, left_out)
             x, held = self._project(v, after, t)
@@ -223,7 +225,7 @@ def vaze2025_strong(
 def _nested(domain: Domain, diameter: float, step: float, modulus: float, cuts: int, constraints: int | None) -> Nested:
     if constraints is not None:
         validate.whole("constraints", constraints)
-    return Nested(domain, nearest_point.place_for(domain), diameter, step, modulus, np.ones(validate.whole("cuts", cuts)))
+    return Nested(domain, nearest_point.projector_for(domain), diameter, step, modulus, np.ones(validate.whole("cuts", cuts)))
 
 
 def nested_bound(policy: Configuration[Nested], constants: Constants, t: float) -> Bound:

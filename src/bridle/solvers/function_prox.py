@@ -7,27 +7,28 @@ functions must be differentiable, except that a positive part takes a maximum of
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from bridle.core import Domain, Function
 from bridle.functions import AffineFunction, MaximumOf, QuadraticForm, RoundQuadratic
-from bridle.ops import norm
+from bridle.ops import Array, Scalar, norm
 from bridle.solvers.hinge_prox import hinge
-from bridle.solvers.prox_dual import EXACT, ascend
+from bridle.solvers.prox_dual import PROX_ACCURACY, ascend
 
 UNSETTLED = "a proximal step on a convex function did not settle: is it differentiable, and of a size with the others?"
 
 
 def weighted(
-    domain: Any,
-    v: np.ndarray,
-    terms: list[tuple[float, Any]],
+    domain: Domain,
+    v: Array,
+    terms: list[tuple[float, Function]],
     alpha: float,
-    start: np.ndarray | None = None,
-    accuracy: float = EXACT,
-) -> np.ndarray:
+    start: Array | None = None,
+    accuracy: float = PROX_ACCURACY,
+) -> Array:
     """The x of the domain with the least  alpha |x - v|^2 + sum_i w_i g_i(x) , for weights w_i >= 0 and convex g_i.
 
     Affine and quadratic functions are summed up to one; where nothing else is left and the domain is not in the way, that is a system of
@@ -37,7 +38,9 @@ def weighted(
     >>> weighted(bridle.Ball(1, radius=9.0), np.zeros(1), [(2.0, bridle.Affine([1.0])), (1.0, bridle.Quadratic(2.0, center=[4.0]))], 1.0)
     array([1.5])
     """
-    pull, push, form, rest = alpha, alpha * v, 0.0, []
+    pull: Scalar = alpha
+    form: Scalar = 0.0
+    push, rest = alpha * v, []
     for w, g in terms:
         if isinstance(g, AffineFunction):
             push = push - 0.5 * w * g.a
@@ -50,12 +53,12 @@ def weighted(
     middle = push / pull
     bent = isinstance(form, np.ndarray)
     if not rest:
-        x = np.linalg.solve(pull * np.eye(len(v)) + form, push) if bent else middle
-        onto = np.asarray(domain.project(x))
-        if not bent or (onto == x).all():
+        free = np.asarray(np.linalg.solve(pull * np.eye(len(v)) + form, push), dtype=float) if bent else middle
+        onto = np.asarray(domain.project(free))
+        if not bent or (onto == free).all():
             return onto
 
-    def slope(x: np.ndarray) -> np.ndarray:
+    def slope(x: Array) -> Array:
         grad = 2.0 * (pull * (x - middle) + (form @ x if bent else 0.0))
         for w, g in rest:
             grad = grad + w * np.asarray(g.grad(x))
@@ -79,7 +82,7 @@ def weighted(
                 raise RuntimeError(UNSETTLED)
         # By strong monotonicity no more than this is left to the answer.
         far = 0.5 * (curvature * length + float(norm(change))) / pull
-        if far <= tolerance or length <= 1e-3 * EXACT * size:
+        if far <= tolerance or length <= 1e-3 * PROX_ACCURACY * size:
             break
         if float(move @ (x - before)) < 0.0:
             weight = 1.0
@@ -90,7 +93,7 @@ def weighted(
     return x
 
 
-def hinge_of(domain: Any, v: np.ndarray, g: Any, c: float, alpha: float) -> np.ndarray:
+def hinge_of(domain: Domain, v: Array, g: Function, c: float, alpha: float) -> Array:
     """The x of the domain with the least  alpha |x - v|^2 + c g(x)^+  for a convex g: the root of g(x(s)) in the multiplier s.
 
     >>> import bridle
@@ -106,7 +109,7 @@ def hinge_of(domain: Any, v: np.ndarray, g: Any, c: float, alpha: float) -> np.n
     if value <= 0.0 or c == 0.0:
         return x
 
-    def at(s: float) -> np.ndarray:
+    def at(s: float) -> Array:
         nonlocal x
         x = weighted(domain, v, [(s, g)], alpha, x)  # from the last point on: they are near one another
         return x
@@ -130,7 +133,7 @@ def _root(falling: Callable[[float], float], start: float, most: float = np.inf)
     return float(brentq(falling, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=200, disp=False))
 
 
-def hinges_of(domain: Any, v: np.ndarray, functions: list[Any], c: Any, alpha: float, joint: bool = False) -> np.ndarray:
+def hinges_of(domain: Domain, v: Array, functions: Sequence[Function], c: ArrayLike, alpha: float, joint: bool = False) -> Array:
     """The x of the domain with the least  alpha |x - v|^2 + sum_i c_i g_i(x)^+ , or + c (max_i g_i(x))^+ where `joint`, for convex g_i.
 
     >>> import bridle
@@ -142,19 +145,19 @@ def hinges_of(domain: Any, v: np.ndarray, functions: list[Any], c: Any, alpha: f
 
 
 def with_multipliers(
-    domain: Any, v: np.ndarray, functions: list[Any], c: Any, alpha: float, joint: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+    domain: Domain, v: Array, functions: Sequence[Function], c: ArrayLike, alpha: float, joint: bool = False
+) -> tuple[Array, Array]:
     """The answer x of `hinges_of`, and the multipliers s that prove it, one for each function (the members of a maximum one by one).
 
     The constraints at x fit s up to a `shift` of rounding, and x is within 1e-9 times the domain's size of the only minimiser of
     alpha |x - v|^2 + <s, g(x)>; where that cannot be had it is an InputError.
     """
     parts, groups = _taken_apart(functions, joint)
-    most, size = np.array([float(c)]) if joint else np.asarray(c, dtype=float), _size(domain)
+    most, size = np.asarray(c, dtype=float).reshape(-1), _size(domain)
     some = most @ groups > 0.0
     members = [g for g, counts in zip(parts, some, strict=True) if counts]
 
-    def at(s: np.ndarray, near: Any, accuracy: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def at(s: Array, near: Array | None, accuracy: float) -> tuple[Array, Array, Array]:
         x = weighted(domain, v, list(zip(s.tolist(), members, strict=True)), alpha, near, accuracy)
         return x, np.array([float(g.value(x)) for g in members]), np.array([float(norm(g.grad(x))) for g in members])
 
@@ -170,9 +173,9 @@ def with_multipliers(
     return x, s
 
 
-def _taken_apart(functions: list[Any], joint: bool) -> tuple[list[Any], np.ndarray]:
+def _taken_apart(functions: Sequence[Function], joint: bool) -> tuple[list[Function], Array]:
     """The functions, those of a maximum one by one; and a row for each positive part, 1 for the functions of whose maximum it is taken."""
-    members: list[Any] = []
+    members: list[Function] = []
     owners: list[int] = []
     for i, g in enumerate(functions):
         parts = _taken_apart(list(g.functions), True)[0] if isinstance(g, MaximumOf) else [g]
@@ -181,5 +184,5 @@ def _taken_apart(functions: list[Any], joint: bool) -> tuple[list[Any], np.ndarr
     return members, (np.arange(1 if joint else len(functions))[:, None] == owners) * 1.0
 
 
-def _size(domain: Any) -> float:
+def _size(domain: Domain) -> float:
     return float(domain.diameter() + norm(domain.center()))

@@ -1,6 +1,6 @@
-"""Hindsight: the best fixed feasible action of a stream, and what the constraints of a stream are like at an action.
+"""Hindsight: the best fixed feasible action of a stream, and the costs and constraints of a stream at one action.
 
-A stream is a function that gives its rounds anew whenever it is called, in blocks: each a Round with a leading time axis.
+A stream is a function that gives its rounds anew whenever it is called, in `Blocks`.
 
 >>> from bridle.domains import Box
 >>> from bridle.functions import AffineFunction
@@ -13,33 +13,41 @@ A stream is a function that gives its rounds anew whenever it is called, in bloc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import records, validate
-from bridle.core import Domain, InputError, Round
-from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
-from bridle.solvers.cutting_planes import Cuts, solve
-from bridle.solvers.interior_point import EXACT
-from bridle.solvers.program import AFFINE, Program, Solution, curvature, inside, lower_bound, objective, pieces, shape, shares
+from bridle.core import Domain, Round
+from bridle.functions import AffineFunction, QuadraticForm, RoundQuadratic
+from bridle.ops import Array, Scalar
+from bridle.solvers.block_stream import Blocks, BlockStream, NoComparator, batch, constraint_slopes, constraint_values
+from bridle.solvers.chosen_limits import ChosenLimits
+from bridle.solvers.convex import solve
+from bridle.solvers.cutting_planes import Tangents
+from bridle.solvers.interior_point import FULL_ACCURACY
+from bridle.solvers.program import AFFINE_PIECES, ConvexProgram, Pieces, Solution, curvature, inside, lower_bound, objective, pieces, region
 
-Blocks = Callable[[], Iterable[Round]]
+__all__ = [
+    "Blocks",
+    "Hindsight",
+    "NoComparator",
+    "best_fixed",
+    "costs_after",
+    "interval_excess",
+    "least_violation",
+    "read_once",
+    "smallest_window",
+    "static_violation",
+    "values_at",
+]
 
-MEMORY = 2**28
-"""Bytes of a stream that are kept; a longer one is replayed whenever it is needed."""
-
-MOST = 3000
+MOST_DIMENSIONS = 3000
 """The most dimensions in which a program is solved: its matrices are dense."""
 
 TRUSTED = 1e-6
 """The largest gap between an answer and its proven bound, relative to how much the cost varies, that is not called a failure."""
-
-
-class NoComparator(InputError):
-    """There is no best fixed feasible action, or none could be found; the message says why."""
 
 
 class Hindsight(NamedTuple):
@@ -48,7 +56,7 @@ class Hindsight(NamedTuple):
     `violation` is the largest (g_{t,i}(x))^+ of the stream, zero up to the tolerance. No feasible action costs less than `lower`.
     """
 
-    x: np.ndarray
+    x: Array
     cost: float
     violation: float
     lower: float
@@ -64,55 +72,59 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
     """
     tolerance = max(validate.positive("tolerance", tolerance), 1e-10)
     stream, reason = read_once(blocks, domain), ""
-    for tangents in (False, True):
+    for by_tangents in (False, True):
         try:
-            return _search(stream, _Goal(stream, domain, tangents), domain, tolerance)
+            return _search(stream, _TotalCost(stream, domain, by_tangents), domain, tolerance)
         except _Unsolved as failure:
             reason = str(failure)
     raise NoComparator(reason)
 
 
-def read_once(blocks: Blocks, domain: Domain) -> _Stream:
-    """The stream as `best_fixed` reads it, for whoever wants more of it afterwards without replaying it."""
-    if domain.dim > MOST:
-        raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST} are the most")
-    return blocks if isinstance(blocks, _Stream) else _Stream(blocks)
+def read_once(blocks: Blocks, domain: Domain) -> BlockStream:
+    """The stream as `best_fixed` reads it: pass it on in place of `blocks` to ask for more without replaying the stream."""
+    if domain.dim > MOST_DIMENSIONS:
+        raise NoComparator(f"no best fixed action is sought in {domain.dim} dimensions: {MOST_DIMENSIONS} are the most")
+    return blocks if isinstance(blocks, BlockStream) else BlockStream(blocks)
 
 
 class _Unsolved(Exception):
     """A solver failed: another one may not."""
 
 
-def _search(stream: _Stream, goal: _Goal, domain: Domain, tolerance: float) -> Hindsight:
-    limits = _Limits(domain)
-    many = 20 + 2 * domain.dim + goal.pieces // 100  # as many as cost little beside what is there anyway
+def _search(stream: BlockStream, goal: _TotalCost, domain: Domain, tolerance: float) -> Hindsight:
+    limits = ChosenLimits(domain)
+    many = 20 + 2 * domain.dim + goal.pieces // 100  # few enough to cost little beside the rows of the cost
     limits.scan(stream, np.asarray(domain.center(), dtype=float), many, -np.inf)
-    form = shape(domain)
-    accuracy = 1e-4 if goal.cuts is None else EXACT  # roughly, until the constraints that matter are known
+    where = region(domain)
+    accuracy = 1e-4 if goal.tangents is None else FULL_ACCURACY  # roughly, until the constraints that matter are known
     for _ in range(200):
-        program, found = goal.solve(Program(form, limits=limits.parts), domain, accuracy)
-        x = inside(domain, found.x)
+        program, solution = goal.solve(ConvexProgram(where, limits=limits.parts), domain, accuracy)
+        x = inside(domain, solution.x)
         unmet = limits.excess(x)
-        if accuracy == EXACT and unmet > tolerance:
-            raise _infeasible(Program(form, top=limits.parts), domain)
+        if accuracy == FULL_ACCURACY and unmet > tolerance:
+            raise _infeasible(ConvexProgram(where, top=limits.parts), domain)
         excess = limits.scan(stream, x, many, max(tolerance, 10.0 * accuracy))
-        if excess <= tolerance and accuracy == EXACT:
+        if excess <= tolerance and accuracy == FULL_ACCURACY:
             break
         if excess <= 100.0 * accuracy or unmet > accuracy:
-            accuracy = EXACT
+            accuracy = FULL_ACCURACY
     else:
         raise _Unsolved(f"no action was found that satisfies every constraint: the last one tried exceeds one by {excess:.2g} of its range")
     cost, slope = (part[0] for part in stream.total(x))
     scale = max(goal.unit, abs(cost - goal.start), float(np.linalg.norm(slope)) * domain.diameter(), 1e-6 * abs(cost)) or 1.0
-    lower = lower_bound(program, domain, x, found)
+    lower = lower_bound(program, domain, x, solution)
     # Costs that cancel over the stream vary by no more than the rounding of their sum.
     if not cost - lower <= TRUSTED * scale and not cost - lower <= 8.0 * stream.rounding(x) * domain.diameter():
         raise _Unsolved(f"the best action found costs {cost:.6g} in total, but no more than {lower:.6g} is proved to be needed")
-    violation = max(float(_values(block, x).max(initial=0.0)) for block in stream)
+    violation = max(float(constraint_values(block, x).max(initial=0.0)) for block in stream)
     return Hindsight(x, float(cost), violation, min(float(cost), lower), stream.rounds)
 
 
-def values_at(blocks: Blocks, x: Any, totals: bool = False) -> tuple[Any, np.ndarray]:
+@overload
+def values_at(blocks: Blocks, x: ArrayLike, totals: Literal[False] = False) -> tuple[Array, Array]: ...
+@overload
+def values_at(blocks: Blocks, x: ArrayLike, totals: Literal[True]) -> tuple[float, Array]: ...
+def values_at(blocks: Blocks, x: ArrayLike, totals: bool = False) -> tuple[Scalar, Array]:
     """Costs (T,) and constraint values (T, k) of a stream at one action; with `totals`, their sums, in memory that does not grow with T.
 
     >>> blocks = lambda: [Round(AffineFunction(np.eye(2), np.zeros(2)), (AffineFunction(np.eye(2), -np.ones(2)),))]
@@ -120,31 +132,33 @@ def values_at(blocks: Blocks, x: Any, totals: bool = False) -> tuple[Any, np.nda
     >>> f.tolist(), g.tolist()
     ([1.0, 3.0], [[0.0], [2.0]])
     """
-    x = validate.vector("x", x)
-    f: list[Any] = []
-    g: list[Any] = []
-    for block in map(_batch, blocks()):
-        costs, values = np.asarray(block.cost.value(x)).reshape(-1), _values(block, x)
-        f.append(float(costs.sum()) if totals else costs)
-        g.append(values.sum(axis=0) if totals else values)
-        if totals and len(f) > 1:
-            f, g = [f[0] + f[1]], [g[0] + g[1]]
-    if not f:
-        return (0.0, np.zeros(0)) if totals else (np.zeros(0), np.zeros((0, 0)))
-    return (f[0], g[0]) if totals else (np.concatenate(f), np.concatenate(g))
+    action = validate.vector("x", x)
+    f: list[Array] = []
+    g: list[Array] = []
+    cost, sums = 0.0, np.zeros(0)
+    for block in map(batch, blocks()):
+        costs, values = np.asarray(block.cost.value(action)).reshape(-1), constraint_values(block, action)
+        if totals:
+            cost, sums = cost + float(costs.sum()), sums + values.sum(axis=0) if len(sums) else values.sum(axis=0)
+        else:
+            f.append(costs)
+            g.append(values)
+    if totals:
+        return cost, sums
+    return (np.concatenate(f), np.concatenate(g)) if f else (np.zeros(0), np.zeros((0, 0)))
 
 
-def costs_after(blocks: Blocks, x: Any, rounds: Any) -> np.ndarray:
+def costs_after(blocks: Blocks, x: ArrayLike, rounds: ArrayLike) -> Array:
     """The cost of one action over the first t rounds of a stream, for each t of `rounds`, which ascend; memory does not grow with T.
 
     >>> blocks = lambda: [Round(AffineFunction(np.array([[1.0], [2.0], [4.0]]), np.zeros(3)), ())]
     >>> costs_after(blocks, [1.0], [1, 3]).tolist()
     [1.0, 7.0]
     """
-    x, marks = validate.vector("x", x), np.asarray(rounds, dtype=int)
+    action, marks = validate.vector("x", x), np.asarray(rounds, dtype=int)
     done, total, parts = 0, 0.0, [np.zeros(0)]
-    for block in map(_batch, blocks()):
-        costs = np.array(block.cost.value(x), dtype=float).reshape(-1)
+    for block in map(batch, blocks()):
+        costs = np.array(block.cost.value(action), dtype=float).reshape(-1)
         costs[0] += total
         sums = np.cumsum(costs)
         parts.append(sums[marks[(marks > done) & (marks <= done + len(sums))] - done - 1])
@@ -152,7 +166,7 @@ def costs_after(blocks: Blocks, x: Any, rounds: Any) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def smallest_window(g: Any) -> int | None:
+def smallest_window(g: ArrayLike) -> int | None:
     """The smallest S such that every constraint sums to at most 0, up to rounding, over any S consecutive rounds; None if there is none.
 
     `g` is (T, k), or (T,) for one constraint.
@@ -180,7 +194,7 @@ def smallest_window(g: Any) -> int | None:
     return None
 
 
-def interval_excess(g: Any) -> float:
+def interval_excess(g: ArrayLike) -> float:
     """The largest sum of one constraint over an interval of rounds, 0 for the empty interval; `g` is (T, k) or (T,).
 
     >>> interval_excess([[1.0], [-3.0], [2.0], [-0.5], [1.0]])
@@ -189,7 +203,7 @@ def interval_excess(g: Any) -> float:
     return max([0.0, *(total for total, _, _ in _worst_intervals(_table(g)))])
 
 
-def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[float, np.ndarray]:
+def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[float, Array]:
     """The P_T of a stream and an action that attains it: the least `interval_excess` of any action of the domain, over F = `bound`.
 
     >>> from bridle.domains import Box
@@ -199,13 +213,13 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
     (0.25, [0.5])
     """
     F = validate.positive("bound", bound)
-    stream = _Stream(blocks)
+    stream = BlockStream(blocks)
 
-    def worst(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        intervals = _worst_intervals(np.concatenate([_values(block, x) for block in stream]))
+    def worst(x: Array) -> tuple[Array, Array]:
+        intervals = _worst_intervals(np.concatenate([constraint_values(block, x) for block in stream]))
         slopes, at = np.zeros((len(intervals) + 1, len(x))), 0
         for block in stream:
-            rows = _slopes(block, x)
+            rows = constraint_slopes(block, x)
             for i, (_, start, end) in enumerate(intervals):
                 slopes[i] += rows[max(start - at, 0) : max(end - at, 0), i].sum(axis=0)
             at += len(rows)
@@ -215,17 +229,17 @@ def static_violation(blocks: Blocks, domain: Domain, bound: float) -> tuple[floa
     scale = float(worst(center)[0].max())
     if scale == 0.0:
         return 0.0, center
-    program, found = Cuts(worst, center).minimise(Program(shape(domain)), domain, 1e-9 * scale)
-    x = inside(domain, found.x)
+    program, solution = Tangents(worst, center).minimise(ConvexProgram(region(domain)), domain, 1e-9 * scale)
+    x = inside(domain, solution.x)
     value = float(worst(x)[0].max())
-    lower = lower_bound(program, domain, x, found)
+    lower = lower_bound(program, domain, x, solution)
     if not value - lower <= TRUSTED * scale:
         raise NoComparator(f"the least static violation is between {lower / F:.6g} and {value / F:.6g}, which is not close enough")
     return value / F, x
 
 
-def least_violation(blocks: Blocks, domain: Domain) -> tuple[float, np.ndarray, float]:
-    """The least that the largest constraint of a whole stream can be on the domain, an action where it is that, and a proven lower bound.
+def least_violation(blocks: Blocks, domain: Domain) -> tuple[float, Array, float]:
+    """The least value on the domain of the largest constraint of a whole stream, an action that attains it, and a proven lower bound.
 
     Where the first is 0 or less the action satisfies every constraint, by nearly as much as any action does (to 1e-4 of how much the
     constraints vary); where the last is above 0 none does.
@@ -236,9 +250,9 @@ def least_violation(blocks: Blocks, domain: Domain) -> tuple[float, np.ndarray, 
     >>> round(least, 6), x.round(6).tolist()
     (-0.125, [0.375])
     """
-    stream = _Stream(blocks)
+    stream = BlockStream(blocks)
 
-    def highest(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def highest(x: Array) -> tuple[Array, Array]:
         values, rows = zip(*(_highest(block, x) for block in stream), strict=True)
         return np.concatenate(values), np.concatenate(rows)
 
@@ -247,29 +261,29 @@ def least_violation(blocks: Blocks, domain: Domain) -> tuple[float, np.ndarray, 
     scale = max(float(abs(values).max()), float(np.linalg.norm(rows, axis=1).max()) * domain.diameter())
     if scale == 0.0:
         return 0.0, center, 0.0
-    cuts = Cuts(highest, center)
+    tangents = Tangents(highest, center)
     for accuracy in (1e-4, 1e-7, 1e-10):  # no finer than it takes to tell
-        program, found = cuts.minimise(Program(shape(domain)), domain, accuracy * scale, steps=200)
-        x = inside(domain, found.x)
-        value, lower = float(highest(x)[0].max()), lower_bound(program, domain, x, found)
+        program, solution = tangents.minimise(ConvexProgram(region(domain)), domain, accuracy * scale, steps=200)
+        x = inside(domain, solution.x)
+        value, lower = float(highest(x)[0].max()), lower_bound(program, domain, x, solution)
         if value <= 0.0 or lower > 0.0:
             break
     return value, x, lower
 
 
-def _highest(block: Round, x: np.ndarray, many: int = 5) -> tuple[np.ndarray, np.ndarray]:
+def _highest(block: Round, x: Array, many: int = 5) -> tuple[Array, Array]:
     """The highest constraint values of a block and their gradients."""
-    values = _values(block, x)
+    values = constraint_values(block, x)
     order = np.argsort(values, axis=None)[::-1][:many]
-    return values.reshape(-1)[order], _slopes(block, x).reshape(-1, len(x))[order]
+    return values.reshape(-1)[order], constraint_slopes(block, x).reshape(-1, len(x))[order]
 
 
-def _table(g: Any) -> np.ndarray:
+def _table(g: ArrayLike) -> Array:
     rows = validate.array("g", g)
     return rows[:, None] if rows.ndim == 1 else rows
 
 
-def _worst_intervals(g: np.ndarray) -> list[tuple[float, int, int]]:
+def _worst_intervals(g: Array) -> list[tuple[float, int, int]]:
     """For each constraint the interval of rounds with the largest sum, as (sum, start, end)."""
     sums = np.concatenate([np.zeros((1, g.shape[1])), np.cumsum(g, axis=0)])
     ends = (sums - np.minimum.accumulate(sums, axis=0)).argmax(axis=0)
@@ -277,118 +291,30 @@ def _worst_intervals(g: np.ndarray) -> list[tuple[float, int, int]]:
     return [(float(sums[end, i] - sums[start, i]), start, int(end)) for i, (start, end) in enumerate(zip(starts, ends, strict=True))]
 
 
-class _Once:
-    """A function that knows no time axis, as a sequence of one."""
-
-    def __init__(self, function: Any) -> None:
-        self.function, self.convex = function, function.convex
-
-    def value(self, x: np.ndarray) -> np.ndarray:
-        return np.reshape(self.function.value(x), (1, -1))
-
-    def grad(self, x: np.ndarray) -> np.ndarray:
-        return np.asarray(self.function.grad(x))[None]
-
-
-def _batch(block: Round) -> Round:
-    """A block that can be evaluated at one action in one call; a single round without a time axis is a block too, and so is a batch."""
-    if all(np.ndim(leaf) for leaf in records.leaves(block).values()):
-        return records.widen(records.transform(np.asarray, block), 1)  # type: ignore[no-any-return]
-    return Round(_lift(block.cost), tuple(map(_lift, block.constraints)))
-
-
-def _lift(function: Any) -> Any:
-    if isinstance(function, _Once):
-        return function
-    numbers = all(isinstance(leaf, (float, int, np.ndarray)) for leaf in records.leaves(function).values())
-    return records.widen(records.stack([function]), 1) if numbers else _Once(function)
-
-
-def _merged(blocks: list[Round]) -> Iterator[Round]:
-    """The same rounds in fewer blocks: neighbours of one structure are joined."""
-
-    def form(block: Round) -> Any:
-        leaves = [leaf.shape[1:] if isinstance(leaf, np.ndarray) else id(leaf) for leaf in records.leaves(block).values()]
-        return [type(node) for node in records.nodes(block)], leaves
-
-    for _, same in groupby(blocks, form):
-        alike = list(same)
-        yield alike[0] if len(alike) == 1 else records.join(alike)
-
-
-def _values(block: Round, x: np.ndarray) -> np.ndarray:
-    """Constraint values (n, k)."""
-    parts = [np.asarray(constraint.value(x)) for constraint in block.constraints]
-    return np.concatenate(parts, axis=1) if parts else np.zeros((len(np.asarray(block.cost.value(x))), 0))
-
-
-def _slopes(block: Round, x: np.ndarray) -> np.ndarray:
-    """Constraint gradients (n, k, d)."""
-    rows = [np.asarray(constraint.grad(x)) for constraint in block.constraints]
-    parts = [row if row.ndim == 3 else row[:, None] for row in rows]
-    return np.concatenate(parts, axis=1) if parts else np.zeros((len(np.asarray(block.cost.value(x))), 0, len(x)))
-
-
-class _Stream:
-    """The blocks of a stream, ready to be evaluated; kept in memory where they fit. It can be read again and again, as `blocks` can."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        self.blocks, self.rounds, self.fits = blocks, 0, True
-        self.kept: list[Round] = []
-        size = 0
-        for block in map(_batch, blocks()):
-            if not block.convex:
-                raise NoComparator("no best fixed action is sought: a cost or a constraint of the stream is not convex")
-            leaves = [leaf for leaf in records.leaves(block).values() if isinstance(leaf, np.ndarray)]
-            self.rounds += len(leaves[0]) if leaves else 1
-            size += sum(leaf.nbytes for leaf in leaves)
-            self.fits = size <= MEMORY
-            self.kept.append(block)
-            if not self.fits:
-                self.kept.clear()
-        self.kept = list(_merged(self.kept))
-        if not self.rounds:
-            raise InputError("blocks must give at least one round, not an empty stream")
-
-    def __iter__(self) -> Iterator[Round]:
-        return iter(self.kept) if self.fits else map(_batch, self.blocks())
-
-    __call__ = __iter__
-
-    def total(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The value (1,) and gradient (1, d) of the total cost at x."""
-        values, slopes = zip(*((np.sum(block.cost.value(x)), np.sum(block.cost.grad(x), axis=0)) for block in self), strict=True)
-        return np.sum(values, keepdims=True), np.sum(slopes, axis=0)[None]
-
-    def rounding(self, x: np.ndarray) -> float:
-        """What the gradient of the total cost at x may be off by for having been added up."""
-        return float(np.finfo(float).eps * sum(np.linalg.norm(block.cost.grad(x), axis=-1).sum() for block in self))
-
-
-class _Goal:
+class _TotalCost:
     """The total cost as a program takes it: added up where it can be, else in pieces, else by its tangents."""
 
-    def __init__(self, stream: _Stream, domain: Domain, tangents: bool = False) -> None:
+    def __init__(self, stream: BlockStream, domain: Domain, by_tangents: bool = False) -> None:
         center, d = np.asarray(domain.center(), dtype=float), domain.dim
         P, a, b = np.zeros((d, d)), np.zeros(d), 0.0
-        rest: dict[tuple[type, ...], list[Any]] = {}
+        rest: dict[tuple[type, ...], list[Pieces]] = {}
         self.center = center
-        self.cuts: Cuts | None = None
+        self.tangents: Tangents | None = None
         (self.start,), (slope,) = stream.total(center)
         # How much the cost varies over the domain, roughly; 1e-6 of its size is as good as nothing.
         self.unit = max(float(np.linalg.norm(slope)) * domain.diameter(), 1e-6 * abs(self.start))
         for block in stream:
             cost = records.widen(records.stack([block.cost.total()]), 1) if hasattr(block.cost, "total") else block.cost
-            if isinstance(cost, (*AFFINE, RoundQuadratic, QuadraticForm)) and not tangents:
+            if isinstance(cost, (*AFFINE_PIECES, RoundQuadratic, QuadraticForm)) and not by_tangents:
                 values = np.asarray(cost.value(center))
                 P = P + curvature(cost, center, np.ones(len(values)))
                 a, b = a + np.asarray(cost.grad(center)).sum(axis=0), b + float(values.sum())
-            elif (parts := pieces(cost)) is not None and stream.fits and not tangents:
+            elif (parts := pieces(cost)) is not None and stream.fits and not by_tangents:
                 rest.setdefault(tuple(map(type, parts)), []).append(parts)
             else:
-                self.cuts = Cuts(stream.total, center)
+                self.tangents = Tangents(stream.total, center)
                 return
-        self.sums: tuple[Any, ...] = (_expansion(center, P, a, b),)
+        self.sums: Pieces = (_expansion(center, P, a, b),)
         joined = [records.join(parts) for parts in rest.values()]
         self.sums += tuple(parts[0] for parts in joined if len(parts) == 1)
         self.maxima = tuple(parts for parts in joined if len(parts) > 1)
@@ -396,17 +322,17 @@ class _Goal:
     @property
     def pieces(self) -> int:
         """How many rows the pieces of the cost make."""
-        return 0 if self.cuts else sum(len(group) * len(np.asarray(group[0].grad(self.center))) for group in self.maxima)
+        return 0 if self.tangents else sum(len(group) * len(np.asarray(group[0].grad(self.center))) for group in self.maxima)
 
-    def solve(self, program: Program, domain: Domain, accuracy: float) -> tuple[Program, Solution]:
+    def solve(self, program: ConvexProgram, domain: Domain, accuracy: float) -> tuple[ConvexProgram, Solution]:
         """The program with this cost, and its solution."""
-        if self.cuts:
-            return self.cuts.minimise(program, domain, 1e-8 * (self.unit or 1.0))
+        if self.tangents:
+            return self.tangents.minimise(program, domain, 1e-8 * (self.unit or 1.0))
         program = program._replace(sums=self.sums, maxima=self.maxima)
         return program, solve(program, domain, accuracy)
 
 
-def _expansion(center: np.ndarray, P: np.ndarray, a: np.ndarray, b: float) -> Any:
+def _expansion(center: Array, P: Array, a: Array, b: float) -> AffineFunction | RoundQuadratic | QuadraticForm:
     """b + <a, x - center> + (x - center)' P (x - center) / 2, as the simplest function it is."""
     level = np.full((1, 1), b - a @ center)
     if not P.any():
@@ -416,81 +342,11 @@ def _expansion(center: np.ndarray, P: np.ndarray, a: np.ndarray, b: float) -> An
     return QuadraticForm(P[None], (a - P @ center)[None], level + 0.5 * center @ P @ center)
 
 
-class _Limits:
-    """The constraints that have been chosen from a stream, in the form programs take."""
-
-    def __init__(self, domain: Domain) -> None:
-        self.domain = domain
-        self.parts: tuple[Any, ...] = ()
-        # Rounds often repeat a constraint. Its value at some odd point tells whether it has been chosen already.
-        self.chosen, self.mark = np.zeros(0), domain.center() + domain.diameter() * np.random.default_rng(0).standard_normal(domain.dim)
-
-    def scan(self, stream: _Stream, x: np.ndarray, many: int, floor: float) -> float:
-        """The largest share of its range by which any constraint of the stream is violated at x.
-
-        Where it is above `floor`, the `many` highest of each constraint are chosen: next to those that are violated, those that nearly are,
-        which are likely to be next.
-        """
-        found: dict[tuple[int, int], list[tuple[Any, np.ndarray, np.ndarray]]] = {}
-        worst = 0.0
-        for block in stream:
-            for place, constraint in enumerate(block.constraints):
-                values = np.asarray(constraint.value(x))
-                for i, column in enumerate(values.T):
-                    least = np.partition(column, -many)[-many] if len(column) > many else -np.inf
-                    parts, exact = _pick(constraint, np.flatnonzero(column >= min(least, 0.0)), i, x)
-                    share = np.max([shares(part, x, self.domain) for part in parts], axis=0)
-                    worst = max(worst, float(share.max()))
-                    marks = np.sum([j * np.asarray(part.value(self.mark))[:, 0] for j, part in enumerate(parts, 1)], axis=0)
-                    found.setdefault((place, i), []).append((parts, share if exact else np.where(share > 0.0, share, -np.inf), marks))
-        for group in found.values() if worst > floor else ():
-            heights, marks = (np.concatenate([entry[n] for entry in group]) for n in (1, 2))
-            order = np.argsort(-heights, kind="stable")
-            order = order[np.isfinite(heights[order]) & ~np.isin(marks[order], self.chosen)]
-            order = order[np.sort(np.unique(marks[order], return_index=True)[1])][:many]
-            self.chosen, at = np.concatenate([self.chosen, marks[order]]), 0
-            for parts, share, _ in group:
-                some = order[(order >= at) & (order < at + len(share))] - at
-                self._add([_some(part, some) for part in parts] if len(some) else [])
-                at += len(share)
-        return worst
-
-    def excess(self, x: np.ndarray) -> float:
-        """The largest share of its range by which a chosen constraint is violated at x."""
-        return max([float(shares(part, x, self.domain).max()) for part in self.parts], default=0.0)
-
-    def _add(self, parts: list[Any]) -> None:
-        by_type = {type(part): part for part in self.parts}
-        for part in parts:
-            if isinstance(part, AFFINE):
-                part = AffineFunction(np.asarray(part.grad(self.mark)), part.value(0.0 * self.mark))
-            by_type[type(part)] = records.join([by_type[type(part)], part]) if type(part) in by_type else part
-        self.parts = tuple(by_type.values())
-
-
-def _some(sequence: Any, which: np.ndarray) -> Any:
-    """Some functions of a sequence."""
-    return records.transform(lambda leaf: leaf[which], sequence)
-
-
-def _pick(constraint: Any, rounds: np.ndarray, i: int, x: np.ndarray) -> tuple[tuple[Any, ...], bool]:
-    """The i-th constraint of some rounds in smooth pieces; where these are not known its tangents at x, and then False."""
-    if isinstance(constraint, AffineRows):
-        return (AffineFunction(constraint.A[rounds, i], constraint.b[rounds, i][:, None]),), True
-    some = constraint if isinstance(constraint, _Once) else _some(constraint, rounds)
-    parts = pieces(some)
-    if parts is not None:
-        return parts, True
-    values, rows = np.asarray(some.value(x))[:, i : i + 1], np.asarray(some.grad(x))
-    rows = rows[:, i] if rows.ndim == 3 else rows
-    return (AffineFunction(rows, values - (rows @ x)[:, None]),), False
-
-
-def _infeasible(program: Program, domain: Domain) -> Exception:
+def _infeasible(program: ConvexProgram, domain: Domain) -> Exception:
     """Why a program whose limits are the top of this one has no solution."""
-    found = solve(program, domain)
-    least = lower_bound(program, domain, found.x, found)
+    solution = solve(program, domain)
+    least = lower_bound(program, domain, solution.x, solution)
     if least > 0.0:
         return NoComparator(f"no action of the domain satisfies every constraint of the stream: each exceeds one by at least {least:.3g}")
-    reached = objective(program, found.x)
+    reached = objective(program, solution.x)
     return _Unsolved(f"no action was found that satisfies every constraint of the stream: the best one exceeds one by {reached:.3g}")

@@ -18,24 +18,23 @@ array([0.5, 0. ])
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridle import ops
 from bridle.backends import UNBOUNDED, quadratic_in_bands
-from bridle.core import InputError
+from bridle.core import Domain, InputError
 from bridle.domains.closed_form import BallSet, BoxSet, surely
 from bridle.domains.facets import faces
 from bridle.domains.half_space_cut import BallCut, DomainCut, crossing_in_box, slide_in_box
 from bridle.domains.polyhedron import PolyhedronSet
-from bridle.ops import Array, dot, norm
-from bridle.solvers.prox_dual import APART, EXACT, ascend
+from bridle.ops import Array, Scalar, dot, norm
+from bridle.solvers.prox_dual import PROX_ACCURACY, TOO_FAR_APART, ascend
 
 # --- one affine constraint: compiles --------------------------------------------------------------------------------------------------
 
 
-def hinge(domain: Any, v: Array, a: Array, b: Array, c: Array, alpha: Array) -> Array:
+def hinge(domain: Domain, v: Array, a: Array, b: Scalar, c: Scalar, alpha: Scalar) -> Array:
     """The x of the domain with the least  alpha |x - v|^2 + c (<a, x> - b)^+ ; c >= 0, alpha > 0; one run or one of each of several."""
     length = norm(a)
     unit, level, reach = ops.ratio(a, length), ops.ratio(b, length), 0.5 * c * length / alpha
@@ -62,11 +61,11 @@ def hinge(domain: Any, v: Array, a: Array, b: Array, c: Array, alpha: Array) -> 
     elif isinstance(domain, BoxSet):
         point = crossing_in_box(domain, unit, level, v, onto, over)
     else:
-        point = DomainCut(domain, unit, level, last, under, onto).crossing(v, onto, over)
+        point = DomainCut(domain, unit, level, last, under, onto).crossing(v, onto, over)  # type: ignore[arg-type]
     return ops.where(crossed, point, end)
 
 
-def _in_ball(ball: BallSet, v: Array, unit: Array, level: Array, reach: Array) -> Array:
+def _in_ball(ball: BallSet, v: Array, unit: Array, level: Scalar, reach: Scalar) -> Array:
     """`hinge` in a ball: how high P(v - s unit) is at s = 0 and at s = reach takes two numbers only, v's height and its distance."""
     away = v - ball.middle
     up, distance, height = dot(unit, away), dot(away, away), level - dot(unit, ball.middle)
@@ -76,13 +75,14 @@ def _in_ball(ball: BallSet, v: Array, unit: Array, level: Array, reach: Array) -
     down = up - reach
     under = height - down * (ball.radius / ops.maximum(ops.sqrt(ops.pos(distance - up * up) + down * down), ball.radius))
     crossed = (over > 0.0) & (under > 0.0)
-    point = BallCut(ball.middle, ball.radius, unit, ops.where(crossed, height, 0.0)).on_disk(away)
+    point = BallCut(ball.middle, ball.radius, unit, ops.where(crossed, height, 0.0)).on_disk(away)  # type: ignore[arg-type]
     if surely(crossed):
         return point
     return ops.where(crossed, point, ball.project(v - ops.where(over <= 0.0, 0.0, reach) * unit))
 
 
-def _below(domain: PolyhedronSet, v: Array, unit: Array, level: Array) -> Array:
+def _below(domain: PolyhedronSet, v: Array, unit: Array, level: Scalar) -> Array:
+    """The nearest point to v of the polyhedron below the cut."""
     if v.ndim == 1:
         return domain._replace(A=np.vstack([domain.A, unit]), b=np.append(domain.b, level)).project(v)
     rows, levels = np.broadcast_to(unit, v.shape), np.broadcast_to(level, (*v.shape[:-1], 1))
@@ -92,14 +92,14 @@ def _below(domain: PolyhedronSet, v: Array, unit: Array, level: Array) -> Array:
 # --- several affine constraints: a quadratic program ----------------------------------------------------------------------------------
 
 
-def hinges(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: Any, alpha: float, joint: bool = False) -> np.ndarray:
+def hinges(domain: Domain, v: Array, A: Array, b: Array, c: ArrayLike, alpha: float, joint: bool = False) -> Array:
     """The x of the domain with the least  alpha |x - v|^2 + sum_i c_i (<a_i, x> - b_i)^+ , or + c (max_i <a_i, x> - b_i)^+ where `joint`.
 
     >>> from bridle.domains import Box
     >>> hinges(Box(0.0, 1.0, dim=2), np.ones(2), np.eye(2), np.array([0.5, 0.5]), [1e6, 0.2], 1.0).round(9)
     array([0.5, 0.9])
     """
-    weights = np.full(1, float(c)) if joint else np.asarray(c, dtype=float)
+    weights = np.asarray(c, dtype=float).reshape(-1)
     onto = np.asarray(domain.project(v))
     over, span = A @ onto - b, np.sqrt((A * A).sum(axis=1)) * float(domain.diameter())
     if over.max() <= 0.0 or not weights.any():
@@ -122,9 +122,9 @@ def hinges(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: Any, alp
 
 
 def _program(
-    v: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray, alpha: float, joint: bool,
-    rows: np.ndarray, low: np.ndarray, high: np.ndarray, size: float,
-) -> np.ndarray:  # fmt: skip
+    v: Array, A: Array, b: Array, c: Array, alpha: float, joint: bool,
+    rows: Array, low: Array, high: Array, size: float,
+) -> Array:  # fmt: skip
     """The step over {low <= rows x <= high}: for y = (x - v) / size, with rows of unit length and the cost in units of alpha size^2."""
     d, k = len(v), len(A)
     lengths, faces = np.sqrt((A * A).sum(axis=1)), np.sqrt((rows * rows).sum(axis=1))
@@ -160,19 +160,19 @@ def _program(
     if y is None:
         y, _ = quadratic_in_bands(H, costs, lifted, eps_prox=1e-3)
     if y is None:
-        raise InputError(APART)
+        raise InputError(TOO_FAR_APART)
     return v + size * y[:d]
 
 
-def _by_dual(domain: Any, v: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray, alpha: float, joint: bool) -> np.ndarray:
-    """The same over any domain, where x(s) is a projection."""
+def _by_dual(domain: Domain, v: Array, A: Array, b: Array, c: Array, alpha: float, joint: bool) -> Array:
+    """The step over any domain, by its dual: x(s) is a projection."""
     lengths = np.sqrt((A * A).sum(axis=1))
 
-    def at(s: np.ndarray, near: Any, accuracy: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def at(s: Array, near: Array | None, accuracy: float) -> tuple[Array, Array, Array]:
         x = np.asarray(domain.project(v - s @ A / (2.0 * alpha)))
         return x, A @ x - b, lengths
 
     groups = np.ones((1, len(A))) if joint else np.eye(len(A))
     Q = A @ A.T / (2.0 * alpha)
     guess, size = Q + np.diag(1e-9 * np.diag(Q) + 1e-200), float(domain.diameter() + norm(domain.center()))
-    return ascend(at, guess, groups, c, size, EXACT)[0]
+    return ascend(at, guess, groups, c, size, PROX_ACCURACY)[0]

@@ -1,4 +1,4 @@
-"""A primal-dual interior point for the programs of `programs`, on dense arrays."""
+"""A primal-dual interior point for the programs of `program`, on dense arrays."""
 
 from __future__ import annotations
 
@@ -8,52 +8,53 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle.solvers.program import AFFINE, BENT, Program, Solution, curvature, evaluate
+from bridle.ops import Array
+from bridle.solvers.program import AFFINE_PIECES, BENT_PIECES, ConvexProgram, Solution, curvature, evaluate, length
 
-EXACT = 1e-11
+FULL_ACCURACY = 1e-11
 """The residuals at which it stops, in units where the domain and the cost's variation over it are of the order of 1."""
 
 
-class _Rows:
+class _Inequalities:
     """All inequalities of a program: first those under a maximum, then the limits, then the domain's own.
 
     The first `count` are functions of x, with Jacobian `J` (count, d); the last are the rows A y <= b. What is affine is laid out once.
     Everything is in units in which a limit varies by about 1 over the domain, and so does the cost.
     """
 
-    def __init__(self, program: Program) -> None:
-        shape = self.shape = program.shape
-        self.sums, self.N = program.sums, shape.N
-        functions = [piece for group in program.maxima for piece in group] + [*program.top, *program.limits, *shape.curved]
-        values, self.J = evaluate(tuple(functions), shape.origin)
-        ends = np.cumsum([0, *(len(function.value(shape.origin)) for function in functions)])
-        self.places = [(slice(int(start), int(end)), f) for start, end, f in zip(ends, ends[1:], functions, strict=False)]
-        self.count, self.limits = len(values), len(values) - len(shape.curved)
-        self.curved = [place for place in self.places if not isinstance(place[1], AFFINE)]
-        self.bent = bool(self.curved) or any(isinstance(part, BENT) for part in self.sums)
+    def __init__(self, program: ConvexProgram) -> None:
+        region = self.region = program.region
+        self.sums, self.N = program.sums, region.N
+        functions = [piece for group in program.maxima for piece in group] + [*program.top, *program.limits, *region.curved]
+        values, self.J = evaluate(tuple(functions), region.origin)
+        ends = np.cumsum([0, *(length(function, region.origin) for function in functions)])
+        self.slices = [(slice(int(start), int(end)), f) for start, end, f in zip(ends, ends[1:], functions, strict=False)]
+        self.count, self.limits = len(values), len(values) - len(region.curved)
+        self.curved = [(rows, part) for rows, part in self.slices if not isinstance(part, AFFINE_PIECES)]
+        self.bent = bool(self.curved) or any(isinstance(part, BENT_PIECES) for part in self.sums)
         # A maximum's pieces stand one below the other: (start, pieces, rounds) of every group.
         self.groups, at = [], 0
-        for width, rounds in [(len(group), len(group[0].value(shape.origin))) for group in program.maxima]:
+        for width, rounds in [(len(group), length(group[0], region.origin)) for group in program.maxima]:
             self.groups.append((at, width, rounds))
             at += width * rounds
         if program.top:
-            self.groups.append((at, len(evaluate(program.top, shape.origin)[0]), 1))
+            self.groups.append((at, len(evaluate(program.top, region.origin)[0]), 1))
             at += self.groups[-1][1]
         self.owned = at
-        lengths = np.concatenate([np.linalg.norm(self.J @ self.N, axis=1), np.linalg.norm(shape.A, axis=1)])
-        _, slope, bend = self.cost(shape.origin)
+        lengths = np.concatenate([np.linalg.norm(self.J @ self.N, axis=1), np.linalg.norm(region.A, axis=1)])
+        _, slope, bend = self.cost(region.origin)
         most = sum(float(part.max(axis=0).sum()) for part in self.split(lengths))
         self.unit = max(float(np.linalg.norm(slope @ self.N)), float(np.abs(self.N.T @ bend @ self.N).max(initial=0.0)), most) or 1.0
-        lengths = np.maximum(lengths, np.abs(np.concatenate([values, shape.b])))
+        lengths = np.maximum(lengths, np.abs(np.concatenate([values, region.b])))
         lengths[:at] = self.unit
         self.scale = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
         scale = self.scale[: self.count]
-        self.J, self.A, self.b = self.J * scale[:, None], shape.A * self.scale[self.count :, None], shape.b * self.scale[self.count :]
+        self.J, self.A, self.b = self.J * scale[:, None], region.A * self.scale[self.count :, None], region.b * self.scale[self.count :]
         self.start, self.fixed = values * scale, self.J.copy() if self.curved else self.J
-        for place, _ in self.curved:
-            self.fixed[place] = 0.0
+        for rows, _ in self.curved:
+            self.fixed[rows] = 0.0
 
-    def cost(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def cost(self, x: Array) -> tuple[float, Array, Array]:
         """The smooth part of the cost at x: value, gradient, Hessian."""
         value, slope, bend = 0.0, np.zeros(len(x)), np.zeros((len(x), len(x)))
         for part in self.sums:
@@ -63,38 +64,38 @@ class _Rows:
             bend = bend + curvature(part, x, np.ones(len(values)))
         return value, slope, bend
 
-    def at(self, y: np.ndarray) -> np.ndarray:
+    def at(self, y: Array) -> Array:
         """Evaluate everything at y: the rows `c` and their Jacobian `J`, and `value`, `slope` and `bend` of the cost's smooth part."""
-        x = self.shape.origin + self.N @ y
+        x = self.region.origin + self.N @ y
         self.c = np.concatenate([self.start + self.fixed @ (self.N @ y), self.A @ y - self.b])
-        for place, part in self.curved:
-            self.c[place] = self.scale[place] * np.asarray(part.value(x))[:, 0]
-            self.J[place] = self.scale[place][:, None] * part.grad(x)
+        for rows, part in self.curved:
+            self.c[rows] = self.scale[rows] * np.asarray(part.value(x))[:, 0]
+            self.J[rows] = self.scale[rows][:, None] * part.grad(x)
         value, slope, bend = self.cost(x)
         self.value, self.slope, self.bend = value / self.unit, slope / self.unit, bend / self.unit
         return self.c
 
-    def hessian(self, y: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    def hessian(self, y: Array, multipliers: Array) -> Array:
         """The Hessian in x of the cost's smooth part and of the rows times their multipliers."""
-        x = self.shape.origin + self.N @ y
-        return sum((curvature(part, x, multipliers[place] * self.scale[place]) for place, part in self.curved), self.bend)
+        x = self.region.origin + self.N @ y
+        return sum((curvature(part, x, multipliers[rows] * self.scale[rows]) for rows, part in self.curved), self.bend)
 
-    def back(self, weights: np.ndarray, J: np.ndarray) -> np.ndarray:
+    def back(self, weights: Array, J: Array) -> Array:
         """The weighted sum of the rows' gradients in y, for the Jacobian J in x."""
         return np.asarray(weights[: self.count] @ J @ self.N + weights[self.count :] @ self.A)
 
     # Sums and maxima over the pieces of each maximum, and values of each maximum back on its rows (0 on the rows of none).
 
-    def split(self, values: np.ndarray) -> list[np.ndarray]:
+    def split(self, values: Array) -> list[Array]:
         return [values[at : at + width * rounds].reshape(width, rounds, *values.shape[1:]) for at, width, rounds in self.groups]
 
-    def sum(self, values: np.ndarray) -> np.ndarray:
+    def sum(self, values: Array) -> Array:
         return np.concatenate([part.sum(axis=0) for part in self.split(values)] or [values[:0]])
 
-    def most(self, values: np.ndarray) -> np.ndarray:
+    def most(self, values: Array) -> Array:
         return np.concatenate([part.max(axis=0) for part in self.split(values)] or [values[:0]])
 
-    def spread(self, values: np.ndarray, length: int) -> np.ndarray:
+    def spread(self, values: Array, length: int) -> Array:
         wide, at = np.zeros((length, *values.shape[1:])), 0
         for part in self.split(wide):
             part[:] = values[at : at + part.shape[1]]
@@ -105,42 +106,42 @@ class _Rows:
 class _Cones:
     """The positive semidefinite parts X = X0 + sum_k y_k B_k of a decision, of trace 1 at the centre."""
 
-    def __init__(self, program: Program) -> None:
-        shape = program.shape
+    def __init__(self, program: ConvexProgram) -> None:
+        region = program.region
         self.parts = []
-        for cone in shape.cones:
+        for cone in region.cones:
             n = isqrt(cone.stop - cone.start)
-            X0 = shape.origin[cone].reshape(n, n)
-            self.parts.append((X0 / np.trace(X0), shape.N[cone].reshape(n, n, -1) / np.trace(X0)))
+            X0 = region.origin[cone].reshape(n, n)
+            self.parts.append((X0 / np.trace(X0), region.N[cone].reshape(n, n, -1) / np.trace(X0)))
         self.count = sum(len(X0) for X0, _ in self.parts)
 
-    def at(self, y: np.ndarray) -> list[np.ndarray]:
+    def at(self, y: Array) -> list[Array]:
         return [X0 + B @ y for X0, B in self.parts]
 
-    def along(self, dy: np.ndarray) -> list[np.ndarray]:
+    def along(self, dy: Array) -> list[Array]:
         return [B @ dy for _, B in self.parts]
 
-    def back(self, matrices: list[np.ndarray]) -> np.ndarray | float:
+    def back(self, matrices: list[Array]) -> Array | float:
         """The gradient in y of the sum of <matrix, X>."""
         return sum((np.tensordot(S, B, 2) for S, (_, B) in zip(matrices, self.parts, strict=True)), 0.0)
 
-    def bend(self, inverses: list[np.ndarray], S: list[np.ndarray]) -> np.ndarray | float:
+    def bend(self, inverses: list[Array], S: list[Array]) -> Array | float:
         """<B_k, X^-1 B_l S> for all k and l: what X S = const makes of the Hessian."""
-        total: np.ndarray | float = 0.0
+        total: Array | float = 0.0
         for inverse, dual, (_, B) in zip(inverses, S, self.parts, strict=True):
             moved = np.einsum("ab,bck,cd->adk", inverse, B, dual, optimize=True)
             total = total + B.reshape(-1, B.shape[2]).T @ moved.reshape(-1, B.shape[2])
         return total
 
 
-def interior(program: Program, accuracy: float = EXACT, iterations: int = 200) -> Solution:
+def interior(program: ConvexProgram, accuracy: float = FULL_ACCURACY, iterations: int = 200) -> Solution:
     """Mehrotra's predictor-corrector from an infeasible start, with a slack for every inequality.
 
     The variable that lies above each maximum is eliminated round by round, so a step costs what a least-squares fit to the rows costs.
     Where more is bent than a quadratic cost, steps are shortened until they pay, by the barrier function with the residuals of the rows as
     a penalty. The best iterate is returned, whatever accuracy was reached.
     """
-    rows, cones = _Rows(program), _Cones(program)
+    rows, cones = _Inequalities(program), _Cones(program)
     now = _start(rows, cones)
     best, least, idle = now, np.inf, 0
     for _ in range(iterations):
@@ -159,31 +160,31 @@ def interior(program: Program, accuracy: float = EXACT, iterations: int = 200) -
     weights = best.lam * rows.scale * rows.unit
     groups = [part.T for part in rows.split(weights)]
     top = groups.pop()[0] if program.top else np.zeros(0)
-    return Solution(rows.shape.origin + rows.N @ best.y, groups, top, weights[rows.owned : rows.limits])
+    return Solution(rows.region.origin + rows.N @ best.y, groups, top, weights[rows.owned : rows.limits])
 
 
-class _Iterate(NamedTuple):
+class _PrimalDual(NamedTuple):
     """Variables, what lies above the maxima, multipliers and slacks of rows, positive semidefinite parts and their multipliers."""
 
-    y: np.ndarray
-    s: np.ndarray
-    lam: np.ndarray
-    z: np.ndarray
-    X: list[np.ndarray]
-    S: list[np.ndarray]
+    y: Array
+    s: Array
+    lam: Array
+    z: Array
+    X: list[Array]
+    S: list[Array]
 
     @property
     def pairs(self) -> int:
         """How many products of a slack and a multiplier there are."""
         return len(self.z) + sum(map(len, self.X))
 
-    def moved(self, step: _Iterate, reach: float) -> _Iterate:
+    def moved(self, step: _PrimalDual, reach: float) -> _PrimalDual:
         """The iterate a share of the step away."""
         X, S = ([p + reach * q for p, q in zip(a, b, strict=True)] for a, b in ((self.X, step.X), (self.S, step.S)))
         y, s, lam, z = (value + reach * change for value, change in zip(self[:4], step[:4], strict=True))
-        return _Iterate(y, s, lam, z, X, S)
+        return _PrimalDual(y, s, lam, z, X, S)
 
-    def reach(self, step: _Iterate) -> float:
+    def reach(self, step: _PrimalDual) -> float:
         """The longest share of the step, at most 1, that keeps slacks and multipliers from becoming negative."""
         reach = 1.0
         for value, change in ((self.lam, step.lam), (self.z, step.z)):
@@ -196,12 +197,12 @@ class _Iterate(NamedTuple):
 
 
 class _Residuals(NamedTuple):
-    dual: np.ndarray
-    balance: np.ndarray
-    primal: np.ndarray
+    dual: Array
+    balance: Array
+    primal: Array
 
 
-def _start(rows: _Rows, cones: _Cones) -> _Iterate:
+def _start(rows: _Inequalities, cones: _Cones) -> _PrimalDual:
     y = np.zeros(rows.N.shape[1])
     c = rows.at(y)
     m = len(c)
@@ -212,16 +213,16 @@ def _start(rows: _Rows, cones: _Cones) -> _Iterate:
     lam = rows.spread(share, m)
     level = float(lam @ z) / rows.owned if rows.owned else 0.1
     X = cones.at(y)
-    return _Iterate(y, s, np.where(owned, lam, level / z), z, X, [level * np.linalg.inv(part) for part in X])
+    return _PrimalDual(y, s, np.where(owned, lam, level / z), z, X, [level * _inverse(part) for part in X])
 
 
-def _residuals(rows: _Rows, cones: _Cones, now: _Iterate) -> _Residuals:
+def _residuals(rows: _Inequalities, cones: _Cones, now: _PrimalDual) -> _Residuals:
     """What is left of the optimality conditions, but for complementarity; `rows` must have been evaluated there."""
     dual = rows.slope @ rows.N + rows.back(now.lam, rows.J) - cones.back(now.S)
     return _Residuals(dual, 1.0 - rows.sum(now.lam), rows.c - rows.spread(now.s, len(now.z)) + now.z)
 
 
-def _advance(rows: _Rows, cones: _Cones, now: _Iterate, left: _Residuals, gap: float) -> _Iterate:
+def _advance(rows: _Inequalities, cones: _Cones, now: _PrimalDual, left: _Residuals, gap: float) -> _PrimalDual:
     """The next iterate; `rows` are evaluated there."""
     newton = _Newton(rows, cones, now, left)
     guess = newton(now.lam * now.z, [0.0 * part for part in now.X])
@@ -254,11 +255,11 @@ def _advance(rows: _Rows, cones: _Cones, now: _Iterate, left: _Residuals, gap: f
     return new
 
 
-def _barrier(now: _Iterate, target: float) -> float:
+def _barrier(now: _PrimalDual, target: float) -> float:
     return float(now.s.sum()) - target * (float(np.log(now.z).sum()) + sum(float(np.linalg.slogdet(part)[1]) for part in now.X))
 
 
-def _rate(rows: _Rows, now: _Iterate, step: _Iterate, target: float) -> float:
+def _rate(rows: _Inequalities, now: _PrimalDual, step: _PrimalDual, target: float) -> float:
     """The rate at which cost and barrier change along the step."""
     inside = sum(float(np.trace(np.linalg.solve(part, turn))) for part, turn in zip(now.X, step.X, strict=True))
     return float(rows.slope @ (rows.N @ step.y)) + float(step.s.sum()) - target * (float((step.z / now.z).sum()) + inside)
@@ -271,11 +272,11 @@ class _Newton:
     nothing cancels when one piece has nearly all the weight.
     """
 
-    def __init__(self, rows: _Rows, cones: _Cones, now: _Iterate, left: _Residuals) -> None:
+    def __init__(self, rows: _Inequalities, cones: _Cones, now: _PrimalDual, left: _Residuals) -> None:
         from scipy.linalg import cho_factor, cho_solve
 
         self.rows, self.cones, self.now, self.left, self.D = rows, cones, now, left, now.lam / now.z
-        self.inverses = [np.linalg.inv(part) for part in now.X]
+        self.inverses = [_inverse(part) for part in now.X]
         D = self.D[: rows.count, None]
         self.weight = rows.sum(self.D)
         self.middle = rows.sum(D * rows.J) / self.weight[:, None] if rows.owned else np.zeros((0, len(rows.slope)))
@@ -293,9 +294,9 @@ class _Newton:
             except np.linalg.LinAlgError:
                 if extra == 1e-3:
                     raise
-        self.solve: Callable[[np.ndarray], np.ndarray] = lambda v: cho_solve(factor, v / units, check_finite=False) / units
+        self.solve: Callable[[Array], Array] = lambda v: cho_solve(factor, v / units, check_finite=False) / units
 
-    def __call__(self, product: np.ndarray, cross: list[np.ndarray]) -> _Iterate:
+    def __call__(self, product: Array, cross: list[Array]) -> _PrimalDual:
         """The step that would zero the residuals, where slacks times multipliers are off by `product`, and matrices by `cross`."""
         rows, now, (dual, balance, primal) = self.rows, self.now, self.left
         e = (now.lam * primal - product) / now.z
@@ -306,21 +307,25 @@ class _Newton:
         lift, dx, dX = (rows.sum(e) - balance) / self.weight, rows.N @ dy, self.cones.along(dy)
         rise = np.concatenate([self.K @ dx, rows.A @ dy]) - rows.spread(lift, len(e))
         dS = [r - _symmetric(inverse @ turn @ S) for r, inverse, turn, S in zip(R, self.inverses, dX, now.S, strict=True)]
-        return _Iterate(dy, lift + self.middle @ dx, e + self.D * rise, -primal - rise, dX, dS)
+        return _PrimalDual(dy, lift + self.middle @ dx, e + self.D * rise, -primal - rise, dX, dS)
 
 
-def _symmetric(matrix: np.ndarray) -> np.ndarray:
+def _inverse(matrix: Array) -> Array:
+    return np.asarray(np.linalg.inv(matrix), dtype=float)
+
+
+def _symmetric(matrix: Array) -> Array:
     return np.asarray(0.5 * (matrix + matrix.T))
 
 
-def _inner(a: list[np.ndarray], b: list[np.ndarray]) -> float:
+def _inner(a: list[Array], b: list[Array]) -> float:
     return float(sum((p * q).sum() for p, q in zip(a, b, strict=True)))
 
 
-def _size(residual: np.ndarray) -> float:
+def _size(residual: Array) -> float:
     return float(np.abs(residual).max(initial=0.0))
 
 
-def cost_unit(program: Program) -> float:
+def cost_unit(program: ConvexProgram) -> float:
     """How much the cost of a program varies over its domain, roughly."""
-    return _Rows(program).unit
+    return _Inequalities(program).unit

@@ -16,24 +16,27 @@ array([1., 0.])
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle.backends import least_distance
 from bridle.core import InputError
+from bridle.ops import Array
 
-EXACT = 1e-13
+Bools: TypeAlias = NDArray[np.bool_]
+
+PROX_ACCURACY = 1e-13
 """How near x(s) comes to the true minimiser in the end, relative to the size of the domain."""
 
-APART = "no proximal step was found: the constraints, their weights and the costs are too far apart in size"
+TOO_FAR_APART = "no proximal step was found: the constraints, their weights and the costs are too far apart in size"
 
-At = Callable[[np.ndarray, Any, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
+At = Callable[[Array, Array | None, float], tuple[Array, Array, Array]]
+"""x(s), the constraints there and the lengths of their gradients, for multipliers s, a point to search from, and an accuracy."""
 
 
-def ascend(
-    at: At, guess: np.ndarray, groups: np.ndarray, most: np.ndarray, size: float, accuracy: float = 1e-4
-) -> tuple[np.ndarray, np.ndarray]:
+def ascend(at: At, guess: Array, groups: Array, most: Array, size: float, accuracy: float = 1e-4) -> tuple[Array, Array]:
     """The x(s) and s that maximise the dual; row j of `groups` is 1 for the members of group j, whose multipliers sum to at most `most[j]`.
 
     `at(s, near, accuracy)` gives x(s) up to `accuracy` times `size`, searched from `near`, with the constraints there and the lengths of
@@ -49,10 +52,10 @@ def ascend(
 
     for _ in range(200):
         off = misfit()
-        if off <= 10.0 * EXACT and accuracy <= EXACT:
+        if off <= 10.0 * PROX_ACCURACY and accuracy <= PROX_ACCURACY:
             return x, s
-        if off <= 100.0 * accuracy and accuracy > EXACT:  # what is off may be the error of x(s)
-            accuracy = max(EXACT, min(1e-2 * accuracy, 1e-3 * off))
+        if off <= 100.0 * accuracy and accuracy > PROX_ACCURACY:  # what is off may be the error of x(s)
+            accuracy = max(PROX_ACCURACY, min(1e-2 * accuracy, 1e-3 * off))
             x, g, steep = at(s, x, accuracy)
             continue
         try:
@@ -75,14 +78,14 @@ def ascend(
             t *= max(rise / (rise - slope), 0.1)  # too far: back to where a linear slope would be zero
         steep = np.maximum(steep, slopes)
         Q, s = _corrected(Q, following - s, before - g), following
-    x, g, slopes = at(s, x, EXACT)
-    if misfit() > 1000.0 * EXACT:
-        raise InputError(APART)
+    x, g, slopes = at(s, x, PROX_ACCURACY)
+    if misfit() > 1000.0 * PROX_ACCURACY:
+        raise InputError(TOO_FAR_APART)
     return x, s
 
 
-def shift(s: np.ndarray, g: np.ndarray, groups: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """By how much each constraint would have to differ for s to be the multipliers of a step that ends where the constraints are g.
+def shift(s: Array, g: Array, groups: Array, most: Array) -> Array:
+    """How far each constraint value g is from a value that fits the multipliers s.
 
     Where s_i > 0, constraint i must be the largest of its group, and that must be 0, or at least 0 where the group's sum is `most`.
 
@@ -93,18 +96,18 @@ def shift(s: np.ndarray, g: np.ndarray, groups: np.ndarray, most: np.ndarray) ->
     return np.asarray(np.where(s > 0.0, abs(over), np.maximum(over, 0.0)))
 
 
-def _level(s: np.ndarray, g: np.ndarray, groups: np.ndarray, most: np.ndarray) -> np.ndarray:
+def _level(s: Array, g: Array, groups: Array, most: Array) -> Array:
     """The value that the largest member of each group has where s are the right multipliers."""
     total = groups @ s
     mean = np.maximum(groups @ (s * g) / np.where(total > 0.0, total, 1.0), 0.0)
     return np.asarray(np.where(_full(s, groups, most), mean, 0.0))
 
 
-def _full(s: np.ndarray, groups: np.ndarray, most: np.ndarray) -> np.ndarray:
-    return np.asarray(groups @ s >= most * (1.0 - EXACT))
+def _full(s: Array, groups: Array, most: Array) -> Bools:
+    return np.asarray(groups @ s >= most * (1.0 - PROX_ACCURACY))
 
 
-def _best_move(Q: np.ndarray, g: np.ndarray, s: np.ndarray, groups: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _best_move(Q: Array, g: Array, s: Array, groups: Array, most: Array) -> tuple[Array, Array]:
     """The move with the largest  <g, move> - move'Q move / 2  within the limits, or 0 if none is found; and g for what it gains.
 
     (Along the edge of a full group the moves sum to 0, so that its level can be taken off g: rounding then does not show.)
@@ -126,13 +129,13 @@ def _best_move(Q: np.ndarray, g: np.ndarray, s: np.ndarray, groups: np.ndarray, 
 class _Model(NamedTuple):
     """<f, z> - z'Hz / 2  with the limits  z >= -base  and  E z <= room ; H has a diagonal of 1."""
 
-    H: np.ndarray
-    f: np.ndarray
-    base: np.ndarray
-    E: np.ndarray
-    room: np.ndarray
+    H: Array
+    f: Array
+    base: Array
+    E: Array
+    room: Array
 
-    def best(self, held: np.ndarray, edge: np.ndarray) -> np.ndarray | None:
+    def best(self, held: Bools, edge: Bools) -> Array | None:
         """The z with the largest value, if it is the `held` coordinates and the rows at the `edge` that limit it: by linear equations."""
         free, z = ~held, -self.base
         edge = edge & (self.E[:, free] > 0.0).any(axis=1)
@@ -140,14 +143,15 @@ class _Model(NamedTuple):
         matrix, right = np.zeros((n + len(along), n + len(along))), np.zeros(n + len(along))
         matrix[:n, :n], matrix[n:, :n], matrix[:n, n:] = self.H[free][:, free], along, along.T
         right[:n], right[n:] = (self.f - self.H[:, held] @ z[held])[free], (self.room - self.E[:, held] @ z[held])[edge]
-        found = np.linalg.solve(matrix, right)
-        z[free] = found[:n]
-        slope = self.f - self.H @ z - found[n:] @ self.E[edge]
+        solution = np.linalg.solve(matrix, right)
+        pull = solution[n:]
+        z[free] = solution[:n]
+        slope = self.f - self.H @ z - pull @ self.E[edge]
         slack, reach = 1e-9 * float(abs(self.f).max()), (1.0 + 1e-9) * self.base + 1e-12 * float(abs(z).max())
         fits = (z >= -reach).all() and (self.E @ z <= self.room + self.E @ (reach - self.base) + 1e-9 * abs(self.room)).all()
-        return z if fits and (found[n:] >= -slack).all() and (slope[held] <= slack).all() else None
+        return z if fits and (pull >= -slack).all() and (slope[held] <= slack).all() else None
 
-    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+    def limits(self) -> tuple[Bools, Bools]:
         """The coordinates that are held at -base, and the rows that are at the edge.
 
         For y = R z with H = R'R it is |y - best|^2 that is to be small. What limits y is told by the multipliers of a least-distance
@@ -161,14 +165,14 @@ class _Model(NamedTuple):
         return pull[: len(best)] > 0.0, pull[len(best) :] > 0.0
 
 
-def _corrected(Q: np.ndarray, step: np.ndarray, change: np.ndarray) -> np.ndarray:
+def _corrected(Q: Array, step: Array, change: Array) -> Array:
     """The curvature after the gradient fell by `change` along `step` (Broyden, Fletcher, Goldfarb, Shanno), damped where it hardly did."""
-    known = Q @ step
-    before, now = float(step @ known), float(step @ change)
+    expected = Q @ step
+    before, now = float(step @ expected), float(step @ change)
     if not before > 1e-290:  # no step to speak of
         return Q
     if now < 1e-3 * before:
         share = (1.0 - 1e-3) * before / (before - now)
-        change, now = share * change + (1.0 - share) * known, 1e-3 * before
-    after = Q - np.outer(known, known) / before + np.outer(change, change) / now
+        change, now = share * change + (1.0 - share) * expected, 1e-3 * before
+    after = Q - np.outer(expected, expected) / before + np.outer(change, change) / now
     return after if (np.diag(after) > 0.0).all() else Q

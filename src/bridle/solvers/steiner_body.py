@@ -7,7 +7,7 @@ a set by its farthest points in fixed directions and takes their mean: `FlatBody
 from __future__ import annotations
 
 from math import pi, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,14 @@ from bridle.backends import linear_program
 from bridle.domains.closed_form import EPS
 from bridle.ops import Array
 
-FINE = 1e-12
+CUT_SLACK = 1e-12
 """Times the domain's scale: every cut leaves this much more than it says, so that rounding, which is far less, never takes a point that
 all cuts allow. Cuts that would take off no more than this change nothing."""
 
-EMPTY = 1e-9
-"""Times the domain's scale: a cut may miss the set by this much, by rounding in what was told; then what is nearest to it is left."""
+MISS_TOLERANCE = 1e-9
+"""Times the domain's scale: a cut that misses the set by no more than this is taken to touch it, for rounding in its numbers."""
 
-SAME = 4.0 * EPS
+CORNER_TOLERANCE = 4.0 * EPS
 """Times the domain's scale: corners closer than this are one."""
 
 
@@ -34,10 +34,10 @@ class Outline(NamedTuple):
 
     corners: Array
     arcs: Array
-    used: Array
+    used: float
 
 
-def outline(corners: np.ndarray, arcs: np.ndarray, room: int) -> Outline:
+def outline(corners: Array, arcs: Array, room: int) -> Outline:
     """The outline, with room for as many corners."""
     full, flags = np.zeros((room, corners.shape[1])), np.zeros(room)
     full[: len(corners)], flags[: len(corners)] = corners, arcs
@@ -48,11 +48,11 @@ class Plane(NamedTuple):
     """Sets whose outline has arcs of one circle, if any; `start` has room for the corners to come."""
 
     start: Outline
-    scale: Array
+    scale: float
     middle: Array
-    radius: Array
+    radius: float
 
-    def cut(self, shape: Outline, a: np.ndarray, b: float) -> Outline | None:
+    def cut(self, shape: Outline, a: Array, b: float) -> Outline | None:
         """The shape below the cut; None where nothing is, or where there is no room for it."""
         corners, arcs = shape.corners[: int(shape.used)], shape.arcs[: int(shape.used)]
         kept = self.clip(corners, arcs, a, b)
@@ -60,9 +60,9 @@ class Plane(NamedTuple):
             return None
         return shape if kept[0] is corners else outline(*kept, len(shape.corners))
 
-    def clip(self, corners: np.ndarray, arcs: np.ndarray, a: np.ndarray, b: float) -> tuple[np.ndarray, np.ndarray] | None:
+    def clip(self, corners: Array, arcs: Array, a: Array, b: float) -> tuple[Array, Array] | None:
         """The corners and arcs below the cut: the same arrays where those are all, None where there are none."""
-        fine, over, flags, points = FINE * self.scale, corners @ a - b, arcs, corners
+        fine, over, flags, points = CUT_SLACK * self.scale, corners @ a - b, arcs, corners
         if arcs.any():
             # A cut that meets one arc twice has no corner on the arc's side of it: put one where the arc goes farthest.
             for ahead in (a, -a) if over.min() > 0.0 else (a,):
@@ -72,7 +72,7 @@ class Plane(NamedTuple):
                     points = np.concatenate([points[:i], tip[None], points[i:]])
                     flags, over = (np.concatenate([old[:i], [new], old[i:]]) for old, new in ((flags, 1.0), (over, float(tip @ a) - b)))
         low, n = float(over.min()), len(over)
-        if low > EMPTY * self.scale:
+        if low > MISS_TOLERANCE * self.scale:
             return None
         higher = max(0.0, low) + fine
         over = over - higher
@@ -86,25 +86,23 @@ class Plane(NamedTuple):
         kept = order[first : last + 1]
         enters = self._crossing(points, flags, over, int(order[first - 1]), a, b + higher, 1.0)
         leaves = self._crossing(points, flags, over, int(order[last]), a, b + higher, -1.0)
-        found = np.concatenate([enters[None], points[kept], leaves[None]])
+        outer = np.concatenate([enters[None], points[kept], leaves[None]])
         edges = np.concatenate([flags[order[first - 1], None], flags[kept], [0.0]])
         # Of corners that are one the last stays, and with it the edge that is left.
-        apart = np.abs(found - np.roll(found, -1, axis=0)).max(axis=1) > SAME * self.scale
+        apart = np.abs(outer - np.roll(outer, -1, axis=0)).max(axis=1) > CORNER_TOLERANCE * self.scale
         if not apart.any():
             apart[0] = True
-        return found[apart], edges[apart]
+        return outer[apart], edges[apart]
 
-    def _arc_towards(self, corners: np.ndarray, arcs: np.ndarray, a: np.ndarray) -> int:
+    def _arc_towards(self, corners: Array, arcs: Array, a: Array) -> int:
         """Where a corner goes that splits the arc whose normals include `a`; -1 where none does."""
         spokes = corners - self.middle
         left = spokes[:, 0] * a[1] - spokes[:, 1] * a[0]
         after = np.roll(left, -1)
-        found = np.flatnonzero((arcs > 0.0) & (left >= 0.0) & (after <= 0.0) & (spokes @ a > 0.0))
-        return int(found[0]) + 1 if len(found) else -1
+        split = np.flatnonzero((arcs > 0.0) & (left >= 0.0) & (after <= 0.0) & (spokes @ a > 0.0))
+        return int(split[0]) + 1 if len(split) else -1
 
-    def _crossing(
-        self, corners: np.ndarray, arcs: np.ndarray, over: np.ndarray, i: int, a: np.ndarray, b: float, side: float
-    ) -> np.ndarray:
+    def _crossing(self, corners: Array, arcs: Array, over: Array, i: int, a: Array, b: float, side: float) -> Array:
         """Where the edge from corner i meets the cut: a line and a circle meet on two sides of `a`."""
         j = (i + 1) % len(corners)
         if arcs[i] == 0.0:
@@ -113,7 +111,7 @@ class Plane(NamedTuple):
         along = side * sqrt(max(0.0, (self.radius - height) * (self.radius + height)))
         return np.asarray(self.middle + height * a + along * np.array([-a[1], a[0]]))
 
-    def point(self, shape: Outline) -> np.ndarray:
+    def point(self, shape: Outline) -> Array:
         """The Steiner point, 1 / (2 pi) times the integral of the farthest point over the angle of the direction.
 
         That is a corner while the direction turns from one edge's normal to the next, and on an arc from p to q the integral of
@@ -141,20 +139,20 @@ class Sample(NamedTuple):
 
     corners: Array
     rows: Array
-    used: Array
+    used: float
 
 
 class Sampled(NamedTuple):
     """Sets by their farthest point in each of the `directions`: a cut asks for new ones only where it cuts the old ones off."""
 
     start: Sample
-    scale: Array
+    scale: float
     directions: Array
-    whole: Any
+    whole: FlatBody | RoundBody
 
-    def cut(self, shape: Sample, a: np.ndarray, b: float) -> Sample | None:
+    def cut(self, shape: Sample, a: Array, b: float) -> Sample | None:
         """The shape below the cut; None where nothing is, or where there is no room for it."""
-        fine, over = FINE * self.scale, shape.corners @ a - b
+        fine, over = CUT_SLACK * self.scale, shape.corners @ a - b
         if over.max() <= 2.0 * fine:  # it may cut elsewhere, but the decision satisfies it, now and until other cuts move a corner there
             return shape
         rows, i = shape.rows[: int(shape.used)], int(over.argmin())
@@ -162,7 +160,7 @@ class Sampled(NamedTuple):
         if low > 0.0:
             lowest = self.whole.farthest(-a[None], rows, lowest[None])[0]
             low = float(lowest @ a) - b
-        if low > EMPTY * self.scale:
+        if low > MISS_TOLERANCE * self.scale:
             return None
         higher = max(0.0, low) + fine
         beyond = over > higher
@@ -179,13 +177,13 @@ class Sampled(NamedTuple):
         full[: len(rows)] = rows
         return Sample(corners, full, float(len(rows)))
 
-    def point(self, shape: Sample) -> np.ndarray:
+    def point(self, shape: Sample) -> Array:
         return np.asarray(shape.corners.mean(axis=0))
 
-    def _matters(self, rows: np.ndarray, i: int, start: np.ndarray) -> bool:
+    def _matters(self, rows: Array, i: int, start: Array) -> bool:
         """Whether the set would be larger without this cut."""
         a, b = rows[i, :-1], rows[i, -1]
-        return bool(self.whole.farthest(a[None], np.delete(rows, i, 0), start[None])[0] @ a > b + FINE * self.scale)
+        return bool(self.whole.farthest(a[None], np.delete(rows, i, 0), start[None])[0] @ a > b + CUT_SLACK * self.scale)
 
 
 class FlatBody(NamedTuple):
@@ -194,9 +192,9 @@ class FlatBody(NamedTuple):
     A: Array
     b: Array
     middle: Array
-    scale: Array
+    scale: float
 
-    def farthest(self, directions: np.ndarray, rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    def farthest(self, directions: Array, rows: Array, starts: Array) -> Array:
         """The farthest point below the rows in each of the directions, all in one linear program; `starts` where there is no answer."""
         from scipy.sparse import identity, kron
 
@@ -213,17 +211,17 @@ class RoundBody(NamedTuple):
     A: Array
     b: Array
     middle: Array
-    radius: Array
+    radius: float
 
-    def farthest(self, directions: np.ndarray, rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    def farthest(self, directions: Array, rows: Array, starts: Array) -> Array:
         """The farthest point below the rows in each of the unit directions; `starts` are points there to start from."""
         A = np.vstack([self.A, rows[:, :-1]])
         room = (np.append(self.b, rows[:, -1]) - A @ self.middle) / self.radius
-        found = [farthest_in_ball(u, A, room, y) for u, y in zip(directions, (starts - self.middle) / self.radius, strict=True)]
-        return np.asarray(self.middle + self.radius * np.array(found))
+        points = [farthest_in_ball(u, A, room, y) for u, y in zip(directions, (starts - self.middle) / self.radius, strict=True)]
+        return np.asarray(self.middle + self.radius * np.array(points))
 
 
-def farthest_in_ball(u: np.ndarray, A: np.ndarray, room: np.ndarray, y: np.ndarray) -> np.ndarray:
+def farthest_in_ball(u: Array, A: Array, room: Array, y: Array) -> Array:
     """The y that maximises <u, y> with |y| <= 1 and A y <= room, from a y that has both; `u` and the rows have unit length.
 
     An active-set method. With the rows that hold it, the answer is known: Q base is the point nearest to the middle where they hold, and
