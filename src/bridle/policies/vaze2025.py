@@ -43,7 +43,7 @@ excludes u.
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ class Nested(NamedTuple):
     """Gradient steps of length `step` / sqrt(t), or `step` / t where `modulus` is above 0, projected on all that is left."""
 
     domain: Domain
-    place: Any  # the domain as `bridle.solvers.nearest_point` sees it
+    place: nearest_point.CutProjector
     diameter: float
     step: float
     modulus: float
@@ -118,7 +118,7 @@ class Nested(NamedTuple):
         v = state.x - min(eta, FAR * self.diameter / length if length > 0.0 else eta) * feedback.df
         fresh = []
         for g, dg in zip(feedback.g, feedback.dg, strict=True):
-            size = ops.norm(dg)
+            size = float(ops.norm(dg))
             if size == 0.0:
                 left_out += float(g > 0.0)
                 continue
