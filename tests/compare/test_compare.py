@@ -20,12 +20,13 @@ from bridle.compare import executors, task_queue
 from bridle.compare import run as compare
 from bridle.compare.cell import Cell
 from bridle.compare.executors import executor
-from bridle.compare.rows import COLUMNS, FACTS
+from bridle.compare.rows import COLUMNS, FACTS, general_reason_of, reason_of
 from bridle.compare.spec import grid
 from bridle.compare.store import Store
-from bridle.core import InputError, Unavailable
+from bridle.core import DoesNotApply, InputError, Unavailable
 from bridle.game import metrics
 from bridle.game.summary import BOUNDED, summary
+from helpers import comparison_rows
 from helpers.instances import PROGRAM, strict
 
 Rows = list[dict[str, Any]]
@@ -121,6 +122,17 @@ def test_a_policy_that_does_not_apply_is_a_row_that_says_why(tmp_path):
             assert (row["cost"], row["curve_rounds"], row["curve_regret"], row["warnings"]) == (None, [], None, [])
     engines = compare.compare(["halfspaces:dim=1"], ["steiner"], [20], 1, tmp_path, engine="jax", jobs=1)
     assert "engine 'python' only" in engines[0]["does_not_apply"]
+
+
+def test_a_row_s_reason_is_that_of_the_refusal():
+    """A row holds the whole message: what is cut from it for tables must be what the error says as data."""
+    problem = bridle.problem("fixed", horizon=20)
+    with pytest.raises(DoesNotApply) as refused:
+        bridle.policy_for("sinha2024-strong", problem)
+    row = comparison_rows.row("fixed", "sinha2024-strong", 20, 0)
+    assert row["does_not_apply"] == str(refused.value)
+    assert reason_of(row) == refused.value.reason
+    assert general_reason_of(row) == refused.value.general != refused.value.reason
 
 
 def test_a_game_that_blows_up_is_a_row_that_says_where(tmp_path, monkeypatch):
