@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 from statistics import median
@@ -50,6 +51,27 @@ def test_files_can_be_read_in_one_sitting():
 def test_the_ground_floor_is_small():
     ground = [path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]
     assert len(ground) <= 12, ground
+
+
+PLAN = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_plan_shows_every_room():
+    tree = PLAN.partition("src/bridle/\n")[2].partition("```")[0]
+    shown = set(re.findall(r"^ +(\w+)(?:/|\.py) ", tree, flags=re.M))
+    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert shown == rooms | {path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")} | {"codegen"}
+
+
+def test_the_plan_shows_the_layers_of_the_contract():
+    drawing = PLAN.partition("## The layers")[2].partition("```\n")[2].partition("```")[0]
+    contract = next(
+        contract["layers"]
+        for contract in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+        if contract["type"] == "layers"
+    )
+    assert [line.split() for line in drawing.splitlines()] == [layer.split() for layer in contract]
+    assert len(contract) <= 15
 
 
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]

@@ -17,12 +17,15 @@ OF_OTHER_THINGS = {
     "advance_many": "an engine's module",
     "adversary": "a problem, or why there is none",
     "compile": "a function that numba has made",
+    "eqns": "a trace of JAX",
+    "jaxpr": "a trace of JAX",
     "model_": "a fitted estimator",
     "ndim": "an array",
     "problem": "a user's module",
     "reason": "an error of the network",
     "sched_getaffinity": "the operating system",
     "strerror": "an error of the operating system",
+    "val": "a literal in a trace of JAX",
 }
 """Attributes that are asked of what is no record, and of what."""
 

@@ -73,7 +73,7 @@ class CompilesSteps(Protocol):
         ring: tuple[int, tuple[tuple[int, int], ...]] | None = None,
         /,
     ) -> tuple[Callable[[Array], int], int]:
-        """``states = one(constants, states, given)`` as a function of one array, and how long that is."""
+        """``states = one(constants, states, inputs)`` as a function of one array, and how long that is."""
         ...
 
 

@@ -20,9 +20,10 @@ class RunningTotals(NamedTuple):
     hard: Array
     signed: Array | None
 
-    def add(self, f: Scalar, g: Array) -> RunningTotals:
-        """The sums after one more round with as many constraints."""
-        return RunningTotals(self.cost + f, self.hard + pos(g), None if self.signed is None else self.signed + g)
+    def add(self, f: Scalar, g: Array, violation: Array | None = None) -> RunningTotals:
+        """The sums after one more round with as many constraints; `violation` is (g)^+ where the caller has it already."""
+        hard = self.hard + (pos(g) if violation is None else violation)
+        return RunningTotals(self.cost + f, hard, None if self.signed is None else self.signed + g)
 
     def padded(self, k: int) -> RunningTotals:
         """The sums of at least k constraints: those not seen so far have zeros."""
@@ -50,9 +51,9 @@ class Totals(NamedTuple):
 
     def add(self, f: Scalar, g: Array) -> Totals:
         """The totals after one more round; `rounds` stops before the first round that makes a sum infinite or NaN."""
-        cost, hard, soft = RunningTotals(self.cost, self.hard, self.soft).add(f, g)
-        assert soft is not None
         violation, queue = pos(g), pos(self.queue + g)  # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+
+        cost, hard, soft = RunningTotals(self.cost, self.hard, self.soft).add(f, g, violation)
+        assert soft is not None
         finite = 0.0 * (cost + soft.sum(axis=-1, keepdims=soft.ndim > 1)) == 0.0  # a sum that is not finite stays so
         return Totals(
             self.rounds + finite * 1.0,
