@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -58,6 +59,13 @@ def test_links_lead_somewhere(path):
 def test_every_public_name_is_documented_and_there():
     for name in bridle.__all__:
         assert getattr(bridle, name).__doc__, name
+
+
+def test_documented_modules_come_with_the_package():
+    """The documents write `bridle.adversaries.Recorded` and the like after `import bridle` alone."""
+    modules = ("adversaries", "core", "domains", "engines", "functions", "learners", "ops", "policies", "problems", "validate")
+    code = f"import bridle; assert all(hasattr(bridle, name) for name in {modules})"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_versions_agree():

@@ -1,5 +1,6 @@
 """bridle: decisions made online under constraints that are revealed too late."""
 
+from bridle import adversaries as adversaries  # a documented path that needs no import of its own
 from bridle.advice import Advice, advise
 from bridle.budgets import Gate, Pacer, pacing_bound
 from bridle.core import (

@@ -205,10 +205,10 @@ class Potential(Protocol):
 class Policy(Protocol[S]):
     """An algorithm for constrained online convex optimisation: it updates on the feedback of each round.
 
-    It may offer more, which a `Session` then uses: ``alarm(state)`` is an `Alarm` where an assumption is broken, else None;
-    ``certified_regret(state)`` is the upper bound on regret that its proof gives for what has happened, and
-    ``certified_squares(state, squares, gain)`` that on squared violation; ``price(state)`` is what one more unit of each limit seems to be
-    worth in cost, or None; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found.
+    It may offer more, which a `Session` then uses: ``alarm(state)`` is an `Alarm` where an assumption is broken, else None (bare text
+    counts as an alarm that voids every bound); ``certified_regret(state)`` is the upper bound on regret that its proof gives for what has
+    happened, and ``certified_squares(state, squares, gain)`` that on squared violation; ``price(state)`` is what one more unit of each
+    limit seems to be worth in cost, or None; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found.
 
     ``each`` is an array as long as a round must have constraints, where not any number will do; ``compiled`` is False where it runs on the
     Python engine only; ``only_limits`` is True where its `lipschitz` is about the constraints alone. ``weigh(state, g)`` and
@@ -309,6 +309,17 @@ class Alarm(NamedTuple):
     text: str
     voids_bound: bool
     infeasible: bool = False
+
+
+def alarm_of(policy: object, state: object) -> Alarm | None:
+    """What a policy says of a broken assumption; None if it says nothing, or has no ``alarm``.
+
+    A policy that answers with bare text does not say which bounds survive: none is promised.
+    """
+    answer = policy.alarm(state) if hasattr(policy, "alarm") else None
+    if isinstance(answer, Alarm):
+        return answer
+    return Alarm(str(answer), voids_bound=True) if answer else None
 
 
 class Constants(TypedDict, total=False):

@@ -96,6 +96,38 @@ def test_what_an_alarm_ends_is_decided_by_its_flags_alone():
     assert session.bound().ccv is None
 
 
+def test_an_alarm_of_bare_text_voids_every_bound_and_crashes_nothing():
+    """A policy from elsewhere may answer with text, empty where nothing is wrong."""
+
+    class Wordy(type(bridle.policy("anytime", bridle.Ball(2)).record)):  # type: ignore[misc]
+        words = ""
+
+        def alarm(self, state):
+            return self.words
+
+    policy = bridle.policy("anytime", bridle.Ball(2))
+    wordy = replace(policy, record=Wordy(*policy.record))
+    session = bridle.Session(wordy)
+
+    def observe(rounds):
+        for _ in range(rounds):
+            session.observe(f=0.3, df=np.array([1.0, 0.0]), g=0.1, dg=np.array([0.0, 1.0]))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AssumptionWarning)
+        observe(64)
+    assert session.bound().ccv is not None
+    problem = bridle.problem("halfspaces", horizon=10, dim=2)
+    assert not bridle.play(wordy, problem).warnings
+    Wordy.words = "the sky has fallen"
+    assert session.bound() == bridle.core.Bound(why="the sky has fallen")
+    with pytest.warns(AssumptionWarning, match="the sky has fallen"):
+        observe(64)
+    assert "the sky has fallen" in session.report()
+    with pytest.warns(bridle.BridleWarning, match="the sky has fallen"):
+        bridle.play(wordy, problem)
+
+
 @pytest.mark.parametrize(("name", "both"), [("anytime", False), ("steiner", True)])
 def test_a_warning_that_says_the_same_as_the_proof_is_not_given(name, both):
     """A constraint that misses the whole domain: `anytime` says no more than the proof does, `steiner` counts what it left out."""

@@ -317,6 +317,20 @@ def test_bad_numbers_are_one_error_and_change_nothing(policy, name, value):
     assert session.rounds == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("g", np.inf, "g must be finite, not inf at index 0"),
+        ("dg", np.array([0.0, np.nan, 0.0]), "dg must be finite, not nan at index 0, 1"),
+        ("df", np.array([0.0, 0.0, -np.inf]), "df must be finite, not -inf at index 2"),
+    ],
+)
+def test_what_is_not_finite_is_named_by_constraint_and_coordinate(name, value, message):
+    numbers = {"f": 1.0, "df": np.ones(3), "g": 0.0, "dg": np.ones(3)} | {name: value}
+    with pytest.raises(bridle.InputError, match=f"^{message}$"):
+        bridle.Session(bridle.policy("anytime", bridle.Ball(3))).observe(**numbers)
+
+
 @pytest.mark.parametrize("size", [1.01e70, 1e200, 1.7e308, -1.7e308])
 @pytest.mark.parametrize("name", [*GOOD_RECORD, "modulus"])
 def test_numbers_whose_squares_overflow_are_refused(name, size):

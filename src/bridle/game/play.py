@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import policies, records, validate
-from bridle.core import Adversary, BridleWarning, DoesNotApply, Domain, InputError, Policy, Round, S
+from bridle.core import Adversary, BridleWarning, DoesNotApply, Domain, InputError, Policy, Round, S, alarm_of
 from bridle.engines import ENGINES
 from bridle.engines.round import (
     BlockRounds,
@@ -311,7 +311,7 @@ def _notes(policy: object, record: Policy[object], state: object, problem: Probl
     own = own_horizon(policy)
     if own is not None and np.any(rounds > np.asarray(own)):
         notes.append(f"the policy was made for {np.min(own):g} rounds and played {rounds}: past its horizon its bounds do not hold")
-    alarm = record.alarm(state) if hasattr(record, "alarm") else None
+    alarm = alarm_of(record, state)
     return [*notes, *([alarm.text] if alarm else []), *_false_parameters(policy, problem)]
 
 

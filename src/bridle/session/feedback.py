@@ -61,6 +61,7 @@ def checked_feedback(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numb
         squares = cost * cost + slope.dot(slope) + values.dot(values) + rows.dot(rows)
         if squares <= LARGEST * LARGEST:  # then every number is finite, and none too large
             return Feedback(x, cost, slope, values, slopes)
+        f, df, g, dg = cost, slope, values, slopes
     return _one_by_one(x, k, f, df, g, dg, modulus)
 
 

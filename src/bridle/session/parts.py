@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from bridle.core import Alarm, Bound, Constants, Domain, Policy
+from bridle.core import Alarm, Bound, Constants, Domain, Policy, alarm_of
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array
 from bridle.policies.common import constants_from
@@ -57,9 +57,7 @@ class SessionParts(NamedTuple):
     @property
     def alarms(self) -> list[Alarm]:
         """What the copies of the policy themselves say of assumptions that did not hold."""
-        if not hasattr(self.record, "alarm"):
-            return []
-        raised = (self.record.alarm(copy.state) for copy in self.pending.copies)
+        raised = (alarm_of(self.record, copy.state) for copy in self.pending.copies)
         return [alarm for alarm in raised if alarm is not None]
 
     @property

@@ -46,7 +46,7 @@ class Tangents:
                 value = self.add(point)
                 if value < upper and all(shares(part, point, domain).max(initial=0.0) <= 1e-9 for part in program.limits):
                     upper, x = value, point
-                if upper == np.inf:  # no point meets the limits, or none was solution: there is nothing to improve
+                if upper == np.inf:  # no point meets the limits, or none was found: there is nothing to improve
                     return model, solution
                 if upper - lower <= tolerance or (steps := steps - 1) < 0:
                     return model, solution._replace(x=x)
