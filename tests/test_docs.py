@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import re
-import sys
 import tomllib
 from pathlib import Path
 
@@ -15,25 +13,14 @@ import pytest
 import bridle
 from bridle import policies
 from bridle.cli.listing import all_policies, all_problems
+from helpers.scripts import script
 
 ROOT = Path(__file__).parent.parent
 TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 
-def script(path):
-    """A file that is not part of the package, as a module; it finds what stands beside it, as where it is run."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
-
-
 def doc_tables():
-    return script(ROOT / "tools" / "doc_tables.py")
+    return script("tools/doc_tables.py")
 
 
 def test_the_readme_lists_the_policies_as_registered():
@@ -79,7 +66,7 @@ def test_theorem_functions_named_in_the_docs_exist():
 
 
 def benchmark_named(name):
-    return script(ROOT / "benchmarks" / f"{name}.py")
+    return script(f"benchmarks/{name}.py")
 
 
 def test_the_documentation_shows_the_streams_as_they_were_measured():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import warnings
 from pathlib import Path
@@ -13,19 +12,13 @@ import pytest
 
 import bridle
 from bridle.game.play import unplayed
+from helpers.scripts import script
 
 ROOT = Path(__file__).parents[2]
 POINT = [-0.3, 0.0]
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("streams", ROOT / "benchmarks" / "streams.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-BENCHMARK = load()
+BENCHMARK = script("benchmarks/streams.py")
 FOUND = json.loads((ROOT / "benchmarks" / "streams.json").read_text())
 GAMES = FOUND["games"]
 FEASIBLE = [f"S{i}" for i in range(1, 9)]

@@ -123,7 +123,7 @@ def portfolio(horizon: int, seed: int = 0, data: str = "nyse-o", lookback: int =
 
 
 def capacity(horizon: int, seed: int = 0, data: str = "alibaba", modulus: float = 0.0) -> Problem:
-    """Capacity of a data centre, switched on before the demand for it is constants.
+    """Capacity of a data centre, switched on before the demand for it is known.
 
     x is the share of each resource (processors, memory, network, disks) that is switched on, and f its price, where all of a resource costs
     1; with `modulus` above 0, also (modulus/2) |x - demand|^2 for what lies idle or is missing. g is, for each resource, the demand that
