@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import math
 import re
@@ -171,3 +172,14 @@ def test_a_goal_that_is_missed_is_said_to_be():
     rows = [{"dim": 30, "runs": runs, "rounds": 16_384, "call": 0.1} for runs in (256, 65_536)]
     device = {"machine": "a GPU", "algorithm1": rows, "fraud": [{"runs": 30, "call": 0.2}, {"runs": 2_112, "call": 0.6}]}
     assert [goal.met for goal in benchmark.goals({"gpu": device})] == [True, True, False]
+
+
+def test_the_source_distribution_holds_what_the_tests_read():
+    """Places that tests name from the root on, as ``ROOT / "docs"`` or ``script("tools/...")``, are among those that are packed."""
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
+    read = {place for text in texts for place in re.findall(r'(?:ROOT|parents\[\d\]|parent\.parent)\)? / "([^"/]+)', text)}
+    read |= {place for text in texts for place in re.findall(r'script\(f?"([^"/{]+)/', text)}
+    assert {"docs", "benchmarks", "tools"} <= read, "the patterns of this test find nothing"
+    always = {"pyproject.toml"}
+    assert {place for place in read - always if not any(fnmatch.fnmatch(place, pattern) for pattern in packed)} == set()

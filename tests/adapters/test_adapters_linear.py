@@ -184,7 +184,8 @@ def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x)
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("engine_name", ["python", "numba"])
-def test_rows_without_any_feature_are_learned_and_not_forgotten_when_features_come(engine_name, scale):
+def test_rows_without_any_feature_are_learned(engine_name, scale):
+    """They are not forgotten when features come."""
     late, known = (river.ConstrainedClassifier([WeightBudget(2.0)], scale=scale, engine=name) for name in (engine_name, "python"))
     for t in range(40):
         x = {"a": float(t % 3), "b": 1.0 - t % 2} if t >= 10 else {}

@@ -204,7 +204,8 @@ def test_compiled_sessions_read_as_python_does(k):
 @pytest.mark.usefixtures("plain")
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.lists(st.tuples(st.integers(1, 40), st.integers(1, 6)), min_size=1, max_size=4))
-def test_engines_agree_on_any_stream_also_where_the_number_of_constraints_changes(seed, first, pieces):
+def test_engines_agree_on_any_stream(seed, first, pieces):
+    """Also where the number of constraints changes."""
     one, two = pair(3)
     t = 1
     for rounds, k in [(40, first), *pieces]:
