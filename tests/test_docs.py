@@ -179,7 +179,7 @@ def test_the_source_distribution_holds_what_the_tests_read():
     packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
     read = {place for text in texts for place in re.findall(r'(?:ROOT|parents\[\d\]|parent\.parent)\)? / "([^"/]+)', text)}
-    read |= {place for text in texts for place in re.findall(r'script\(f?"([^"/{]+)/', text)}
+    read |= {place for text in texts for place in re.findall(r'\bscript\(f?"([^"/{]+)/', text)}
     assert {"docs", "benchmarks", "tools"} <= read, "the patterns of this test find nothing"
     always = {"pyproject.toml"}
     assert {place for place in read - always if not any(fnmatch.fnmatch(place, pattern) for pattern in packed)} == set()
