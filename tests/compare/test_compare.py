@@ -258,6 +258,7 @@ def test_what_another_process_is_at_comes_last(tmp_path, monkeypatch):
     assert order[4:] == [keys[1]]
 
 
+@pytest.mark.compiles
 def test_jax_gives_the_same_numbers_and_compiles_a_program_once(tmp_path):
     policies_ = ["sinha2024", "ogd"]
     plain = compare.compare(["halfspaces"], policies_, [300, 1100], 4, tmp_path, jobs=1)

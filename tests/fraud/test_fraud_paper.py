@@ -208,6 +208,7 @@ def test_an_interruption_keeps_the_seeds_that_are_done(run, small, tmp_path, mon
     assert f"1 of 3 seeds are done and kept in {tmp_path}; to go on: bridle fraud" in err
 
 
+@pytest.mark.compiles
 def test_an_interruption_ends_every_thread(monkeypatch):
     monkeypatch.setattr(runs, "cores", lambda: 2)
     rows, heard = paper_model.rows_of(invented(20_000), "code"), []
@@ -294,6 +295,7 @@ def test_the_library_gives_the_iterates_of_the_pytorch_loop(monkeypatch):
 # --- the real data ---------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_the_real_transactions_give_the_papers_area_and_sublinear_violation():
     """A tenth of the lambdas' work of the whole experiment, on all rows: docs/fraud.md has the whole grid."""
     rows = paper_model.rows_of(real("creditcard"), "code")

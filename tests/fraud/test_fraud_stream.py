@@ -150,6 +150,7 @@ def test_bad_input_is_one_line(run, tmp_path, more, words):
     assert words in err
 
 
+@pytest.mark.compiles
 def test_the_published_figures_are_those_of_the_real_stream():
     """The chosen setting, played again on all rows, has the areas that docs and results name, above every river variant's."""
     rows = stream_model.rows_of(real("creditcard"))

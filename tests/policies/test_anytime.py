@@ -281,6 +281,7 @@ VARIANTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("about", "k"), [*((about, 1) for about in VARIANTS), ({}, 3), ({"hold": 3}, 3)], ids=str)
 def test_engines_and_batches_agree(about, k):
     problem = bridle.problem("halfspaces", horizon=300, dim=4, constraints=k, modulus=about.get("modulus", 0.0))

@@ -367,6 +367,7 @@ def test_a_session_that_keeps_contradicting_warns_once():
     assert said == ["no action of the domain satisfies the constraint of round 1", "64 constraints were left out"]
 
 
+@pytest.mark.compiles
 def test_it_keeps_the_contract_on_discs_and_caps():
     places = {place: PLACES[place]() for place in ("disc", "cap", "wedge", "wedge4")}
     report = check_policy("steiner", places, [2], scale_free=True)

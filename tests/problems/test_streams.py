@@ -125,6 +125,7 @@ def test_a_slice_played_again_is_the_table_in_kind(tmp_path, monkeypatch):
     assert all(ratio >= 20.0 for ratio in BENCHMARK.ratios(again).values())
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("stream", ["S2", "S7"])
 def test_a_game_of_the_table_played_again_is_the_same_game(stream):
     row = game(stream, "anytime")
@@ -138,6 +139,7 @@ def test_a_game_of_the_table_played_again_is_the_same_game(stream):
 # --- the streams themselves -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_the_tempting_stream_gives_the_figures_of_an_independent_implementation():
     """Without the halfspace step and with lam = 1/(32 D^2): sum dist^2 810.7, CCV 2462.9, regret -2462.9 at T = 20,000, V = 1/2."""
     problem = bridle.problem("tempting", horizon=20_000, dim=2)

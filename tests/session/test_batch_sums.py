@@ -230,6 +230,7 @@ def test_bad_numbers_in_the_middle_of_a_batch_change_nothing(k):
     agree(one, two)
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", ["python", "numba"])
 def test_asking_changes_nothing(name):
@@ -425,6 +426,7 @@ def test_a_copy_in_the_middle_of_a_batch_goes_its_own_way(again):
 # --- saving -----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", ["python", "numba"])
 @pytest.mark.parametrize(("k", "at"), [(1, 45), (1, 64), (3, 77)])
 def test_saved_in_the_middle_of_a_batch_it_goes_on_bit_for_bit(name, k, at, tmp_path):
