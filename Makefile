@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-browser lint bench clean help
+.PHONY: demo test test-fast test-browser lint bench clean help
 
 help:
 	@echo "make demo   compare six policies on four problems, and write demo/report.html"
 	@echo "make test   run every test, docstring and documentation example"
+	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or take over three seconds (marked slow)"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
-	@echo "make lint   formatting, lint, types, import contract"
+	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
 	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 
 $(BIN)/python:
@@ -46,6 +47,10 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS)
 
+# A test that compiles without its mark fails here.
+test-fast: $(VENV)/.test
+	$(BIN)/python -m pytest --fast -n $(WORKERS)
+
 # Chromium is not on PyPI: where it is missing and we may, Debian's packages are installed.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 HAVE_CHROMIUM := command -v chromium >/dev/null && command -v chromedriver >/dev/null
@@ -59,6 +64,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/any_share.py --at-most 0.03
 
 # The page of results comes first, and is written again when the parts that it quotes are there.
 bench: $(VENV)/.bench

@@ -20,9 +20,10 @@ from bridle.compare import html_report
 from bridle.compare.executors import executor
 from bridle.compare.run import open_store, run, write_parquet
 from bridle.compare.spec import grid
+from parts.toy import size
 
-PROBLEMS, ROUNDS, WORKERS = ("halfspaces", "fixed"), 10_000, 2
-POLICIES = ("sinha2024", "sinha2024:preset=practice", "guo2022", "yi2023", "ogd")
+PROBLEMS, ROUNDS, WORKERS = size(("halfspaces", "fixed"), ("halfspaces",)), size(10_000, 50), 2
+POLICIES = size(("sinha2024", "sinha2024:preset=practice", "guo2022", "yi2023", "ogd"), ("sinha2024", "ogd"))
 
 
 def measure(engine: str, cells: int) -> dict[str, float]:
@@ -43,7 +44,7 @@ def measure(engine: str, cells: int) -> dict[str, float]:
 
 
 def main() -> None:
-    cells = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    cells = int(sys.argv[1]) if len(sys.argv) > 1 else size(1000, 4)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     table = Table(title=f"{cells:,} cells of T = {ROUNDS:,} on {WORKERS} workers, {machine}; load {os.getloadavg()[0]:.1f} at the start")
     for column in ("engine", "wall, s", "in games, s", "in hindsight, s", "files at the end, s", "overhead"):

@@ -19,10 +19,11 @@ from rich.console import Console
 from rich.table import Table
 
 import bridle
-from bridle import data
 from bridle.fraud import paper_model
+from parts.toy import size, target, transactions
 
-ROWS, REPEATS, SEEDS, TEXT_SEEDS = 2_000, 5, 5, 3
+ROWS, REPEATS, SEEDS, TEXT_SEEDS = size(2_000, 200), size(5, 1), size(5, 1), size(3, 1)
+LAMBDAS = size(30, 3)
 CHECKED = (0.01, 0.1, 1.0)
 ENGINE = "numba"
 RESULTS = Path(__file__).with_suffix(".json")
@@ -79,7 +80,7 @@ def measure(rows: paper_model.PaperRows) -> dict[str, object]:
     """Times of both sides, interleaved, and what the seeds give."""
     apart = check(rows)
     problem, start = paper_model.arrange(rows, "code", 0)
-    table, lambdas = problem.adversary.table, paper_model.lambda_grid()
+    table, lambdas = problem.adversary.table, paper_model.lambda_grid(count=LAMBDAS)
     paper_model.play_seed(paper_model.PaperRows(rows.features[:3000], rows.fraud[:3000]), "code", lambdas, 0, ENGINE)  # compiles
     torch_us, sweep_s, found = [], [], []
     for seed in range(max(REPEATS, SEEDS)):
@@ -151,13 +152,13 @@ def speed(result: dict) -> str:
 
 
 def main() -> None:
-    transactions = data.load("creditcard")
-    result = measure(paper_model.rows_of(transactions, "code"))
-    rows, lambdas = paper_model.rows_of(transactions, "text"), paper_model.lambda_grid()
+    played, figures, page = transactions(), target(RESULTS), target(DOCS)
+    result = measure(paper_model.rows_of(played, "code"))
+    rows, lambdas = paper_model.rows_of(played, "text"), paper_model.lambda_grid(count=LAMBDAS)
     result["text"] = summary([paper_model.play_seed(rows, "text", lambdas, seed, ENGINE) for seed in range(TEXT_SEEDS)], lambdas)
-    before, text = json.loads(RESULTS.read_text()), DOCS.read_text()
-    DOCS.write_text(text.replace(markdown(before), markdown(result)).replace(speed(before), speed(result)))
-    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    before, text = json.loads(figures.read_text()), page.read_text()
+    page.write_text(text.replace(markdown(before), markdown(result)).replace(speed(before), speed(result)))
+    figures.write_text(json.dumps(result, indent=1) + "\n")
     table = Table(title=f"Section 4 of the paper, {result['machine']}, {REPEATS} interleaved repeats")
     for column in ("path", "us per run and round", "whole sweep"):
         table.add_column(column, justify="left" if column == "path" else "right")

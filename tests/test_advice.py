@@ -130,7 +130,8 @@ def test_late_feedback_changes_the_program_and_not_the_choice():
     assert late.notes == [advice.LATE_NOTE]
 
 
-def test_nothing_is_promised_where_what_is_allowed_moves_unless_the_policy_is_told():
+def test_nothing_is_promised_where_what_is_allowed_moves():
+    """Unless the policy is told of the movement."""
     assert bridle.advise(moving=True).notes == []
     assert bridle.advise(moving=True, limit="average", costs=False).notes == [advice.MOVING_NOTE]
     assert advice.MOVING_NOTE not in bridle.advise(moving=True, constraints="none").notes

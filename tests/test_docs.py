@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import fnmatch
 import json
 import math
 import re
@@ -16,25 +16,14 @@ import pytest
 import bridle
 from bridle import policies
 from bridle.cli.listing import all_policies, all_problems
+from helpers.scripts import script
 
 ROOT = Path(__file__).parent.parent
 TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 
-def script(path):
-    """A file that is not part of the package, as a module; it finds what stands beside it, as where it is run."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
-
-
 def doc_tables():
-    return script(ROOT / "tools" / "doc_tables.py")
+    return script("tools/doc_tables.py")
 
 
 def test_the_readme_lists_the_policies_as_registered():
@@ -87,7 +76,7 @@ def test_theorem_functions_named_in_the_docs_exist():
 
 
 def benchmark_named(name):
-    return script(ROOT / "benchmarks" / f"{name}.py")
+    return script(f"benchmarks/{name}.py")
 
 
 def test_the_documentation_shows_the_streams_as_they_were_measured():
@@ -192,3 +181,14 @@ def test_a_goal_that_is_missed_is_said_to_be():
     rows = [{"dim": 30, "runs": runs, "rounds": 16_384, "call": 0.1} for runs in (256, 65_536)]
     device = {"machine": "a GPU", "algorithm1": rows, "fraud": [{"runs": 30, "call": 0.2}, {"runs": 2_112, "call": 0.6}]}
     assert [goal.met for goal in benchmark.goals({"gpu": device})] == [True, True, False]
+
+
+def test_the_source_distribution_holds_what_the_tests_read():
+    """Places that tests name from the root on, as ``ROOT / "docs"`` or ``script("tools/...")``, are among those that are packed."""
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
+    read = {place for text in texts for place in re.findall(r'(?:ROOT|parents\[\d\]|parent\.parent)\)? / "([^"/]+)', text)}
+    read |= {place for text in texts for place in re.findall(r'\bscript\(f?"([^"/{]+)/', text)}
+    assert {"docs", "benchmarks", "tools"} <= read, "the patterns of this test find nothing"
+    always = {"pyproject.toml"}
+    assert {place for place in read - always if not any(fnmatch.fnmatch(place, pattern) for pattern in packed)} == set()

@@ -43,6 +43,7 @@ def plainly(xp, a, y, x, hidden):
     return -(y * xp.log(p) + (1.0 - y) * xp.log(1.0 - p))
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("size", [0.1, 1.0, 5.0, 30.0])
 @pytest.mark.parametrize("label", [0.0, 1.0])
 def test_value_and_gradient_are_those_of_jax(label, size):
@@ -129,6 +130,7 @@ def stream(rounds: int, inputs: int = 4, hidden: int = 3) -> Problem:
     return Problem(bridle.Ball(weights(inputs, hidden), radius=5.0), RecordedRounds(table, 0.0), {"constraints": 1}, "stream")
 
 
+@pytest.mark.compiles
 def test_the_engines_agree():
     problem = stream(1500)
     policy = {"horizon": 1500, "lipschitz": 1.0, "beta": 1.0, "V": 1.0, "initial": 0.001}

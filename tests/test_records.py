@@ -197,6 +197,7 @@ def test_choose_takes_whole_records_or_run_by_run(case):
             np.testing.assert_array_equal(leaf[r], p[r] if flags[r, 0] else q[r])
 
 
+@pytest.mark.compiles
 def test_jax_takes_and_chooses_inside_a_trace():
     jax = pytest.importorskip("jax")
     pytest.importorskip("bridle.engines.jax")  # makes JAX's arrays known

@@ -91,7 +91,7 @@ def measure(quick: bool) -> dict[str, Any]:
             "the caller's arithmetic": each(lambda c, a, b, x: (float(c @ x), float(a @ x + b)), zip(*lines, strict=True)),
             "Session.decide": each(session.decide, (() for _ in range(rounds))),
             "checks of what is observed": each(
-                feedback.feedback, ((one.x, None, one.f, one.df, float(one.g[0]), one.dg[0], None) for one in seen)
+                feedback.checked_feedback, ((one.x, None, one.f, one.df, float(one.g[0]), one.dg[0], None) for one in seen)
             ),
         },
         rounds, repeats,

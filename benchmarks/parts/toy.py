@@ -7,7 +7,10 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from bridle.data import Data
 
 T = TypeVar("T")
 
@@ -31,3 +34,15 @@ def target(path: Path) -> Path:
     if path.is_file():
         shutil.copy(path, place)
     return place
+
+
+def transactions() -> Data:
+    """The real card transactions, or at toy size a few that are drawn in their layout."""
+    if not TOY:
+        from bridle import data
+
+        return data.load("creditcard")
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+    from helpers.transactions import invented
+
+    return invented()

@@ -78,6 +78,7 @@ def test_the_adapters_and_the_engine_decide_alike(stream, case):
     np.testing.assert_allclose(by_torch(X, y, policy, parameters), engine, atol=1e-6)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("scale", [False, True])
 def test_estimators_agree_with_every_limit_and_on_every_engine(stream, scale):
     X, y = stream[0][:600], stream[1][:600]

@@ -122,6 +122,7 @@ def plain(monkeypatch):
 LIMITS = [MissLoss(True, 0.2), GroupGap(0.5, lookback=5), WeightBudget(2.0)]
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("limits", [None, LIMITS[:1], LIMITS], ids=["no limit", "one", "three"])
 @pytest.mark.parametrize("settings", [{}, {"scale": True}, {"policy": "sinha2024", "parameters": RARE, "scale": True}], ids=str)
@@ -153,6 +154,7 @@ def close_to(a, b):
         np.testing.assert_allclose(left, right, rtol=1e-8, atol=1e-10, err_msg=name)
 
 
+@pytest.mark.compiles
 def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
     X, y = rows[0][:300], rows[1][:300]
     signs = np.where(y, 1.0, -1.0)
@@ -169,6 +171,7 @@ def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
     close_to(two.held, one.held)
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("x", [{"a": np.nan, "b": 1.0}, {"a": "high", "b": 1.0}, {"a": 1e60, "b": 1.0}, {"a": -np.inf, "b": 1.0}], ids=str)
 def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x):
@@ -184,7 +187,8 @@ def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x)
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("engine_name", ["python", "numba"])
-def test_rows_without_any_feature_are_learned_and_not_forgotten_when_features_come(engine_name, scale):
+def test_rows_without_any_feature_are_learned(engine_name, scale):
+    """They are not forgotten when features come."""
     late, known = (river.ConstrainedClassifier([WeightBudget(2.0)], scale=scale, engine=name) for name in (engine_name, "python"))
     for t in range(40):
         x = {"a": float(t % 3), "b": 1.0 - t % 2} if t >= 10 else {}

@@ -49,6 +49,7 @@ def factory(kind: Any = Good):
     return make
 
 
+@pytest.mark.compiles
 def test_a_policy_of_ones_own_passes():
     report = check_policy(factory(), scale_free=True)
     assert report[0] == "ball, k = 1: decisions, repetition, purity, state, session, resume, refusal, batch, scale"
@@ -295,12 +296,19 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "complaint"), BROKEN, ids=[kind.__name__ for kind, _ in BROKEN])
+COMPILE = {NumpyOnly, OtherCompiled}  # what is wrong with them shows in a compiled game alone
+
+
+@pytest.mark.parametrize(
+    ("kind", "complaint"),
+    [pytest.param(*pair, id=pair[0].__name__, marks=[pytest.mark.compiles] * (pair[0] in COMPILE)) for pair in BROKEN],
+)
 def test_check_policy_rejects(kind, complaint):
     with pytest.raises(AssertionError, match=complaint):
         check_policy(factory(kind))
 
 
+@pytest.mark.compiles
 def test_a_policy_whose_units_matter_is_rejected_only_where_it_promised():
     def make(domain, constraints=1, lipschitz=1.0):
         return Good(domain, 1.0, np.zeros(2))
@@ -310,6 +318,7 @@ def test_a_policy_whose_units_matter_is_rejected_only_where_it_promised():
         check_policy(make, {"disk": bridle.Ball(2)}, [1], scale_free=True)
 
 
+@pytest.mark.compiles
 def test_a_factory_that_draws_lots_is_rejected():
     rng = np.random.default_rng(0)
 
@@ -320,6 +329,7 @@ def test_a_factory_that_draws_lots_is_rejected():
         check_policy(make)
 
 
+@pytest.mark.compiles
 def test_a_factory_may_refuse_but_not_everything_and_not_in_other_words():
     def only_for_the_simplex(domain, constraints=1):
         if type(domain) is not type(bridle.Simplex(2)):
@@ -369,6 +379,7 @@ def test_without_jax_the_engines_are_skipped(monkeypatch):
     assert report[-1].startswith("skipped engines on disk: engine 'jax' needs the package")
 
 
+@pytest.mark.compiles
 def test_wrapped_policies_keep_the_contract():
     def doubling(domain, constraints=1):
         return bridle.Doubling(lambda T: bridle.policy("sinha2024", domain, horizon=T, lipschitz=1.0))

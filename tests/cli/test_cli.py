@@ -188,6 +188,7 @@ def test_notes_say_why_there_is_no_bound(run):
     assert "paper's bound: none, the preset is practice, not the theorem's\n" in out
 
 
+@pytest.mark.compiles
 def test_the_engines_tell_the_same(run):
     one, two = (strict(run("play", "halfspaces", "--horizon", 50, "--engine", engine, "--json", "-")[1]) for engine in ("python", "jax"))
     assert (one["engine"], two["engine"]) == ("python", "jax")

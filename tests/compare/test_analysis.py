@@ -93,7 +93,8 @@ def test_seeds_without_a_curve_do_not_count_and_only_shared_rounds_are_kept():
 # --- rankings -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_score_is_regret_and_violation_over_the_typical_ones_and_ties_go_to_the_smaller_violation():
+def test_the_score_is_regret_and_violation_over_the_typical_ones():
+    """Ties go to the smaller violation."""
     # typical regret is the median of 10, 20, 30: 20; typical CCV that of 10, 20, 40: 20 (the 0 does not count)
     found = analysis.ranking([game("a", 10.0, 40.0), game("b", 20.0, 20.0), game("c", 30.0, 10.0), game("d", 0.0, 0.0)])
     assert [(row["label"], row["rank"], row["score"]) for row in found] == [("d", 1, 0.0), ("c", 2, 2.0), ("b", 3, 2.0), ("a", 4, 2.5)]
@@ -101,7 +102,8 @@ def test_the_score_is_regret_and_violation_over_the_typical_ones_and_ties_go_to_
     assert ranks([game("a", 10.0, 40.0), game("b", 20.0, 20.0), game("c", 30.0, 10.0)])["a"] == (3, True)
 
 
-def test_a_hair_of_regret_does_not_outweigh_much_violation_and_an_outlier_changes_nothing():
+def test_a_hair_of_regret_does_not_outweigh_much_violation():
+    """And an outlier changes nothing."""
     games = [game("clean", 0.8, 0.0), game("bold", -30.0, 52.0), game("lazy", 1900.0, 0.0), game("wild", -1000.0, 1900.0)]
     assert [row["label"] for row in analysis.ranking(games)] == ["clean", "bold", "wild", "lazy"]
     assert [row["label"] for row in analysis.ranking([*games, game("broken", 1e12, 1e12)])][:2] == ["clean", "bold"]

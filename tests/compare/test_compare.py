@@ -236,7 +236,8 @@ def test_a_worker_with_other_sources_is_refused(tmp_path, monkeypatch):
         compare.compare(["fixed"], ["ogd"], [50], 2, tmp_path, jobs=1)
 
 
-def test_what_another_process_is_at_comes_last_and_what_it_finishes_is_not_played(tmp_path, monkeypatch):
+def test_what_another_process_is_at_comes_last(tmp_path, monkeypatch):
+    """What that process finishes meanwhile is not played."""
     plan = grid(["fixed"], ["ogd", "adagrad", "sinha2024"], [5000], 2)  # a task each
     keys = [cell.key for cell in plan.cells]
     other, store = Store(tmp_path / "store"), compare.open_store(plan, tmp_path)
@@ -257,6 +258,7 @@ def test_what_another_process_is_at_comes_last_and_what_it_finishes_is_not_playe
     assert order[4:] == [keys[1]]
 
 
+@pytest.mark.compiles
 def test_jax_gives_the_same_numbers_and_compiles_a_program_once(tmp_path):
     policies_ = ["sinha2024", "ogd"]
     plain = compare.compare(["halfspaces"], policies_, [300, 1100], 4, tmp_path, jobs=1)

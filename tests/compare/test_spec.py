@@ -40,7 +40,8 @@ ROOMS = sorted({path.relative_to(HOME).parts[0].removesuffix(".py") for path in 
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_the_fingerprint_changes_with_the_sources_that_make_numbers_and_with_no_others(tmp_path, monkeypatch, room):
+def test_the_fingerprint_changes_with_the_sources_that_make_numbers(tmp_path, monkeypatch, room):
+    """And with no others."""
     home = tmp_path / "bridle"
     shutil.copytree(HOME, home, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(bridle, "__file__", str(home / "__init__.py"))
@@ -122,7 +123,8 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path, monkeypatch, asked
     assert "\n" not in str(wrong.value)
 
 
-def test_a_policy_of_the_users_own_is_keyed_by_its_file_and_stays_in_this_process(tmp_path, monkeypatch):
+def test_a_policy_of_the_users_own_is_keyed_by_its_file(tmp_path, monkeypatch):
+    """It is played in this process, as others do not know it."""
     own = policies.entry("ogd")
     policies.register(policies.Entry("mine", lambda domain, lipschitz: own.factory(domain, lipschitz), "mine", "-", "-", "-"))
     rows = compare.compare(["fixed"], ["mine", "ogd"], [50], 1, tmp_path, jobs=1)

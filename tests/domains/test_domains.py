@@ -312,6 +312,7 @@ def engine():
     import bridle.engines.jax  # noqa: F401  (registers JAX's arrays)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", COMPILED)
 def test_jax_agrees(name, engine):
     import jax

@@ -9,10 +9,8 @@ from __future__ import annotations
 import ctypes
 import importlib
 import re
-import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -358,16 +356,6 @@ def test_without_cupy_the_engine_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "bridle.engines.cuda", raising=False)
     with pytest.raises(Unavailable, match=re.escape("engine 'cuda' needs the package cupy: pip install 'bridle[cuda]'")):
         load("cuda")
-
-
-@compiled
-def test_the_benchmark_runs_at_toy_size():
-    script = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
-    if not script.exists():
-        pytest.skip("benchmarks are not part of this distribution")
-    ran = subprocess.run([sys.executable, script, "--toy"], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert "The fraud network of 311 weights" in ran.stdout
 
 
 def has_gpu() -> bool:

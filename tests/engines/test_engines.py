@@ -56,6 +56,7 @@ def test_the_other_policies_agree(where):
     agree(bridle.policy_for("sinha2024-ocs", several), several)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("kind", ["adaftrl", "ftpl", "delayed", "decreasing"])
 @pytest.mark.parametrize("where", ["ball", "simplex", "cut-box"])
 def test_the_other_policies_agree_with_other_learners(kind, where):
@@ -67,12 +68,14 @@ def test_the_other_policies_agree_with_other_learners(kind, where):
     agree(bridle.policy_for("sinha2024-strong", curved, learner=learner(kind, domain)), curved, rounds=2_000)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("potential", ["exponential", "quadratic", "power"])
 def test_potentials_agree(potential):
     problem = bridle.problem("halfspaces", horizon=ROUNDS, dim=4)
     agree(bridle.policy_for("sinha2024", problem, potential=potential), problem)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", ["lower-bound", "minimax", "fixed"])
 @pytest.mark.parametrize("policy", ["sinha2024", "sinha2024-ocs"])
 def test_problems_agree(name, policy):
@@ -80,6 +83,7 @@ def test_problems_agree(name, policy):
     agree(bridle.policy_for(policy, problem), problem, rounds=2_000)
 
 
+@pytest.mark.compiles
 def test_wrapped_policies_agree():
     domain = place("ball")
     problem = bridle.problem("halfspaces", horizon=ROUNDS, domain=domain, constraints=2)
@@ -89,6 +93,7 @@ def test_wrapped_policies_agree():
     agree(bridle.Delayed(doubling, 2, constraints=2), problem, rounds=2_000)
 
 
+@pytest.mark.compiles
 def test_broken_assumptions_agree_where_the_exponent_would_overflow():
     """With a Lipschitz constant far too small e^{lam Q} passes 1e308; both engines stay finite and together, and say what is wrong."""
     problem = bridle.problem("fixed", horizon=3_000, dim=3)

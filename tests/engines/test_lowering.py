@@ -166,6 +166,7 @@ def agrees(one, runs: int, own, seed: int) -> None:
 OPERAND = st.integers(0, 8)
 
 
+@pytest.mark.compiles
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, len(STEPS) - 1), OPERAND, OPERAND, OPERAND), min_size=1, max_size=8),
@@ -177,6 +178,7 @@ def test_random_functions_are_written_out_right(program, runs, own, seed):
     agrees(function_of(program), runs, own, seed)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("runs", [0, 3])
 def test_a_part_of_a_constant_at_a_constant_place_is_found_before_the_rounds(runs):
     """The place used to be looked up in the rounds, after the part had been read."""
@@ -188,6 +190,7 @@ def test_a_part_of_a_constant_at_a_constant_place_is_found_before_the_rounds(run
     agrees(one, runs, (False, False, True, True), 5)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("mode", ["clip", "drop"])
 @pytest.mark.parametrize("runs", [0, 5])
 def test_a_window_that_reaches_outside_is_moved_in_or_dropped_as_a_whole(mode, runs):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import importlib
-import importlib.util
 import json
 import os
 import signal
@@ -18,22 +17,14 @@ import pytest
 
 import bridle
 from bridle.compare.analysis import power_law
-from bridle.data import Data
 from bridle.engines import runs
 from bridle.fraud import PROTOCOLS, paper, paper_model
 from bridle.networks import score
 from helpers.instances import PROGRAM, real
+from helpers.scripts import script
+from helpers.transactions import invented
 
 ROOT = Path(__file__).parents[2]
-COLUMNS = ("Time", *(f"V{i}" for i in range(1, 29)), "Amount", "Class")
-
-
-def invented(rounds: int = 600, frauds: float = 0.05, seed: int = 0) -> Data:
-    """Transactions in the layout of the real ones: frauds differ in their means."""
-    rng = np.random.default_rng(seed)
-    fraud = 1.0 * (rng.random(rounds) < frauds)
-    columns = rng.standard_normal((rounds, 29)) + fraud[:, None] * np.linspace(-2.0, 2.0, 29)
-    return Data("creditcard", COLUMNS, np.column_stack([np.arange(rounds), columns, fraud]))
 
 
 @pytest.fixture
@@ -217,6 +208,7 @@ def test_an_interruption_keeps_the_seeds_that_are_done(run, small, tmp_path, mon
     assert f"1 of 3 seeds are done and kept in {tmp_path}; to go on: bridle fraud" in err
 
 
+@pytest.mark.compiles
 def test_an_interruption_ends_every_thread(monkeypatch):
     monkeypatch.setattr(runs, "cores", lambda: 2)
     rows, heard = paper_model.rows_of(invented(20_000), "code"), []
@@ -280,9 +272,7 @@ def test_every_protocol_has_a_command():
 
 
 def test_the_documentation_shows_what_was_measured():
-    spec = importlib.util.spec_from_file_location("fraud_benchmark", ROOT / "benchmarks" / "fraud.py")
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
+    benchmark = script("benchmarks/fraud.py")
     found = json.loads((ROOT / "benchmarks" / "fraud.json").read_text())
     text = (ROOT / "docs" / "fraud.md").read_text()
     assert benchmark.markdown(found) in text, "run benchmarks/fraud.py, and put its tables into docs/fraud.md"
@@ -297,9 +287,7 @@ def test_the_documentation_shows_what_was_measured():
 
 def test_the_library_gives_the_iterates_of_the_pytorch_loop(monkeypatch):
     pytest.importorskip("torch")
-    spec = importlib.util.spec_from_file_location("fraud_benchmark", ROOT / "benchmarks" / "fraud.py")
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
+    benchmark = script("benchmarks/fraud.py")
     monkeypatch.setattr(benchmark, "ROWS", 300)
     assert benchmark.check(paper_model.rows_of(invented(), "code")) <= 1e-6
 
@@ -307,6 +295,7 @@ def test_the_library_gives_the_iterates_of_the_pytorch_loop(monkeypatch):
 # --- the real data ---------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_the_real_transactions_give_the_papers_area_and_sublinear_violation():
     """A tenth of the lambdas' work of the whole experiment, on all rows: docs/fraud.md has the whole grid."""
     rows = paper_model.rows_of(real("creditcard"), "code")

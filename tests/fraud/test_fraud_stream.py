@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from bridle.core import Unavailable
 from bridle.fraud import baselines, stream_model
 from bridle.fraud import scores as measures
 from helpers.instances import real
+from helpers.scripts import script
 
 RESULT = Path(__file__).parents[2] / "benchmarks" / "fraud-stream.json"
 
@@ -150,6 +150,7 @@ def test_bad_input_is_one_line(run, tmp_path, more, words):
     assert words in err
 
 
+@pytest.mark.compiles
 def test_the_published_figures_are_those_of_the_real_stream():
     """The chosen setting, played again on all rows, has the areas that docs and results name, above every river variant's."""
     rows = stream_model.rows_of(real("creditcard"))
@@ -172,9 +173,7 @@ def test_the_setting_is_the_best_of_those_tried_on_the_first_fifth():
 
 
 def test_the_page_has_the_table_of_the_results():
-    spec = importlib.util.spec_from_file_location("fraud_stream_benchmark", RESULT.parent / "fraud_stream.py")
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
+    benchmark = script("benchmarks/fraud_stream.py")
     text = (RESULT.parent.parent / "docs" / "fraud.md").read_text()
     assert benchmark.BEGIN + benchmark.markdown(json.loads(RESULT.read_text())) + benchmark.END in text, "run benchmarks/fraud_stream.py"
 

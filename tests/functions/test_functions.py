@@ -437,6 +437,7 @@ def test_bad_input_is_one_error_with_name_and_value(call, message):
         call()
 
 
+@pytest.mark.compiles
 def test_jax_agrees_with_numpy_and_with_its_own_derivatives():
     """Every kind, alone, for several runs and over time, compiled; where there is no kink the gradient is that of the value."""
     jax = pytest.importorskip("jax")

@@ -334,8 +334,8 @@ def test_the_others_say_that_they_do(kind):
 
 
 @given(st.floats(-150.0, 150.0), st.integers(0, 5), st.integers(1, 4))
-def test_adagrad_waits_for_a_gradient_and_then_moves_by_the_diameter_over_root_two(log_length, idle, d):
-    """However short or long the gradient; no division by zero before it, for one run or several."""
+def test_adagrad_waits_for_a_gradient_and_then_moves_by_its_first_step(log_length, idle, d):
+    """By the diameter over root two, however short or long the gradient; no division by zero before it, for one run or several."""
     rng = np.random.default_rng(idle)
     domain, ray = bridle.Ball(d, radius=10.0), unit(rng.standard_normal(d))
     learner = bridle.AdaGrad(domain, diameter=3.0)

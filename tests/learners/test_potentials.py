@@ -99,6 +99,7 @@ def test_runs_are_the_loop_over_runs(lams, seed):
         assert potentials.Power(powers).slope(Q)[r, 0] == pytest.approx(potentials.Power(n).slope(float(Q[r, 0])), rel=1e-13)
 
 
+@pytest.mark.compiles
 def test_jax_agrees_with_numpy():
     jax = pytest.importorskip("jax")
     pytest.importorskip("bridle.engines.jax")  # makes JAX's arrays known

@@ -247,7 +247,8 @@ def test_contradictory_constraints_neither_overflow_nor_stop_the_policy(about):
     assert "no action of the domain" in policy.record.alarm(session.state).text
 
 
-def test_a_constant_constraint_above_zero_is_seen_as_infeasible_and_does_no_harm():
+def test_a_constant_constraint_above_zero_is_seen_as_infeasible():
+    """It does no harm."""
     record = bridle.policy("anytime", bridle.Ball(2)).record
     state = record.update(record.init(np.zeros(2)), Feedback(np.zeros(2), 0.0, np.ones(2), np.array([1.0]), np.zeros((1, 2))))
     assert state.infeasible == 1.0
@@ -280,6 +281,7 @@ VARIANTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("about", "k"), [*((about, 1) for about in VARIANTS), ({}, 3), ({"hold": 3}, 3)], ids=str)
 def test_engines_and_batches_agree(about, k):
     problem = bridle.problem("halfspaces", horizon=300, dim=4, constraints=k, modulus=about.get("modulus", 0.0))

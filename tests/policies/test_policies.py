@@ -33,6 +33,7 @@ UNITS_MATTER = {
 # --- every registered policy
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", NAMES)
 def test_it_keeps_the_contract(name):
     report = check_policy(name, scale_free=name not in UNITS_MATTER)

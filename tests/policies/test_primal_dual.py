@@ -243,6 +243,7 @@ DOCTORED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """What keeps a policy from following its costs, and what keeps it from following its constraints."""
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("form", DOCTORED)
 def test_bounds_fail_for_policies_that_are_not_the_papers(form):
     """The bound tests can fail: a policy that ignores costs breaks the regret bound, one that ignores constraints the violation bound."""
@@ -600,6 +601,7 @@ def problem_for(form: str, where: str, T: int, k: int = 1):
     return bridle.problem("halfspaces", horizon=T, dim=5, domain=where, constraints=k, seed=3)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("form", "where"), [(f, w) for w in ("ball", "box", "simplex") for f in FORMS if "entr" not in f or w == "simplex"]
 )

@@ -313,6 +313,7 @@ def quiet_play(*args, **kwargs):
         return bridle.play(*args, **kwargs)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("name", "given", "mu", "kind"),
     [(*ONE[i], kind) for i, kinds in enumerate(["ball box simplex", "box", "ball box simplex", "simplex", "ball", "box", "simplex", "ball"])
@@ -327,6 +328,7 @@ def test_engines_agree(name, given, mu, kind):
     np.testing.assert_allclose(one.totals.hard, two.totals.hard, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("kind", ["l1", "halfspace", "cut-box", "product", "spectrahedron"])
 def test_engines_agree_on_every_domain(kind):
     domain = place(kind, 4)
@@ -335,6 +337,7 @@ def test_engines_agree_on_every_domain(kind):
     assert np.abs(one.decisions - two.decisions).max() <= 1e-9 * domain.diameter()
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("name", "swept", "given"),
     [

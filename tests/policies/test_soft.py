@@ -139,6 +139,7 @@ def test_its_bounds_are_those_of_the_docstring():
         assert limits[1] / limits[0] == pytest.approx(10.0, rel=0.1)
 
 
+@pytest.mark.compiles
 def test_a_policy_that_ignores_limits_breaks_its_bound():
     problem = bridle.problem("fixed", horizon=50_000, dim=3)
     policy = bridle.policy_for("soft", problem, horizon=50_000)

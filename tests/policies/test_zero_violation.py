@@ -289,7 +289,8 @@ def test_the_examples_of_the_documentation_run():
         exec(block, {})
 
 
-def test_rounds_without_news_of_the_constraint_break_no_promise_and_move_nothing():
+def test_rounds_without_news_of_the_constraint_break_no_promise():
+    """They move nothing either."""
     policy = bridle.policy("hutchinson2025", bridle.Ball(2), horizon=600, lipschitz=1.0, slater=0.5)
     session, regret = bridle.Session(policy, x1=[-0.7, 0.0]), 0.0
     with warnings.catch_warnings():

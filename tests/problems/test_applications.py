@@ -297,6 +297,7 @@ def test_policies_play_on_it_and_keep_their_bounds(case, name):
         assert bridle.ccv(trace) <= bound.ccv
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("case", MAIN)
 @pytest.mark.parametrize("name", ["sinha2024", "adagrad"])
 def test_engines_agree(case, name):
@@ -307,6 +308,7 @@ def test_engines_agree(case, name):
         np.testing.assert_allclose(getattr(one, field), getattr(two, field), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("case", MAIN)
 def test_several_seeds_play_at_once(case):
     problem = make(case, horizon=40)

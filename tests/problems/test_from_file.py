@@ -135,6 +135,7 @@ def test_the_only_problem_of_a_file_needs_no_name(write):
     assert "FILE defines no problem" in refusal(two, horizon=10)
 
 
+@pytest.mark.compiles
 def test_a_function_makes_a_problem(write):
     path = write(FUNCTION)
     problem = bridle.problem(path, horizon=40, seed=2, width=2.0)
@@ -234,6 +235,7 @@ def recorded(name: str, horizon: int = 200, **given: Any) -> tuple[bridle.Proble
 BALL = {"domain": "ball", "radius": 1.0}
 
 
+@pytest.mark.compiles
 def test_recorded_rounds_play_as_the_problem_they_were_recorded_from(save):
     problem, stream = recorded("halfspaces", dim=4, constraints=3)
     (limits,) = stream.constraints

@@ -401,6 +401,7 @@ KINDS = [case for case in CASES if not case.given or set(dict(case.given)) & {"m
 """The cases that are records of different kinds: what a compiler sees."""
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("case", KINDS, ids=str)
 def test_the_engines_agree(case):
     problem = case.make(200 if case.name != "lower-bound" else ROUNDS)

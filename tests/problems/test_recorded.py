@@ -60,6 +60,7 @@ def test_a_replay_goes_round_the_table_once(n, first, cuts):
     same(records.join(parts), records.transform(lambda leaf: leaf[order], whole))
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("kind", ["affine", "round", "form", "logistic"])
 def test_engines_agree_on_recorded_rounds(kind):
     n = BLOCK + 300
@@ -184,6 +185,7 @@ def test_a_game_can_be_advanced_again_from_its_start():
     same(block.rounds[0], table(60))
 
 
+@pytest.mark.compiles
 def test_a_replay_of_too_few_rounds_is_refused_and_not_read_past_its_end():
     class Short(NamedTuple):
         table: Any

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import warnings
 from pathlib import Path
@@ -13,19 +12,13 @@ import pytest
 
 import bridle
 from bridle.game.play import unplayed
+from helpers.scripts import script
 
 ROOT = Path(__file__).parents[2]
 POINT = [-0.3, 0.0]
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("streams", ROOT / "benchmarks" / "streams.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-BENCHMARK = load()
+BENCHMARK = script("benchmarks/streams.py")
 FOUND = json.loads((ROOT / "benchmarks" / "streams.json").read_text())
 GAMES = FOUND["games"]
 FEASIBLE = [f"S{i}" for i in range(1, 9)]
@@ -46,7 +39,8 @@ def test_every_stream_was_played_by_every_policy_at_full_length():
         assert stream.horizon == (900 if stream.name == "S1" else 20_000)
 
 
-def test_anytime_violates_at_least_fifty_times_less_than_algorithm_1_in_the_median():
+def test_anytime_violates_fifty_times_less_than_algorithm_1():
+    """At least, and in the median."""
     times = BENCHMARK.ratios(GAMES)
     assert list(times) == [stream.name for stream in BENCHMARK.STREAMS]
     assert median(times.values()) >= 50.0
@@ -87,7 +81,8 @@ def test_the_page_says_of_the_others_what_the_figures_say():
     assert all(game(stream, "sinha2024")["ccv"] > 0.99 * game(stream, "ogd")["ccv"] for stream in ("S3", "S5", "S8"))
 
 
-def test_where_nothing_is_feasible_no_theorem_speaks_but_that_of_descent_on_costs():
+def test_where_nothing_is_feasible_no_theorem_speaks():
+    """But that of gradient descent on the costs alone."""
     for stream in ("S9", "S10"):
         for policy in BENCHMARK.COLUMNS:
             row = game(stream, policy)
@@ -130,6 +125,7 @@ def test_a_slice_played_again_is_the_table_in_kind(tmp_path, monkeypatch):
     assert all(ratio >= 20.0 for ratio in BENCHMARK.ratios(again).values())
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("stream", ["S2", "S7"])
 def test_a_game_of_the_table_played_again_is_the_same_game(stream):
     row = game(stream, "anytime")
@@ -143,6 +139,7 @@ def test_a_game_of_the_table_played_again_is_the_same_game(stream):
 # --- the streams themselves -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_the_tempting_stream_gives_the_figures_of_an_independent_implementation():
     """Without the halfspace step and with lam = 1/(32 D^2): sum dist^2 810.7, CCV 2462.9, regret -2462.9 at T = 20,000, V = 1/2."""
     problem = bridle.problem("tempting", horizon=20_000, dim=2)

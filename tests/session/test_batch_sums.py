@@ -204,7 +204,8 @@ def test_compiled_sessions_read_as_python_does(k):
 @pytest.mark.usefixtures("plain")
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.lists(st.tuples(st.integers(1, 40), st.integers(1, 6)), min_size=1, max_size=4))
-def test_engines_agree_on_any_stream_also_where_the_number_of_constraints_changes(seed, first, pieces):
+def test_engines_agree_on_any_stream(seed, first, pieces):
+    """Also where the number of constraints changes."""
     one, two = pair(3)
     t = 1
     for rounds, k in [(40, first), *pieces]:
@@ -229,6 +230,7 @@ def test_bad_numbers_in_the_middle_of_a_batch_change_nothing(k):
     agree(one, two)
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", ["python", "numba"])
 def test_asking_changes_nothing(name):
@@ -424,6 +426,7 @@ def test_a_copy_in_the_middle_of_a_batch_goes_its_own_way(again):
 # --- saving -----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", ["python", "numba"])
 @pytest.mark.parametrize(("k", "at"), [(1, 45), (1, 64), (3, 77)])
 def test_saved_in_the_middle_of_a_batch_it_goes_on_bit_for_bit(name, k, at, tmp_path):

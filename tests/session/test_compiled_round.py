@@ -145,6 +145,7 @@ def test_a_contradiction_is_found_in_the_same_round():
     assert told[0][1].rounds == told[1][1].rounds
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 def test_history_is_told_the_same():
     entries: tuple[list[dict[str, Any]], ...] = ([], [])
@@ -157,6 +158,7 @@ def test_history_is_told_the_same():
             np.testing.assert_allclose(a[name], b[name], atol=1e-12, err_msg=name)
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 def test_totals_are_current_between_rounds_and_belong_to_the_caller():
     session = bridle.Session(make_policy(), engine="numba")
@@ -234,6 +236,7 @@ def test_a_number_that_stops_being_finite_is_left_to_python(broken, steps):
 # --- saving, and rounds that are not for compiled code ----------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("certify", [True, False])
 def test_a_compiled_session_resumes_bit_for_bit(certify, tmp_path, steps):
     whole, half = (bridle.Session(make_policy(), engine="numba", certify=certify) for _ in range(2))
@@ -312,6 +315,7 @@ def test_any_order_of_calls_gives_the_same(tmp_path_factory, actions, late, name
         assert left.halfspaces.sources == right.halfspaces.sources
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 def test_rounds_with_another_number_of_constraints_are_played_in_python(steps):
     session = bridle.Session(make_policy(), engine="numba")
@@ -321,6 +325,7 @@ def test_rounds_with_another_number_of_constraints_are_played_in_python(steps):
     assert steps == [True]  # there is no room for the second constraint's total
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 def test_a_loaded_session_with_totals_of_more_constraints_goes_on_in_python(tmp_path, steps):
     session = bridle.Session(make_policy())
@@ -333,6 +338,7 @@ def test_a_loaded_session_with_totals_of_more_constraints_goes_on_in_python(tmp_
     assert steps == []
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))])
 def test_a_copy_goes_its_own_way(again):

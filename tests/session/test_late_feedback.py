@@ -382,6 +382,7 @@ def test_the_delay_is_a_parameter_like_any_other(tmp_path):
         assert_identical(snapshot(session), snapshot(bridle.Session.load(tmp_path / "a.npz")))
 
 
+@pytest.mark.compiles
 def test_the_late_learner_runs_on_every_engine_and_in_sweeps():
     problem = bridle.problem("halfspaces", horizon=300, dim=3)
     policy = bridle.policy("sinha2024", problem.domain, horizon=300, lipschitz=1.0, delay=7, preset="practice")

@@ -15,6 +15,7 @@ SAVED = Path(__file__).parent / "saved"
 EXPECTED = json.loads((SAVED / "expected.json").read_text())
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_file_of_an_earlier_version_loads_and_goes_on(name):
     if name.endswith("numba"):

@@ -700,7 +700,8 @@ def own(kind: str):
 
 
 @pytest.mark.parametrize("kind", ["delayed", "doubling", "short doubling", "delayed doubling", "record", "class", "learner", "domain"])
-def test_policies_that_are_not_registered_need_policy_and_then_resume_bit_for_bit(kind, tmp_path):
+def test_policies_that_are_not_registered_need_policy_to_resume(kind, tmp_path):
+    """Given the policy, they resume bit for bit."""
     path = tmp_path / "own.npz"
     session = bridle.Session(own(kind), np.zeros(DIM))
     play_random_stream(session, 5, k=2)
