@@ -56,7 +56,7 @@ def test_every_statement_of_algorithm_1_names_its_line(game):
         assert note, statement
         assert function_at(note["file"], int(note["line"])) == note["function"], statement
     files = {NOTE.search(statement)["file"] for statement in statements}
-    assert {"policies/sinha2024.py", "functions.py", "domains/closed_form.py"} <= files
+    assert {"policies/sinha2024.py", "functions/affine.py", "domains/closed_form.py"} <= files
 
 
 @pytest.mark.parametrize("target", ["numba", "jax", "cuda"])
