@@ -8,8 +8,8 @@ import pytest
 import bridle
 from bridle.engines import numba as engine
 from bridle.engines.codegen.fuse import add_nest, contract
-from bridle.engines.codegen.loops import StepOutcome
 from bridle.engines.codegen.statements import CodeLine, Nest, Statement, access, flattened, only_access, printed, spell
+from bridle.engines.round import StepOutcome
 from helpers.written_sources import catch_sources
 
 

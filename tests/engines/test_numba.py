@@ -13,8 +13,9 @@ from jax import numpy as jnp
 import bridle
 from bridle import ops, policies
 from bridle.engines import numba as engine
-from bridle.engines.codegen.loops import StepOutcome, lower
+from bridle.engines.codegen.loops import lower
 from bridle.engines.codegen.python_source import preamble
+from bridle.engines.round import StepOutcome
 from bridle.problems import problem_names
 from helpers.compiled_games import PLACES, compilable_game, interpreted
 from helpers.instances import make_domain

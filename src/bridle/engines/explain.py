@@ -12,18 +12,18 @@ Nothing of this is in what is compiled: a line that moves must not change the na
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from bridle import records, validate
 from bridle.core import Adversary, Domain, InputError, Policy
-from bridle.engines.codegen.equations import Equation, Equations, Traced, Variable, line_of
-from bridle.engines.codegen.loops import lower
-from bridle.engines.codegen.lower import NESTED
-from bridle.engines.codegen.statements import Origin
 from bridle.engines.round import Collect, check_compiled
 from bridle.policies.registry import Configured, record_of
+
+if TYPE_CHECKING:  # `import bridle` brings this module, and is to bring no compiler
+    from bridle.engines.codegen.equations import Equation, Equations, Traced, Variable
+    from bridle.engines.codegen.statements import Origin
 
 
 class Game(Protocol):
@@ -62,6 +62,8 @@ def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "n
         return "\n".join(_listing(game)) + "\n"
     if engine == "cuda":
         return _kernel(game)
+    from bridle.engines.codegen.equations import line_of
+    from bridle.engines.codegen.loops import lower
 
     def note(origin: Origin) -> str:
         if isinstance(origin, int):
@@ -100,6 +102,7 @@ def _names(parts: Mapping[str, object]) -> list[str]:
 
 def _kernel(game: _TracedGame) -> str:
     from bridle.engines.codegen import cuda_kernel
+    from bridle.engines.codegen.equations import line_of
 
     held, draws = game.constants + game.states, len(game.leaves) - game.constants - game.states
     kernel = cuda_kernel.write(game.traced, [False] * game.constants, game.states, [False] * draws, lanes=1, runs=32, note=line_of)
@@ -119,6 +122,9 @@ def _listing(game: _TracedGame) -> Iterator[str]:
 
 
 def _equations(jaxpr: Equations, names: dict[Variable, str], margin: str, outer: str = "") -> Iterator[str]:
+    from bridle.engines.codegen.equations import line_of
+    from bridle.engines.codegen.lower import NESTED
+
     for equation in jaxpr.eqns:
         operands = ", ".join(_name(var, names) for var in equation.invars)
         results = ", ".join(f"{_name(var, names)}: {_kind(var)}" for var in equation.outvars)

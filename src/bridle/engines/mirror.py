@@ -15,7 +15,7 @@ import numpy as np
 
 from bridle import engines, records
 from bridle.engines import CompilesSteps
-from bridle.engines.codegen.loops import StepOutcome
+from bridle.engines.round import StepOutcome
 
 C = TypeVar("C")
 T = TypeVar("T")

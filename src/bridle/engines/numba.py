@@ -143,7 +143,7 @@ def _loop(constants: object, states: object, draw: object, collect: Collect, own
 
 
 def compile_step(one: Callable[[C, S, G], S], constants: C, states: S, given: G, largest: float, ring: Ring | None = None) -> CompiledStep:
-    """See `CompilesSteps.compile_step`; the array is laid out as `loops.lower_step` says, and the answer is a `loops.StepOutcome`.
+    """See `CompilesSteps.compile_step`; the array is laid out as `loops.lower_step` says, and the answer is a `StepOutcome`.
 
     It is the round of a session: one array of numbers crosses into the compiled code, and whatever is wrong comes back as a number.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -135,3 +135,16 @@ def cores() -> int:
 def block_length(dim: int) -> int:
     """How many rounds are dealt at a time: fixed by the dimension alone, so that a stream depends on nothing but its seed."""
     return max(1, min(1024, 2**21 // dim))
+
+
+class StepOutcome(IntEnum):
+    """What a compiled step answers. Nothing has changed where it is positive."""
+
+    RING_FULL = -1
+    """The new states have taken the old ones' place, and the last row of the ring has been written."""
+    DONE = 0
+    """The new states have taken the old ones' place."""
+    BAD_INPUT = 1
+    """A number given is too large, or none at all."""
+    BAD_RESULT = 2
+    """A new number is not finite and the one before it was, or there is no row left to write."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle.core import Feedback, Policy
-from bridle.engines.codegen.loops import StepOutcome
 from bridle.engines.mirror import Mirror, Ring
+from bridle.engines.round import StepOutcome
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.session.batch_sums import BatchFindings, Counted, Frame, length, read_next, unread

@@ -20,7 +20,6 @@ def run(rounds, lanes, marks, inputs, outputs):
 
 from __future__ import annotations
 
-import enum
 import math
 import sys
 from collections.abc import Sequence
@@ -34,25 +33,13 @@ from bridle.engines.codegen.fuse import contract
 from bridle.engines.codegen.python_source import PythonSource
 from bridle.engines.codegen.python_writer import PythonValue, PythonWriter, laid_out, part_of_memory
 from bridle.engines.codegen.statements import CodeBlock, CodeLine, Expression, Item, access, spell
+from bridle.engines.round import StepOutcome
 
 Span: TypeAlias = tuple[int, int]
 """A part of the memory: where it begins and ends."""
 
 Ring: TypeAlias = tuple[int, tuple[Span, ...]]
 """So many rows, and the parts of the memory that make one up."""
-
-
-class StepOutcome(enum.IntEnum):
-    """What a compiled step answers. Nothing has changed where it is positive."""
-
-    RING_FULL = -1
-    """The new states have taken the old ones' place, and the last row of the ring has been written."""
-    DONE = 0
-    """The new states have taken the old ones' place."""
-    BAD_INPUT = 1
-    """A number given is too large, or none at all."""
-    BAD_RESULT = 2
-    """A new number is not finite and the one before it was, or there is no row left to write."""
 
 
 def lower(traced: Traced, constants: int, states: int, marked: bool = False, wide: int = 64) -> PythonSource:
