@@ -32,7 +32,7 @@ ALGORITHM_1 = {"policy": "sinha2024", "parameters": {"horizon": 10**6, "lipschit
 
 def network():
     torch.manual_seed(0)
-    sizes = (256, 784, 784, 256)
+    sizes = size((256, 784, 784, 256), (256, 8, 8, 8))
     layers = [part for a, b in pairwise(sizes) for part in (torch.nn.Linear(a, b), torch.nn.ReLU())]
     return torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], 1))
 

@@ -59,6 +59,7 @@ def by_torch(X, y, policy, parameters):
     return np.concatenate([model.bias.detach().numpy(), model.weight.detach().numpy()[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bridle.BridleWarning")
 @pytest.mark.parametrize("case", POLICIES)
 def test_the_adapters_and_the_engine_decide_alike(stream, case):

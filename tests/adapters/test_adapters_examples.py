@@ -21,6 +21,7 @@ def found(monkeypatch):
     return lambda name, rows: runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fraud_sklearn", "fraud_river", "fraud_torch"])
 def test_fraud_is_found(found, name):
     assert found(name, 12_000)["auc"] > 0.85

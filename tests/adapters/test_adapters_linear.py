@@ -42,6 +42,7 @@ def test_scikit_learn_takes_it_for_a_classifier(settings):
     assert sum(check["status"] == "passed" for check in seen) > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

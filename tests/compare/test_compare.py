@@ -157,6 +157,7 @@ def test_a_mistake_in_a_game_is_not_taken_for_a_result(tmp_path, monkeypatch):
 # --- workers --------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_numbers_also_where_one_is_killed(tmp_path, whole):
     plan = grid(**GRID)
     store = compare.open_store(plan, tmp_path)
@@ -176,6 +177,7 @@ def test_two_processes_give_the_same_numbers_also_where_one_is_killed(tmp_path, 
     assert len(played(tmp_path)) == len(whole)  # what was stored before is not played again
 
 
+@pytest.mark.slow
 def test_dask_gives_the_same_numbers_also_where_a_worker_is_killed(tmp_path, whole):
     from distributed import Client, LocalCluster
 
@@ -224,6 +226,7 @@ def other_sources(items: Any, comparators: Any) -> tuple[str, list[Any]]:
     return "other", []
 
 
+@pytest.mark.slow
 def test_workers_that_keep_dying_are_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(compare, "work", die)
     with pytest.raises(InputError, match="workers were lost 3 times in a row"):
@@ -281,6 +284,7 @@ def test_jax_gives_the_same_numbers_and_compiles_a_program_once(tmp_path):
 # --- the command ----------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_table_a_file_and_a_page(run, tmp_path):
     out = tmp_path / "results"
     arguments = ("compare", "fixed", "halfspaces:dim=3", "--policies", "ogd,sinha2024:preset=practice,banditq", "--horizons", "60,1e2",
@@ -426,6 +430,7 @@ def final(out: Path) -> Rows:
     return pyarrow.parquet.read_table(out / "results.parquet").to_pylist()
 
 
+@pytest.mark.slow
 def test_kill_9_and_the_same_command_again_end_as_if_nothing_had_happened(tmp_path, whole):
     first = start(tmp_path, "--jobs", "2")
     until_some_are_done(tmp_path, first)
@@ -445,6 +450,7 @@ def test_kill_9_and_the_same_command_again_end_as_if_nothing_had_happened(tmp_pa
     assert sorted(played(tmp_path)) == sorted(row["key"] for row in whole)  # each once: what was done is not done again
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, whole):
     process = start(tmp_path, "--jobs", "2")
     until_some_are_done(tmp_path, process)
@@ -459,6 +465,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, whole):
     assert 0 < done < len(whole)
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_share_the_work_and_lose_nothing(tmp_path, whole):
     both = [start(tmp_path, "--jobs", "1") for _ in range(2)]
     ends = [process.communicate() for process in both]

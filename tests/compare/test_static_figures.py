@@ -22,6 +22,7 @@ def written(tmp_path_factory):
     return static_figures.write_figures(ROWS, tmp_path_factory.mktemp("figures") / "new" / "folder")
 
 
+@pytest.mark.slow
 def test_there_is_a_file_of_each_kind_for_each_figure(written):
     names = [f"halfspaces-T{T}-{kind}" for T in (100, 300) for kind in ("curves", "tradeoff", "pace")] + ["halfspaces-growth"]
     assert [path.name for path in written] == [f"{name}.{kind}" for name in names for kind in ("png", "svg")]

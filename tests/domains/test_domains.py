@@ -76,6 +76,7 @@ def test_check_domain(name):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_check_domain_at_more_points(name):
     check_domain(make(name, seed=1, dim=4), points=4 if name == SLOW else 25 if "polyhedron" in name else 100)

@@ -48,6 +48,7 @@ def agree(policy, problem, name="numba", tolerance=1e-12, **settings):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * one.rounds * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("written")
 @pytest.mark.parametrize("place", PLACES)
 def test_every_policy_is_written_out_right_for_many_runs(place):
@@ -125,6 +126,7 @@ def test_groups_that_fit_into_memory_are_the_same_games(name, engine, settings):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "count", "dim"), [("python", 60, 10), ("numba", 60, 10), ("numba", 160, 40)])
 def test_a_game_stays_within_its_memory(engine, count, dim):
     problem = bridle.problem("halfspaces", horizon=3_000, dim=dim)

@@ -39,6 +39,7 @@ def agree(policy, problem, rounds: int, tolerance: float = 1e-12, **settings) ->
         assert np.abs(a - b).max() <= tolerance * max(np.abs(a).max(), problem.domain.diameter()), name
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("place", PLACES)
 def test_every_policy_is_written_out_right(place):
@@ -68,6 +69,7 @@ def test_every_problem_is_written_out_right(name):
     agree(bridle.policy_for("anytime", problem), problem, 20)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("name", "place", "constraints", "more"),
     [
@@ -90,11 +92,13 @@ def test_compiled_games_agree(name, place, constraints, more):
     agree(bridle.policy_for(name, problem, **more), problem, 2_000, 1e-9 if place == "spectrahedron" or name == "guo2022" else 1e-12)
 
 
+@pytest.mark.compiles
 def test_several_seeds_and_an_adaptive_adversary_agree():
     problem = bridle.problem("violation-seeking", horizon=500, dim=4)
     agree(bridle.policy_for("sinha2024", problem), problem, 500, seed=[1, 2])
 
 
+@pytest.mark.compiles
 def test_an_exponent_that_would_overflow_stays_finite():
     problem = bridle.problem("fixed", horizon=2_000, dim=3)
     agree(bridle.policy("sinha2024", problem.domain, horizon=2_000, lipschitz=1e-6, V=1e9), problem, 2_000, 1e-9)
@@ -112,11 +116,13 @@ def loops(body, *operands):
         np.testing.assert_allclose(got[0], want, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("body", OPERATIONS)
 def test_operations_are_written_out_right(body):
     loops(lambda one: jax.tree.map(lambda part: part + 0.0 * one, body()), np.float64(1.0))
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "body",
     [
@@ -131,6 +137,7 @@ def test_arrays_of_no_elements_are_left_alone(body):
     loops(body, np.arange(1.0, 5.0))
 
 
+@pytest.mark.compiles
 def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
     scope: dict = {}
     exec(preamble() + "@njit\ndef run(x, y):\n    for i in range(len(x)):\n        y[i] = _exp(x[i])\n", scope)
@@ -154,6 +161,7 @@ def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
     assert np.isnan(alone["_exp"](np.float64(np.nan)))  # and no warning of a cast
 
 
+@pytest.mark.compiles
 def test_what_it_does_not_know_is_named_with_the_line_it_comes_from():
     with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'jax'"):
         loops(lambda v: jax.scipy.special.erf(v), np.ones(2))
@@ -161,6 +169,7 @@ def test_what_it_does_not_know_is_named_with_the_line_it_comes_from():
         engine.compile_step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
 
 
+@pytest.mark.compiles
 def test_tracebacks_show_the_lines_of_what_runs_without_the_compiler():
     with jax.enable_x64(True):
         source = lower(jax.make_jaxpr(lambda x, v: x - v)(jnp.ones(3), jnp.ones(3)), constants=0, states=1)
@@ -182,6 +191,7 @@ def test_a_game_can_be_played_without_the_compiler(monkeypatch):
         bridle.play(policy, problem, engine="numba")
 
 
+@pytest.mark.compiles
 def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatch):
     """A second process would load it; another algorithm has another name, so that an old one is never served."""
     monkeypatch.setenv("BRIDLE_COMPILED", str(tmp_path))
@@ -205,6 +215,7 @@ def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatc
     np.testing.assert_allclose(second.totals.cost, bridle.play(policy, problem).totals.cost, rtol=1e-12)
 
 
+@pytest.mark.compiles
 def test_where_nothing_can_be_kept_it_compiles_all_the_same(tmp_path, monkeypatch):
     blocked = tmp_path / "a file"
     blocked.write_text("")

@@ -165,6 +165,7 @@ def test_the_command_writes_everything(run, small, tmp_path):
     assert str(out / "report.html") in shown.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_a_seed_is_played_once(run, small, tmp_path, monkeypatch):
     given = command("--engine", "python", "--out", tmp_path, "--json", "-")
     first = json.loads(run(*given, "--seeds", 1)[1])
@@ -285,6 +286,7 @@ def test_the_documentation_shows_what_was_measured():
     assert found["code"]["exponent_high"] < 0.75
 
 
+@pytest.mark.compiles
 def test_the_library_gives_the_iterates_of_the_pytorch_loop(monkeypatch):
     pytest.importorskip("torch")
     benchmark = script("benchmarks/fraud.py")

@@ -82,6 +82,7 @@ def test_no_row_knows_of_a_later_one():
         np.testing.assert_array_equal(a[:300], b[:300])
 
 
+@pytest.mark.compiles
 def test_the_grid_finds_a_setting_that_beats_a_bad_one():
     rows = invented()
     tried = list(stream_model.select(rows))

@@ -228,6 +228,7 @@ def test_the_curve_is_the_totals_after_fewer_rounds(engine):
         np.testing.assert_array_equal(getattr(trace.curve, name)[-1], getattr(trace.totals, name))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_horizon():
     def peak(horizon: int) -> int:
         problem = bridle.problem("halfspaces", horizon=horizon, dim=30)
@@ -365,6 +366,7 @@ def own_problem(kind: str):
     return bridle.Problem(bridle.Ball(2), Drift(np.array([[0.6, 0.8], [1.0, 0.0]])), facts)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("kind", ["chase", "drift"])
 def test_a_users_own_problem_plays_on_both_engines(kind):
     problem = own_problem(kind)
@@ -437,6 +439,7 @@ class Subgradient(NamedTuple):
         return Last(self.domain.project(state.x - rounds**-0.5 * (feedback.df + self.weight * (g > 0.0) * dg)), rounds)
 
 
+@pytest.mark.compiles
 def test_a_users_own_policy_plays_and_serves():
     problem = halfspaces(horizon=1200, constraints=2)
     own = Subgradient(problem.domain, 2.0)
