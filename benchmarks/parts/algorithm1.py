@@ -15,7 +15,7 @@ import numpy as np
 import bridle
 import rounds as by_hand
 from bridle import engines, records
-from bridle.engines.round import Collect
+from bridle.engines.round import Collect, SingleRun
 from parts import rivals
 from parts.stream import arrays, constants, recorded, shortened
 from parts.timing import Side, apart, gathered, interleaved
@@ -39,10 +39,8 @@ def paths(problem: bridle.Problem, policy: Any, short: int, long: int) -> dict[s
 
     def compiled(n: int) -> np.ndarray:
         record, block = policy.record, records.cut(problem.adversary.table, 0, n)
-        advance = engines.load("numba").advance
-        return record.decide(
-            advance(record, problem.adversary.player, record.init(problem.domain.center()), (), block, n, Collect.VALUES)[0]
-        )
+        run = SingleRun(record, problem.adversary.player, record.init(problem.domain.center()), (), block)
+        return record.decide(engines.load("numba").advance(run, n, Collect.VALUES)[0])
 
     def session(**settings: Any) -> Callable[[int], np.ndarray]:
         return lambda n: by_hand.session(shortened(problem, n), policy, **settings)

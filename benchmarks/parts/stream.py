@@ -10,18 +10,16 @@ import numpy as np
 import bridle
 from bridle import records
 from bridle.game.play import unplayed
+from bridle.problems.base import oblivious
 from bridle.problems.recorded import Dealt, Recorded
 
 
+@oblivious
 class Around(NamedTuple):
     """Recorded rounds over and over again, so that a long game needs no long table."""
 
     table: Any
     rounds: int
-
-    @property
-    def oblivious(self) -> bool:
-        return True
 
     @property
     def player(self) -> Dealt:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from types import ModuleType, SimpleNamespace
-from typing import TypeAlias, TypeVar, overload
+from typing import Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,14 +72,25 @@ absolute: Callable[[Number], Number] = abs  # type: ignore[assignment]  # the bu
 floor = _elementwise("floor", lambda x: float(math.floor(x)) if math.isfinite(x) else x)
 
 
-@overload
-def maximum(a: float, b: float) -> float: ...
-@overload
-def maximum(a: Array, b: Scalar) -> Array: ...
-@overload
-def maximum(a: Scalar, b: Array) -> Array: ...
-@overload
-def maximum(a: Scalar, b: Scalar) -> Scalar: ...
+class OperationOfTwo(Protocol):
+    """An operation on two numbers or arrays: a float of two floats, an array where one of them is an array."""
+
+    @overload
+    def __call__(self, a: float, b: float) -> float: ...
+    @overload
+    def __call__(self, a: Array, b: Scalar) -> Array: ...
+    @overload
+    def __call__(self, a: Scalar, b: Array) -> Array: ...
+    @overload
+    def __call__(self, a: Scalar, b: Scalar) -> Scalar: ...
+
+
+def _of_two(operation: Callable[[Scalar, Scalar], Scalar]) -> OperationOfTwo:
+    """The function itself, under the type that says which kind comes out."""
+    return cast(OperationOfTwo, operation)
+
+
+@_of_two
 def maximum(a: Scalar, b: Scalar) -> Scalar:
     """The larger of the two, elementwise."""
     if isinstance(a, float) and isinstance(b, float):
@@ -89,14 +100,7 @@ def maximum(a: Scalar, b: Scalar) -> Scalar:
     return namespace(a, b).maximum(a, b)
 
 
-@overload
-def minimum(a: float, b: float) -> float: ...
-@overload
-def minimum(a: Array, b: Scalar) -> Array: ...
-@overload
-def minimum(a: Scalar, b: Array) -> Array: ...
-@overload
-def minimum(a: Scalar, b: Scalar) -> Scalar: ...
+@_of_two
 def minimum(a: Scalar, b: Scalar) -> Scalar:
     """The smaller of the two, elementwise."""
     if isinstance(a, float) and isinstance(b, float):
@@ -131,14 +135,7 @@ def sigmoid(x: Number) -> Number:
     return namespace(x).where(x >= 0.0, 1.0, small) / (1.0 + small)
 
 
-@overload
-def ratio(a: float, b: float) -> float: ...
-@overload
-def ratio(a: Array, b: Scalar) -> Array: ...
-@overload
-def ratio(a: Scalar, b: Array) -> Array: ...
-@overload
-def ratio(a: Scalar, b: Scalar) -> Scalar: ...
+@_of_two
 def ratio(a: Scalar, b: Scalar) -> Scalar:
     """a / b, and 0 where b is 0: the step "stay" of an accumulator that has seen nothing."""
     if isinstance(b, float):

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from bridle.engines import ENGINES
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
 from bridle.problems import problem_names
+from bridle.problems.paper import Fixed
 from helpers.instances import SIMULATED, strict
 
 PLAY_KEYS = {
@@ -215,22 +216,10 @@ def test_json_has_no_nan_or_infinity(run, setting):
         assert strict(out)["ccv_bound_paper"] is None or setting != "horizon=1.7e308"  # sqrt(T) ln(2 + 4T), and 4T is no float
 
 
-class Impossible(NamedTuple):
-    """One constraint that no action satisfies."""
-
-    a: Any
-
-    oblivious = True
-
-    def init(self):
-        return ()
-
-    def answer(self, state, x):
-        return state, bridle.Round(AffineFunction(self.a, 0.0), (AffineFunction(0.1 * self.a, 2.0),))
-
-
 def test_a_regret_that_is_not_known_is_null_with_the_reason():
-    problem = bridle.Problem(bridle.Ball(2), Impossible(np.array([1.0, 0.0])), {"lipschitz": 1.0, "diameter": 2.0}, "mine")
+    a = np.array([1.0, 0.0])
+    impossible = bridle.Round(AffineFunction(a, 0.0), (AffineFunction(0.1 * a, 2.0),))
+    problem = bridle.Problem(bridle.Ball(2), Fixed(impossible), {"lipschitz": 1.0, "diameter": 2.0}, "mine")
     policy = bridle.policy("sinha2024", problem.domain, horizon=20, lipschitz=1.0)
     facts = summary(bridle.play(policy, problem))
     assert facts["regret"] is None

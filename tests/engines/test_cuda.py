@@ -25,7 +25,7 @@ from bridle.engines.codegen.cuda_code import Element, Own, Var, code, written
 from bridle.engines.codegen.cuda_memory import KernelArray, homes_of, spelled, synchronised
 from bridle.engines.codegen.cuda_schedule import Choice, Declaration, Unit, hoisted, sunk
 from bridle.engines.codegen.trace import shapes, trace
-from bridle.engines.round import Collect, RunBatch
+from bridle.engines.round import Collect, RunBatch, SingleRun
 from bridle.engines.runs import layout_of, layout_of_one
 from bridle.fraud import paper_model
 from bridle.game.schedule import first_record
@@ -247,7 +247,7 @@ def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     record, alone = Summing(record_of(policy), each), Summing(first_record(policy, runs, problem), each)
     draws = next(iter(deal_blocks(problem.adversary, problem.seed, 3, len(x))))
     if runs is None:
-        where = layout_of_one((record, foe), (record.init(x), foe.init()), draws)
+        where = layout_of_one(SingleRun(record, foe, record.init(x), foe.init(), draws))
     else:
         where = layout_of(RunBatch(record, alone, [foe], record.init(np.broadcast_to(x, (runs, len(x))).copy()), foe.init(), (draws,)))
     constants, states, draws = where.single

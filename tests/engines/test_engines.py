@@ -12,7 +12,7 @@ import pytest
 import bridle
 from bridle import engines
 from bridle.core import Unavailable
-from bridle.engines.round import BlockRounds, BlockTotals, BlockValues, Collect
+from bridle.engines.round import BlockRounds, BlockTotals, BlockValues, Collect, SingleRun
 from bridle.game.totals import Summing
 from bridle.problems.dealing import deal_blocks, player
 from helpers.engine_agreement import ROUNDS, agree
@@ -210,7 +210,8 @@ def test_a_block_is_what_is_collected(name, collect):
     policy = Summing(policy, np.zeros(2)) if collect is Collect.TOTALS else policy
     adversary, start, draws = player(problem.adversary), problem.domain.center(), next(deal_blocks(problem.adversary, 0, rounds, 3))
     marks = np.array([2, 7]) if collect is Collect.TOTALS else None
-    _, _, block = engines.load(name).advance(policy, adversary, policy.init(start), adversary.init(), draws, rounds, collect, marks)
+    run = SingleRun(policy, adversary, policy.init(start), adversary.init(), draws)
+    _, _, block = engines.load(name).advance(run, rounds, collect, marks)
     if collect is Collect.ROUNDS:
         assert isinstance(block, BlockRounds)
         assert [part.constraints[0].value(start).shape for part in block.rounds] == [(7, 2)]

@@ -223,31 +223,6 @@ def test_an_interruption_ends_every_thread(monkeypatch):
     assert len(heard) == 1  # all threads were stopped at their first block
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("--protocol", "papers"), "unknown protocol 'papers'; did you mean paper?"),
-        (("--variant", "cod"), "unknown variant 'cod'; did you mean code?"),
-        (("--lambdas", "0"), "lambdas must be above 0, not 0"),
-        (("--lambdas", "0.1,x"), "lambdas must be a number, not 'x'"),
-        (("--lambdas", "0.1,0.1"), "lambdas must differ"),
-        (("--lambdas", ","), "lambdas must hold at least one number"),
-        (("--lambdas", "1:0.1:5"), "from a smaller to a larger one"),
-        (("--lambdas", "0.1:1:1"), "lambdas must be 2 or above"),
-        (("--seeds", "0"), "seeds must be 1 or above, not 0"),
-        (("--engine", "fortran"), "unknown engine 'fortran'"),
-        (("--out", " "), "--out must name a folder"),
-        (("--data", "/nowhere/creditcard.csv"), "there is no such file"),
-        (("--json", "/nowhere/facts.json"), "there is no folder /nowhere"),
-    ],
-)
-def test_bad_input_is_one_line(run, tmp_path, given, said):
-    status, out, err = run("fraud", "--out", tmp_path, *given)
-    assert (status, out) == (2, "")
-    assert err.count("\n") == 1
-    assert said in err
-
-
 def test_a_file_that_is_another_one_is_refused(run, tmp_path):
     mine = tmp_path / "mine.csv"
     mine.write_text("Time,V1\n1,2\n")

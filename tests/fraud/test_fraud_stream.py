@@ -135,22 +135,6 @@ def test_without_a_library_its_variants_are_left_out_and_said_so(run, small, tmp
     assert "pip install 'bridle[river]'" in facts["missing"][0]
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--lambdas", "0.1"), "--lambdas is for protocol paper"),
-        (("--variant", "text"), "--variant is for protocol paper"),
-        (("--engine", "abacus"), "unknown engine 'abacus'"),
-        (("--out", ""), "--out must name a folder"),
-        (("--data", "nowhere.csv"), "there is no such file"),
-    ],
-)
-def test_bad_input_is_one_line(run, tmp_path, more, words):
-    status, out, err = run("fraud", "--protocol", "stream", "--out", str(tmp_path), *more)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert words in err
-
-
 @pytest.mark.compiles
 def test_the_published_figures_are_those_of_the_real_stream():
     """The chosen setting, played again on all rows, has the areas that docs and results name, above every river variant's."""

@@ -16,6 +16,7 @@ import bridle
 from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction, AffineRows
 from bridle.policies.neely2017 import VirtualQueues
+from bridle.problems.base import StreamOpponent
 from bridle.solvers.hindsight import interval_excess, smallest_window, values_at
 from helpers import adversarial_games
 from helpers.instances import constraint_at, cost_at, instances, make_domain, moves
@@ -372,13 +373,6 @@ class Lifted(NamedTuple):
     point: np.ndarray
     pattern: np.ndarray  # (K, k)
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self):
-        return ()
-
     def deal(self, rng, rounds):
         K, k = self.pattern.shape
         A = 0.4 * rng.standard_normal((rounds, k, len(self.point))) + np.eye(len(self.point))[0]
@@ -386,9 +380,6 @@ class Lifted(NamedTuple):
         level = self.pattern[np.arange(rounds) % K]
         costs = -A[:, 0] if rng.random() < 0.5 else A[:, 0]
         return Round(AffineFunction(costs, np.zeros(rounds)), (AffineRows(A, level - (A * self.point).sum(-1)),))
-
-    def answer(self, state, x, draw):
-        return state, draw
 
 
 @pytest.mark.parametrize("K", [1, 2, 5, 16])
@@ -402,7 +393,7 @@ def test_liakopoulos2019_on_streams_that_are_feasible_only_over_windows(K, k):
     F = float(np.abs(pattern).max() + 1.0 + np.linalg.norm(point))
     facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": F, "constraints": k, "convex": True}
     for seed in range(3):
-        problem = bridle.Problem(ball, Lifted(point, pattern), facts, parameters={"seed": seed})
+        problem = bridle.Problem(ball, StreamOpponent(Lifted(point, pattern)), facts, parameters={"seed": seed})
         policy = make("liakopoulos2019", ball, T, 1.0, F, k, window=K)
         trace = bridle.play(policy, problem, horizon=T)
         _, at_point = values_at(trace.blocks, point)

@@ -16,6 +16,7 @@ from bridle.functions import AffineFunction, AffineRows
 from bridle.learners import CurvedOGD
 from bridle.policies import sinha2024 as paper
 from bridle.policies import sinha2024_ocs as ocs
+from bridle.problems.base import StreamOpponent
 from bridle.solvers.hindsight import interval_excess, smallest_window
 from helpers.instances import constraint_at, cost_at, instances, moves
 
@@ -296,13 +297,6 @@ class Periodic(NamedTuple):
     pattern: np.ndarray  # (S, k)
     excess: float  # added to every level: above zero no window is feasible
 
-    @property
-    def oblivious(self) -> bool:
-        return True
-
-    def init(self):
-        return ()
-
     def deal(self, rng, rounds):
         S, k = self.pattern.shape
         A = rng.standard_normal((rounds, k, len(self.point)))
@@ -311,9 +305,6 @@ class Periodic(NamedTuple):
         return Round(
             AffineFunction(np.zeros((rounds, len(self.point))), np.zeros(rounds)), (AffineRows(A, level - (A * self.point).sum(-1)),)
         )
-
-    def answer(self, state, x, draw):
-        return state, draw
 
 
 @pytest.mark.parametrize("S", [1, 2, 5, 16])
@@ -325,7 +316,7 @@ def test_theorems_4_and_5_on_streams_that_are_feasible_only_on_average(S, k, exc
     ball, T = bridle.Ball(4), 1500
     pattern = np.zeros((S, k)) if S == 1 else rng.permutation(np.repeat([1.0, -1.0], [S // 2, S - S // 2]))[:, None] * np.ones(k)
     point = np.array([0.3, -0.2, 0.0, 0.1])
-    problem = bridle.Problem(ball, Periodic(point, pattern, excess), {"constraints": k})
+    problem = bridle.Problem(ball, StreamOpponent(Periodic(point, pattern, excess)), {"constraints": k})
     trace = bridle.play(bridle.policy_for("sinha2024-ocs", problem), problem, horizon=T, keep="rounds")
     from bridle.solvers.hindsight import values_at
 

@@ -112,9 +112,9 @@ def test_an_engine_is_handed_one_block_at_a_time(monkeypatch):
     n, seen = 3 * BLOCK, []
     advance = load("python").advance
 
-    def spy(record, adversary, state, foe, draws, rounds, collect, marks):
-        seen.append((sum(np.size(leaf) for leaf in records.leaves(adversary).values()), len(draws.cost.b)))
-        return advance(record, adversary, state, foe, draws, rounds, collect)
+    def spy(run, rounds, collect, marks):
+        seen.append((sum(np.size(leaf) for leaf in records.leaves(run.adversary).values()), len(run.draws.cost.b)))
+        return advance(run, rounds, collect)
 
     monkeypatch.setattr("bridle.engines.python.advance", spy)
     bridle.play(policy(n), problem(n), horizon=n)

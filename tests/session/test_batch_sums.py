@@ -140,7 +140,8 @@ def test_the_sums_are_what_they_are_said_to_be(k):
         rounds.append(Feedback(x, **observed(t, 4, k, x)))
         ledger.take(rounds[-1], t)
         assert ledger.open == t % length(4, k)
-    limits, counted = (found := ledger.complete()).limits, found.counted
+    counted = ledger.complete().counted
+    limits = counted.limits
     mine = (limits.violated, limits.weight, limits.distances, counted.largest, float(np.abs(limits.A).sum()), limits.b)
     np.testing.assert_allclose(mine, by_the_book(ledger, rounds), rtol=1e-9)
     assert counted.between.sum() == limits.violated > 10.0
@@ -382,7 +383,7 @@ def test_a_warning_that_is_made_an_error_counts_no_round_twice(k):
                 except bridle.BridleWarning:
                     errors += 1
             assert session.rounds == t
-            assert session._settled().ledger.complete().sums.rounds == t
+            assert session._settled().ledger.complete().counted.sums.rounds == t
         assert errors >= 1
         assert session.certificate().conflict is not None
 
@@ -399,11 +400,11 @@ def test_a_batch_whose_reading_is_broken_off_is_not_read_twice(k, monkeypatch):
             patch.setattr(KeptHalfspaces, "extend", stop)
             with pytest.raises(KeyboardInterrupt):
                 play((session,), range(CONTRADICTION_EVERY, 3 * CONTRADICTION_EVERY), 3, k)
-        rounds = session._settled().ledger.complete().sums.rounds
+        rounds = session._settled().ledger.complete().counted.sums.rounds
         assert rounds == session._settled().pending.begun
         play((session,), range(200, 250), 3, k)
         assert session.certificate().regret is not None or session.certificate().conflict is not None
-        assert session._settled().ledger.complete().sums.rounds == rounds + 50
+        assert session._settled().ledger.complete().counted.sums.rounds == rounds + 50
 
 
 @pytest.mark.usefixtures("plain")

@@ -117,7 +117,7 @@ def test_the_sum_alone_already_bounds_regret():
         x = where.domain.project(rng.standard_normal(3))
         a, c = rng.standard_normal(3), rng.standard_normal(3) - np.eye(3)[0]
         ledger.take(Feedback(x, 0.0, c, np.array([a @ (x - feasible)]), a[None]), t)
-    sums, limits, none = ledger.sums, ledger.limits, (np.zeros((0, 3)), np.zeros(0))
+    sums, limits, none = ledger.counted.sums, ledger.counted.limits, (np.zeros((0, 3)), np.zeros(0))
     grid = [sums.c + l * limits.b - where.least(sums.a + l * limits.A) for l in np.linspace(0.0, 10.0, 20_001)]
     found = regret_bound(where, sums, limits, *none)
     assert found <= min(grid) + 1e-2 * abs(min(grid))

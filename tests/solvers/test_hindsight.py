@@ -7,21 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import Ball, Box, Halfspace, InputError, L1Ball, NoComparator, Polyhedron, Product, Round, Simplex, Spectrahedron, records
-from bridle.functions import (
-    Affine,
-    AffineFunction,
-    AffineRows,
-    Coordinate,
-    CoordinateDeviation,
-    Deviation,
-    HingeLoss,
-    LogisticLoss,
-    LogWealthLoss,
-    MaximumOf,
-    Quadratic,
-    QuadraticForm,
-    RoundQuadratic,
+from bridle import (
+    Ball,
+    Box,
+    Halfspace,
+    InputError,
+    L1Ball,
+    NoComparator,
+    Polyhedron,
+    Product,
+    Round,
+    Simplex,
+    Spectrahedron,
+    functions,
+    records,
 )
 from bridle.solvers import block_stream
 from bridle.solvers.hindsight import best_fixed, interval_excess, smallest_window, static_violation, values_at
@@ -83,36 +82,36 @@ def costs(kind, T, d, rng, middle):
     a, b = rng.standard_normal((T, d)), rng.standard_normal(T)
     label, weight = np.sign(b), rng.uniform(0.5, 2.0, T)
     if kind == "linear":
-        return AffineFunction(a, b), lambda x: cp.sum(a @ x + b)
+        return functions.AffineFunction(a, b), lambda x: cp.sum(a @ x + b)
     if kind == "round-quadratic":
         c = middle + a
 
         def total(x):
             return sum(0.5 * w * cp.sum_squares(x - z) + p @ x + q for w, z, p, q in zip(weight, c, a, b, strict=True))
 
-        return RoundQuadratic(weight, c, a, b), total
+        return functions.RoundQuadratic(weight, c, a, b), total
     if kind == "quadratic-form":
         L = rng.standard_normal((T, d, 2))
         P = L @ L.transpose(0, 2, 1)
-        return QuadraticForm(P, a, b), lambda x: 0.5 * cp.quad_form(x, cp.psd_wrap(P.sum(0))) + a.sum(0) @ x + b.sum()
+        return functions.QuadraticForm(P, a, b), lambda x: 0.5 * cp.quad_form(x, cp.psd_wrap(P.sum(0))) + a.sum(0) @ x + b.sum()
     if kind == "logistic":
-        return LogisticLoss(a, label, weight), lambda x: weight @ cp.logistic(cp.multiply(-label, a @ x))
+        return functions.LogisticLoss(a, label, weight), lambda x: weight @ cp.logistic(cp.multiply(-label, a @ x))
     if kind == "hinge":
-        return HingeLoss(a, label, np.ones(T), weight), lambda x: weight @ cp.pos(1 - cp.multiply(label, a @ x))
+        return functions.HingeLoss(a, label, np.ones(T), weight), lambda x: weight @ cp.pos(1 - cp.multiply(label, a @ x))
     if kind == "deviation":
-        return Deviation(a, b), lambda x: cp.sum(cp.abs(a @ x - b))
+        return functions.Deviation(a, b), lambda x: cp.sum(cp.abs(a @ x - b))
     if kind == "maximum":
         c, flat = rng.standard_normal((T, d)), np.zeros((T, d))
-        parts = (AffineFunction(a, b), RoundQuadratic(weight, c, flat, np.zeros(T)), Deviation(c, b))
+        parts = (functions.AffineFunction(a, b), functions.RoundQuadratic(weight, c, flat, np.zeros(T)), functions.Deviation(c, b))
 
         def total(x):
             quadratic = [0.5 * w * cp.sum_squares(x - z) for w, z in zip(weight, c, strict=True)]
             return sum(cp.maximum(a[t] @ x + b[t], quadratic[t], cp.abs(c[t] @ x - b[t])) for t in range(T))
 
-        return MaximumOf(parts), total
+        return functions.MaximumOf(parts), total
     if kind == "coordinates":
         j, target = rng.integers(0, d, T), rng.uniform(-1, 1, T)
-        return CoordinateDeviation(j.astype(float), target), lambda x: cp.sum(cp.abs(x[j] - target))
+        return functions.CoordinateDeviation(j.astype(float), target), lambda x: cp.sum(cp.abs(x[j] - target))
     raise AssertionError(kind)
 
 
@@ -126,14 +125,14 @@ def constraints(kind, k, T, rng, point, reach):
     if kind == "affine":
         A = rng.standard_normal((T, k, d))
         b = -A @ point - room
-        functions = (AffineFunction(A[:, 0], b[:, 0]),) if k == 1 else (AffineRows(A, b),)
-        return functions, lambda x: [A.reshape(-1, d) @ x + b.reshape(-1) <= 0]
+        limits = (functions.AffineFunction(A[:, 0], b[:, 0]),) if k == 1 else (functions.AffineRows(A, b),)
+        return limits, lambda x: [A.reshape(-1, d) @ x + b.reshape(-1) <= 0]
     if kind == "quadratic":
         away = rng.standard_normal((T, k, d))
         centers, radii = point + away, np.linalg.norm(away, axis=-1) + room
         flat, one = np.zeros((T, d)), np.ones(T)
-        functions = tuple(RoundQuadratic(one, centers[:, i], flat, -0.5 * radii[:, i] ** 2) for i in range(k))
-        return functions, lambda x: [cp.norm(x - z) <= r for z, r in zip(centers.reshape(-1, d), radii.reshape(-1), strict=True)]
+        limits = tuple(functions.RoundQuadratic(one, centers[:, i], flat, -0.5 * radii[:, i] ** 2) for i in range(k))
+        return limits, lambda x: [cp.norm(x - z) <= r for z, r in zip(centers.reshape(-1, d), radii.reshape(-1), strict=True)]
     raise AssertionError(kind)
 
 
@@ -207,7 +206,7 @@ def test_the_best_constant_portfolio_agrees_with_clarabel(d, constraint, swing):
     g, holds = constraints(constraint, 1, T, rng, domain.project(domain.center() + 0.2 * rng.standard_normal(d)), domain.diameter())
     x = cp.Variable(d)
     reference = cp.Problem(cp.Minimize(-cp.sum(cp.log(returns @ x))), [x >= 0, cp.sum(x) == 1, *holds(x)])
-    rounds = Round(LogWealthLoss(returns, returns.min(axis=1)), g)
+    rounds = Round(functions.LogWealthLoss(returns, returns.min(axis=1)), g)
     best = best_fixed(lambda: [rounds], domain)
     check(best, lambda: [rounds], domain)
     value = exact(reference)
@@ -222,10 +221,10 @@ def test_callables_agree_with_records(d):
 
     def rounds(opaque):
         for c in centers:
-            f, g = Quadratic(2.0, c), Quadratic(2.0, c, offset=-((np.linalg.norm(c) + 0.3) ** 2))
+            f, g = functions.Quadratic(2.0, c), functions.Quadratic(2.0, c, offset=-((np.linalg.norm(c) + 0.3) ** 2))
             if opaque:
                 f, g = bridle.Callable(f.value, f.grad), bridle.Callable(g.value, g.grad)
-            yield Round(f, (g, Affine(c, -1.0)))
+            yield Round(f, (g, functions.Affine(c, -1.0)))
 
     known, opaque = (best_fixed(lambda which=which: rounds(which), Ball(d)) for which in (False, True))
     assert opaque.cost == pytest.approx(known.cost, rel=1e-6)
@@ -235,8 +234,8 @@ def test_callables_agree_with_records(d):
 def test_rounds_one_by_one_are_a_stream_too():
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((30, 3)), rng.uniform(-1.0, 0.0, 30)
-    block = Round(AffineFunction(-a, 0.0 * b), (AffineFunction(a, b),))
-    apart = [Round(Affine(-row), (Affine(row, level),)) for row, level in zip(a, b, strict=True)]
+    block = Round(functions.AffineFunction(-a, 0.0 * b), (functions.AffineFunction(a, b),))
+    apart = [Round(functions.Affine(-row), (functions.Affine(row, level),)) for row, level in zip(a, b, strict=True)]
     together, single = best_fixed(lambda: [block], Ball(3)), best_fixed(lambda: apart, Ball(3))
     assert single.cost == pytest.approx(together.cost, abs=1e-9)
     assert single.rounds == together.rounds == 30
@@ -256,7 +255,8 @@ def test_costs_far_from_the_origin_lose_no_digits():
     rng = np.random.default_rng(0)
     c = 1e6 + rng.standard_normal((50, 3))
     best = best_fixed(
-        lambda: [Round(RoundQuadratic(np.ones(50), c, np.zeros((50, 3)), np.full(50, 1e3)), ())], Ball(radius=5.0, center=[1e6] * 3)
+        lambda: [Round(functions.RoundQuadratic(np.ones(50), c, np.zeros((50, 3)), np.full(50, 1e3)), ())],
+        Ball(radius=5.0, center=[1e6] * 3),
     )
     assert best.x == pytest.approx(c.mean(axis=0), rel=1e-12)
     assert best.cost - best.lower <= 1e-6
@@ -264,7 +264,7 @@ def test_costs_far_from_the_origin_lose_no_digits():
 
 @pytest.mark.parametrize("domain", [Ball(2), Box(-1.0, 1.0, dim=2), OnlyProjection(Ball(2))], ids=["ball", "box", "projection"])
 def test_no_constraints_at_all(domain):
-    costs = RoundQuadratic(np.ones(2), np.array([[3.0, 0.0], [1.0, 0.0]]), np.zeros((2, 2)), np.zeros(2))
+    costs = functions.RoundQuadratic(np.ones(2), np.array([[3.0, 0.0], [1.0, 0.0]]), np.zeros((2, 2)), np.zeros(2))
     best = best_fixed(lambda: [Round(costs, ())], domain)
     assert best.x == pytest.approx([1.0, 0.0], abs=1e-8)
     assert best.violation == 0.0
@@ -273,7 +273,9 @@ def test_no_constraints_at_all(domain):
 
 def test_a_stream_without_costs():
     a = np.random.default_rng(0).standard_normal((40, 4))
-    best = best_fixed(lambda: [Round(AffineFunction(0.0 * a, np.zeros(40)), (AffineFunction(a, -0.1 * np.ones(40)),))], Ball(4))
+    best = best_fixed(
+        lambda: [Round(functions.AffineFunction(0.0 * a, np.zeros(40)), (functions.AffineFunction(a, -0.1 * np.ones(40)),))], Ball(4)
+    )
     assert best.cost == 0.0
     assert best.violation <= 1e-9
 
@@ -291,10 +293,10 @@ def test_a_single_feasible_action_is_found(domain, modulus):
 
 
 def test_domains_without_an_inside():
-    cost = AffineFunction(np.ones((3, 2)), np.zeros(3))
-    limit = AffineFunction(-np.ones((3, 2)), np.full(3, 1.5))
+    cost = functions.AffineFunction(np.ones((3, 2)), np.zeros(3))
+    limit = functions.AffineFunction(-np.ones((3, 2)), np.full(3, 1.5))
     for domain in (Box([1.0, 0.0], [1.0, 2.0]), Polyhedron([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [1.0, -1.0, 2.0, 0.0])):
-        for f in (cost, RoundQuadratic(np.ones(3), np.zeros((3, 2)), np.zeros((3, 2)), np.zeros(3))):
+        for f in (cost, functions.RoundQuadratic(np.ones(3), np.zeros((3, 2)), np.zeros((3, 2)), np.zeros(3))):
             best = best_fixed(lambda f=f: [Round(f, (limit,))], domain)
             assert best.x == pytest.approx([1.0, 0.5], abs=1e-6)
     lone = best_fixed(lambda: [Round(cost._replace(a=np.ones((3, 1))), ())], Simplex(1))
@@ -322,7 +324,7 @@ def test_infeasible_streams_are_recognised(name, cost):
     A = np.vstack([rng.standard_normal((9, d)), -a])
     b = np.append(-A[:9] @ domain.center() - 1.0, highest + 0.25)  # the last one asks for <a, x> >= highest + 1/4
     with pytest.raises(NoComparator, match="no action of the domain satisfies every constraint") as failure:
-        best_fixed(lambda: [Round(f, (AffineFunction(A, b),))], domain)
+        best_fixed(lambda: [Round(f, (functions.AffineFunction(A, b),))], domain)
     assert float(str(failure.value).split()[-1]) >= 0.249  # more where the other constraints stand in the way
 
 
@@ -330,13 +332,15 @@ def test_constraints_that_contradict_each_other():
     unit = np.eye(3)[[0, 0]] * [[1.0], [-1.0]]
     for domain in (Ball(3), Box(-1.0, 1.0, dim=3), OnlyProjection(Ball(3))):
         with pytest.raises(NoComparator, match=r"at least 0\.2"):
-            best_fixed(lambda: [Round(AffineFunction(unit, np.zeros(2)), (AffineFunction(unit, np.full(2, 0.2)),))], domain)
+            best_fixed(
+                lambda: [Round(functions.AffineFunction(unit, np.zeros(2)), (functions.AffineFunction(unit, np.full(2, 0.2)),))], domain
+            )
 
 
 def test_what_cannot_be_used_is_refused():
     hill = bridle.Callable(lambda x: -float(x @ x), lambda x: -2.0 * x, convex=False)
     with pytest.raises(NoComparator, match="not convex"):
-        best_fixed(lambda: [Round(hill, (Affine([1.0, 0.0]),))], Ball(2))
+        best_fixed(lambda: [Round(hill, (functions.Affine([1.0, 0.0]),))], Ball(2))
     with pytest.raises(InputError, match="at least one round"):
         best_fixed(lambda: [], Ball(2))
     with pytest.raises(InputError, match="tolerance"):
@@ -424,8 +428,8 @@ def test_values_at_an_action():
 
 
 def test_values_of_coordinates_and_of_nothing():
-    limits = Coordinate(np.array([1.0, 2.0]), np.ones(2), np.zeros(2))
-    block = Round(CoordinateDeviation(np.array([0.0, 2.0]), np.array([1.0, 1.0])), (limits,))
+    limits = functions.Coordinate(np.array([1.0, 2.0]), np.ones(2), np.zeros(2))
+    block = Round(functions.CoordinateDeviation(np.array([0.0, 2.0]), np.array([1.0, 1.0])), (limits,))
     f, g = values_at(lambda: [block], [0.0, 5.0, 3.0])
     assert f.tolist() == [1.0, 2.0]
     assert g.tolist() == [[5.0], [3.0]]
@@ -482,10 +486,10 @@ def test_static_violation_against_all_intervals(name, kind, k):
     A = rng.standard_normal((T, k, d))
     b = 0.3 - A @ middle + 0.2 * rng.standard_normal((T, k))
     bend = 0.4 if kind == "quadratic" else 0.0
-    functions = (AffineRows(A, b),)
+    limits = (functions.AffineRows(A, b),)
     if bend:
-        functions = tuple(RoundQuadratic(np.full(T, bend), np.tile(middle, (T, 1)), A[:, i], b[:, i]) for i in range(k))
-    block = Round(AffineFunction(np.zeros((T, d)), np.zeros(T)), functions)
+        limits = tuple(functions.RoundQuadratic(np.full(T, bend), np.tile(middle, (T, 1)), A[:, i], b[:, i]) for i in range(k))
+    block = Round(functions.AffineFunction(np.zeros((T, d)), np.zeros(T)), limits)
     P, x = static_violation(lambda: [records.cut(block, 0, 4), records.cut(block, 4, T)], domain, bound=2.0)
     assert domain.contains(x)
     reached = 2.0 * P
@@ -503,7 +507,7 @@ def test_static_violation_against_all_intervals(name, kind, k):
 
 def test_static_violation_is_zero_where_an_action_is_feasible():
     a = np.random.default_rng(0).standard_normal((200, 3))
-    blocks = [Round(AffineFunction(a, np.zeros(200)), (AffineFunction(a, -np.abs(a @ [0.2, 0.1, 0.0])),))]
+    blocks = [Round(functions.AffineFunction(a, np.zeros(200)), (functions.AffineFunction(a, -np.abs(a @ [0.2, 0.1, 0.0])),))]
     P, x = static_violation(lambda: blocks, Ball(3), bound=1.0)
     assert P <= 1e-7
     assert interval_excess(values_at(lambda: blocks, x)[1]) <= 1e-7

@@ -18,7 +18,7 @@ from bridle.adapters.scaling import RunningScale, Scale, scaled_along
 from bridle.core import InputError, Policy, Round
 from bridle.engines import ENGINES
 from bridle.engines.mirror import Mirror, require_compiler
-from bridle.engines.round import Collect, block_length, check_compiled
+from bridle.engines.round import Collect, SingleRun, block_length, check_compiled
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.ops import Array, Scalar
 from bridle.problems.recorded import Dealt
@@ -190,7 +190,7 @@ class LinearModel:
         advance, state, length = engines.load(engine).advance, held.state, block_length(rows.shape[1] + 1)
         for start in range(0, len(rows), length):
             part = records.cut(table, start, start + length)
-            state, _, _ = advance(self.record, Dealt(), state, (), part, min(length, len(rows) - start), Collect.VALUES)
+            state, _, _ = advance(SingleRun(self.record, Dealt(), state, (), part), min(length, len(rows) - start), Collect.VALUES)
         self._held = Learned(state, self.record.decide(state), memory, scale)
 
     def grow(self, features: int) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
 from bridle import validate
-from bridle.core import Adversary, Policy, S, Unavailable
+from bridle.core import S, Unavailable
 from bridle.engines.explain import explain
-from bridle.engines.round import Block, Collect, F, Marks, RunBatch
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun
 from bridle.ops import Array
 
 __all__ = ["ENGINES", "CompilesSteps", "Differentiates", "Engine", "PlaysManyRuns", "explain", "load"]
@@ -29,23 +29,11 @@ G = TypeVar("G")
 class Engine(Protocol):
     """Something that plays rounds."""
 
-    def advance(
-        self,
-        policy: Policy[S],
-        adversary: Adversary[F],
-        state: S,
-        foe: F,
-        draws: object,
-        rounds: int,
-        collect: Collect,
-        marks: Marks | None = None,
-        /,
-    ) -> tuple[S, F, Block]:
-        """Play `rounds` rounds from the policy's `state` and the adversary's, `foe`: both states after them, and what `collect` asks for.
+    def advance(self, run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | None = None, /) -> tuple[S, F, Block]:
+        """Play `rounds` rounds of the run: the policy's state after them, the adversary's, and what `collect` asks for.
 
-        `draws` is what the adversary was dealt for these rounds, a record with a leading time axis, or None. With `Collect.TOTALS` the
-        policy is one that sums, and its `sums` after each of the rounds `marks` (counted from 1) are returned; the Python engine leaves
-        that to the others.
+        With `Collect.TOTALS` the policy is one that sums, and its `sums` after each of the rounds `marks` (counted from 1) are returned;
+        the Python engine leaves that to the others.
         """
         ...
 

@@ -13,13 +13,13 @@ import cupy
 import numpy as np
 
 from bridle import records
-from bridle.core import Adversary, InputError, Policy, S
+from bridle.core import InputError, S
 from bridle.engines.codegen import cuda_kernel
 from bridle.engines.codegen.cuda_kernel import Kernel
 from bridle.engines.codegen.cuda_layout import grid_of, lanes_for, runs_of_block
 from bridle.engines.codegen.equations import Traced
 from bridle.engines.codegen.trace import LeafShape, shapes, trace
-from bridle.engines.round import Block, Collect, F, Marks, RunBatch, block_of, check_compiled
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun, block_of, check_compiled
 from bridle.engines.runs import RunArrays, RunLayout, arrays_of, contiguous, layout_of, layout_of_one
 from bridle.ops import Array
 from bridle.records import R
@@ -36,19 +36,10 @@ Launch: TypeAlias = Callable[..., None]
 """A compiled kernel: called with the grid, the block and the arguments."""
 
 
-def advance(
-    policy: Policy[S],
-    adversary: Adversary[F],
-    state: S,
-    foe: F,
-    draws: object,
-    rounds: int,
-    collect: Collect,
-    marks: Marks | None = None,
-) -> tuple[S, F, Block]:
+def advance(run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | None = None) -> tuple[S, F, Block]:
     """See `Engine.advance`."""
-    check_compiled(policy, adversary, draws)
-    layout = layout_of_one((policy, adversary), (state, foe), draws)
+    check_compiled(run.policy, run.adversary, run.draws)
+    layout = layout_of_one(run)
     arrays = RunArrays(*([contiguous(leaf) for leaf in records.leaves(part).values()] for part in layout.single))
     (new_state, new_foe), block = _play(layout, arrays, rounds, collect, marks, None)
     return new_state, new_foe, block

@@ -21,7 +21,7 @@ import numpy as np
 from bridle import ops, records
 from bridle.core import Adversary, InputError, Policy, S
 from bridle.engines import runs
-from bridle.engines.round import Block, Collect, F, Marks, RunBatch, block_length, block_of, check_compiled, row_of, turn
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun, block_length, block_of, check_compiled, row_of, turn
 from bridle.ops import Array, Flag, Scalar
 
 T = TypeVar("T")
@@ -111,17 +111,9 @@ def _compiled() -> Callable[..., tuple[object, object]]:
     return jax.jit(_run, static_argnames=fixed)
 
 
-def advance(
-    policy: Policy[S],
-    adversary: Adversary[F],
-    state: S,
-    foe: F,
-    draws: object,
-    rounds: int,
-    collect: Collect,
-    marks: Marks | None = None,
-) -> tuple[S, F, Block]:
+def advance(run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | None = None) -> tuple[S, F, Block]:
     """See `Engine.advance`."""
+    policy, adversary, state, foe, draws = run
     check_compiled(policy, adversary, draws)
     length = _length((policy, adversary, state), draws, rounds, policy.decide(state).shape[-1])
     (state, foe), rows = _played((policy, adversary), (state, foe), draws, rounds, length, collect, marks=marks)

@@ -22,13 +22,13 @@ import numba
 import numpy as np
 
 from bridle import records
-from bridle.core import Adversary, InputError, Policy, S
+from bridle.core import InputError, S
 from bridle.engines import runs
 from bridle.engines.codegen.loops import Ring, lower, lower_step
 from bridle.engines.codegen.python_source import PythonSource
 from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
 from bridle.engines.jax import one_round
-from bridle.engines.round import Block, Collect, F, Marks, RunBatch, block_of, check_compiled
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun, block_of, check_compiled
 from bridle.ops import Array
 from bridle.records import R
 from bridle.storage import cache_folder, replacing
@@ -65,10 +65,9 @@ Arrays: TypeAlias = Sequence[Sequence[Array]]
 """The arrays of constants, of states and of draws."""
 
 
-def advance(
-    policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draws: object, rounds: int, collect: Collect, marks: Marks | None = None
-) -> tuple[S, F, Block]:
+def advance(run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | None = None) -> tuple[S, F, Block]:
     """See `Engine.advance`."""
+    policy, adversary, state, foe, draws = run
     check_compiled(policy, adversary, draws)
     arrays = [[runs.contiguous(leaf) for leaf in records.leaves(part).values()] for part in ((policy, adversary), (state, foe), draws)]
     loop = _loop((policy, adversary), (state, foe), shapes(draws, 1), collect)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from bridle import records
-from bridle.core import Adversary, Policy, Round, S
-from bridle.engines.round import Block, BlockRounds, BlockValues, Collect, F, Marks, gather, turn
+from bridle.core import Round, S
+from bridle.engines.round import Block, BlockRounds, BlockValues, Collect, F, Marks, SingleRun, gather, turn
 from bridle.ops import Array, Scalar
 
 
-def advance(
-    policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draws: object, rounds: int, collect: Collect, marks: Marks | None = None
-) -> tuple[S, F, Block]:
+def advance(run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | None = None) -> tuple[S, F, Block]:
     """See `Engine.advance`."""
+    policy, adversary, state, foe, draws = run
     f: list[Scalar] = []
     g: list[Array] = []
     decisions: list[Array] = []

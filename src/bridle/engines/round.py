@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import Enum, IntEnum
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,19 @@ def block_of(rows: object, collect: Collect) -> Block:
 
 Marks: TypeAlias = NDArray[np.int_]
 """Rounds of a block, counted from 1, in their order."""
+
+
+class SingleRun(NamedTuple, Generic[S, F]):
+    """One run at some point of its game: both sides, their states, and the draws of the rounds to come.
+
+    `draws` is what the adversary was dealt for these rounds, a record with a leading time axis, or None.
+    """
+
+    policy: Policy[S]
+    adversary: Adversary[F]
+    state: S
+    foe: F
+    draws: object
 
 
 class RunBatch(NamedTuple):

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias, TypeVar, cast
 import numpy as np
 
 from bridle import records
-from bridle.core import InputError
-from bridle.engines.round import RunBatch, check_compiled, cores
+from bridle.core import InputError, S
+from bridle.engines.round import F, RunBatch, SingleRun, check_compiled, cores
 from bridle.ops import Array, Scalar
 from bridle.records import R
 
@@ -54,9 +54,10 @@ def layout_of(batch: RunBatch) -> RunLayout:
     return RunLayout(single, ((own_policy, own_adversary), records.transform(lambda _: True, single[1]), own_draws), len(x))
 
 
-def layout_of_one(constants: tuple[object, object], states: tuple[object, object], draws: object) -> RunLayout:
+def layout_of_one(run: SingleRun[S, F]) -> RunLayout:
     """The layout of a run that stands alone: only its states are its own."""
-    single = (constants, states, draws)
+    states = (run.state, run.foe)
+    single = ((run.policy, run.adversary), states, run.draws)
     own = tuple(records.transform(lambda _, flag=part is states: flag, part) for part in single)
     return RunLayout(single, cast(Parts, own))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bridle import engines, policies, records, validate
 from bridle.core import Adversary, Feedback, InputError, Policy, S
-from bridle.engines.round import Block, BlockTotals, BlockValues, Collect, Marks, RunBatch, block_length
+from bridle.engines.round import Block, BlockTotals, BlockValues, Collect, Marks, RunBatch, SingleRun, block_length
 from bridle.game.totals import Summing, SummingState, Totals, curve_rounds
 from bridle.ops import Array
 from bridle.policies.registry import record_of
@@ -195,7 +195,7 @@ class Schedule:
             state: object, foe: object, draws: tuple[object, ...], rounds: int, collect: Collect, marks: Marks | None
         ) -> tuple[object, object, Block]:
             dealt = draws[0] if len(draws) == 1 else records.widen(records.stack(draws, axis=1), 2)
-            return engine.advance(record, adversary, state, foe, dealt, rounds, collect, marks)
+            return engine.advance(SingleRun(record, adversary, state, foe, dealt), rounds, collect, marks)
 
         return play_block, foe
 

@@ -79,6 +79,12 @@ def constants_from(state: object) -> Constants:
     return cast(Constants, fields)
 
 
+def require_single_run(policy: str, x1: Array) -> None:
+    """Refuse to start several runs: the policy plays one at a time."""
+    if x1.ndim > 1:
+        raise InputError(f"{policy} plays one run at a time")
+
+
 def diameter_of(domain: Domain, diameter: object) -> Scalar:
     """The diameter that the policy was told, or the domain's own."""
     return validate.setting("diameter", domain.diameter() if diameter is None else diameter)

@@ -37,7 +37,7 @@ from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.closed_form import BallSet, ProductSet, SimplexSet
 from bridle.domains.facets import halfspaces, peeled
 from bridle.ops import Array
-from bridle.policies.common import unmet
+from bridle.policies.common import require_single_run, unmet
 from bridle.policies.entry import Configuration, Entry
 from bridle.solvers.steiner_body import FlatBody, Plane, RoundBody, Sample, Sampled, outline
 
@@ -80,8 +80,7 @@ class Steiner(NamedTuple):
         return False
 
     def init(self, x1: Array) -> SteinerState:
-        if x1.ndim > 1:
-            raise InputError("steiner plays one run at a time")
+        require_single_run("steiner", x1)
         return SteinerState(self._point(self.body.start), self.body.start, 0.0)
 
     def decide(self, state: SteinerState) -> Array:

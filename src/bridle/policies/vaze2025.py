@@ -49,9 +49,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridle import ops, validate
-from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.ops import Array
-from bridle.policies.common import diameter_of, flat, harmonic, powers, unmet
+from bridle.policies.common import diameter_of, flat, harmonic, powers, require_single_run, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.solvers import nearest_point
 
@@ -102,8 +102,7 @@ class Nested(NamedTuple):
         return False
 
     def init(self, x1: Array) -> NestedState:
-        if x1.ndim > 1:
-            raise InputError("vaze2025 plays one run at a time")
+        require_single_run("vaze2025", x1)
         room = len(self.slots)
         return NestedState(x1, np.zeros((room, len(x1))), np.zeros(room), np.zeros(room), 0.0, 0.0, 0.0, 0.0)
 

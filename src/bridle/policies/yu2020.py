@@ -36,15 +36,9 @@ from bridle.core import Bound, Constants, Domain, Feedback
 from bridle.ops import Array, Scalar, combine, maximum, minimum, vector
 from bridle.policies.common import capped_bound, diameter_of, flat, largest, switch, unmet
 from bridle.policies.entry import CLIPPED, READ_AS_AFFINE, Configuration, Entry, Setting, Variant
+from bridle.policies.neely2017 import VirtualQueueState
 from bridle.policies.proximal import FunctionHinge, ProximalStep, prox_for
 from bridle.policies.yi2021 import curved
-
-
-class QueuesState(NamedTuple):
-    """The decision and the queue of each constraint."""
-
-    x: Array
-    Q: Array
 
 
 class Projected(NamedTuple):
@@ -82,19 +76,19 @@ class BackwardQueue(NamedTuple):
     def domain(self) -> Domain:
         return self.prox.domain
 
-    def init(self, x1: Array) -> QueuesState:
-        return QueuesState(x1, vector(x1, self.each))
+    def init(self, x1: Array) -> VirtualQueueState:
+        return VirtualQueueState(x1, vector(x1, self.each))
 
-    def decide(self, state: QueuesState) -> Array:
+    def decide(self, state: VirtualQueueState) -> Array:
         return state.x
 
-    def update(self, state: QueuesState, feedback: Feedback) -> QueuesState:
+    def update(self, state: VirtualQueueState, feedback: Feedback) -> VirtualQueueState:
         g = self.gamma * (feedback.g - self.clip * minimum(feedback.g, 0.0))
         Q = maximum(-g, state.Q + g)
         v = state.x - feedback.df / (2.0 * self.alpha)
-        return QueuesState(self.prox.sum(feedback, v, self.gamma * (Q + g), self.alpha), Q)
+        return VirtualQueueState(self.prox.sum(feedback, v, self.gamma * (Q + g), self.alpha), Q)
 
-    def price(self, state: QueuesState) -> Array | None:
+    def price(self, state: VirtualQueueState) -> Array | None:
         """gamma Q: what a unit of each limit weighs in units of cost where limits are met; none with the clip, as in `neely2017`."""
         return None if self.clip else self.gamma * state.Q
 

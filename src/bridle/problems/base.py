@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar, Unpack
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack
 
-from bridle.core import Adversary, Constants, Domain
+import numpy as np
+
+from bridle.core import Adversary, Constants, Domain, Round
+from bridle.ops import Array
 
 HELP = {
     "horizon": "T, how many rounds",
@@ -94,3 +97,27 @@ def adaptive(opponent: Kind) -> Kind:
     """Class decorator: the rounds of this opponent depend on the decisions it sees."""
     opponent.oblivious = False  # type: ignore[attr-defined]
     return opponent
+
+
+class RandomStream(Protocol):
+    """Rounds that are drawn at random and depend on no decision."""
+
+    def deal(self, rng: np.random.Generator, rounds: int) -> Round:
+        """The next rounds, as one with a leading time axis."""
+        ...
+
+
+@oblivious
+class StreamOpponent(NamedTuple):
+    """Plays a random stream: it answers every decision with the round that the stream has dealt."""
+
+    stream: RandomStream
+
+    def init(self) -> NoState:
+        return ()
+
+    def deal(self, rng: np.random.Generator, rounds: int) -> Round:
+        return self.stream.deal(rng, rounds)
+
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
+        return state, draw

@@ -22,19 +22,9 @@ from bridle.core import Domain, InputError, Round
 from bridle.domains.closed_form import BallSet
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.ops import Array, Scalar, dot, exp, floor, maximum, norm, ratio, scalar
-from bridle.problems.base import NoState, Problem, adaptive, constants_of, oblivious
-from bridle.problems.instance import (
-    Cost,
-    begin_instance,
-    best_across,
-    drifting,
-    largest_gap,
-    normalised,
-    quarter_cut,
-    random_action,
-    random_directions,
-    reach,
-)
+from bridle.problems import instance
+from bridle.problems.base import NoState, Problem, StreamOpponent, adaptive, constants_of, oblivious
+from bridle.problems.instance import Cost
 
 DECADES = 6
 """Over how many powers of ten the gradients of problem `scales` vary."""
@@ -58,7 +48,7 @@ class ViolationSeeking(NamedTuple):
         return ()
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Cost:
-        return drifting(self.domain, self.drift, self.modulus, rng, rounds)
+        return instance.drifting(self.domain, self.drift, self.modulus, rng, rounds)
 
     def answer(self, state: NoState, x: Array, draw: Cost) -> tuple[NoState, Round]:
         away = x - self.point
@@ -151,7 +141,6 @@ class SidesDraw(NamedTuple):
     constraint: AffineFunction
 
 
-@oblivious
 class RandomScales(NamedTuple):
     """Random linear costs and halfspaces, each times 10^-n with n drawn from 0 to `decades`; all hold at `point` by `slater` times that."""
 
@@ -160,9 +149,6 @@ class RandomScales(NamedTuple):
     slater: Scalar
     decades: Scalar
 
-    def init(self) -> NoState:
-        return ()
-
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         cost, constraint = _sides(self.point, self.drift, self.slater, rng, rounds)
         for_cost, for_constraint = 10.0 ** -rng.integers(0, int(self.decades) + 1, size=(2, rounds)).astype(float)
@@ -170,9 +156,6 @@ class RandomScales(NamedTuple):
             AffineFunction(for_cost[:, None] * cost.a, for_cost * cost.b),
             (AffineFunction(for_constraint[:, None] * constraint.a, for_constraint * constraint.b),),
         )
-
-    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
-        return state, draw
 
 
 @adaptive
@@ -201,8 +184,8 @@ def _sides(point: Array, drift: Array, slater: Scalar, rng: np.random.Generator,
     """Random linear costs of slope 1 that favour `drift`, and halfspaces against it that hold at `point` by a margin."""
     d = len(drift)
     noise = rng.standard_normal((2, rounds, d)) / np.sqrt(d)
-    normals = normalised(0.5 * drift + noise[1])
-    cost = AffineFunction(normalised(-2.0 * drift + noise[0]), np.zeros(rounds))
+    normals = instance.normalised(0.5 * drift + noise[1])
+    cost = AffineFunction(instance.normalised(-2.0 * drift + noise[0]), np.zeros(rounds))
     return SidesDraw(cost, AffineFunction(normals, -normals @ point - slater))
 
 
@@ -214,10 +197,12 @@ def violation_seeking(
     x is a point of the domain and f a random linear cost of slope 1 that favours one direction, or (modulus/2) |x - z|^2 with a random
     target z on that side. g is the halfspace of unit normal that x violates most among those that one fixed action satisfies by `slater`.
     """
-    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
-    drift, point = random_directions(rng, 1, domain.dim)[0], random_action(rng, domain)
+    rng, domain, alpha = instance.begin(seed, dim, modulus, domain)
+    drift, point = instance.random_directions(rng, 1, domain.dim)[0], instance.random_action(rng, domain)
     margin = validate.nonnegative("slater", slater)
-    constants = constants_of(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=reach(domain, point) + margin, modulus=alpha)
+    constants = constants_of(
+        domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=instance.reach(domain, point) + margin, modulus=alpha
+    )
     constants |= {"feasible": point, "slater": margin, "constraints": 1, "time_varying": True}
     return Problem(domain, ViolationSeeking(domain, point, drift, alpha, margin), constants)
 
@@ -229,13 +214,15 @@ def regret_seeking(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 
     angles to the sum of all costs before it (plus (modulus/2) |x - centre|^2). g is one fixed halfspace that holds a quarter of the way
     from the centre to the boundary; on a ball of radius r no policy has a regret below sqrt(T) r / 4 with linear costs.
     """
-    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
+    rng, domain, alpha = instance.begin(seed, dim, modulus, domain)
     if domain.dim < 2:
         raise InputError(f"dim must be 2 or above for regret-seeking, not {domain.dim}")
     middle, trifle = domain.center(), 1e-9 * float(domain.diameter())
-    a, b = quarter_cut(domain, random_directions(rng, 1, domain.dim)[0])
-    G = 1.0 + alpha * reach(domain, middle)
-    constants = constants_of(domain, lipschitz=G, bound=largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
+    a, b = instance.quarter_cut(domain, instance.random_directions(rng, 1, domain.dim)[0])
+    G = 1.0 + alpha * instance.reach(domain, middle)
+    constants = constants_of(
+        domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False
+    )
     constants |= {"feasible": middle, "slater": b - float(domain.linear_min(a))}
     if isinstance(domain, BallSet) and alpha == 0.0:
         # The ball of this radius around the centre is feasible, and the slopes, at right angles, add up to one of length sqrt(T).
@@ -252,13 +239,13 @@ def alternating(
     `period` rounds, to the other. g is a halfspace that forbids the side the cost is pulling to beyond `slater`, so that only a slab
     around the action satisfies all of them.
     """
-    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
-    direction, aside = random_directions(rng, 2, domain.dim)
-    a, point = (direction + 0.5 * aside) / np.linalg.norm(direction + 0.5 * aside), random_action(rng, domain)
+    rng, domain, alpha = instance.begin(seed, dim, modulus, domain)
+    direction, aside = instance.random_directions(rng, 2, domain.dim)
+    a, point = (direction + 0.5 * aside) / np.linalg.norm(direction + 0.5 * aside), instance.random_action(rng, domain)
     margin, turn = validate.nonnegative("slater", slater), validate.whole("period", period)
     far, near = domain.linear_argmin(-direction), domain.linear_argmin(direction)
-    G = max(1.0, alpha * max(reach(domain, far), reach(domain, near)))
-    F = largest_gap(domain, a, float(a @ point)) + margin
+    G = max(1.0, alpha * max(instance.reach(domain, far), instance.reach(domain, near)))
+    F = instance.largest_gap(domain, a, float(a @ point)) + margin
     constants = constants_of(domain, lipschitz=G, bound=F, modulus=alpha, constraints=1, time_varying=True)
     constants |= {"feasible": point, "slater": margin}
     if alpha == 0.0 and horizon % (2 * turn) == 0:  # what the costs of one side take, those of the other give back
@@ -273,13 +260,13 @@ def late_constraint(horizon: int, seed: int = 0, dim: int = 10, modulus: float =
     x is a point of the domain and f the same cost every round, linear or (modulus/2) |x - z|^2. g is below 0 everywhere for the first T/2
     rounds, and then a halfspace that leaves the quarter of the domain's width that is farthest from where the cost pulls.
     """
-    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
-    direction, aside = random_directions(rng, 2, domain.dim)
+    rng, domain, alpha = instance.begin(seed, dim, modulus, domain)
+    direction, aside = instance.random_directions(rng, 2, domain.dim)
     a = (direction + 0.5 * aside) / np.linalg.norm(direction + 0.5 * aside)
     low, high = float(domain.linear_min(a)), -float(domain.linear_min(-a))
     b = low + 0.25 * (high - low)
-    cost, best, G = best_across(domain, direction, alpha, a, b)
-    constants = constants_of(domain, lipschitz=G, bound=largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=True)
+    cost, best, G = instance.best_across(domain, direction, alpha, a, b)
+    constants = constants_of(domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=True)
     constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best)), "slater": b - low}
     return Problem(domain, LateConstraint(cost, a, -b, b - low, float(horizon // 2)), constants)
 
@@ -290,16 +277,16 @@ def scales(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.1, adap
     x is a point of the domain and f a linear cost that favours one direction, with a slope between 0.000001 and 1. g is a halfspace
     against that direction with a normal of such a length, satisfied at one known action by `slater` times its length.
     """
-    rng, domain, _ = begin_instance(seed, dim, 0.0, domain)
-    drift, point = random_directions(rng, 1, domain.dim)[0], random_action(rng, domain)
-    margin, reached = validate.nonnegative("slater", slater), reach(domain, point)
+    rng, domain, _ = instance.begin(seed, dim, 0.0, domain)
+    drift, point = instance.random_directions(rng, 1, domain.dim)[0], instance.random_action(rng, domain)
+    margin, reached = validate.nonnegative("slater", slater), instance.reach(domain, point)
     if adaptive not in (0, 1):
         raise InputError(f"adaptive must be 0 or 1, not {validate.show(adaptive)}")
     constants = constants_of(domain, lipschitz=1.0, bound=reached + margin, modulus=0.0, constraints=1, time_varying=True)
     constants |= {"feasible": point, "slater": margin * 10.0**-DECADES}
     if adaptive:
         return Problem(domain, AdaptiveScales(point, drift, margin, float(DECADES), reached), constants)
-    return Problem(domain, RandomScales(point, drift, margin, float(DECADES)), constants)
+    return Problem(domain, StreamOpponent(RandomScales(point, drift, margin, float(DECADES))), constants)
 
 
 PROBLEMS: dict[str, Callable[..., Problem]] = {

@@ -18,7 +18,7 @@ Cost: TypeAlias = AffineFunction | RoundQuadratic
 """A cost of a random instance: linear, or equally curved in every direction where `modulus` is above 0."""
 
 
-def begin_instance(seed: int, dim: int, modulus: float, domain: str | Domain) -> tuple[np.random.Generator, Domain, float]:
+def begin(seed: int, dim: int, modulus: float, domain: str | Domain) -> tuple[np.random.Generator, Domain, float]:
     """What every random instance begins with. The instance has its own stream, apart from the one its rounds are dealt from."""
     if isinstance(domain, str):
         d = validate.whole("dim", dim)

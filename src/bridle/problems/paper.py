@@ -19,18 +19,9 @@ from bridle import domains, validate
 from bridle.core import Domain, InputError, Round
 from bridle.functions import AffineFunction, AffineRows, Coordinate, CoordinateDeviation, RoundQuadratic
 from bridle.ops import Array, Scalar, scalar, worst
+from bridle.problems import instance
 from bridle.problems.base import NoState, Problem, adaptive, constants_of, oblivious
 from bridle.problems.dealing import deal_blocks
-from bridle.problems.instance import (
-    begin_instance,
-    best_across,
-    drifting,
-    largest_gap,
-    normalised,
-    quarter_cut,
-    random_action,
-    random_directions,
-)
 
 
 @oblivious
@@ -88,9 +79,9 @@ class RandomHalfspaces(NamedTuple):
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         d, k = len(self.point), len(self.each)
-        cost = drifting(self.domain, self.drift, self.modulus, rng, rounds)
+        cost = instance.drifting(self.domain, self.drift, self.modulus, rng, rounds)
         rows = rng.standard_normal((rounds, k, d))
-        A = normalised(0.5 * self.drift + rows / np.sqrt(d))
+        A = instance.normalised(0.5 * self.drift + rows / np.sqrt(d))
         b = -(A * self.point).sum(axis=-1) - self.slater * rng.uniform(1.0, 2.0, size=(rounds, k))
         constraint = AffineFunction(A[:, 0], b[:, 0]) if k == 1 else AffineRows(A, b)
         return Round(cost, (constraint,))
@@ -145,12 +136,14 @@ def minimax(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, fa
     x is a point of the domain and f the one of m linear costs that is largest at x (plus (modulus/2) |x - centre|^2). g is one halfspace
     across the direction in which the costs are smallest on average.
     """
-    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
-    costs = random_directions(rng, validate.whole("family", family), domain.dim)
+    rng, domain, alpha = instance.begin(seed, dim, modulus, domain)
+    costs = instance.random_directions(rng, validate.whole("family", family), domain.dim)
     pull = costs.mean(axis=0)
-    a, b = quarter_cut(domain, -(pull if pull.any() else costs[0]))  # in one dimension the costs may cancel
+    a, b = instance.quarter_cut(domain, -(pull if pull.any() else costs[0]))  # in one dimension the costs may cancel
     G = 1.0 + alpha * domain.diameter()  # the quadratic is centred in the domain
-    constants = constants_of(domain, lipschitz=G, bound=largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
+    constants = constants_of(
+        domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False
+    )
     constants |= {"feasible": domain.center(), "slater": b - float(domain.linear_min(a))}
     return Problem(domain, Minimax(costs, alpha, domain.center(), a, -b), constants)
 
@@ -161,11 +154,13 @@ def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, doma
     x is a point of the domain and f a linear cost of slope 1, or (modulus/2) |x - z|^2 with z on the domain's boundary. g is a halfspace
     that holds a quarter of the way from the centre to the boundary, roughly where the cost pulls.
     """
-    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
-    direction, aside = random_directions(rng, 2, domain.dim)
-    a, b = quarter_cut(domain, direction + 0.5 * aside)
-    cost, best, G = best_across(domain, direction, alpha, a, b)
-    constants = constants_of(domain, lipschitz=G, bound=largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False)
+    rng, domain, alpha = instance.begin(seed, dim, modulus, domain)
+    direction, aside = instance.random_directions(rng, 2, domain.dim)
+    a, b = instance.quarter_cut(domain, direction + 0.5 * aside)
+    cost, best, G = instance.best_across(domain, direction, alpha, a, b)
+    constants = constants_of(
+        domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False
+    )
     constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
     constants["slater"] = b - float(domain.linear_min(a))
     return Problem(domain, Fixed(Round(cost, (AffineFunction(a, -b),))), constants)
@@ -186,9 +181,9 @@ def halfspaces(
     target z on that side. g are k random halfspaces that lean against that direction, each satisfied at one fixed action by `slater` to
     twice that.
     """
-    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
-    drift = random_directions(rng, 1, domain.dim)[0]
-    point = random_action(rng, domain)
+    rng, domain, alpha = instance.begin(seed, dim, modulus, domain)
+    drift = instance.random_directions(rng, 1, domain.dim)[0]
+    point = instance.random_action(rng, domain)
     k = validate.whole("constraints", constraints)
     G = max(1.0, alpha * domain.diameter())
     # Unit normals, and levels at a point of the domain between -2 margin and -margin: |g(x)| <= |x - point| + 2 margin.

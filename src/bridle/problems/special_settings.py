@@ -20,18 +20,9 @@ from bridle import validate
 from bridle.core import Constants, Domain, InputError, Round
 from bridle.functions import AffineFunction, AffineRows, RoundQuadratic
 from bridle.ops import Array, Scalar, floor, pos, scalar, sqrt, worst
-from bridle.problems.base import NoState, Problem, adaptive, constants_of, oblivious
-from bridle.problems.instance import (
-    Cost,
-    begin_instance,
-    drifting,
-    largest_gap,
-    normalised,
-    quarter_cut,
-    random_action,
-    random_directions,
-    reach,
-)
+from bridle.problems import instance
+from bridle.problems.base import NoState, Problem, StreamOpponent, adaptive, constants_of, oblivious
+from bridle.problems.instance import Cost
 
 SCORE, MARGIN = 0.625, 0.25
 """Multi-task learning: an example's product with the shared weights, and the product that every task asks for."""
@@ -60,7 +51,6 @@ class CoupledGame(NamedTuple):
         return state, Round(price, (AffineFunction(move[..., d:] + 0.0 * x, scalar(x) - self.limit),))
 
 
-@oblivious
 class FixedConstraints(NamedTuple):
     """Random costs that favour the direction `drift`; the same constraints A x + b <= 0 every round."""
 
@@ -70,15 +60,9 @@ class FixedConstraints(NamedTuple):
     A: Array  # (k, d)
     b: Array
 
-    def init(self) -> NoState:
-        return ()
-
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
-        cost = drifting(self.domain, self.drift, self.modulus, rng, rounds)
+        cost = instance.drifting(self.domain, self.drift, self.modulus, rng, rounds)
         return Round(cost, (AffineRows(np.broadcast_to(self.A, (rounds, *self.A.shape)), np.broadcast_to(self.b, (rounds, len(self.b)))),))
-
-    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
-        return state, draw
 
 
 class PairDraw(NamedTuple):
@@ -112,7 +96,7 @@ class OpposedPairs(NamedTuple):
         return 0.0  # rounds so far
 
     def deal(self, rng: np.random.Generator, rounds: int) -> PairDraw:
-        cost = drifting(self.domain, self.drift, self.modulus, rng, rounds)
+        cost = instance.drifting(self.domain, self.drift, self.modulus, rng, rounds)
         normals = self.directions[rng.integers(0, len(self.directions), size=rounds)]
         return PairDraw(cost, normals, normals @ self.point)
 
@@ -124,7 +108,6 @@ class OpposedPairs(NamedTuple):
         return state + 1.0, Round(draw.cost, pair)
 
 
-@oblivious
 class SharedWeights(NamedTuple):
     """k linear tasks for one weight vector x: task j shows an example z and asks for <z, x> >= margin.
 
@@ -139,13 +122,10 @@ class SharedWeights(NamedTuple):
     margin: Scalar
     conflict: Scalar
 
-    def init(self) -> NoState:
-        return ()
-
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         k, d = self.looks.shape
         aside = self.looks + rng.standard_normal((rounds, k, d)) / np.sqrt(d)
-        aside = normalised(aside - (aside @ self.weights)[..., None] * self.weights)
+        aside = instance.normalised(aside - (aside @ self.weights)[..., None] * self.weights)
         A = -(self.score * self.weights + np.sqrt(1.0 - self.score**2) * aside)
         b = np.full((rounds, k), float(self.margin))
         if self.conflict > 0.0:
@@ -153,9 +133,6 @@ class SharedWeights(NamedTuple):
         zero = np.zeros((rounds, d))
         decay = RoundQuadratic(np.full(rounds, float(self.modulus)), zero, zero, zero[:, 0])
         return Round(decay if self.modulus > 0.0 else AffineFunction(zero, zero[:, 0]), (AffineRows(A, b),))
-
-    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
-        return state, draw
 
 
 class NormalDraw(NamedTuple):
@@ -177,7 +154,7 @@ class NestedBodies(NamedTuple):
         return 0.0  # rounds so far
 
     def deal(self, rng: np.random.Generator, rounds: int) -> NormalDraw:
-        normals = normalised(rng.standard_normal((rounds, len(self.point))))
+        normals = instance.normalised(rng.standard_normal((rounds, len(self.point))))
         return NormalDraw(normals, normals @ self.point)
 
     def answer(self, state: Scalar, x: Array, draw: NormalDraw) -> tuple[Scalar, Round]:
@@ -193,7 +170,7 @@ def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, famil
     worst for x of m moves (plus a quadratic where modulus is above 0). g(x) is by how much the expected use of a resource that depends on
     both players' choices exceeds a limit, which one known mixture keeps against every move by the margin `slater`.
     """
-    rng, domain, alpha = begin_instance(seed, dim, modulus, "simplex")
+    rng, domain, alpha = instance.begin(seed, dim, modulus, "simplex")
     m = validate.whole("family", family)
     bold = rng.permutation(np.linspace(0.0, 1.0, domain.dim))  # bold strategies cost little and use much, against every move
     usage, price = bold * rng.uniform(0.5, 1.0, (m, domain.dim)), rng.uniform(0.0, 0.5, (m, domain.dim)) - bold
@@ -204,7 +181,7 @@ def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, famil
     limit = float((usage @ point).max()) + margin
     constants = constants_of(
         domain,
-        lipschitz=1.0 + alpha * reach(domain, domain.center()),
+        lipschitz=1.0 + alpha * instance.reach(domain, domain.center()),
         bound=float(abs(usage - limit).max()),
         modulus=alpha,
         constraints=1,
@@ -222,14 +199,14 @@ def fixed_constraints(
     x is a point of the domain and f a random linear cost of slope 1 that favours one direction, or (modulus/2) |x - z|^2 with a random
     target z on that side. g are k halfspaces across that direction which never change, and which the domain's centre satisfies.
     """
-    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
-    drift, *asides = random_directions(rng, 1 + validate.whole("constraints", constraints), domain.dim)
-    cuts = [quarter_cut(domain, drift + 0.7 * aside) for aside in asides]
+    rng, domain, alpha = instance.begin(seed, dim, modulus, domain)
+    drift, *asides = instance.random_directions(rng, 1 + validate.whole("constraints", constraints), domain.dim)
+    cuts = [instance.quarter_cut(domain, drift + 0.7 * aside) for aside in asides]
     A, b = np.array([a for a, _ in cuts]), np.array([level for _, level in cuts])
-    F = max(largest_gap(domain, a, level) for a, level in cuts)
+    F = max(instance.largest_gap(domain, a, level) for a, level in cuts)
     constants = constants_of(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=F, modulus=alpha, constraints=len(A))
     constants |= {"feasible": domain.center(), "slater": float((b - A @ domain.center()).min()), "time_varying": False}
-    return Problem(domain, FixedConstraints(domain, drift, alpha, A, -b), constants)
+    return Problem(domain, StreamOpponent(FixedConstraints(domain, drift, alpha, A, -b)), constants)
 
 
 def s_feasible(
@@ -277,13 +254,13 @@ def multi_task(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0,
     """
     if validate.whole("dim", dim) < 2:
         raise InputError(f"dim must be 2 or above for multi-task, not {dim}")
-    rng, domain, alpha = begin_instance(seed, dim, modulus, "ball")
+    rng, domain, alpha = instance.begin(seed, dim, modulus, "ball")
     k, q = validate.whole("constraints", constraints), validate.nonnegative("conflict", conflict)
     if q > 0.0 and k < 2:
         raise InputError(f"constraints must be 2 or above for tasks to conflict, not {k}")
     if q > MARGIN + SCORE:
         raise InputError(f"conflict must be at most {MARGIN + SCORE:g}, not {validate.show(conflict)}")
-    weights, *looks = random_directions(rng, 1 + k, domain.dim)
+    weights, *looks = instance.random_directions(rng, 1 + k, domain.dim)
     # Scores on unit examples are between -1 and 1. With a conflict, what the first and the last task ask for sums to 2 conflict at every x.
     F = 1.0 + max(MARGIN, abs(MARGIN - 2.0 * q) if q > 0.0 else 0.0)
     constants = constants_of(domain, lipschitz=max(1.0, alpha), bound=F, modulus=alpha, constraints=k, time_varying=True)
@@ -292,7 +269,7 @@ def multi_task(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0,
         constants |= {"optimum": weights, "optimal_cost": 0.0} if alpha == 0.0 else {}
     else:
         constants |= _closest((MARGIN - q) / SCORE * weights, False) | {"excess": q * horizon, "rounds": horizon}
-    return Problem(domain, SharedWeights(weights, np.array(looks), alpha, SCORE, MARGIN, q), constants)
+    return Problem(domain, StreamOpponent(SharedWeights(weights, np.array(looks), alpha, SCORE, MARGIN, q)), constants)
 
 
 def nested_bodies(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.0, domain: str | Domain = "box") -> Problem:
@@ -301,11 +278,11 @@ def nested_bodies(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.
     x is where the chaser stands, and f is 0. g(x) is how far x is outside this round's halfspace, which stays at least `slater` away from
     the action that is never cut off, and comes nearer to it every round.
     """
-    rng, domain, _ = begin_instance(seed, dim, 0.0, domain)
-    point = random_action(rng, domain)
+    rng, domain, _ = instance.begin(seed, dim, 0.0, domain)
+    point = instance.random_action(rng, domain)
     margin, room = validate.nonnegative("slater", slater), 0.25 * float(domain.diameter())
     constants = constants_of(
-        domain, lipschitz=1.0, bound=reach(domain, point) + margin + room, modulus=0.0, constraints=1, time_varying=True
+        domain, lipschitz=1.0, bound=instance.reach(domain, point) + margin + room, modulus=0.0, constraints=1, time_varying=True
     )
     constants |= {"feasible": point, "slater": margin, "optimum": point, "optimal_cost": 0.0}
     return Problem(domain, NestedBodies(point, room, margin), constants)
@@ -313,15 +290,15 @@ def nested_bodies(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.
 
 def _pairs(seed: int, dim: int, modulus: float, domain: str | Domain) -> tuple[OpposedPairs, Array]:
     """Opposed halfspaces through one action, without a window or a tilt, and that action."""
-    rng, domain, alpha = begin_instance(seed, dim, modulus, domain)
-    drift, *directions = random_directions(rng, 1 + 4 * domain.dim, domain.dim)
-    point = random_action(rng, domain)
+    rng, domain, alpha = instance.begin(seed, dim, modulus, domain)
+    drift, *directions = instance.random_directions(rng, 1 + 4 * domain.dim, domain.dim)
+    point = instance.random_action(rng, domain)
     return OpposedPairs(domain, point, drift, alpha, np.array(directions), 1.0, 0.0, 0.0), point
 
 
 def _across(pairs: OpposedPairs, point: Array) -> float:
     """The largest |<a, x - point>| on the domain for any of the directions."""
-    return max(largest_gap(pairs.domain, a, float(a @ point)) for a in pairs.directions)
+    return max(instance.largest_gap(pairs.domain, a, float(a @ point)) for a in pairs.directions)
 
 
 def _pair_constants(pairs: OpposedPairs, F: float) -> Constants:

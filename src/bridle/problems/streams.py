@@ -22,7 +22,7 @@ from bridle import domains, validate
 from bridle.core import Domain, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.ops import Array, Scalar, dot, floor, maximum, norm, ratio, scalar
-from bridle.problems.base import NoState, Problem, adaptive, constants_of, oblivious
+from bridle.problems.base import Problem, StreamOpponent, adaptive, constants_of, oblivious
 from bridle.problems.dealing import deal_blocks
 from bridle.problems.instance import normalised
 from bridle.problems.paper import Fixed
@@ -40,7 +40,6 @@ NEAREST = 1e-9
 """Nearer to the point than this a normal is shortened, so that rounding does not choose its direction."""
 
 
-@oblivious
 class Scattered(NamedTuple):
     """Random halfspaces of unit normal that leave `point` an exponential `slack` on average, and never more than `most`.
 
@@ -53,9 +52,6 @@ class Scattered(NamedTuple):
     side: Scalar
     slack: Scalar
     most: Scalar
-
-    def init(self) -> NoState:
-        return ()
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         d = len(self.point)
@@ -71,9 +67,6 @@ class Scattered(NamedTuple):
             normals[:, 0] = abs(normals[:, 0])
         slack = np.minimum(self.slack * rng.exponential(size=rounds), self.most)
         return AffineFunction(normals, -normals @ self.point - slack)
-
-    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
-        return state, draw
 
 
 @adaptive
@@ -103,7 +96,6 @@ class Tempting(NamedTuple):
         return state + 1.0, Round(AffineFunction(self.pull - self.follows * normal, scalar(x)), (constraint,))
 
 
-@oblivious
 class NoisyHalfspace(NamedTuple):
     """The cost <pull, x> and the halfspace <a, x> + b <= 0 every round, whose value is told with an error of up to `noise`."""
 
@@ -112,16 +104,10 @@ class NoisyHalfspace(NamedTuple):
     b: Scalar
     noise: Scalar
 
-    def init(self) -> NoState:
-        return ()
-
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         errors = self.noise * rng.uniform(-1.0, 1.0, size=rounds)
         slopes, normals = (np.broadcast_to(row, (rounds, len(row))) for row in (self.pull, self.a))
         return Round(AffineFunction(slopes, np.zeros(rounds)), (AffineFunction(normals, self.b + errors),))
-
-    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
-        return state, draw
 
 
 @oblivious
@@ -219,7 +205,7 @@ def noisy(horizon: int, seed: int = 0, dim: int = 10, noise: float = 1.0) -> Pro
     """
     domain, point, along = _ball(seed, dim)
     error = validate.positive("noise", noise)
-    adversary = NoisyHalfspace(-along, along, AWAY, error)
+    adversary = StreamOpponent(NoisyHalfspace(-along, along, AWAY, error))
     constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + error, modulus=0.0, constraints=1, time_varying=True)
     worst = max(float(block.constraints[0].b.max()) for block in deal_blocks(adversary, seed, horizon, domain.dim))
     # The action farthest inside has g = -1 + worst in its worst round: feasible while that was not drawn yet.
@@ -255,7 +241,7 @@ def _scattered(seed: int, dim: int, pull: float, side: float) -> Problem:
     domain, point, along = _ball(seed, dim)
     constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + MOST, modulus=0.0, constraints=1, time_varying=True)
     constants |= {"feasible": point, "slater": 0.0}
-    return Problem(domain, Scattered(point, pull * along, side, SLACK, MOST), constants)
+    return Problem(domain, StreamOpponent(Scattered(point, pull * along, side, SLACK, MOST)), constants)
 
 
 def _tempting(seed: int, dim: int, follows: float, period: int, start: int) -> Problem:

@@ -21,7 +21,7 @@ import numpy as np
 from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
-from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, Frame, Sums, ViolatedSums, length, nothing, parts, read, width
+from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, Frame, length, nothing, parts, read, width
 from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, slack
 from bridle.session.clocks import BATCH_ROUNDS, LONGEST_PAUSE
 from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, centered, lower, minimal, project_onto, search
@@ -108,18 +108,8 @@ class Ledger:
         return self._counted
 
     @property
-    def sums(self) -> Sums:
-        """The sums over all observed rounds but those of the open batch."""
-        return self.counted.sums
-
-    @property
-    def limits(self) -> ViolatedSums:
-        """The sums over the violated ones among them."""
-        return self.counted.limits
-
-    @property
     def largest(self) -> float:
-        """The largest size of a constraint value among them."""
+        """The largest size of a constraint value among these."""
         return float(self.counted.largest)
 
     def take(self, feedback: Feedback, t: int) -> None:
@@ -254,23 +244,23 @@ class Ledger:
             blamed = sorted((*self.halfspaces.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
             rounds, kinds, shares = zip(*blamed, strict=True)
             self.conflict = Conflict(rounds, kinds, shares, margin, now)
-        elif self.limits.weight > 0.0 and (margin := self._depth_of_sum()) > 0.0:
+        elif self.counted.limits.weight > 0.0 and (margin := self._depth_of_sum()) > 0.0:
             self.conflict = Conflict((), (), (), margin, now)
         if self.conflict is not None:
             self.witness = None
 
     def _rank(self) -> None:
         """Find out which halfspaces the bound on regret rests on, so that they are kept."""
-        if self.sums.a.any():
+        if self.counted.sums.a.any():
             normals, levels = self.halfspaces.lines
-            _, weights = lower(self.domain, self.sums.a, normals, levels - normals.dot(self.domain.middle), programs=0)
+            _, weights = lower(self.domain, self.counted.sums.a, normals, levels - normals.dot(self.domain.middle), programs=0)
             if weights.any():
                 self.halfspaces.useful = self.halfspaces.heaviest(weights)
 
     def _depth_of_sum(self) -> float:
         """How far every action is outside the sum of all violated rounds, those no longer kept too; which ones conflict is not known."""
-        where, limits = self.domain, self.limits
-        allowance = slack(where, self.sums) * (limits.weight * where.reach + limits.sizes)
+        where, limits = self.domain, self.counted.limits
+        allowance = slack(where, self.counted.sums) * (limits.weight * where.reach + limits.sizes)
         return (where.least(limits.A) - (limits.b - float(limits.A.dot(where.middle))) - allowance) / limits.weight
 
     def met(self) -> Array | None:
@@ -294,10 +284,10 @@ class Ledger:
             return None, None, "the domain does not say how low a linear function gets on it (linear_min)"
         every = inf
         with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
-            every = regret_bound(self.domain, self.sums, None, *self.halfspaces.lines)
+            every = regret_bound(self.domain, self.counted.sums, None, *self.halfspaces.lines)
             if self.conflict is None and not apart and isfinite(every):
                 self.domain = self.domain.boxed()
-                return regret_bound(self.domain, self.sums, self.limits, *self.halfspaces.lines), every, ""
+                return regret_bound(self.domain, self.counted.sums, self.counted.limits, *self.halfspaces.lines), every, ""
         if not isfinite(every):
             return None, None, "the domain's linear_min fails, or the numbers observed are too large to be added up"
         if apart:
@@ -308,14 +298,16 @@ class Ledger:
 
     def behind(self) -> float:
         """The regret against the middle of the domain, by the linearised costs; `gain` is at least minus this."""
-        return self.sums.c - float(self.sums.a.dot(self.domain.middle))
+        sums = self.counted.sums
+        return sums.c - float(sums.a.dot(self.domain.middle))
 
     def gain(self) -> float:
         """The most that any action loses against what was played, by the linearised costs: its regret is at least minus this."""
         if self.domain.known:
             with suppress(*FAILURES):
-                least = self.behind() + self.domain.least(-self.sums.a)
-                return slack(self.domain, self.sums) * self.sums.lengths * self.domain.reach - least
+                sums = self.counted.sums
+                least = self.behind() + self.domain.least(-sums.a)
+                return slack(self.domain, sums) * sums.lengths * self.domain.reach - least
         return inf
 
     def __getstate__(self) -> dict[str, object]:
@@ -325,7 +317,7 @@ class Ledger:
     def saved(self) -> tuple[dict[str, Scalar], LedgerFacts]:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
         arrays: dict[str, Scalar] = {
-            **records.leaves((self.sums, self.limits)),
+            **records.leaves((self.counted.sums, self.counted.limits)),
             **{f"cuts.{name}": value for name, value in self.halfspaces.arrays().items()},
         }
         if self.open:
@@ -349,7 +341,7 @@ class Ledger:
 
     def restore(self, arrays: dict[str, Array], facts: LedgerFacts) -> None:
         """Be as the ledger was that gave these."""
-        own = (self.sums, self.limits)
+        own = (self.counted.sums, self.counted.limits)
         for name, leaf in records.leaves(own).items():
             if np.shape(leaf) != arrays[name].shape:
                 raise ValueError(name)

@@ -75,7 +75,7 @@ class SessionParts(NamedTuple):
         """The longest gradient seen of what `lipschitz` is about: a policy may have been told about its constraints alone."""
         if self.ledger is None:
             return None
-        sums = self.ledger.sums
+        sums = self.ledger.counted.sums
         return sums.constraint if getattr(self.record, "only_limits", False) else max(sums.cost, sums.constraint)
 
     def price(self) -> Array | None:
@@ -101,9 +101,9 @@ class SessionParts(NamedTuple):
             regret_any=every,
             regret_algorithm=self.own_regret() if whole else None,
             why=why,
-            violated=int(ledger.limits.violated),
+            violated=int(ledger.counted.limits.violated),
             above=ledger.above(),
-            squared=ledger.limits.distances,
+            squared=ledger.counted.limits.distances,
             squared_bound=self.squared_bound(ledger) if whole else None,
             conflict=parts.conflict,
             witness=None if self.noisy else ledger.met(),
@@ -136,17 +136,17 @@ class SessionParts(NamedTuple):
         if self.pending.astray or not hasattr(self.record, "certified_squares"):
             return None
         # What one copy's rounds gain may be more than what all of them gain together.
-        gain = self.gain(ledger) if len(self.played) == 1 else ledger.sums.lengths * ledger.domain.diameter
+        gain = self.gain(ledger) if len(self.played) == 1 else ledger.counted.sums.lengths * ledger.domain.diameter
         if not isfinite(gain):
             return None
-        return _total([self.record.certified_squares(copy.state, ledger.sums.squares, gain) for copy in self.played])
+        return _total([self.record.certified_squares(copy.state, ledger.counted.sums.squares, gain) for copy in self.played])
 
     def charge(self) -> Charge:
         """What dropped rounds may add to regret and violation."""
         costs, limits = self.pending.lost
         if self.ledger is None or not (costs or limits):
             return Charge()
-        declared, D, sums = self.parameter("lipschitz"), self.ledger.domain.diameter, self.ledger.sums
+        declared, D, sums = self.parameter("lipschitz"), self.ledger.domain.diameter, self.ledger.counted.sums
         of_costs = None if getattr(self.record, "only_limits", False) else declared
         cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
         return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
@@ -165,7 +165,8 @@ class SessionParts(NamedTuple):
         facts["time_varying"] = self.configured.entry.time_varying  # what the policy is for is taken for granted
         if "bound" in facts and not self.noisy:  # the values seen are the constraints' own
             facts["bound"] = max(facts["bound"], self.ledger.largest)
-        facts["lipschitz"] = max(self.ledger.sums.cost, self.ledger.sums.constraint)
+        sums = self.ledger.counted.sums
+        facts["lipschitz"] = max(sums.cost, sums.constraint)
         bounds = [
             self.configured.bound(cast("Constants", {**facts, **constants_from(copy.state)}), float(copy.updates)) for copy in self.played
         ]
@@ -185,7 +186,7 @@ class SessionParts(NamedTuple):
         if self.ledger is None or self.noisy:  # what is proved of noisy values is about their means
             return None
         ccv, balance = float(totals.hard.max()), None if totals.signed is None else float(totals.signed.max())
-        rounding = self.ledger.domain.tolerance * (ccv + self.ledger.sums.scale * self.ledger.sums.rounds)
+        rounding = self.ledger.domain.tolerance * (ccv + self.ledger.counted.sums.scale * self.ledger.counted.sums.rounds)
         for measured, most in ((ccv, allowed.ccv), (balance, allowed.soft)):
             if measured is not None and most is not None and measured > most + rounding:
                 return Bound(why=f"the violation so far, {measured:.6g}, is more than the theorem allows: an assumption does not hold")

@@ -11,30 +11,19 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from bridle import functions
 from bridle.core import Domain, Function, InputError
 from bridle.domains.facets import facets
-from bridle.functions import (
-    AffineFunction,
-    Coordinate,
-    CoordinateDeviation,
-    Deviation,
-    HingeLoss,
-    LogisticLoss,
-    LogWealthLoss,
-    MaximumOf,
-    QuadraticForm,
-    RoundQuadratic,
-)
 from bridle.ops import Array
 
 Pieces: TypeAlias = tuple[Function, ...]
 """Sequences of functions, each a record with a leading time axis: its values at one x are (n, 1), its gradients (n, d)."""
 
-AFFINE_PIECES = (AffineFunction, Coordinate)
-BENT_PIECES = (LogisticLoss, LogWealthLoss)
+AFFINE_PIECES = (functions.AffineFunction, functions.Coordinate)
+BENT_PIECES = (functions.LogisticLoss, functions.LogWealthLoss)
 """Smooth functions whose curvature is not the same everywhere."""
 
-SMOOTH_PIECES = (*AFFINE_PIECES, RoundQuadratic, QuadraticForm, *BENT_PIECES)
+SMOOTH_PIECES = (*AFFINE_PIECES, functions.RoundQuadratic, functions.QuadraticForm, *BENT_PIECES)
 
 
 class BallLimit(NamedTuple):
@@ -93,15 +82,15 @@ def pieces(function: Function) -> Pieces | None:
     """Smooth sequences whose pointwise maximum is `function` (a widened sequence); None where there are none to be had."""
     if isinstance(function, SMOOTH_PIECES):
         return (function,)
-    if isinstance(function, HingeLoss):
+    if isinstance(function, functions.HingeLoss):
         slope, level = -1.0 * function.weight * function.label * function.a, function.weight * function.margin
-        return AffineFunction(slope, level), AffineFunction(0.0 * slope, 0.0 * level)
-    if isinstance(function, Deviation):
-        return AffineFunction(function.a, -function.b), AffineFunction(-function.a, function.b)
-    if isinstance(function, CoordinateDeviation):
+        return functions.AffineFunction(slope, level), functions.AffineFunction(0.0 * slope, 0.0 * level)
+    if isinstance(function, functions.Deviation):
+        return functions.AffineFunction(function.a, -function.b), functions.AffineFunction(-function.a, function.b)
+    if isinstance(function, functions.CoordinateDeviation):
         up = np.ones_like(function.target)
-        return Coordinate(function.j, up, function.target), Coordinate(function.j, -up, function.target)
-    if isinstance(function, MaximumOf):
+        return functions.Coordinate(function.j, up, function.target), functions.Coordinate(function.j, -up, function.target)
+    if isinstance(function, functions.MaximumOf):
         parts = [pieces(part) for part in function.functions]
         return None if any(part is None for part in parts) else tuple(piece for part in parts for piece in part or ())
     return None
@@ -110,15 +99,15 @@ def pieces(function: Function) -> Pieces | None:
 def curvature(function: Function, x: Array, weights: Array) -> Array:
     """The sum over t of weights[t] times the Hessian at x of function t of a smooth sequence."""
     d = len(x)
-    if isinstance(function, RoundQuadratic):
+    if isinstance(function, functions.RoundQuadratic):
         return np.asarray(np.eye(d) * float(weights @ np.asarray(function.curvature)[:, 0]))
-    if isinstance(function, QuadraticForm):
+    if isinstance(function, functions.QuadraticForm):
         return np.asarray(np.tensordot(weights, function.P, 1))
-    if isinstance(function, LogisticLoss):
+    if isinstance(function, functions.LogisticLoss):
         half = np.tanh(0.5 * (function.a @ x))
         bend = 0.25 * weights * np.asarray(function.weight)[:, 0] * (1.0 - half) * (1.0 + half)
         return np.asarray((function.a * bend[:, None]).T @ function.a)
-    if isinstance(function, LogWealthLoss):
+    if isinstance(function, functions.LogWealthLoss):
         bend = weights / np.maximum(function.a @ x, np.asarray(function.floor)[:, 0]) ** 2
         return np.asarray((function.a * bend[:, None]).T @ function.a)
     if isinstance(function, BallLimit):
