@@ -17,15 +17,15 @@ OF_OTHER_THINGS = {
     "advance_many": "an engine's module",
     "adversary": "a problem, or why there is none",
     "compile": "a function that numba has made",
-    "eqns": "a trace of JAX",
-    "jaxpr": "a trace of JAX",
+    "eqns": "a program that JAX has traced",
+    "jaxpr": "a program that JAX has traced, with its constants",
     "model_": "a fitted estimator",
     "ndim": "an array",
     "problem": "a user's module",
     "reason": "an error of the network",
     "sched_getaffinity": "the operating system",
     "strerror": "an error of the operating system",
-    "val": "a literal in a trace of JAX",
+    "val": "a constant in a program that JAX has traced",
 }
 """Attributes that are asked of what is no record, and of what."""
 
