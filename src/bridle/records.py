@@ -31,8 +31,7 @@ def children(record: tuple[object, ...]) -> list[tuple[str, object]]:
 
 def rebuild(record: R, parts: Sequence[object]) -> R:
     """A record of the same type as `record` with other parts."""
-    make = getattr(type(record), "_make", tuple)
-    return make(parts)  # type: ignore[return-value]
+    return record._make(parts) if hasattr(record, "_make") else tuple(parts)  # type: ignore[return-value]
 
 
 def transform(function: Callable[..., object], record: R, *others: Any) -> R:

@@ -17,14 +17,15 @@ def advance(run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | 
     g: list[Array] = []
     decisions: list[Array] = []
     chosen: list[Round] = []
+    with_decisions, with_rounds = collect is Collect.DECISIONS, collect is Collect.ROUNDS  # an enum's members are slow to look up
     for draw in records.unstack(draws, rounds):
         state, foe, feedback = turn(policy, adversary, state, foe, draw)
         f.append(feedback.f)
         g.append(feedback.g)
-        if collect is Collect.DECISIONS:
+        if with_decisions:
             decisions.append(feedback.x)
-        elif collect is Collect.ROUNDS and feedback.round is not None:
+        elif with_rounds and feedback.round is not None:
             chosen.append(feedback.round)
-    if collect is Collect.ROUNDS:
+    if with_rounds:
         return state, foe, BlockRounds(gather(chosen))
-    return state, foe, BlockValues(np.array(f), np.array(g), np.array(decisions) if collect is Collect.DECISIONS else None)
+    return state, foe, BlockValues(np.array(f), np.array(g), np.array(decisions) if with_decisions else None)

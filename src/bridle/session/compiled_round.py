@@ -33,7 +33,7 @@ class PlayOutcome(IntEnum):
 
 WRONG_TYPES, REFUSED, PLAYED, PLAYED_CHECK_NOW = PlayOutcome  # names that are looked up faster
 
-DONE, RING_FULL = StepOutcome.DONE, StepOutcome.RING_FULL
+DONE = int(StepOutcome.DONE)  # plain numbers are compared faster
 
 
 class RoundState(NamedTuple):
