@@ -95,6 +95,7 @@ def game(name, place, constraints, more, rounds):
     return bridle.policy_for(name, problem, **more), problem
 
 
+@pytest.mark.compiles
 @compiled
 @pytest.mark.parametrize(("name", "place", "constraints", "more", "lanes"), GAMES)
 def test_games_agree_whatever_the_lanes(gpu, name, place, constraints, more, lanes):
@@ -102,6 +103,7 @@ def test_games_agree_whatever_the_lanes(gpu, name, place, constraints, more, lan
     agree(*game(name, place, constraints, more, 150), 150, 1e-9 if name == "guo2022" else 1e-12)
 
 
+@pytest.mark.compiles
 @compiled
 def test_runs_that_see_streams_of_their_own_agree(gpu):
     gpu(2)
@@ -113,6 +115,7 @@ def test_runs_that_see_streams_of_their_own_agree(gpu):
     agree(bridle.policy_for("sinha2024", problem), problem, 40, seed=[4, 0])
 
 
+@pytest.mark.compiles
 @compiled
 @pytest.mark.parametrize("lanes", [1, 16, 32])
 def test_the_fraud_network_agrees(gpu, lanes):
@@ -123,6 +126,7 @@ def test_the_fraud_network_agrees(gpu, lanes):
     agree(paper_model.policy_of(problem, "code", [0.002, 0.1, 1.0]), problem, 120, x1=start)
 
 
+@pytest.mark.compiles
 @compiled
 def test_blocks_that_are_played_together_are_the_same_stream(gpu, monkeypatch):
     gpu(4)
@@ -135,6 +139,7 @@ def test_blocks_that_are_played_together_are_the_same_stream(gpu, monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.compiles
 @compiled
 def test_the_rounds_of_an_adaptive_game_can_be_seen_again(gpu):
     gpu(2)
@@ -147,6 +152,7 @@ def test_the_rounds_of_an_adaptive_game_can_be_seen_again(gpu):
         np.testing.assert_allclose(a, np.reshape(b, np.shape(a)), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.compiles
 @compiled
 def test_a_cost_that_is_not_finite_is_said_with_its_round(gpu):
     gpu(1)
@@ -163,6 +169,7 @@ def test_a_cost_that_is_not_finite_is_said_with_its_round(gpu):
             bridle.play(policy, problem, engine=engine)
 
 
+@pytest.mark.compiles
 @compiled
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_operations_are_written_out_right(tmp_path, lanes):
@@ -186,6 +193,7 @@ def test_operations_are_written_out_right(tmp_path, lanes):
         np.testing.assert_allclose(got, np.broadcast_to(want, got.shape), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.compiles
 @compiled
 def test_arithmetic_is_right_to_the_last_places(tmp_path):
     """Without branches, and for numbers of any size: what is below the smallest normal one counts as zero."""
@@ -207,6 +215,7 @@ def test_arithmetic_is_right_to_the_last_places(tmp_path):
             np.testing.assert_allclose(got, want, rtol=1e-15, atol=np.finfo(float).tiny)
 
 
+@pytest.mark.compiles
 @compiled
 def test_a_matrix_that_is_part_of_the_state_is_held_by_rows(tmp_path):
     """Whatever comes after it, and whether or not its columns and its rows fill the lanes."""
@@ -256,6 +265,7 @@ def kernel_of(policy, problem, lanes: int, runs: int | None = None):
     return cuda_kernel.write(traced, own_constants, len(records.leaves(states)), own_draws, lanes, 32 // lanes, marked=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_every_policy_has_a_kernel(place):
     written = 0

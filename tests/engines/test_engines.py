@@ -41,12 +41,14 @@ def convex(kind: str, domain, **more):
     return bridle.policy("sinha2024", domain, horizon=ROUNDS, lipschitz=1.0, preset="practice", learner=learner(kind, domain), **more)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("kind", "where"), list(product(LEARNERS, PLACES)))
 def test_algorithm_1_agrees(kind, where):
     domain = place(where)
     agree(convex(kind, domain), bridle.problem("halfspaces", horizon=ROUNDS, domain=domain, constraints=3, seed=3))
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("where", PLACES)
 def test_the_other_policies_agree(where):
     domain = place(where)

@@ -390,6 +390,7 @@ ALL = (*CONSTRAINED, "ogd", "adagrad", "adaftrl", "ftpl", "banditq")
 PLACES = {"ball": bridle.Ball(4), "box": bridle.Box(-1.0, 0.5, dim=4), "simplex": bridle.Simplex(4)}
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:policy banditq is for costs")
 @pytest.mark.parametrize(("name", "where"), [(n, w) for n, w in product(ALL, PLACES) if n != "banditq" or w == "simplex"])
 def test_engines_agree(name, where):

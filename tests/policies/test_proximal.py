@@ -260,6 +260,7 @@ def test_pathwise_inequalities():
                 assert left <= right + top * D * D + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2])
 def test_curved_fixed_constraints_as_functions(k):
     """form='function': constraints that are not affine, within the bounds; read as affine no bound is given."""

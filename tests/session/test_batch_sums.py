@@ -190,6 +190,7 @@ def test_many_halfspaces_are_kept_as_one_after_the_other(seed, d, count, protect
 # --- engines ----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("k", [1, 3, 10])
 def test_compiled_sessions_read_as_python_does(k):
     one, two = pair(6)

@@ -106,6 +106,7 @@ def test_every_policy_plays_alike(place, steps):
     assert len(steps) == 11 * played
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("name", "k"), [("sinha2024", 1), ("anytime", 1), ("anytime", 2)])
 def test_compiled_sessions_and_their_certificates_agree(name, k, steps):
     more = {"horizon": 600, "lipschitz": 1.0, "preset": "practice"} if name == "sinha2024" else {}

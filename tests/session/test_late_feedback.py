@@ -539,6 +539,7 @@ ANYTHING: st.SearchStrategy[Any] = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     st.fixed_dictionaries(

@@ -181,6 +181,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("limits", LIMITS)
 def test_step_takes_functions_in_every_form(cost, limits):
@@ -525,6 +526,7 @@ def resume(policy, path, k: int = 2, rounds: int = 24, cut: int = 11, again=None
     return second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("name", OWN)
 def test_every_registered_policy_resumes_bit_for_bit(name, where, tmp_path):
@@ -913,6 +915,7 @@ def test_a_truncated_file_is_refused_wherever_it_ends(saved):
         refused(saved)
 
 
+@pytest.mark.slow
 def test_a_file_with_a_flipped_byte_is_refused_or_the_flip_does_not_matter(saved):
     """A checksum guards every array, so what loads at all is what was saved."""
     whole, original = saved.read_bytes(), snapshot(bridle.Session.load(saved))
@@ -1054,6 +1057,7 @@ def test_every_record_is_found_by_its_name():
                 assert savefile._kinds().get(type(node).__name__, tuple) is type(node)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("cost", [lambda x: float(x @ x), lambda x: np.dot(np.ones(DIM), x), lambda x: (x @ x, 2 * x)])
 def test_what_jax_cannot_differentiate_is_one_clear_error(cost):
     session = bridle.Session(make_policy())

@@ -384,6 +384,7 @@ def test_the_bound_holds_for_any_weights(name, cost, seed):
     assert lower_bound(program, domain, x, claim) <= value + 1e-9 * (1.0 + abs(value) + np.abs(x).max() ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cost", "domain"),
     [

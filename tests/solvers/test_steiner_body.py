@@ -202,6 +202,7 @@ def games(draw):
     return domain, stays, int(draw(st.integers(1, 60))), rng
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(games())
 def test_the_point_is_below_every_cut_and_what_stays_is_never_lost(game):
