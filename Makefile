@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:
 	@echo "make demo   compare six policies on four problems, and write demo/report.html"
 	@echo "make test   run every test, docstring and documentation example"
-	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or take over three seconds (marked slow)"
+	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or are slow (over a second, or three with all cases: marked slow)"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
 	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"

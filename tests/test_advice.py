@@ -52,6 +52,7 @@ def test_every_rule_names_something_that_there_is(number):
     assert rule.settings.keys() <= {p.name for p in policies.parameters(rule.use)}
 
 
+@pytest.mark.slow
 @each_rule
 def test_every_combination_of_answers_is_advised_and_every_snippet_runs(number):
     """All combinations that lead to the rule; each different program is run as it stands. Warnings are errors."""

@@ -18,6 +18,7 @@ from bridle import Gate, InputError, Pacer, pacing_bound
 # --- the gate ------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_million_adversarial_rounds_never_overspend_by_one_cent():
     """An adversary that sees what is left and edits the budget: what was let through, added up exactly, stays below budget + 0.01."""
     rng = np.random.default_rng(0)

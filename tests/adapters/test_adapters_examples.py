@@ -27,6 +27,7 @@ def test_fraud_is_found(found, name):
     assert found(name, 12_000)["auc"] > 0.85
 
 
+@pytest.mark.slow
 def test_a_fair_classifier_is_fair_and_still_right(found):
     result = found("fair_adult", 8000)
     free, fair = result["free"], result["fair"]

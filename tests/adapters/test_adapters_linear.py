@@ -31,6 +31,7 @@ def rows():
     return X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"scale": True}, {"policy": "sinha2024", "parameters": RARE}], ids=str)
 def test_scikit_learn_takes_it_for_a_classifier(settings):
     with warnings.catch_warnings():

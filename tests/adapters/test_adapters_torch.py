@@ -49,6 +49,7 @@ def train(model, optimizer, rounds, constraints=1):
     return [p.detach().clone() for p in model.parameters()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SETTINGS)
 def test_it_goes_on_as_if_it_had_not_been_saved(case, dtype):
     whole = network(dtype)

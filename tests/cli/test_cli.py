@@ -421,6 +421,7 @@ def test_an_engine_that_is_not_installed_is_one_line(run, monkeypatch):
 # --- the program as it is installed ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_program_and_the_module_are_the_same():
     module = subprocess.run([sys.executable, "-m", "bridle", "problems", "--json", "-"], capture_output=True, text=True, check=False)
     installed = program("problems", "--json", "-")

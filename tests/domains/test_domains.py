@@ -66,6 +66,7 @@ def make(name, seed=0, dim=5, scale=1.0):
 SLOW = "product with a polyhedron, cut"  # a linear program in every step of a bisection
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != SLOW])
 def test_check_domain(name):
     @settings(max_examples=3 if "polyhedron" in name or "twice" in name else 8)

@@ -121,6 +121,7 @@ SWEEPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["python", "jax"])
 @pytest.mark.parametrize(("name", "swept", "about"), SWEEPS)
 def test_a_sweep_is_the_loop_over_its_values(engine, name, swept, about):

@@ -62,6 +62,7 @@ def test_every_policy_is_written_out_right_for_many_runs(place):
     assert played >= (15 if place != "cut-box" else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("written")
 @pytest.mark.parametrize("name", [name for name in problem_names() if name != "lower-bound"])
 def test_every_problem_is_written_out_right_for_many_runs(name):

@@ -288,6 +288,7 @@ def test_the_real_transactions_give_the_papers_area_and_sublinear_violation():
     assert points[0]["fpr"] < 0.001 < 0.9 < points[-1]["fpr"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_one_line_and_no_half_written_file(tmp_path):
     real("creditcard")
     process = subprocess.Popen(

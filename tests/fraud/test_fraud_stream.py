@@ -98,6 +98,7 @@ def small(monkeypatch):
     monkeypatch.setattr(stream_model, "load", lambda path=None: invented())
 
 
+@pytest.mark.slow
 def test_the_command_writes_everything_and_keeps_who_is_done(run, small, tmp_path, monkeypatch):
     asked = ("fraud", "--protocol", "stream", "--out", str(tmp_path), "--engine", "python", "--json", "-")
     status, out, err = run(*asked)
@@ -125,6 +126,7 @@ def test_an_interruption_keeps_who_is_done(run, small, tmp_path, monkeypatch):
     assert f"11 of 22 are done and kept in {tmp_path}" in err
 
 
+@pytest.mark.slow
 def test_without_a_library_its_variants_are_left_out_and_said_so(run, small, tmp_path, monkeypatch):
     def missing(*_args, **_more):
         raise Unavailable("the baselines of river need the package river: pip install 'bridle[river]'")
@@ -163,6 +165,7 @@ def test_the_page_has_the_table_of_the_results():
     assert benchmark.BEGIN + benchmark.markdown(json.loads(RESULT.read_text())) + benchmark.END in text, "run benchmarks/fraud_stream.py"
 
 
+@pytest.mark.slow
 def test_seeds_that_change_nothing_are_said_to(run, small, tmp_path):
     asked = ("fraud", "--protocol", "stream", "--out", str(tmp_path), "--engine", "python", "--no-baselines")
     assert "--seeds changes nothing here" in run(*asked, "--seeds", "2")[1]

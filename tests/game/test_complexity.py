@@ -85,6 +85,7 @@ def test_a_session_makes_as_many_calls_in_a_late_round_as_in_an_early_one(name, 
     assert late <= MOST_CALLS["session"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("certify", [True, False])
 def test_a_session_keeps_no_more_after_many_rounds(certify):
     dim, policy = 20, made("sinha2024", 10_000, 20)[0]

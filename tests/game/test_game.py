@@ -291,6 +291,7 @@ def test_a_bad_comparator_is_one_clear_error(comparator):
 # --- replay ---------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["halfspaces", "minimax", "fixed", "lower-bound"])
 @pytest.mark.parametrize("how", ["one", "sweep", "seeds", "starts"])

@@ -1,9 +1,9 @@
 """The fast lane, ``pytest --fast``: what compiles and what is slow is left out, and a test that compiles all the same fails.
 
 A test compiles where JAX or Numba builds a program for it, or a C++ compiler stands in for a GPU's. It bears the mark `compiles`: by hand,
-or by itself where one of its parameters is a compiling engine, and for examples in documents where their text names one. A test of more
-than three seconds that compiles nothing bears the mark `slow`. Only this process is watched: a test that starts another one, which
-compiles, must be marked by hand.
+or by itself where one of its parameters is a compiling engine, and for examples in documents where their text names one. A test that
+compiles nothing bears the mark `slow` where a case takes more than a second, or all its cases take more than three. Only this process is
+watched: a test that starts another one, which compiles, must be marked by hand.
 """
 
 from __future__ import annotations

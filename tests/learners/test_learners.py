@@ -157,6 +157,7 @@ def claim(kind: str, domain: Any, G: float, ratio: float) -> Claim:
 CLAIMS = ("ogd", "ogd-sqrt", "adagrad", "adagrad-told", "adaftrl", "adaftrl-told", "ftpl-mean", "ftpl-adaptive-mean")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CLAIMS)
 @settings(max_examples=80)
 @given(instances(), st.sampled_from(OPPONENTS), st.floats(-1.0, 1.0))
@@ -304,6 +305,7 @@ def test_monte_carlo_mean_is_close_to_the_expectation(adaptive, opponent, seed):
 # --- scale -----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(instances(), st.sampled_from(SCALE_FREE), st.floats(-6.0, 6.0), st.sampled_from(OPPONENTS))
 def test_scale_free_learners_do_not_see_the_scale(instance, kind, log_factor, opponent):

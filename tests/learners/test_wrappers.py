@@ -464,6 +464,7 @@ class InLogarithms:
             self.x = self.domain.linear_argmin(shares.sum(axis=0) + (pi * self.domain.dim) ** -0.25 * self.Z).mean(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SCALE_FREE)
 @pytest.mark.parametrize("delay", [0, 1, 3])
 @settings(max_examples=10)

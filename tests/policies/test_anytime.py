@@ -21,6 +21,7 @@ from helpers.instances import constraint_at, cost_at, instances, moves, rounding
 SWITCHES = st.fixed_dictionaries({}, optional={"halfspace": st.just(False), "predictable": st.just(True), "form": st.just("value")})
 
 
+@pytest.mark.slow
 @settings(max_examples=250)
 @given(instances(), SWITCHES, st.integers(1, 3), st.floats(-6.0, 6.0) | st.none(), st.sampled_from([0, 1, 20]), st.floats(0.05, 0.95))
 def test_the_invariant_holds_in_every_round(instance, switches, k, scale, cuts, theta):
@@ -68,6 +69,7 @@ def test_the_invariant_holds_in_every_round(instance, switches, k, scale, cuts, 
     assert record.alarm(state) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ball", "box"])
 @pytest.mark.parametrize("d", [1, 2, 5, 20])
 @pytest.mark.parametrize("k", [1, 3])

@@ -212,6 +212,7 @@ def test_regret_and_violation_stay_under_their_bounds(kind, d, k):
     assert max(ratios(bridle.policy("vaze2025-strong", at.domain, modulus=at.modulus), at).values()) <= 1.0
 
 
+@pytest.mark.slow
 def test_a_slow_start_does_not_cost_what_it_costs_algorithm_1():
     """Lemma 6: costs that pull to the end of an interval which the constraint, always the same, forbids."""
     pull, wall = bridle.Quadratic(0.25, center=[0.0]), bridle.Affine([-1.0], 2.0)

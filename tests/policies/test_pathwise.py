@@ -20,6 +20,7 @@ def revealed(cost, constraints, x) -> Feedback:
     return Round(cost, tuple(constraints)).reveal(x)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     instances(), st.sampled_from(["theory", "tight", "practice"]), st.sampled_from(["exponential", "quadratic", "power"]), st.integers(1, 3)
@@ -77,6 +78,7 @@ def strong_costs(x, feasible, alpha, domain, move, rng):
     return RoundQuadratic(alpha, target, np.zeros(len(x)), 0.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(instances(), st.floats(-2.0, 2.0), st.booleans())
 def test_strong_m3(instance, log_ratio, own_moduli):
@@ -107,6 +109,7 @@ def test_strong_m3(instance, log_ratio, own_moduli):
         assert state.learner.seen == pytest.approx(H, rel=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(instances(), st.integers(1, 4), st.booleans())
 def test_ocs_m4_and_queue_identity(instance, k, feasible_stream):

@@ -132,6 +132,7 @@ STAGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONSTRAINED)
 @pytest.mark.parametrize("about", ["plain", "slater", "fixed"])
 def test_regret_and_violation_stay_within_the_bound(kind, about, record_property):
@@ -146,6 +147,7 @@ def test_regret_and_violation_stay_within_the_bound(kind, about, record_property
         assert set(found) == ({"regret", "ccv"} if kind.startswith("yi2022") else {"regret", "ccv", "squared"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ogd", "ogd-constant", "adagrad", "adaftrl", "ftpl"])
 def test_unconstrained_learners_stay_within_their_regret_bound(kind, record_property):
     shares = Shares(kind, record_property)

@@ -281,6 +281,7 @@ def test_why_a_policy_does_not_apply_is_data():
     assert (str(again), again.general) == (str(no), no.general)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "where", "about"), list(pairs(refused=False)))
 def test_it_plays_every_problem_or_says_why_not(name, where, about):
     policy, problem = fitted(name, where, about)

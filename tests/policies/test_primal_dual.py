@@ -174,6 +174,7 @@ def stages(T: int, k: int, seeds: range, **more: Any):
         yield adversarial_games.stage(kind, d, k, T, seed, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [form for form in FORMS if "entropic" not in form])
 @pytest.mark.parametrize("k", [1, 3])
 def test_bounds_hold_against_adaptive_opponents(form, k):

@@ -112,6 +112,7 @@ def rounds_against_the_program(policy, script, domain, k, mu, T, seed=0, G=1.0):
     assert near >= 0.98 * T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ball", "box"])
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize(("name", "script", "given", "mu"), ROUNDS)
@@ -133,6 +134,7 @@ def test_wrong_parameters_do_not_pass_for_right(name, script, given, mu):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ball", "box"])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize(("name", "script", "given"), [("guo2022", Guo, {}), ("yi2021", Yi21, {}), ("yu2020", Yu20, {"clip": True})])
@@ -202,6 +204,7 @@ BOUNDS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", list(BOUNDS))
 def test_the_bounds_hold(label, record_property):
     name, given, settings = BOUNDS[label]

@@ -173,6 +173,7 @@ def within(trace) -> dict[str, float]:
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("horizon", [1, 2, 60, 1500])
 def test_algorithm_1_stays_under_both_bounds_on_every_problem(name, horizon):

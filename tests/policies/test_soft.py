@@ -24,6 +24,7 @@ SIGMA = 1.0 / sqrt(3.0)
 # --- the pathwise line (O5) and the bounds that follow from it ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     instances(),
@@ -183,6 +184,7 @@ def noisy(**more):
     return bridle.policy("soft", bridle.Ball(DIM), lipschitz=1.0, bound=1.3, noise=SIGMA, **more)
 
 
+@pytest.mark.slow
 def test_noise_ruins_hard_limits_and_not_limits_on_average():
     anytime = bridle.policy("anytime", bridle.Ball(DIM))
     for T in (1000, 8000):

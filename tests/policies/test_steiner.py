@@ -178,6 +178,7 @@ def distance(d, T):
     return min(d / 2.0, sqrt(d * log(2.0 * T) / 2.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "d"), [("box", 1), ("box", 2), ("ball", 1), ("ball", 2), ("ball", 3), ("ball", 5)])
 def test_deep_cuts_travel_no_farther_than_the_bound(kind, d, record_property):
     """Every cut goes through the decision itself (or as near as the point that must stay allows), in the direction that is worst or any."""

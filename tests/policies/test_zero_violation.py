@@ -45,6 +45,7 @@ def worst(constraints, x):
     return max(values, key=lambda pair: pair[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(instances(), st.sampled_from(SHAPES), st.floats(-2.5, -0.3), st.sampled_from(["theory", "practice", "long"]), st.integers(1, 4))
 def test_the_constraint_is_never_violated(instance, shape, margin, preset, pull):
@@ -87,6 +88,7 @@ def test_the_constraint_is_never_violated(instance, shape, margin, preset, pull)
         assert record.certified_regret(state) <= bound.regret * (1.0 + 1e-9) or bound.regret == G * D * T
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(instances(), st.sampled_from(SHAPES), st.floats(-1.5, -0.3), st.sampled_from(["theory", "practice"]))
 def test_from_anywhere_the_violation_is_a_constant(instance, shape, margin, preset):

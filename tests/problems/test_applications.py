@@ -63,6 +63,7 @@ def lengths(rows: np.ndarray) -> float:
 # --- constants ------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_constants_are_true_in_every_round(case):
     problem, rng = make(case), np.random.default_rng(0)
@@ -103,6 +104,7 @@ def test_functions_are_convex_and_their_slopes_are_their_derivatives(case):
             np.testing.assert_allclose(rise.reshape(-1), slope.reshape(-1), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if not case.startswith("ad-pacing")])
 def test_lipschitz_and_bound_are_not_larger_than_they_must_be(case):
     """An attack that knows the data attains them: so they were computed, not guessed."""

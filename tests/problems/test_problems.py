@@ -456,6 +456,7 @@ BEYOND_THE_SOLVER = {"guo2022", "guo2022-strong"}
 """Policies whose proximal step may give up, in words, where opposed constraints cannot both hold: their theorems do not cover that."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", policies.names())
 @every_problem
 def test_no_theorem_is_refuted(name, policy):

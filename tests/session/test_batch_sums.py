@@ -203,6 +203,7 @@ def test_compiled_sessions_read_as_python_does(k):
     np.testing.assert_allclose([a.squared, a.regret_any], [b.squared, b.regret_any], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plain")
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.lists(st.tuples(st.integers(1, 40), st.integers(1, 6)), min_size=1, max_size=4))

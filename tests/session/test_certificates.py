@@ -57,6 +57,7 @@ def regrets(seen: list[Any], feasible: np.ndarray, domain: Any, rng: np.random.G
 # --- regret ---------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(instances(), st.sampled_from(POLICIES), st.integers(1, 3), st.integers(1, 70))
 def test_the_certified_regret_is_never_below_that_of_a_feasible_action(instance, name, k, rounds):
@@ -210,6 +211,7 @@ def test_what_a_variants_proof_does_not_bound_is_not_claimed():
         assert found.regret is not None
 
 
+@pytest.mark.slow
 def test_many_dimensions_need_little_room_and_no_programs(monkeypatch):
     monkeypatch.setattr(feasibility._Outer, "solve", lambda *_: pytest.fail("a program was solved"))
     dim = 20_000
@@ -259,6 +261,7 @@ def test_certificates_have_no_effect_on_decisions(name):
 # --- infeasibility --------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(instances(), st.sampled_from(POLICIES), st.integers(1, 3))
 def test_a_feasible_stream_is_never_called_infeasible(instance, name, k):

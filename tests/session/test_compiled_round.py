@@ -81,6 +81,7 @@ def drive(sessions: tuple[bridle.Session, ...], rounds: int, k: int = 1, seed: i
 # --- the same as in Python --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("place", ["ball", "box", "simplex", "product"])
 def test_every_policy_plays_alike(place, steps):

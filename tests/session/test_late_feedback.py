@@ -262,6 +262,7 @@ def delayed(
     return {"regret": regret, "ccv": ccv}
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(instances(), st.sampled_from([0, 5, 50]), st.integers(1, 2), st.booleans())
 def test_copies_of_anytime_keep_the_sum_of_their_bounds(instance, delay, k, halfspace):
@@ -286,6 +287,7 @@ def test_copies_of_anytime_keep_the_sum_of_their_bounds(instance, delay, k, half
         assert m == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(instances(), st.sampled_from([0, 5, 50]), st.sampled_from(["theory", "practice"]))
 def test_copies_of_sinha2024_keep_the_sum_of_their_bounds(instance, delay, preset):
@@ -298,6 +300,7 @@ def test_copies_of_sinha2024_keep_the_sum_of_their_bounds(instance, delay, prese
     assert seen["regret"] <= session.certificate().regret
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(instances(), st.sampled_from([0, 5, 50]), st.integers(1, 2), st.sampled_from(["theory", "tight", "practice"]))
 def test_one_pool_of_sinha2024_keeps_the_bound_for_its_delay(instance, delay, k, preset):

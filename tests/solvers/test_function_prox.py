@@ -77,6 +77,7 @@ def test_a_kink_is_refused_not_mishandled():
 # --- several ------------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["box", "ball"])
 @pytest.mark.parametrize("d", [1, 2, 5, 20])
 def test_several_functions_are_the_program(kind, d):
@@ -138,6 +139,7 @@ def test_the_answer_proves_itself(seed, kind, d, k, joint, size, unit, weight):
         assert cost(other) >= cost(x) + alpha * float((other - x) @ (other - x)) - 1e2 * rounding
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DOMAINS)
 def test_every_way_gives_the_same(kind):
     """One function by its one multiplier or by the dual of several; affine ones by a quadratic program; a maximum in one piece or apart."""

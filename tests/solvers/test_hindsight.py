@@ -169,6 +169,7 @@ def check(best, blocks, domain, tolerance=1e-9):
 # --- The best fixed action ---
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("constraint", ["affine", "quadratic"])
@@ -195,6 +196,7 @@ def test_a_projection_is_enough(name, cost):
     assert abs(best.cost - value) <= 1e-6 * max(1.0, abs(value))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("constraint", ["affine", "quadratic"])
 @pytest.mark.parametrize("d", [2, 12])
@@ -214,6 +216,7 @@ def test_the_best_constant_portfolio_agrees_with_clarabel(d, constraint, swing):
     assert best.lower >= best.cost - 1e-7 * max(1.0, abs(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 6])
 def test_callables_agree_with_records(d):
     rng = np.random.default_rng(d)
@@ -476,6 +479,7 @@ def test_windows_are_not_monotone_in_their_length():
     assert (sums[S - 1 :] - sums[: -(S - 1)]).max() > 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("kind", ["affine", "quadratic"])

@@ -122,6 +122,7 @@ def test_many_runs_are_the_loop(kind):
 # --- several, and functions -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("joint", [False, True])
 def test_several_hinges_are_the_program(kind, joint):
