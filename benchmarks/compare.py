@@ -1,4 +1,4 @@
-"""What a comparison costs beside the games themselves: 1,000 cells of T = 10,000 on two workers, on both engines.
+"""What a comparison costs beside the games themselves: 1,000 cells of T = 10,000 on two workers, on the engines python and jax.
 
 Overhead is the share of the workers' time, from the start of the grid to the last file written, that was spent on anything but playing and
 finding the best action in hindsight: starting processes, bounds along the curves, handing out tasks, writing the store, waiting.

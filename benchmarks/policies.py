@@ -1,4 +1,4 @@
-"""Microseconds a round of every registered policy at d = 30, on both engines, in one run, for the README's table and `policies.json`.
+"""Microseconds a round of every registered policy at d = 30, on the engines python and jax, for the README's table and `policies.json`.
 
 One affine constraint and linear costs (quadratic ones for policies that need them) on a box; the simplex for policies that live there.
 Figures include drawing the stream. Repeats are interleaved over the policies; the median is kept.
