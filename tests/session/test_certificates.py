@@ -16,7 +16,7 @@ import bridle
 from bridle.core import Feedback
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.session import clocks, feasibility
-from bridle.session.certificate import regret_bound
+from bridle.session.certificate import regret_bound, regret_of_any
 from bridle.session.ledger import Ledger
 from helpers.instances import constraint_at, cost_at, instances, make_domain, moves
 
@@ -120,9 +120,9 @@ def test_the_sum_alone_already_bounds_regret():
         ledger.take(Feedback(x, 0.0, c, np.array([a @ (x - feasible)]), a[None]), t)
     sums, limits, none = ledger.counted.sums, ledger.counted.limits, (np.zeros((0, 3)), np.zeros(0))
     grid = [sums.c + l * limits.b - where.least(sums.a + l * limits.A) for l in np.linspace(0.0, 10.0, 20_001)]
-    found = regret_bound(where, sums, limits, *none)
+    found = regret_bound(where, sums, ledger.curved, limits, *none).regret
     assert found <= min(grid) + 1e-2 * abs(min(grid))
-    assert min(grid) <= regret_bound(where, sums, None, *none)
+    assert min(grid) <= regret_of_any(where, sums, ledger.curved)
 
 
 def test_without_a_linear_minimum_there_is_a_reason_and_no_number():

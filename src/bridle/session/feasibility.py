@@ -304,11 +304,23 @@ def _pressed(unit: np.ndarray, normals: np.ndarray, levels: np.ndarray) -> np.nd
     It is the projection of a point `PRESS` diameters away on the halfspaces, by one problem of least squares with weights 0 or above
     (Lawson and Hanson's least distance programming): a tenth of the time of a linear program, and nearly the same weights.
     """
-    away = -PRESS * normals.dot(unit) - levels
+    found = nearest_on(-PRESS * unit, normals, levels)
+    return np.zeros(len(levels)) if found is None else found[1] / PRESS
+
+
+def nearest_on(point: np.ndarray, normals: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The point nearest to this one that meets the halfspaces <normal, .> <= level, and their weights: the way there is -weights'normals.
+
+    None where the halfspaces contradict each other, or are so nearly opposite that nobody can tell.
+    """
+    away = normals.dot(point) - levels
     scale = float(np.abs(away).max()) or 1.0
-    weights = least_distance(normals, -away / scale)[0]
+    weights, _ = least_distance(normals, -away / scale)
     left = 1.0 - float((away / scale).dot(weights))  # 0 where the halfspaces contradict each other
-    return weights * (scale / (left * PRESS)) if left > 1e-9 else np.zeros(len(levels))
+    if left <= 1e-9:
+        return None
+    weights = weights * (scale / left)
+    return point - weights.dot(normals), weights
 
 
 class _Outer:

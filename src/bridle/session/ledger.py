@@ -21,8 +21,8 @@ import numpy as np
 from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
-from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, Frame, length, nothing, parts, read, width
-from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, slack
+from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, Curvature, Frame, length, nothing, parts, read, width
+from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, regret_of_any, slack
 from bridle.session.clocks import BATCH_ROUNDS, LONGEST_PAUSE
 from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, centered, lower, minimal, project_onto, search
 
@@ -88,8 +88,10 @@ class Ledger:
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
         self.conflict: Conflict | None = None
+        self.curved = Curvature(0.0, np.zeros(dim), 0.0)
         # The open batch: its rounds' rows and their columns, the numbers of the rounds, how many there are, with how many constraints.
         self.rows, self.numbers, self.open, self.k = np.zeros((0, 0)), np.zeros(0, dtype=int), 0, 0
+        self.moduli = np.zeros(0)  # of its costs, 0 where a round was not said to have one
         self.columns: tuple[Array, ...] | None = None
         self.parked: list[Parked] = []  # halfspaces that wait to be kept
         self.waiting = 0  # how many they are
@@ -119,6 +121,7 @@ class Ledger:
         assert self.columns is not None
         (x, df, g, dg), at = self.columns, self.open
         x[at], df[at], g[at], dg[at], self.numbers[at] = feedback.x, feedback.df, feedback.g, feedback.dg, t
+        self.moduli[at] = feedback.modulus or 0.0
         self.open = at + 1
         if self.open == len(self.rows):
             self.close()
@@ -129,19 +132,22 @@ class Ledger:
             self.close()
         dim = len(self.domain.middle)
         rows = np.empty((length(dim, k), width(dim, k))) if rows is None else rows
-        numbers = np.zeros(len(rows), dtype=int)
-        if self.open:
-            rows[: self.open], numbers[: self.open] = self.rows[: self.open], self.numbers[: self.open]
-        self.k, self.rows, self.numbers, self.columns = k, rows, numbers, parts(rows, dim)
+        numbers, moduli, n = np.zeros(len(rows), dtype=int), np.zeros(len(rows)), self.open
+        if n:
+            rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
+        self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
 
     def close(self) -> None:
         """Read the open batch."""
         n = self.open
         if not n:
             return
-        rows = self.rows[:n]
+        rows, moduli, curved = self.rows[:n], self.moduli[:n], self.curved
         findings = self._read(rows)
-        self.idle, self.open = self.idle - n, 0
+        if moduli.any():
+            with np.errstate(over="ignore", invalid="ignore"):
+                curved = curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
+        self.idle, self.open, self.curved = self.idle - n, 0, curved
         rounds, places = findings.chosen.nonzero()
         if len(rounds):
             self.parked.append(Parked(findings.lines[rounds, places], self.numbers[rounds]))
@@ -198,12 +204,11 @@ class Ledger:
 
     def complete(self) -> Ledger:
         """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
-        if not self.open and not self.parked:
-            return self
         other = copy(self)
-        other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
-        other.close()
-        other._keep_parked(False)
+        if self.open or self.parked:
+            other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
+            other.close()
+            other._keep_parked(False)
         return other
 
     def repair_witness(self) -> None:
@@ -226,6 +231,7 @@ class Ledger:
                     self._rank()
                 if self.conflict is None and self.halfspaces.fresh:
                     self._find_contradiction(now)
+        self.add_up(now)
         return self.conflict
 
     def _find_contradiction(self, now: int) -> None:
@@ -244,9 +250,6 @@ class Ledger:
             blamed = sorted((*self.halfspaces.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
             rounds, kinds, shares = zip(*blamed, strict=True)
             self.conflict = Conflict(rounds, kinds, shares, margin, now)
-        elif self.counted.limits.weight > 0.0 and (margin := self._depth_of_sum()) > 0.0:
-            self.conflict = Conflict((), (), (), margin, now)
-        if self.conflict is not None:
             self.witness = None
 
     def _rank(self) -> None:
@@ -257,8 +260,19 @@ class Ledger:
             if weights.any():
                 self.halfspaces.useful = self.halfspaces.heaviest(weights)
 
+    def add_up(self, now: int) -> None:
+        """See whether all violated rounds together, those no longer kept too, prove in round `now` that nothing is feasible."""
+        if self.conflict is None and self.domain.known and self.counted.limits.weight > 0.0:
+            with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
+                self._conclude(self._depth_of_sum(), now)
+
+    def _conclude(self, margin: float, now: int) -> None:
+        """Take a margin above 0 for the proof that nothing is feasible; which rounds contradict each other is not known."""
+        if margin > 0.0:
+            self.conflict, self.witness = Conflict((), (), (), margin, now), None
+
     def _depth_of_sum(self) -> float:
-        """How far every action is outside the sum of all violated rounds, those no longer kept too; which ones conflict is not known."""
+        """How far every action is outside the sum of all violated rounds."""
         where, limits = self.domain, self.counted.limits
         allowance = slack(where, self.counted.sums) * (limits.weight * where.reach + limits.sizes)
         return (where.least(limits.A) - (limits.b - float(limits.A.dot(where.middle))) - allowance) / limits.weight
@@ -275,26 +289,30 @@ class Ledger:
         """How many rounds had a violation above each level."""
         return tuple((level, int(self.counted.between[i + 1 :].sum())) for i, level in enumerate(self.levels))
 
-    def regret(self, *, apart: str = "") -> tuple[float | None, float | None, str]:
+    def regret(self, now: int = 0, *, apart: str = "") -> tuple[float | None, float | None, str]:
         """Upper bounds on the regret against every feasible action and against every action, and the reason where there is none.
 
-        `apart` says why the constraints seen need not all hold for one action; then they are left out.
+        `apart` says why the constraints seen need not all hold for one action; then they are left out. What comes to light on the way, a
+        proof that nothing is feasible, is kept as found in round `now`: to be called where that may change (`complete`).
         """
         if not self.domain.known:
             return None, None, "the domain does not say how low a linear function gets on it (linear_min)"
-        every = inf
+        if not apart:
+            self.add_up(now)
+        every, regret = inf, inf
         with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
-            every = regret_bound(self.domain, self.counted.sums, None, *self.halfspaces.lines)
+            every = regret_of_any(self.domain, self.counted.sums, self.curved)
             if self.conflict is None and not apart and isfinite(every):
                 self.domain = self.domain.boxed()
-                return regret_bound(self.domain, self.counted.sums, self.counted.limits, *self.halfspaces.lines), every, ""
+                regret, margin = regret_bound(self.domain, self.counted.sums, self.curved, self.counted.limits, *self.halfspaces.lines)
+                self._conclude(margin, now)
         if not isfinite(every):
             return None, None, "the domain's linear_min fails, or the numbers observed are too large to be added up"
         if apart:
             return None, every, apart
         if self.conflict is not None:
             return None, every, "no action satisfies every constraint, so there is none to compare with"
-        return every, every, ""  # the domain fails now and then: the constraints are left out
+        return min(regret, every), every, ""  # where the domain fails now and then, the constraints are left out
 
     def behind(self) -> float:
         """The regret against the middle of the domain, by the linearised costs; `gain` is at least minus this."""
@@ -318,10 +336,12 @@ class Ledger:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
         arrays: dict[str, Scalar] = {
             **records.leaves((self.counted.sums, self.counted.limits)),
+            **{f"curved.{name}": leaf for name, leaf in records.leaves(self.curved).items()},
             **{f"cuts.{name}": value for name, value in self.halfspaces.arrays().items()},
         }
         if self.open:
             arrays |= {"open.rows": self.rows[: self.open], "open.numbers": self.numbers[: self.open].astype(float)}
+            arrays |= {"open.moduli": self.moduli[: self.open]}
         if self.parked:
             arrays |= {
                 f"parked.{name}": np.concatenate(part) for name, part in zip(Parked._fields, zip(*self.parked, strict=True), strict=True)
@@ -352,6 +372,7 @@ class Ledger:
             raise ValueError("between")
         # Files of schema 2 did not have the largest value at first.
         self._counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
+        self.curved = self._saved_curvature(arrays)
         self.halfspaces.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
         self.idle, self.patience = map(int, facts["idle"])
@@ -370,7 +391,20 @@ class Ledger:
             self.begin((rows.shape[1] - 2 * len(sums.a)) // (len(sums.a) + 1))
             if len(rows) != len(numbers) or len(rows) >= len(self.rows) or self.k < 1:
                 raise ValueError("open")
-            self.rows[: len(rows)], self.numbers[: len(rows)], self.open = rows, numbers.astype(int), len(rows)
+            moduli = arrays.get("open.moduli", np.zeros(len(rows)))  # as below
+            if moduli.shape != numbers.shape or (moduli < 0.0).any():
+                raise ValueError("open.moduli")
+            n = len(rows)
+            self.rows[:n], self.numbers[:n], self.moduli[:n], self.open = rows, numbers.astype(int), moduli, n
+
+    def _saved_curvature(self, arrays: dict[str, Array]) -> Curvature:
+        """What a file says of moduli; files of schema 2 did not at first, and then nothing is known of those rounds."""
+        if "curved.modulus" not in arrays:
+            return self.curved
+        modulus, pull, squares = (arrays[f"curved.{name}"] for name in Curvature._fields)
+        if pull.shape != self.curved.pull.shape or not modulus >= 0.0 or not squares >= 0.0:
+            raise ValueError("curved")
+        return Curvature(float(modulus), pull, float(squares))
 
 
 def _as_float(leaf: Scalar) -> Scalar:

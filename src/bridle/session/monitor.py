@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from bridle.core import AssumptionWarning, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
 from bridle.session import clocks
 from bridle.session.alarms import WarningLog
@@ -80,16 +78,9 @@ def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int)
             f"{pending.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
         )
         log.warn(DelayWarning, message, t, declared=float(delay), observed=float(pending.outstanding))
-    own = None if ledger.since or ledger.conflict is not None else parts.own_regret()
-    if own is None or own >= ledger.behind():  # in the second case the middle of the domain alone shows that all is well
-        return
-    gain = parts.gain(ledger)
-    if isfinite(gain) and own < -gain - 1e-6 * (abs(own) + abs(gain)):
-        message = (
-            f"by the policy's own proof regret is at most {own:.6g} by round {t}, while no action can have lost more than {gain:.6g}: "
-            "no action satisfies every constraint, values or gradients are wrong or noisy, or the diameter given is too small"
-        )
-        log.warn(AssumptionWarning, message, t, regret=own, least=-gain)
+    absurd = None if ledger.conflict is not None else parts.absurd()
+    if absurd is not None:
+        log.warn(AssumptionWarning, f"by round {t} {absurd.text}", t, **absurd.figures)
 
 
 def _warn_infeasible(log: WarningLog, conflict: Conflict) -> None:
