@@ -147,9 +147,7 @@ def regret_of_any(where: CenteredDomain, sums: Sums, curved: Curvature) -> float
     return least_of([each.base - where.least(each.a) for each in costs])
 
 
-def regret_bound(
-    where: CenteredDomain, sums: Sums, curved: Curvature, limits: ViolatedSums, normals: Array, levels: Array
-) -> RegretBound:
+def regret_bound(where: CenteredDomain, sums: Sums, curved: Curvature, limits: ViolatedSums, normals: Array, levels: Array) -> RegretBound:
     """An upper bound on the regret against every action that meets the halfspaces kept, and the sum of all violated ones."""
     loose = slack(where, sums)
     # The kept halfspaces and, per round, the sum of all violated ones: each let out by what rounding may have taken from it.
