@@ -17,6 +17,7 @@ from bridle.core import (
     LipschitzWarning,
     NoiseWarning,
     Round,
+    UncheckedWarning,
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
@@ -100,6 +101,7 @@ __all__ = [
     "StronglyConvexOGD",
     "Ticket",
     "Trace",
+    "UncheckedWarning",
     "advise",
     "best_action",
     "ccv",
