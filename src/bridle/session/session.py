@@ -102,6 +102,8 @@ class Session:
         if domain is not None and not domain.contains(start):
             raise InputError(f"x1 must lie in the domain; {validate.show(start)} does not")
         self.policy, self.history, self.engine = policy, history, engine
+        self.unchecked = False
+        """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         limit = validate.whole("pending", pending)
         rounds = PendingRounds(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -341,7 +343,7 @@ class Session:
 
     def report(self) -> str:
         """The certificate in plain sentences."""
-        return report_text.report(self.certificate())
+        return report_text.report(self.certificate()) + (report_text.UNCHECKED if self.unchecked else "")
 
     def bound(self) -> Bound:
         """The policy's theorem for this run: with the longest gradient seen, over all copies, plus what dropped rounds may add.
@@ -377,6 +379,7 @@ class Session:
             session = cls(chosen, saved.start, history=history, **options)  # type: ignore[arg-type]
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
+        session.unchecked = not saved.checked
         restored = saved.restore(session._snapshot())
         session._rounds, session._totals = restored.rounds, restored.totals
         if session.engine != "python" and restored.compiled is not None:
