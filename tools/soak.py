@@ -112,7 +112,7 @@ def killed(kind: str, number: int, count: int) -> Result:
 
 def fault_tasks(share: float) -> Iterator[tuple[str, Task]]:
     """Every point of every operation, where `make test` tries some."""
-    for name in ("test_files_that_fail", "test_rounds_that_are_broken_off", "test_power_cuts"):
+    for name in ("test_files_that_fail", "test_payments_that_fail", "test_rounds_that_are_broken_off", "test_power_cuts"):
         yield name, lambda _, name=name: tested(name, share)
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from bridle.core import InputError
-from helpers.faults import Point, broken_disk, full_disk, sweep
+from helpers.faults import MOST_POINTS, Point, broken_disk, full_disk, sweep
 from helpers.file_kinds import KINDS
 
 FAULTS = {
@@ -18,9 +18,6 @@ FAULTS = {
     "no memory for a call": (Point.BEFORE_CALLS, MemoryError),
     "interrupt": (Point.AFTER_CALLS, KeyboardInterrupt),
 }
-MOST = 60
-"""Of the points that are thousands, this many are tried here; `make soak` tries all."""
-
 pytestmark = [
     pytest.mark.slow,
     # An open file that nobody got to see is closed when it is forgotten.
@@ -40,7 +37,7 @@ def test_a_save_that_fails_leaves_the_old_file_or_the_new_one(kind, fault, tmp_p
         save(old, path)
         return path
 
-    for at, _, raised in sweep(point, strike, prepare, lambda path: save(new, path), MOST):
+    for at, _, raised in sweep(point, strike, prepare, lambda path: save(new, path), MOST_POINTS):
         found = seen(load(path))
         assert found in (was, becomes), f"point {at}: neither the old file nor the new one"
         if raised is None:
@@ -67,7 +64,7 @@ def test_a_load_that_fails_says_what_failed_and_harms_nothing(kind, fault, tmp_p
     (point, strike), path = FAULTS[fault], tmp_path / "file"
     save(made := make(3), path)
     was, data = seen(made), path.read_bytes()
-    for at, _, raised in sweep(point, strike, lambda: path, load, MOST):
+    for at, _, raised in sweep(point, strike, lambda: path, load, MOST_POINTS):
         if raised is not None:
             if point in (Point.BEFORE_FILES, Point.AFTER_FILES):
                 assert isinstance(raised, InputError), f"point {at}: {raised!r}"

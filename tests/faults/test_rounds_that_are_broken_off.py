@@ -12,7 +12,7 @@ import pytest
 import bridle
 from bridle.session.batch_sums import length
 from helpers import fingerprints
-from helpers.faults import Point, sweep
+from helpers.faults import MOST_POINTS, Point, sweep
 
 DIM = 3
 
@@ -87,9 +87,6 @@ SITUATIONS = {
     "compiled, settled": Situation(5, settle, "numba"),
 }
 MARKED = [pytest.param(name, marks=pytest.mark.compiles) if name.startswith("compiled") else name for name in SITUATIONS]
-MOST = 60
-"""Of the points that are thousands, this many are tried here; `make soak` tries all."""
-
 POLICY = bridle.policy("anytime", bridle.Ball(DIM))
 
 
@@ -134,7 +131,7 @@ def test_it_is_the_old_round_or_the_new_one_and_says_which(name, fault):
     was, becomes = (fingerprints.of_session(each, searched=False) for each in (old, new))
     go_on(new)
     later = fingerprints.of_session(new, searched=False)
-    for at, session, raised in sweep(point, strike, lambda: ready(before, situation), situation.operate, MOST):
+    for at, session, raised in sweep(point, strike, lambda: ready(before, situation), situation.operate, MOST_POINTS):
         # Broken off before the call has begun, nobody could say anything: nothing was counted.
         counted = raised is None or getattr(raised, "counted", False)
         found = fingerprints.of_session(session, searched=False)

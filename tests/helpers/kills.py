@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -48,7 +48,9 @@ def observe(session: bridle.Session) -> None:
 
 
 class Trade(Protocol):
-    """Something that is done again and again with a file."""
+    """Something that is done again and again with a file, by so many processes at once."""
+
+    workers: int
 
     def start(self, path: Path) -> None:
         """Make the file."""
@@ -65,6 +67,8 @@ class Trade(Protocol):
 
 class Sessions:
     """A session that is saved after every round."""
+
+    workers = 1
 
     def __init__(self, engine: str) -> None:
         self.engine = engine
@@ -99,21 +103,83 @@ class Sessions:
         return self._seen[rounds]
 
 
+class Gates:
+    """A gate on a file, which one process holds, or which several take from each other after every payment."""
+
+    kind: Any = bridle.Gate
+    opening: ClassVar[dict[str, Any]] = {"budget": 1e6}
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
+        self._reference, self._paid, self._seen = self.kind(**self.opening), 0, {}
+
+    def start(self, path: Path) -> None:
+        self.kind.open(path, **self.opening).close()
+
+    def go_on(self, path: Path) -> Iterator[int]:
+        if self.workers == 1:
+            with self.kind.open(path) as held:
+                yield self.count(held)
+                while True:
+                    held.pay(0.01)
+                    yield self.count(held)
+        yield 0
+        while True:
+            try:
+                held = self.kind.open(path)
+            except InputError:
+                time.sleep(1e-4)  # another holds it
+                continue
+            with held:
+                held.pay(0.01)
+                yield self.count(held)
+
+    def look(self, path: Path) -> tuple[int, Fingerprint]:
+        with self.kind.open(path) as held:
+            return self.count(held), self.seen(held)
+
+    def alike(self, payments: int) -> Fingerprint:
+        while self._paid <= payments:
+            self._seen[self._paid] = self.seen(self._reference)
+            self._reference.pay(0.01)
+            self._paid += 1
+        return self._seen[payments]
+
+    def count(self, held: Any) -> int:
+        return round(held.spent * 100)
+
+    def seen(self, held: Any) -> Fingerprint:
+        return fingerprints.of_gate(held)
+
+
+class Pacers(Gates):
+    """A pacer on a file."""
+
+    kind = bridle.Pacer
+    opening: ClassVar[dict[str, Any]] = {"budget": 1e6, "rounds": 10**6, "value": 1.0, "spend": 1.0, "plan": [1.0, 2.0]}
+
+    def seen(self, held: Any) -> Fingerprint:
+        return fingerprints.of_pacer(held)
+
+
 TRADES: dict[str, Callable[[], Any]] = {
+    "gate": Gates,
+    "gate, two processes": lambda: Gates(2),
+    "pacer": Pacers,
     "session": lambda: Sessions("python"),
     "compiled session": lambda: Sessions("numba"),
 }
 """What can be killed, by name."""
 
-COMPANIONS: set[str] = set()
-"""Names that may stand beside the file `file`."""
+COMPANIONS = {"file.lock"}
+"""Names that may stand beside the file `file`: who holds a gate or a pacer."""
 
 NUMBER = struct.Struct("<q")
 
 
-def in_child(work: Callable[[int], object]) -> tuple[int, int]:
-    """Start a child that does some work with the writing end of a pipe; its number, and the reading end."""
-    reader, writer = os.pipe()
+def in_child(work: Callable[[int], object], pipe: tuple[int, int]) -> int:
+    """Start a child that does some work with the writing end of a pipe; its number."""
+    reader, writer = pipe
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -125,15 +191,14 @@ def in_child(work: Callable[[int], object]) -> tuple[int, int]:
             traceback.print_exc()
         finally:
             os._exit(status)
-    os.close(writer)
-    return pid, reader
+    return pid
 
 
-def drain(pid: int, reader: int) -> tuple[bytes, int]:
-    """What a child has said by its end, and its exit status: minus the signal that ended it."""
+def drain(reader: int, children: list[int]) -> tuple[bytes, list[int]]:
+    """What children have said by their end, and their exit statuses: minus the signal that ended each."""
     with os.fdopen(reader, "rb") as pipe:
         said = pipe.read()
-    return said, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return said, [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
 
 
 def ask_child(work: Callable[[], Any]) -> Any:
@@ -147,8 +212,11 @@ def ask_child(work: Callable[[], Any]) -> Any:
         with os.fdopen(writer, "wb") as pipe:
             pickle.dump(found, pipe)
 
-    said, status = drain(*in_child(answer))
-    assert status == 0, f"a child that was not killed ended with {status}"
+    reader, writer = os.pipe()
+    child = in_child(answer, (reader, writer))
+    os.close(writer)
+    said, status = drain(reader, [child])
+    assert status == [0], f"a child that was not killed ended with {status}"
     found = pickle.loads(said)
     if isinstance(found, InputError):
         raise found
@@ -161,10 +229,33 @@ def die() -> BaseException:
     return SystemExit()  # never reached
 
 
-def trial(trade: Trade, path: Path, rng: random.Random, counts: Counter[str]) -> str | None:
-    """Let a child work and kill it; what was wrong afterwards, if anything."""
+class Pace(NamedTuple):
+    """How long one thing takes, and how many file operations it is."""
+
+    seconds: float
+    operations: int
+
+
+def pace(trade: Trade, path: Path) -> Pace:
+    """Measured over a few things."""
+    steps = trade.go_on(path)
+    for _ in range(2):
+        next(steps)
+    begun = time.perf_counter()
+    for _ in range(4):
+        next(steps)
+    seconds = (time.perf_counter() - begun) / 4.0
+    with Fault(Point.BEFORE_FILES, 0, die) as fault:
+        for _ in range(4):
+            next(steps)
+    steps.close()
+    return Pace(seconds, fault.seen // 4)
+
+
+def trial(trade: Trade, path: Path, before: int, one: Pace, rng: random.Random, counts: Counter[str]) -> tuple[int, str]:
+    """Let children work and kill them; how many things are done by then, and what was wrong afterwards, if anything."""
     point = rng.choice((None, Point.BEFORE_FILES, Point.AFTER_FILES))
-    at, delay = int(1.0 + rng.expovariate(1.0 / 150.0)), rng.expovariate(1.0 / 0.01)
+    at, delay = rng.randint(1, 3 * one.operations), rng.uniform(0.0, 4.0 * one.seconds)
 
     def work(pipe: int) -> None:
         steps = trade.go_on(path)
@@ -173,30 +264,35 @@ def trial(trade: Trade, path: Path, rng: random.Random, counts: Counter[str]) ->
             for done in steps:
                 os.write(pipe, NUMBER.pack(done))
 
-    pid, reader = in_child(work)
-    before = NUMBER.unpack(os.read(reader, NUMBER.size))[0]
-    if point is None:
+    reader, writer = os.pipe()
+    children = [in_child(work, (reader, writer)) for _ in range(trade.workers)]
+    os.close(writer)
+    os.read(reader, NUMBER.size)  # one has begun
+    doomed = children if point is None else children[1:]
+    if doomed:
         time.sleep(delay)
+    for pid in doomed:
         os.kill(pid, signal.SIGKILL)
-    said, status = drain(pid, reader)  # of what comes at once, the last is the latest
-    if status != -signal.SIGKILL:
-        return f"the child ended by itself, with status {status}"
-    acknowledged = NUMBER.unpack(said[-NUMBER.size :])[0] if said else before
-    counts["kills"] += 1
+    said, statuses = drain(reader, children)
+    if statuses != [-signal.SIGKILL] * trade.workers:
+        return before, f"the children ended by themselves, with {statuses}"
+    acknowledged = max((number for (number,) in NUMBER.iter_unpack(said)), default=0)
+    acknowledged = max(acknowledged, before)
+    counts["kills"] += trade.workers
     counts["acknowledged"] += acknowledged - before
     counts["left behind"] += len(temporaries(path))
     try:
         done, found = ask_child(lambda: trade.look(path))
     except InputError as problem:
-        return f"the file cannot be read: {problem}"
+        return before, f"the file cannot be read: {problem}"
     counts["done, not acknowledged"] += done - acknowledged
-    if not acknowledged <= done <= acknowledged + 1:
-        return f"{acknowledged} were acknowledged, and the file has {done}"
+    if not acknowledged <= done <= acknowledged + trade.workers:
+        return done, f"{acknowledged} were acknowledged, and the file has {done}"
     if found != trade.alike(done):
-        return f"the file is not as it was after {done}: {fingerprints.differences(found, trade.alike(done))}"
+        return done, f"the file is not as it was after {done}: {fingerprints.differences(found, trade.alike(done))}"
     if temporaries(path):
-        return f"temporaries are left: {temporaries(path)}"
-    return None
+        return done, f"temporaries are left: {temporaries(path)}"
+    return done, ""
 
 
 def temporaries(path: Path) -> list[str]:
@@ -208,17 +304,18 @@ def run(name: str, kills: int, seed: int, progress: Callable[[int], object] = la
     """So many kills of one kind: counts, and the first few things that were wrong."""
     rng, counts, wrong, trade = random.Random(f"{name} {seed}"), Counter[str](), list[str](), TRADES[name]()
     with tempfile.TemporaryDirectory(prefix="bridle-kills-") as folder:
-        path = Path(folder) / "file"
-        for number in range(kills):
-            if number % 50 == 0 or wrong:  # also so that a file does not get long
+        path, one, before = Path(folder) / "file", Pace(0.0, 0), 0
+        for number in range(0, kills, trade.workers):
+            if number % 50 < trade.workers or wrong:  # also so that a file does not get long
                 for item in path.parent.iterdir():
                     item.unlink()
                 ask_child(lambda: trade.start(path))
-            problem = trial(trade, path, rng, counts)
-            if problem is not None:
+                one, before = ask_child(lambda: pace(trade, path)), ask_child(lambda: trade.look(path))[0]
+            before, problem = trial(trade, path, before, one, rng, counts)
+            if problem:
                 counts["wrong"] += 1
                 wrong.append(problem)
-            progress(number + 1)
+            progress(number + trade.workers)
             if len(wrong) == 10:
                 break
     return {**counts, "what": wrong}
