@@ -90,10 +90,8 @@ class Session:
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
-        if late not in LATE_FORMS:
-            raise validate.unknown("late", late, LATE_FORMS)
-        if engine not in ENGINES_OF_SESSIONS:
-            raise validate.unknown("engine", engine, ENGINES_OF_SESSIONS)
+        validate.one_of("late", late, LATE_FORMS)
+        validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:
             raise InputError("x1 must be given: the policy does not say what its domain is")
