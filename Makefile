@@ -13,7 +13,7 @@ help:
 	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or are slow (over a second, or three with all cases: marked slow)"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
-	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
+	@echo "make bench  time rounds, the slowest round, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -72,6 +72,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/fraud.py
 	$(BIN)/python benchmarks/peers.py --render
 	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/slowest.py
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
 	$(BIN)/python benchmarks/adapters.py
