@@ -14,7 +14,7 @@ help:
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
 	@echo "make soak   hostile records, kills, faults, flipped bits and compiled rounds by the million: an hour or two, can be interrupted and goes on; soak/results.json"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
-	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
+	@echo "make bench  time rounds, the slowest round, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -76,6 +76,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/fraud.py
 	$(BIN)/python benchmarks/peers.py --render
 	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/slowest.py
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
 	$(BIN)/python benchmarks/adapters.py
