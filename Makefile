@@ -16,7 +16,6 @@ help:
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
 	@echo "make bench  time rounds, the slowest round, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 	@echo "make mutants   change one thing in a formula at a time and see whether a test notices: bounds, certificates, learners, domains, budgets"
-	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -93,5 +92,4 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/exponents.py
 
 clean:
-	rm -rf $(VENV) demo soak benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf $(VENV) .mutants demo benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mutants demo soak benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
