@@ -5,16 +5,17 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast test-browser lint bench mutants clean help
+.PHONY: demo test test-fast test-browser lint bench mutants soak clean help
 
 help:
 	@echo "make demo   compare six policies on four problems, and write demo/report.html"
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or are slow (over a second, or three with all cases: marked slow)"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
+	@echo "make soak   hostile records, kills, faults, flipped bits and compiled rounds by the million: an hour or two, can be interrupted and goes on; soak/results.json"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
+	@echo "make bench  time rounds, the slowest round, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 	@echo "make mutants   change one thing in a formula at a time and see whether a test notices: bounds, certificates, learners, domains, budgets"
-	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -60,6 +61,9 @@ test-browser: $(VENV)/.browser
 	@$(HAVE_CHROMIUM) || { echo "make test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 1; }
 	$(BIN)/python -m pytest tests/browser
 
+soak: $(VENV)/.test
+	$(BIN)/python tools/soak.py
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -78,6 +82,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/fraud.py
 	$(BIN)/python benchmarks/peers.py --render
 	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/slowest.py
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
 	$(BIN)/python benchmarks/adapters.py
@@ -87,4 +92,4 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/exponents.py
 
 clean:
-	rm -rf $(VENV) .mutants demo benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mutants demo soak benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
