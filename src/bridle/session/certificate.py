@@ -28,7 +28,7 @@ import numpy as np
 from bridle.core import Bound
 from bridle.domains.closed_form import EPS
 from bridle.ops import Array
-from bridle.session.batch_sums import Curvature, Sums, ViolatedSums
+from bridle.session.batch_sums import CurvedSums, Sums, ViolatedSums
 from bridle.session.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
 
 SWEEPS = 40
@@ -123,7 +123,7 @@ class RegretBound(NamedTuple):
     margin: float
 
 
-def tangent(where: CenteredDomain, sums: Sums, curved: Curvature | None = None, z: Array | None = None) -> Tangent:
+def tangent(where: CenteredDomain, sums: Sums, curved: CurvedSums | None = None, z: Array | None = None) -> Tangent:
     """What the sums say of every action; with `curved` what the moduli add, read off their tangent at middle + z (any z will do)."""
     loose = slack(where, sums)
     base = sums.c - float(sums.a.dot(where.middle)) + loose * sums.lengths * where.reach
@@ -139,7 +139,7 @@ def least_regret(where: CenteredDomain, costs: Tangent) -> float:
     return costs.base + where.least(-costs.a)
 
 
-def regret_of_any(where: CenteredDomain, sums: Sums, curved: Curvature) -> float:
+def regret_of_any(where: CenteredDomain, sums: Sums, curved: CurvedSums) -> float:
     """An upper bound on the regret against every action of the domain."""
     costs = [tangent(where, sums)]
     if _matters(curved):
@@ -147,7 +147,7 @@ def regret_of_any(where: CenteredDomain, sums: Sums, curved: Curvature) -> float
     return least_of([each.base - where.least(each.a) for each in costs])
 
 
-def regret_bound(where: CenteredDomain, sums: Sums, curved: Curvature, limits: ViolatedSums, normals: Array, levels: Array) -> RegretBound:
+def regret_bound(where: CenteredDomain, sums: Sums, curved: CurvedSums, limits: ViolatedSums, normals: Array, levels: Array) -> RegretBound:
     """An upper bound on the regret against every action that meets the halfspaces kept, and the sum of all violated ones."""
     loose = slack(where, sums)
     # The kept halfspaces and, per round, the sum of all violated ones: each let out by what rounding may have taken from it.
@@ -227,7 +227,7 @@ def _along(where: CenteredDomain, costs: Tangent, normal: Array, level: float) -
     return at
 
 
-def _matters(curved: Curvature) -> bool:
+def _matters(curved: CurvedSums) -> bool:
     """Whether moduli are known, and can be calculated with."""
     return curved.modulus > 0.0 and isfinite(curved.modulus) and isfinite(curved.squares)
 
@@ -235,7 +235,8 @@ def _matters(curved: Curvature) -> bool:
 def _nearest(where: CenteredDomain, goal: Array) -> Array:
     """The action nearest to middle + goal, from the middle."""
     assert where.domain is not None
-    return np.asarray(where.domain.project(where.middle + goal), dtype=float) - where.middle
+    nearest: Array = np.asarray(where.domain.project(where.middle + goal), dtype=float) - where.middle
+    return nearest
 
 
 def _nearest_feasible(where: CenteredDomain, goal: Array, N: Array, b: Array) -> tuple[Array, Array]:

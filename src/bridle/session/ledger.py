@@ -21,7 +21,7 @@ import numpy as np
 from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
-from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, Curvature, Frame, length, nothing, parts, read, width
+from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, CurvedSums, Frame, length, nothing, parts, read, width
 from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, regret_of_any, slack
 from bridle.session.clocks import BATCH_ROUNDS, LONGEST_PAUSE
 from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, calls_solver, centered, lower, project_onto
@@ -104,7 +104,7 @@ class Ledger:
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
         self.conflict: Conflict | None = None
-        self.curved = Curvature(0.0, np.zeros(dim), 0.0)
+        self.curved = CurvedSums(0.0, np.zeros(dim), 0.0)
         self.searching: Search | None = None
         self.reduction: Reduction | None = None
         # The open batch: its rounds' rows and their columns, the numbers of the rounds, how many there are, with how many constraints.
@@ -264,6 +264,8 @@ class Ledger:
         if self.conflict is not None and self.conflict.rounds:
             self.searching = None  # one round has proved it by itself
         try:
+            if self.busy:
+                self.domain = self.domain.boxed()  # a file does not hold the box
             if self.searching is not None:
                 self._search_on(self.searching, now, work)
             if self.reduction is not None:
@@ -275,8 +277,7 @@ class Ledger:
 
     def _begin_search(self) -> None:
         self._keep_parked(False)
-        self.domain = where = self.domain.boxed()
-        normals, levels = self.halfspaces.lines
+        where, (normals, levels) = self.domain, self.halfspaces.lines
         sources = np.array(self.halfspaces.sources, dtype=float).reshape(-1, 2)
         self.searching = begin(where, normals, levels - normals.dot(where.middle), sources, self.witness)
         self.halfspaces.fresh, self.sure = 0, False  # the witness is out of date: whatever comes now is to be searched as well
@@ -454,14 +455,14 @@ class Ledger:
             n = len(rows)
             self.rows[:n], self.numbers[:n], self.moduli[:n], self.open = rows, numbers.astype(int), moduli, n
 
-    def _saved_curvature(self, arrays: dict[str, Array]) -> Curvature:
+    def _saved_curvature(self, arrays: dict[str, Array]) -> CurvedSums:
         """What a file says of moduli; files of schema 2 did not at first, and then nothing is known of those rounds."""
         if "curved.modulus" not in arrays:
             return self.curved
-        modulus, pull, squares = (arrays[f"curved.{name}"] for name in Curvature._fields)
+        modulus, pull, squares = (arrays[f"curved.{name}"] for name in CurvedSums._fields)
         if pull.shape != self.curved.pull.shape or not modulus >= 0.0 or not squares >= 0.0:
             raise ValueError("curved")
-        return Curvature(float(modulus), pull, float(squares))
+        return CurvedSums(float(modulus), pull, float(squares))
 
 
 def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:

@@ -191,7 +191,7 @@ class SessionParts(NamedTuple):
         return ledger.gain() + ledger.domain.diameter * sum(float(np.linalg.norm(df)) for df in ahead)
 
     def squared_bound(self, ledger: Ledger) -> float | None:
-        """The most that squared violation can be by the proof, over all copies; minus infinity where the proof contradicts itself."""
+        """The most that squared violation can be by the policy's proof, over all copies; minus infinity where no run could go like this."""
         if self.pending.astray or self.broken or not hasattr(self.record, "certified_squares"):
             return None
         sums, D = ledger.counted.sums, ledger.domain.diameter
