@@ -16,7 +16,9 @@ from bridle.core import (
     InputError,
     LipschitzWarning,
     NoiseWarning,
+    NotKeptWarning,
     Round,
+    UncheckedWarning,
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
@@ -88,6 +90,7 @@ __all__ = [
     "Network",
     "NoComparator",
     "NoiseWarning",
+    "NotKeptWarning",
     "Pacer",
     "Polyhedron",
     "Problem",
@@ -100,6 +103,7 @@ __all__ = [
     "StronglyConvexOGD",
     "Ticket",
     "Trace",
+    "UncheckedWarning",
     "advise",
     "best_action",
     "ccv",

@@ -170,6 +170,7 @@ class CompiledRound(Mirror[RoundState]):
             old, new = ledger.open, int(self.numbers[self.cursor])
             if new > old:
                 ledger.numbers[old:new] = self._order[old:new] + (self.pending.begun + self.ahead - new + 1)
+                ledger.moduli[old:new] = 0.0
                 ledger.open = new
 
     def resume(self) -> None:

@@ -86,7 +86,7 @@ def _one_by_one(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, 
     if slopes.shape != (len(values), d) and not (len(values) == 1 and slopes.shape == (d,)):
         raise InputError(f"dg must have shape {(len(values), d)}, not {slopes.shape}")
     curvature = None if modulus is None else validate.nonnegative("modulus", modulus)
-    curvature = 0.0 if df is None else curvature
+    curvature = 0.0 if df is None else curvature  # no cost has none
     rows = slopes.reshape(-1)
     squares = max(slope.dot(slope), values.dot(values), rows.dot(rows))  # one product each tells that all is well
     if not (abs(cost) <= LARGEST and squares <= LARGEST * LARGEST and (curvature or 0.0) <= LARGEST):
