@@ -16,6 +16,7 @@ from bridle.core import (
     InputError,
     LipschitzWarning,
     NoiseWarning,
+    NotKeptWarning,
     Round,
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
@@ -88,6 +89,7 @@ __all__ = [
     "Network",
     "NoComparator",
     "NoiseWarning",
+    "NotKeptWarning",
     "Pacer",
     "Polyhedron",
     "Problem",

@@ -110,6 +110,10 @@ class DroppedWarning(BridleWarning):
     ticket: int
 
 
+class NotKeptWarning(BridleWarning):
+    """There is no folder to keep compiled code in, so that every process compiles anew."""
+
+
 @runtime_checkable
 class Domain(Protocol):
     """A closed, bounded, convex set of admissible decisions.

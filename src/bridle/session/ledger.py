@@ -24,7 +24,19 @@ from bridle.ops import Array, Scalar
 from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, CurvedSums, Frame, length, nothing, parts, read, width
 from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, regret_of_any, slack
 from bridle.session.clocks import BATCH_ROUNDS, LONGEST_PAUSE
-from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, centered, lower, minimal, project_onto, search
+from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, calls_solver, centered, lower, project_onto
+from bridle.session.proof_search import (
+    LOOK,
+    Reduction,
+    Search,
+    Work,
+    advance,
+    begin,
+    reduce,
+    reducing,
+    restored_reduction,
+    restored_search,
+)
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
 """Violations above each of these are counted, unless the caller names others."""
@@ -68,7 +80,8 @@ class Ledger:
 
     `witness`: an action that met every kept halfspace at the last search, or None. `sure`: whether that search succeeded. `conflict`: the
     proof that no action meets them all. `since`: how many rounds came before the first one in the sums. A `reader` reads full batches
-    faster than NumPy does.
+    faster than NumPy does. `searching` is a search for such a proof that goes on, `reduction` a proof that is still made smaller: a look
+    after a round takes either only as far as `LOOK` allows.
     """
 
     def __init__(
@@ -83,12 +96,17 @@ class Ledger:
         self._counted = nothing(dim, len(self.levels))
         self.halfspaces = KeptHalfspaces(dim)
         self.domain = centered(domain, dim, tolerance)
+        if calls_solver(domain):
+            with suppress(*FAILURES):
+                self.domain = self.domain.boxed()  # that many programs must not come in a round
         self.since = 0
         self.idle, self.patience = 0, 1  # for how many rounds to pass over those nearly violated: now, and the next time
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
         self.conflict: Conflict | None = None
         self.curved = CurvedSums(0.0, np.zeros(dim), 0.0)
+        self.searching: Search | None = None
+        self.reduction: Reduction | None = None
         # The open batch: its rounds' rows and their columns, the numbers of the rounds, how many there are, with how many constraints.
         self.rows, self.numbers, self.open, self.k = np.zeros((0, 0)), np.zeros(0, dtype=int), 0, 0
         self.moduli = np.zeros(0)  # of its costs, 0 where a round was not said to have one
@@ -205,15 +223,19 @@ class Ledger:
     def complete(self) -> Ledger:
         """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
         other = copy(self)
-        if self.open or self.parked:
-            other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
-            other.close()
-            other._keep_parked(False)
+        other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
+        other.close()
+        other._keep_parked(False)
         return other
 
+    @property
+    def busy(self) -> bool:
+        """Whether a proof is being looked for, or made smaller: then every look goes on with it."""
+        return self.searching is not None or self.reduction is not None
+
     def repair_witness(self) -> None:
-        """Move the witness onto the new halfspaces by a few projections, where that is enough."""
-        if self.halfspaces.fresh and self.conflict is None and self.domain.known and self.witness is not None:
+        """Move the witness onto the new halfspaces by a few projections, where that is enough and no search does it anyway."""
+        if self.halfspaces.fresh and self.conflict is None and self.domain.known and self.witness is not None and not self.busy:
             self._keep_parked(False)  # what waits has been met by the old witness alone
             normals, levels = self.halfspaces.lines
             with suppress(*FAILURES):
@@ -229,28 +251,74 @@ class Ledger:
                 if ranking:
                     self._keep_parked(False)
                     self._rank()
-                if self.conflict is None and self.halfspaces.fresh:
-                    self._find_contradiction(now)
-        self.add_up(now)
+                if self.conflict is None and self.halfspaces.fresh and not self.busy:
+                    self._begin_search()
+        return self.go_on(now)
+
+    def search_through(self, now: int) -> None:
+        """Search the halfspaces to the end, which no round may be held up for: on a ledger of one's own (`complete`).
+
+        A contradiction is then made smaller as far as one look may.
+        """
+        self.repair_witness()
+        if self.domain.known and self.conflict is None:
+            with suppress(*FAILURES):
+                if self.halfspaces.fresh:
+                    self._begin_search()  # also where another went on: it did not know of these
+            self.go_on(now, inf)
+
+    def go_on(self, now: int, most: float = LOOK) -> Conflict | None:
+        """Go on in round `now` with what is being looked for or made smaller, as far as one look may; the proof, if there is one.
+
+        `most` is how much work may be done to find a proof; that all violated rounds together are one is seen in any case, once nothing
+        that names the rounds is being looked for.
+        """
+        work = Work(most)
+        if self.conflict is not None and self.conflict.rounds:
+            self.searching = None  # one round has proved it by itself
+        try:
+            if self.searching is not None:
+                self._search_on(self.searching, now, work)
+            if self.reduction is not None:
+                self._reduce_on(self.reduction, now, work if most == LOOK else Work(LOOK))
+        except FAILURES:  # a proof that was found stays as it is; halfspaces are searched again
+            self.halfspaces.fresh = max(self.halfspaces.fresh, int(self.searching is not None))
+            self.searching = self.reduction = None
+        if not self.busy:
+            self.add_up(now)
         return self.conflict
 
-    def _find_contradiction(self, now: int) -> None:
+    def _begin_search(self) -> None:
         self._keep_parked(False)
         self.domain = where = self.domain.boxed()
         normals, levels = self.halfspaces.lines
-        levels = levels - normals.dot(where.middle)
-        result = search(where, normals, levels, self.witness)
-        self.halfspaces.fresh, self.sure = 0, result.witness is not None
-        if result.weights.any():
-            self.halfspaces.tight = self.halfspaces.heaviest(result.weights)
-        if result.witness is not None:
-            self.witness = result.witness
-        if result.depth > 0.0:
-            which, weights, margin = minimal(where, normals, levels, result.weights)
-            blamed = sorted((*self.halfspaces.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
-            rounds, kinds, shares = zip(*blamed, strict=True)
-            self.conflict = Conflict(rounds, kinds, shares, margin, now)
+        sources = np.array(self.halfspaces.sources, dtype=float).reshape(-1, 2)
+        self.searching = begin(where, normals, levels - normals.dot(where.middle), sources, self.witness)
+        self.halfspaces.fresh, self.sure = 0, False  # the witness is out of date: whatever comes now is to be searched as well
+
+    def _search_on(self, search: Search, now: int, work: Work) -> None:
+        self.searching = search = advance(self.domain, search, work)
+        if search.weights.any():  # those it rests on so far, unless others have taken their places
+            there = [
+                tuple(map(int, source)) == kept for source, kept in zip(search.sources.tolist(), self.halfspaces.sources, strict=False)
+            ]
+            self.halfspaces.tight = self.halfspaces.heaviest(search.weights * np.array(there))
+        if not search.over:
+            return
+        self.searching, self.sure = None, search.witness is not None
+        if search.witness is not None:
+            self.witness = search.witness
+        if search.depth > 0.0:
+            self.reduction = reducing(search)
+        if self.conflict is not None:
             self.witness = None
+
+    def _reduce_on(self, found: Reduction, now: int, work: Work) -> None:
+        found = reduce(self.domain, found, work)
+        blamed = sorted((int(t), int(i), float(w)) for (t, i), w in zip(found.sources.tolist(), found.weights.tolist(), strict=True))
+        rounds, kinds, shares = zip(*blamed, strict=True)
+        self.conflict = Conflict(rounds, kinds, shares, found.depth, now if self.conflict is None else self.conflict.found)
+        self.witness, self.reduction = None, None if found.over else found
 
     def _rank(self) -> None:
         """Find out which halfspaces the bound on regret rests on, so that they are kept."""
@@ -348,6 +416,7 @@ class Ledger:
             }
         if self.witness is not None:
             arrays["witness"] = self.witness
+        arrays |= records.leaves(self.searching, "searching") | records.leaves(self.reduction, "reduction")
         return arrays, {
             "levels": self.levels,
             "tolerance": self.tolerance,
@@ -373,7 +442,7 @@ class Ledger:
         # Files of schema 2 did not have the largest value at first.
         self._counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
         self.curved = self._saved_curvature(arrays)
-        self.halfspaces.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
+        self.halfspaces.restore(_under("cuts.", arrays))
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
         self.idle, self.patience = map(int, facts["idle"])
         self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
@@ -381,6 +450,9 @@ class Ledger:
         if proof is not None:
             rounds, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
             self.conflict = Conflict(rounds, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
+        # Files of schema 2 held no search at first: it was over within its round.
+        self.searching = restored_search(_under("searching.", arrays), len(sums.a))
+        self.reduction = restored_reduction(_under("reduction.", arrays), len(sums.a))
         if "parked.lines" in arrays:
             lines, numbers = arrays["parked.lines"], arrays["parked.rounds"].astype(int)
             if lines.shape != (len(numbers), len(sums.a) + 3):
@@ -405,6 +477,11 @@ class Ledger:
         if pull.shape != self.curved.pull.shape or not modulus >= 0.0 or not squares >= 0.0:
             raise ValueError("curved")
         return CurvedSums(float(modulus), pull, float(squares))
+
+
+def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    """The arrays whose names begin like this, without it."""
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
 def _as_float(leaf: Scalar) -> Scalar:

@@ -24,6 +24,8 @@ def search_witness(parts: SessionParts, log: WarningLog, t: int, due: Due) -> bo
             ledger.repair_witness()
             if due.contradiction or ledger.halfspaces.fresh > CROWDED:
                 return True
+    if ledger is not None and ledger.busy and not parts.apart:
+        return True
     return horizon is not None and t > horizon and log.fresh(HorizonWarning)
 
 
@@ -32,6 +34,8 @@ def next_check(parts: SessionParts, log: WarningLog, t: int) -> float:
     ledger, horizon = parts.ledger, parts.parameter("horizon")
     if ledger is None:
         ahead = clocks.next_check(t, unread=0, batch=0, stirred=False, certified=False)
+    elif ledger.busy and not parts.apart:
+        ahead = t + 1
     else:
         ahead = clocks.next_check(t, unread=ledger.open, batch=len(ledger.rows), stirred=ledger.stirred, certified=True)
     return ahead if horizon is None or not log.fresh(HorizonWarning) else min(ahead, horizon + 1)
@@ -48,9 +52,13 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
         log.warn(HorizonWarning, message, t, horizon=horizon)
     if ledger is not None and due.assumptions and not parts.apart:
         ledger.repair_witness()
-    if ledger is not None and (due.contradiction or (ledger.halfspaces.fresh > CROWDED and due.witness)):
-        # One round may prove it by itself, also where the action moves.
-        conflict = parts.conflict if parts.apart else ledger.search(now, ranking=due.ranking)
+    if ledger is not None:
+        conflict = None
+        if due.contradiction or (ledger.halfspaces.fresh > CROWDED and due.witness):
+            # One round may prove it by itself, also where the action moves.
+            conflict = parts.conflict if parts.apart else ledger.search(now, ranking=due.ranking)
+        elif ledger.busy and not parts.apart:
+            conflict = ledger.go_on(now)
         if conflict is not None:
             _warn_infeasible(log, conflict)
     if not due.assumptions:
