@@ -152,7 +152,10 @@ class Gate:
 
     def fits(self, amounts: Array) -> NDArray[np.bool_]:
         """Which of these amounts, each by itself, would be let through."""
-        return np.asarray(np.ceil(amounts * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= max(self._budget - self._spent, 0))
+        return np.asarray(
+            np.ceil(validate.array("amounts", amounts) * self._of / self._many * (1.0 - RELATIVE) - CLOSE)
+            <= max(self._budget - self._spent, 0)
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it to a file, atomically."""
@@ -222,8 +225,7 @@ class Pacer:
         self.gate = Gate(budget, unit)
         self._rounds, self._played = validate.whole("rounds", rounds), 0
         self._value, self._spend = validate.positive("value", value), validate.positive("spend", spend)
-        if goal not in GOALS:
-            raise validate.unknown("goal", goal, GOALS)
+        validate.one_of("goal", goal, GOALS)
         self._goal, self._plan = goal, _plan(plan, self._rounds)
         self._price, self._planned, self._edited = 0.0, 0.0, False
         self._begin()

@@ -7,6 +7,7 @@ never a policy.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypedDict, TypeVar, runtime_checkable
 
@@ -112,6 +113,20 @@ class DroppedWarning(BridleWarning):
 
 class NotKeptWarning(BridleWarning):
     """There is no folder to keep compiled code in, so that every process compiles anew."""
+
+
+class UncheckedWarning(BridleWarning):
+    """The file at `path` was written before files had a digest: nothing can tell whether it is still what was written."""
+
+    path: str
+
+
+def outside() -> int:
+    """How many frames up the stack the caller of this library is: where a warning points."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == __name__.split(".")[0]:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 @runtime_checkable

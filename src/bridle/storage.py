@@ -3,6 +3,9 @@
 Writing (`replacing`): a temporary file beside the target, with the target's mode, synced, renamed over it, and the folder synced, so that
 what has returned survives a crash of the process and, where the system's sync is true, of the machine. What a killed process leaves behind
 is swept by the next (`sweep`). Only regular files are replaced; a link stays a link.
+
+Reading (`read_whole`, `unpack`, `parse`, `checked`): no more than a file may have, nothing compressed, and one digest over all of it. The
+digest tells damage, not malice: whoever can write the file can write its digest.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import json
 import os
 import re
 import secrets
@@ -17,13 +21,19 @@ import socket
 import stat
 import sys
 import time
-from collections.abc import Iterator
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
+from math import prod
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from bridle.core import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from bridle.core import InputError, UncheckedWarning, outside
 
 if sys.platform == "darwin":
     import fcntl
@@ -36,6 +46,9 @@ ABANDONED = 24 * 3600.0
 
 SWEPT_EVERY = 60.0
 """Seconds for which a folder that was swept is not looked through again by this process."""
+
+LARGEST = 1 << 30
+"""The most bytes of a file that are read into memory."""
 
 NO_SYNC = (errno.EACCES, errno.EPERM, errno.EISDIR, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 """What a system answers that does not sync folders, or not this one."""
@@ -264,6 +277,113 @@ def _began(process: int) -> int:
         return -1 if fields[0] in "ZX" else int(fields[19])
     except (OSError, ValueError, IndexError):
         return 0
+
+
+# --- reading and digests ------------------------------------------------------------------------------------------------------------------
+
+
+def read_whole(path: str | os.PathLike[str], most: int = LARGEST) -> bytes:
+    """The bytes of a regular file of at most so many; anything else is one error, before a byte of it is read."""
+    name = named(path)
+    try:
+        # A pipe must not keep anybody waiting for its other end.
+        handle = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(f"cannot read {name}: it is {_kind(found)}, not a file")
+            if found.st_size > most:
+                raise InputError(f"cannot read {name}: it has {found.st_size:,} bytes, and at most {most:,} are read")
+            with open(handle, "rb", closefd=False) as file:
+                return file.read(found.st_size)
+        finally:
+            os.close(handle)
+    except InputError:
+        raise
+    except (OSError, ValueError) as problem:
+        raise InputError(f"cannot read {name}: {reason(problem)}") from None
+
+
+def unpack(data: bytes) -> dict[str, NDArray[np.generic]]:
+    """The arrays of an `.npz` as `numpy.savez` writes it, of numbers and text; ValueError for any other bytes.
+
+    Nothing in it is compressed, so that it never takes more memory than the file has bytes, whatever sizes it declares.
+    """
+    arrays: dict[str, NDArray[np.generic]] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members) or sum(each.file_size for each in members) > len(data):
+                raise ValueError("it is compressed, or declares more than it holds")
+            for member in members:
+                name = member.filename.removesuffix(".npy")
+                if name == member.filename or name in arrays:
+                    raise ValueError(f"it holds {member.filename!r}, or holds it twice")
+                arrays[name] = _array(archive.read(member))
+    except ValueError:
+        raise
+    except Exception as problem:  # bytes that are no archive can make the reader fail in any way
+        raise ValueError(f"it is not an archive: {problem}") from None
+    return arrays
+
+
+def _array(data: bytes) -> NDArray[np.generic]:
+    """The array of one member; its declared size must be the one it has."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_columns, kind = read_header(stream)
+    if kind.kind not in "fiubcU" or version > (2, 0):
+        raise ValueError(f"it holds {kind}")
+    start, count = stream.tell(), prod(shape)
+    if start + count * kind.itemsize != len(data) or count < 0:
+        raise ValueError("it has another size than it declares")
+    values = np.frombuffer(data, kind, count, start) if count else np.empty(0, kind)
+    return values.reshape(shape, order="F" if by_columns else "C")
+
+
+def parse(text: str | bytes) -> object:
+    """JSON, or one ValueError: also where it is nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def digest(facts: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> str:
+    """The SHA-256 over facts that can be JSON, and over arrays: their names, types, shapes and bytes; in hexadecimal.
+
+    >>> digest({"a": 1.5})[:12], digest({"a": 1.5}, {"x": np.zeros(2)})[:12]
+    ('3b1cb40b2293', '824930e0e324')
+    """
+    try:
+        total = hashlib.sha256(_canonical(facts))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    for name in sorted(arrays or {}):
+        value = np.asarray(arrays[name])  # type: ignore[index]
+        total.update(b"\n" + _canonical([name, value.dtype.str, list(value.shape)]) + b"\n")
+        total.update(value.tobytes())
+    return total.hexdigest()
+
+
+def _canonical(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def checked(facts: dict[str, Any], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> bool:
+    """Whether facts have a digest, which is taken out, and it is right; False where they have none, ValueError where it is wrong."""
+    if "digest" not in facts:
+        return False
+    if facts.pop("digest") != digest(facts, arrays):
+        raise ValueError("it is not what was written: its digest does not fit")
+    return True
+
+
+def warn_unchecked(name: str) -> None:
+    """Say that a file came without a digest."""
+    about = f"{name} has no digest, as files of earlier versions: whether it is still what was written cannot be checked; save it again"
+    warnings.warn(UncheckedWarning(about, path=name), stacklevel=outside())
 
 
 # --- hashes and the cache ----------------------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def die_at_step(n: int | None, work: Callable[[Callable[[object], None]], object
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # some library may have threads: the child does not use them
+        warnings.simplefilter("ignore")  # of threads that some library has: the child does not use them
         child = os.fork()
     if child == 0:
         status = 1

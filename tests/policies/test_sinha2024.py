@@ -522,7 +522,7 @@ def test_a_learner_for_another_domain_is_refused():
         ({"seed": 3}, "seed is for learner='ftpl' only"),
         ({"horizon": 10.5}, "horizon must be a whole number, not 10.5"),
         ({"lipschitz": True}, "lipschitz must be a number, not True"),
-        ({"lam": []}, "a swept parameter must be a list of numbers"),
+        ({"lam": []}, "lam must be a number, or a list of one number per run"),
         ({"potential": bridle.potentials.Exponential([0.1, 0.2])}, "a sweep is made by giving lists to bridle.policy itself"),
     ],
 )

@@ -215,8 +215,7 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
     >>> bridle.Session(policy).decide()
     array([0., 0.])
     """
-    if growth not in ("double", "square"):
-        raise validate.unknown("growth", growth, ("double", "square"))
+    validate.one_of("growth", growth, ("double", "square"))
     count = validate.whole("epochs", epochs)
     count = count if growth == "double" else min(count, 6)  # 2^(2^5) rounds: nobody outlives the sixth epoch
     lengths = [2 ** (m if growth == "double" else 2**m) for m in range(count)]

@@ -178,8 +178,7 @@ def hutchinson2025(
     """The policy; `level` and `step` are rho and eta, by default those of the preset."""
     T, G, eps = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("slater", slater)
     D = diameter_of(domain, diameter)
-    if preset not in PRESETS:
-        raise validate.unknown("preset", preset, PRESETS)
+    validate.one_of("preset", preset, PRESETS)
     if level is not None:
         rho = validate.setting("level", level)
     elif preset == "practice":

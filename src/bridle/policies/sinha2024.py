@@ -162,8 +162,7 @@ def sinha2024(
     T, G = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz)
     _count(constraints)
     D = diameter_of(domain, diameter)
-    if preset not in ("theory", "tight", "practice"):
-        raise validate.unknown("preset", preset, ("theory", "tight", "practice"))
+    validate.one_of("preset", preset, ("theory", "tight", "practice"))
     if delay is not None and learner != "adagrad":
         raise InputError(f"delay is for the learner that it brings along, not for learner={validate.show(learner)}")
     if initial is not None:

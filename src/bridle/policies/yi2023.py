@@ -141,8 +141,7 @@ def _proximal_penalty(
 
 
 def _is_proximal(form: str) -> bool:
-    if form not in ("projection", "prox"):
-        raise validate.unknown("form", form, ("projection", "prox"))
+    validate.one_of("form", form, ("projection", "prox"))
     return form == "prox"
 
 

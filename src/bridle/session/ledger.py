@@ -277,6 +277,8 @@ class Ledger:
         if self.conflict is not None and self.conflict.rounds:
             self.searching = None  # one round has proved it by itself
         try:
+            if self.busy:
+                self.domain = self.domain.boxed()  # a file does not hold the box
             if self.searching is not None:
                 self._search_on(self.searching, now, work)
             if self.reduction is not None:
@@ -290,8 +292,7 @@ class Ledger:
 
     def _begin_search(self) -> None:
         self._keep_parked(False)
-        self.domain = where = self.domain.boxed()
-        normals, levels = self.halfspaces.lines
+        where, (normals, levels) = self.domain, self.halfspaces.lines
         sources = np.array(self.halfspaces.sources, dtype=float).reshape(-1, 2)
         self.searching = begin(where, normals, levels - normals.dot(where.middle), sources, self.witness)
         self.halfspaces.fresh, self.sure = 0, False  # the witness is out of date: whatever comes now is to be searched as well

@@ -48,7 +48,7 @@ class SessionParts(NamedTuple):
         return self._concluded()[0]
 
     def _concluded(self) -> tuple[SessionParts, RegretBounds]:
-        """The same, with the bounds on regret: one question, so that whatever is said of this run agrees with them."""
+        """`complete` and the bounds on regret, as one question: whatever is said of this run agrees with them."""
         if self.ledger is None:
             return self, (None, None, "")
         ledger = self.ledger.complete()

@@ -57,7 +57,7 @@ def program_work(rows: int, columns: int) -> float:
 
 
 def domain_work(domain: Domain | None, dim: int) -> float:
-    """The work of one call of a domain's `linear_min` or `project`; a domain of the user's own costs what it costs."""
+    """The work of one call of a domain's `linear_min`, and of three projections; a domain of the user's own costs what it costs."""
     parts = list(records.nodes(domain))
     numbers = max(dim, sum(int(np.size(leaf)) for leaf in records.leaves(domain).values()) if parts else dim)
     if calls_solver(domain):
@@ -72,7 +72,7 @@ class Search(NamedTuple):
     `sources` has the round of each halfspace, and which of its constraints. First `point` is projected on them `sweeps` times more (None
     where that is over), then those that the middle is not in are looked at one by one, from `alone` on, then `programs` more may be
     solved, around the domain cut to size by `rows` and `limits`. In the end (`over`) `weights` prove a contradiction of depth `depth` > 0,
-    or `witness` meets all halfspaces, or nothing is known. One call of the domain is `call` work. Numbers are floats, as in save files.
+    or `witness` meets all halfspaces, or nothing is known. The domain's `linear_min` is `call` work. Numbers are floats, as in save files.
     """
 
     normals: np.ndarray
@@ -100,8 +100,12 @@ def begin(
     *,
     alone: bool = True,
 ) -> Search:
-    """A search of these halfspaces, from `start` on; without `alone` none of them is a proof by itself, as is known."""
+    """A search of these halfspaces, from `start` on; without `alone` none of them is a proof by itself, as is known.
+
+    In a polyhedron the first program sees such a proof too, and costs less than to look at each.
+    """
     m, d = normals.shape
+    alone = alone and not isinstance(where.domain, PolyhedronSet)
     programs = min(PROGRAMS, max(8, 1000 // d)) if d <= MOST_DIMENSIONS and where.diameter > 0.0 else 0
     return Search(
         normals.copy(),
@@ -148,14 +152,14 @@ def advance(where: CenteredDomain, search: Search, work: Work) -> Search:
     step: Callable[[CenteredDomain, Search], Search]
     while not search.over:
         if search.point is not None:
-            size, step = search.call + m / 256.0, _sweep_once
+            size, step = search.call / 3.0 + m / 256.0, _sweep_once
         elif search.alone < m:
             size, step = search.call, _look_at_one
         elif search.depth > 0.0 or not search.programs:
             return search._replace(over=1.0)
         else:
             outer = m + len(search.limits) + (len(where.domain.b) if isinstance(where.domain, PolyhedronSet) else 0)
-            size, step = program_work(outer, d + 1) + 3.0 * search.call, _solve_once
+            size, step = program_work(outer, d + 1) + 2.5 * search.call, _solve_once
         if not work.allows(size):
             break
         search = step(where, search)

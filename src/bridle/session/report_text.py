@@ -5,6 +5,8 @@ from __future__ import annotations
 from bridle.ops import Array
 from bridle.session.certificate import Certificate
 
+UNCHECKED = "\nFile: it was loaded from a file of an earlier version, without a digest: what it held could not be checked."
+
 
 def report(proof: Certificate) -> str:
     """The report, one paragraph a subject.

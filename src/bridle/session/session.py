@@ -27,6 +27,7 @@ from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.monitor import check_assumptions, next_check, search_witness
 from bridle.session.parts import SessionParts
+from bridle.session.warm_up import load_solvers, rehearse, use_domain
 
 ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
@@ -90,10 +91,8 @@ class Session:
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
-        if late not in LATE_FORMS:
-            raise validate.unknown("late", late, LATE_FORMS)
-        if engine not in ENGINES_OF_SESSIONS:
-            raise validate.unknown("engine", engine, ENGINES_OF_SESSIONS)
+        validate.one_of("late", late, LATE_FORMS)
+        validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:
             raise InputError("x1 must be given: the policy does not say what its domain is")
@@ -102,6 +101,8 @@ class Session:
         if domain is not None and not domain.contains(start):
             raise InputError(f"x1 must lie in the domain; {validate.show(start)} does not")
         self.policy, self.history, self.engine = policy, history, engine
+        self.unchecked = False
+        """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         limit = validate.whole("pending", pending)
         rounds = PendingRounds(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -280,6 +281,34 @@ class Session:
                 doubt.warn(self._log, self._rounds)
         return x
 
+    def warm_up(self, constraints: int | None = None) -> None:
+        """Do now what the first rounds would pay for: load every solver, and with ``engine="numba"`` compile the round.
+
+        `constraints` is how many a round will have; compiled rounds need to be told, unless the policy was made for a certain number.
+        Nothing changes: decisions, certificates and files are what they are without it. A second call has nothing left to do.
+
+        >>> import bridle
+        >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
+        >>> session.warm_up()
+        >>> session.rounds, session.decide()
+        (0, array([0., 0.]))
+        """
+        k = self._k if constraints is None else validate.whole("constraints", constraints)
+        if self._k is not None and k != self._k:
+            raise InputError(f"constraints must be {self._k}, as the policy was made for, not {validate.show(constraints)}")
+        compiles = self.engine != "python" and self._compiled is None
+        if compiles and k is None:
+            raise InputError("constraints must be given: how many a round has is not known before the first, and the round is compiled")
+        parts = self._settled()
+        if parts.ledger is not None:
+            load_solvers()
+        use_domain(parts)
+        if parts.configured is not None:  # a policy of the user's own may take notice
+            other = Session(parts.configured, self._start, domain=parts.domain, certify=False)
+            rehearse(other.decide, other.observe, k or 1)
+        if compiles and k is not None:
+            self._compiled = self._compile(k)
+
     # --- feedback that comes late ----------------------------------------------------------------------------------------------------
 
     @property
@@ -341,7 +370,7 @@ class Session:
 
     def report(self) -> str:
         """The certificate in plain sentences."""
-        return report_text.report(self.certificate())
+        return report_text.report(self.certificate()) + (report_text.UNCHECKED if self.unchecked else "")
 
     def bound(self) -> Bound:
         """The policy's theorem for this run: with the longest gradient seen, over all copies, plus what dropped rounds may add.
@@ -377,6 +406,7 @@ class Session:
             session = cls(chosen, saved.start, history=history, **options)  # type: ignore[arg-type]
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
+        session.unchecked = not saved.checked
         restored = saved.restore(session._snapshot())
         session._rounds, session._totals = restored.rounds, restored.totals
         if session.engine != "python" and restored.compiled is not None:
@@ -415,6 +445,9 @@ class Session:
         outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
         if outcome is WRONG_TYPES:
             feedback = self._checked(fast.x, f, df, g, dg)
+            if not self._rounds and len(feedback.g) != fast.k:  # the first round decides, whatever `warm_up` was told
+                self._compiled = fast = self._compile(len(feedback.g))
+                fast.fits(self._totals)
             outcome = fast.play(float(feedback.f), feedback.df, feedback.g, feedback.dg)
         return REFUSED if outcome is WRONG_TYPES else outcome
 
