@@ -57,7 +57,7 @@ def encode(facts: Mapping[str, object], kind: str, changing: Sequence[str] = (),
     head: Facts = {"library": "bridle", "kind": kind, "schema": 1, **facts}
     if slots:
         head |= {"changing": list(changing), "slots": slots, "writing": secrets.token_hex(8)}
-    line = json.dumps({**head, "digest": storage.digest(head)}, allow_nan=False).encode()
+    line = storage.sealed(head).encode()
     return line + b"\n" if not slots else line.ljust(-(-(len(line) + 1) // SECTOR) * SECTOR - 1) + b"\n" + bytes(slots * SLOT)
 
 

@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -380,6 +380,13 @@ def digest(facts: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]
 def canonical(value: object, finite: bool = False) -> str:
     """The one JSON text of a value; `finite` refuses numbers that JSON does not have."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=not finite)
+
+
+def sealed(facts: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> str:
+    """Facts as JSON on one line, with a digest over them as they will be read, and over arrays that are kept with them."""
+    text = json.dumps(facts)
+    whole = cast("dict[str, object]", json.loads(text))  # names that are numbers become text
+    return json.dumps({**whole, "digest": digest(whole, arrays)})
 
 
 def checked(facts: dict[str, Any], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> bool:
