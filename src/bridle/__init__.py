@@ -16,6 +16,7 @@ from bridle.core import (
     InputError,
     LipschitzWarning,
     NoiseWarning,
+    NotKeptWarning,
     Round,
     UncheckedWarning,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "Network",
     "NoComparator",
     "NoiseWarning",
+    "NotKeptWarning",
     "Pacer",
     "Polyhedron",
     "Problem",

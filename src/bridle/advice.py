@@ -184,8 +184,7 @@ def check_answers(**values: Answer) -> Answers:
     """The answers, if they are among the choices and do not contradict each other."""
     names = [field.name for field in fields(Answers)]
     for name, value in values.items():
-        if name not in names:
-            raise validate.unknown("answer", name, names)
+        validate.one_of("answer", name, names)
         if name == "horizon":
             values["horizon"] = None if value is None else validate.whole("horizon", value)
         else:

@@ -222,7 +222,8 @@ class Gate(Held):
 
     def fits(self, amounts: Array) -> NDArray[np.bool_]:
         """Which of these amounts, each by itself, would be let through."""
-        return np.asarray(np.ceil(amounts * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= self._account.left)
+        given = validate.array("amounts", amounts)
+        return np.asarray(np.ceil(given * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= self._account.left)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a copy to a file, atomically. A file that somebody holds, or has written since this gate was there, is refused.
@@ -314,8 +315,7 @@ class Pacer(Held):
         self.gate = Gate(budget, unit)
         total = validate.whole("rounds", rounds)
         self._value, self._spend = validate.positive("value", value), validate.positive("spend", spend)
-        if goal not in GOALS:
-            raise validate.unknown("goal", goal, GOALS)
+        validate.one_of("goal", goal, GOALS)
         self._goal, self._plan = goal, _plan(plan, total)
         pace = self._spread(Pace(total, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False), self.gate.left)
         self.gate._account = self.gate._account._replace(pace=pace)

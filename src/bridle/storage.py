@@ -414,17 +414,30 @@ def sha256(path: str | os.PathLike[str]) -> str:
 
 
 def cache_folder() -> Path:
-    """The cache: the folder that the environment variable BRIDLE_DATA names, else bridle's own in the user's cache folder."""
+    """The cache of data: the folder that the environment variable BRIDLE_DATA names, else bridle's own in the user's cache folder."""
     own = os.environ.get("BRIDLE_DATA")
-    if own:
-        return Path(own).expanduser()
     try:
-        if sys.platform == "win32":
-            local = os.environ.get("LOCALAPPDATA")
-            return (Path(local) if local else Path.home() / "AppData" / "Local") / "bridle" / "Cache"
-        if sys.platform == "darwin":
-            return Path.home() / "Library" / "Caches" / "bridle"
-        base = os.environ.get("XDG_CACHE_HOME", "")
-        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "bridle"
+        return expanded("BRIDLE_DATA", own) if own else user_cache("bridle", "Cache")
     except RuntimeError:
         raise InputError("there is no home folder to keep data in: set BRIDLE_DATA to a folder") from None
+
+
+def expanded(variable: str, folder: str) -> Path:
+    """The folder that an environment variable names, with the home folder in place of ``~``."""
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError:
+        raise InputError(f"{variable} must name a folder: there is no home folder for {folder!r}") from None
+
+
+def user_cache(name: str, windows: str) -> Path:
+    """A folder of bridle's own in the user's cache folder: `name` there, or `windows` in bridle's folder on Windows; RuntimeError where
+    the user has no home folder.
+    """
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "bridle" / windows
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / name
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / name

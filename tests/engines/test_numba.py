@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -199,8 +198,7 @@ def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatc
     problem = bridle.problem("fixed", horizon=50, dim=2)
     policy = bridle.policy_for("ogd", problem)
     first = bridle.play(policy, problem, engine="numba")
-    (kept,) = tmp_path.glob("*.py")
-    assert list((tmp_path / "__pycache__").glob("*.nbc"))
+    (kept,) = tmp_path.glob("*.code")
     step = type(policy.record).update
 
     def slower(self, state, feedback):
@@ -209,21 +207,10 @@ def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatc
     monkeypatch.setattr(type(policy.record), "update", slower)
     monkeypatch.setattr(engine, "_COMPILED", {})
     second = bridle.play(policy, problem, engine="numba")
-    assert len(list(tmp_path.glob("*.py"))) == 2
+    assert len(list(tmp_path.glob("*.code"))) == 2
     assert kept.exists()
     assert first.totals.cost != second.totals.cost
     np.testing.assert_allclose(second.totals.cost, bridle.play(policy, problem).totals.cost, rtol=1e-12)
-
-
-@pytest.mark.compiles
-def test_where_nothing_can_be_kept_it_compiles_all_the_same(tmp_path, monkeypatch):
-    blocked = tmp_path / "a file"
-    blocked.write_text("")
-    monkeypatch.setenv("BRIDLE_COMPILED", str(blocked / "folder"))
-    monkeypatch.setattr(engine, "_COMPILED", {})
-    problem = bridle.problem("fixed", horizon=30, dim=2)
-    agree(bridle.policy_for("ogd", problem), problem, 30)
-    assert Path(blocked).read_text() == ""
 
 
 def test_what_calls_a_solver_is_refused():

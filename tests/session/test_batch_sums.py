@@ -17,7 +17,7 @@ import bridle
 from bridle import records
 from bridle.core import Feedback
 from bridle.engines import numba as engine
-from bridle.session import batch_sums, feasibility
+from bridle.session import batch_sums, proof_search
 from bridle.session.batch_sums import EACH, length, nothing, read
 from bridle.session.clocks import BATCH_ROUNDS, CONTRADICTION_EVERY, WITNESS_EVERY
 from bridle.session.feasibility import KeptHalfspaces
@@ -354,7 +354,7 @@ def test_a_search_that_gave_up_is_taken_up_again(saved, monkeypatch, tmp_path):
     """After a search that gave up the next halfspaces are searched, whatever the old witness makes of them."""
     sessions = pair(2)
     with monkeypatch.context() as patch:
-        patch.setattr(feasibility, "PROGRAMS", 0)
+        patch.setattr(proof_search, "PROGRAMS", 0)
         for t in range(1, 41):
             limit(sessions, *{2: STRIP}.get(t, ()))
     if saved:

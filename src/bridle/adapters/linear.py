@@ -123,8 +123,7 @@ class LinearModel:
 
     def __init__(self, features: int, settings: ModelSettings) -> None:
         engine = settings.engine
-        if engine not in ENGINES_OF_ROWS:
-            raise validate.unknown("engine", engine, ENGINES_OF_ROWS)
+        validate.one_of("engine", engine, ENGINES_OF_ROWS)
         self.limits = limits.bind_all(settings.constraints, settings.classes)
         self.settings = settings
         parameters = dict(settings.parameters or {})
@@ -180,8 +179,7 @@ class LinearModel:
 
     def learn_many(self, rows: Array, signs: Array, weights: Array, groups: Array | None, engine: str = "python") -> None:
         """As many rounds as there are rows, one after the other, on this engine."""
-        if engine not in ENGINES:
-            raise validate.unknown("engine", engine, ENGINES)
+        validate.one_of("engine", engine, ENGINES)
         if rows.size and np.abs(rows).max() > LARGEST**0.5:
             raise InputError(f"X must be at most {LARGEST**0.5:g} in size, not {np.abs(rows).max():.3g}")
         held = self.held

@@ -10,6 +10,7 @@ Recall: 96.17%
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +31,9 @@ except ModuleNotFoundError as trouble:
 __all__ = ["ConstrainedClassifier", "GroupGap", "MissLoss", "WeightBudget"]
 
 CLASSES = (False, True)
+
+ROW_KINDS = validate.NUMBER_KINDS + "b"
+"""NumPy's letters for the kinds of features."""
 
 RiverRow: TypeAlias = dict[Hashable, float]
 """The features of a row by name."""
@@ -92,22 +96,25 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
 
     def learn_one(self, x: RiverRow, y: object, group: float | None = None) -> None:
         """Learn from one row; its group is `group`, or the feature that the model was told holds it."""
-        if y not in CLASSES:
+        if not (isinstance(y, bool) or (isinstance(y, (int, float, np.generic)) and y in CLASSES)):
             raise InputError(f"y must be True or False, not {validate.show(y)}")
+        _demand_row(x)
         if self.group is not None:
             group = x.get(self.group) if group is None else group
             x = {name: value for name, value in x.items() if name != self.group}
-        if list(x) != self._order:
-            if not x.keys() <= self._names.keys():
-                self._take_on(x)
-            row = self._row(x)
-        else:
-            row = self._whole(x)
-        self._model.learn(row, 1.0 if y else -1.0, self._costs[bool(y)], group)
+        if group is not None and type(group) is not float:
+            group = _group(group)
+        values = _values(x)  # before anything changes
+        if not x.keys() <= self._names.keys():
+            self._take_on(x)
+        self._model.learn(self._placed(x, values), 1.0 if y else -1.0, self._costs[bool(y)], group)
 
     def predict_proba_one(self, x: RiverRow) -> dict[bool, float]:
         """The probability of each class, before this row is learned."""
-        p = probability(float(self._model.scores(self._row(x))))
+        _demand_row(x)
+        if list(x) != self._order:
+            x = {name: value for name, value in x.items() if name in self._names}
+        p = probability(float(self._model.scores(self._placed(x, _values(x)))))
         return {False: 1.0 - p, True: p}
 
     def _take_on(self, x: RiverRow) -> None:
@@ -120,31 +127,13 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         self._order = self._order + new
         self._names = {name: place for place, name in enumerate(self._order)}
 
-    def _row(self, x: RiverRow) -> Array:
+    def _placed(self, x: RiverRow, values: Array) -> Array:
         """The features in the order in which they were first seen, and 0 for those that are not there."""
-        if list(x) == self._order:
-            return self._whole(x)
         row = np.zeros(self._model.features)
-        try:
-            for name, value in x.items():
-                if name in self._names:
-                    row[self._names[name]] = value
-        except (TypeError, ValueError):
-            raise _not_a_number(x) from None
-        return self._checked(row, x)
-
-    def _whole(self, x: RiverRow) -> Array:
-        """The features of a row that has all of them in that order."""
-        row, features = np.zeros(self._model.features), len(x)
-        try:
-            row[:features] = list(x.values())
-        except (TypeError, ValueError):
-            raise _not_a_number(x) from None
-        return self._checked(row, x)
-
-    def _checked(self, row: Array, x: RiverRow) -> Array:
-        if not row.dot(row) <= LARGEST:
-            raise _not_a_number(x)
+        if list(x) == self._order:
+            row[: len(x)] = values
+        else:
+            row[[self._names[name] for name in x]] = values
         return row
 
     @classmethod
@@ -152,10 +141,39 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         yield {"constraints": [MissLoss(label=True, at_most=0.1), WeightBudget(at_most=2.0)]}
 
 
+def _demand_row(x: object) -> None:
+    if type(x) is not dict and not isinstance(x, Mapping):
+        raise InputError(f"x must be a dict of features, not {validate.show(x)}")
+
+
+def _group(group: object) -> float:
+    """The number of a group; nan, which is of neither, is one too."""
+    if isinstance(group, bool):
+        return float(group)
+    number = validate.floats("group", group, "a number")
+    if number.ndim:
+        raise InputError(f"group must be a number, not {validate.show(group)}")
+    return float(number)
+
+
+def _values(x: RiverRow) -> Array:
+    """The features of a row; True and False are 1 and 0, as river has it."""
+    values: Array | None = None
+    with suppress(Exception):  # whatever an object of somebody else's raises where it is asked for its numbers
+        values = np.array(list(x.values()))
+    if values is None or values.dtype.kind not in ROW_KINDS or values.dtype.itemsize > 8 or values.ndim != 1:
+        values = np.array([float(v) if isinstance(v, bool) else validate.number(f"x[{name!r}]", v) for name, v in x.items()])
+    values = values.astype(float, copy=False)
+    if not values.dot(values) <= LARGEST:
+        raise _not_a_number(x)
+    return values
+
+
 def _not_a_number(x: RiverRow) -> InputError:
     """The error for a row that cannot be learned or scored, naming the feature."""
     try:
-        name = max(x, key=lambda name: abs(validate.number(f"x[{name!r}]", x[name])))
+        sizes = {name: abs(float(v) if isinstance(v, bool) else validate.number(f"x[{name!r}]", v)) for name, v in x.items()}
     except InputError as wrong:
         return wrong
+    name = max(sizes, key=sizes.__getitem__)
     return InputError(f"x[{name!r}] must be at most about {LARGEST**0.5:g} in size, not {x[name]:.3g}")

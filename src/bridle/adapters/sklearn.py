@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import nan
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -63,7 +64,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> ConstrainedClassifier:
         """Forget what was learned, then learn from these rows; `groups` is a number for each, where a limit is about groups."""
         passes = validate.whole("max_iter", self.max_iter)
-        rows, labels = validate_data(self, X, y, dtype=float)
+        rows, labels = _checked(self, X, y)
         self._begin(labels, np.unique(labels))
         for _ in range(passes):
             self._learn(rows, labels, groups, None)
@@ -80,7 +81,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
     ) -> ConstrainedClassifier:
         """Learn from more rows; the first call names both `classes` unless its rows have both. `sample_weight` is of the cost alone."""
         fresh = not hasattr(self, "model_")
-        rows, labels = validate_data(self, X, y, dtype=float, reset=fresh)
+        rows, labels = _checked(self, X, y, reset=fresh)
         if fresh:
             self._begin(labels, np.unique(labels if classes is None else classes))
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
@@ -107,9 +108,12 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
             weights = weights * validate.array("sample_weight", sample_weight, (len(X),))
             if (weights < 0.0).any():
                 raise InputError("sample_weight must be 0 or above for every row")
-        if groups is not None and np.shape(groups) != (len(X),):
-            raise InputError(f"groups must have shape {(len(X),)}, one number for each row, not {np.shape(groups)}")
-        numbers = None if groups is None else np.asarray(groups, dtype=float)
+        numbers = None
+        if groups is not None:
+            given = [nan if one is None else one for one in groups] if isinstance(groups, (list, tuple)) else groups
+            numbers = validate.floats("groups", given, "an array of numbers")
+            if numbers.shape != (len(X),):
+                raise InputError(f"groups must have shape {(len(X),)}, one number for each row, not {numbers.shape}")
         self.model_.learn_many(X, np.where(second, 1.0, -1.0), weights, numbers, self.engine)
 
     @property
@@ -125,7 +129,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: ArrayLike) -> Array:
         """The log-odds of the second class."""
         check_is_fitted(self, "model_")
-        return np.asarray(self.model_.scores(validate_data(self, X, dtype=float, reset=False)))
+        return np.asarray(self.model_.scores(_checked(self, X, reset=False)))
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """The probability of each class."""
@@ -141,3 +145,20 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = True) -> Any:
+    """What scikit-learn makes of a table, and of labels where there are any.
+
+    It refuses what it must in words of its own, a ValueError or a TypeError; what it would make numbers of and lose something by it is
+    refused before.
+    """
+    validate.intact("X", X)
+    for labels in y:
+        validate.unmasked("y", labels)
+    try:
+        return validate_data(model, X, *y, dtype=float, reset=reset)
+    except (ValueError, TypeError):
+        raise
+    except Exception:  # whatever an object of somebody else's raises where it is asked for its numbers
+        raise InputError(f"X must be an array of numbers, not {validate.show(X)}") from None

@@ -86,12 +86,24 @@ def scalars(values: object) -> list[torch.Tensor]:
     """
     if values is None:
         return []
-    if isinstance(values, (torch.Tensor, int, float)):
-        return list(torch.as_tensor(values).reshape(-1).unbind())
     try:
-        return [torch.as_tensor(value).reshape(()) for value in values]  # type: ignore[attr-defined]
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"step takes scalar tensors, not {type(values).__name__} of something else") from None
+        if isinstance(values, torch.Tensor):
+            tensors = list(values.reshape(-1).unbind())
+        else:
+            each = [values] if isinstance(values, (int, float, str, bytes, bytearray)) else list(values)  # type: ignore[call-overload]
+            tensors = [_scalar(value) for value in each]
+    except Exception:  # whatever torch, or an object of somebody else's, raises
+        raise InputError(f"step takes scalar tensors, not {validate.show(values)}") from None
+    if any(tensor.dtype == torch.bool or tensor.is_complex() for tensor in tensors):
+        raise InputError(f"step takes scalar tensors of real numbers, not {validate.show(values)}")
+    return tensors
+
+
+def _scalar(value: object) -> torch.Tensor:
+    """A scalar tensor as it is, and a number as one."""
+    if isinstance(value, torch.Tensor):
+        return value.reshape(())
+    return torch.as_tensor(validate.floats("a value of step", value, "a number")).reshape(())
 
 
 def gradient(name: str, value: object, weights: Sequence[torch.Tensor], last: bool) -> torch.Tensor:
@@ -107,8 +119,7 @@ def gradient(name: str, value: object, weights: Sequence[torch.Tensor], last: bo
 
 def domain_of(groups: Sequence[dict[str, Any]], around: str) -> tuple[list[torch.Tensor], Domain]:
     """The weights of parameter groups that need a gradient, and where they may be: in a ball for each group, of its own radius."""
-    if around not in ("start", "origin"):
-        raise validate.unknown("around", around, ("start", "origin"))
+    validate.one_of("around", around, ("start", "origin"))
     parts = [(group["radius"], [p for p in group["params"] if p.requires_grad]) for group in groups]
     weights = [p for _, mine in parts for p in mine]
     if len({(p.dtype, p.device) for p in weights}) != 1 or not weights[0].is_floating_point():

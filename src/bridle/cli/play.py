@@ -115,8 +115,7 @@ def problem_and_policy(
     of_policy = {p.name for p in policies.parameters(policy)}
     of_problem = {p["name"] for p in problem_facts(problem)["parameters"]} | {name for name in settings if takes(problem, name)}
     for name in settings:
-        if name not in of_policy | of_problem:
-            raise validate.unknown(f"parameter of policy {policy} or problem {problem}", name, of_policy | of_problem)
+        validate.one_of(f"parameter of policy {policy} or problem {problem}", name, of_policy | of_problem)
     # --set horizon and --set seed are the policy's own where it has them; the game's come from --horizon and --seed.
     taken = of_policy & {"horizon", "seed"}
     for_problem: dict[str, Any] = {"horizon": horizon, "seed": seed} | {k: v for k, v in settings.items() if k in of_problem - taken}

@@ -139,13 +139,14 @@ def _with_settings(kind: str, spec: Spec, text: str) -> Spec:
 
 def _setting(name: str, value: object) -> str | float | bool | None:
     """A setting that a key can be made of; 1.0 and 1 are the same number."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and value.dtype.kind in validate.NUMBER_KINDS + "bU":
         value = value.item()
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
-    if isinstance(value, float):
-        return validate.number(name, value)
-    if value is None or isinstance(value, (bool, int, str)):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        finite = validate.number(name, value)
+        return value if isinstance(value, int) else finite
+    if value is None or isinstance(value, (bool, str)):
         return value
     raise InputError(f"{name} must be a number or text in a comparison, not {validate.show(value)}")
 

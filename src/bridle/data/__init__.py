@@ -43,15 +43,13 @@ class Data:
 
     def __getitem__(self, column: str) -> np.ndarray:
         """A column by its name."""
-        if column not in self.columns:
-            raise validate.unknown(f"column of data set {self.name}", column, self.columns)
+        validate.one_of(f"column of data set {self.name}", column, self.columns)
         return np.asarray(self.values[:, self.columns.index(column)])
 
     def equals(self, column: str, category: str) -> np.ndarray:
         """Which rows have this name in a column of names."""
         names = self.categories.get(column, ())
-        if category not in names:
-            raise validate.unknown(f"name in column {column} of data set {self.name}", category, names)
+        validate.one_of(f"name in column {column} of data set {self.name}", category, names)
         return np.asarray(self[column] == names.index(category))
 
 
@@ -173,9 +171,7 @@ def load(name: str, path: object = None, verify: bool = True, progress: Progress
 
 
 def _data_set(name: object) -> DataSet:
-    if not isinstance(name, str) or name not in SETS:
-        raise validate.unknown("data set", name, SETS)
-    return SETS[name]
+    return SETS[validate.one_of("data set", name, SETS)]
 
 
 def _own_file(data_set: DataSet, path: object, verify: bool = True) -> Path:

@@ -140,8 +140,7 @@ def Polyhedron(A: ArrayLike, b: ArrayLike, solver: str = "daqp") -> PolyhedronSe
     >>> triangle.project(np.array([1.0, 1.0])).round(9)
     array([0.5, 0.5])
     """
-    if solver not in _SOLVERS:
-        raise validate.unknown("solver", solver, _SOLVERS)
+    validate.one_of("solver", solver, _SOLVERS)
     package(solver, _NEED[solver])
     rows = validate.array("A", A)
     if rows.ndim != 2 or rows.size == 0:

@@ -76,8 +76,7 @@ class Differentiates(Protocol):
 
 def load(name: str) -> Engine:
     """The engine of this name; `Unavailable` where its packages are not installed."""
-    if name not in ENGINES:
-        raise validate.unknown("engine", name, ENGINES)
+    validate.one_of("engine", name, ENGINES)
     try:
         return cast(Engine, importlib.import_module(f"bridle.engines.{name}"))
     except ModuleNotFoundError as missing:

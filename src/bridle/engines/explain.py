@@ -54,8 +54,7 @@ def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "n
     """
     if engine == "python":
         raise InputError("engine 'python' makes nothing of a game that could be shown: it calls the policy's own methods")
-    if engine not in ("numba", "cuda", "jax"):
-        raise validate.unknown("engine", engine, ("numba", "cuda", "jax"))
+    validate.one_of("engine", engine, ("numba", "cuda", "jax"))
     one = policy.run(0) if isinstance(policy, Configured) and policy.runs is not None else policy
     game = _traced(record_of(one), problem, rolled=engine != "jax")
     if engine == "jax":

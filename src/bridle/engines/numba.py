@@ -1,8 +1,8 @@
 """The numba engine: the round, traced once by JAX and written out as plain loops that numba compiles.
 
 It is the fastest way to play one game, and many on a processor. There is no second copy of any algorithm: `loops` turns the trace of
-`turn`, whatever the policy and the adversary, into the source of one function. That source is the key of what is compiled and kept on disk,
-so that a changed algorithm can never meet old machine code.
+`turn`, whatever the policy and the adversary, into the source of one function. That source is the key of what is compiled and kept on disk
+(`kept_code`), so that a changed algorithm can never meet old machine code.
 
 Several runs are traced side by side and share every instruction, up to 64 in one loop; the compiled code does not hold Python's lock, so
 that there is such a loop on every core. A few runs are played each by itself.
@@ -11,27 +11,28 @@ that there is such a loop on every core. A few runs are played each by itself.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar, cast
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import caching, compiler, serialize
 
 from bridle import records
 from bridle.core import InputError, S
-from bridle.engines import runs
+from bridle.engines import kept_code, runs
 from bridle.engines.codegen.loops import Ring, lower, lower_step
-from bridle.engines.codegen.python_source import PythonSource
+from bridle.engines.codegen.python_source import PythonSource, execute
 from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
 from bridle.engines.jax import one_round
 from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun, block_of, check_compiled
 from bridle.ops import Array
 from bridle.records import R
-from bridle.storage import cache_folder, replacing
 
 __all__ = ["advance", "advance_many", "compile_step"]
 
@@ -176,33 +177,65 @@ def interpreting() -> bool:
 
 
 def _load(source: PythonSource) -> Callable[..., object]:
-    """The function `run` of a source, from the cache of compiled code where it can be kept there."""
+    """The function `run` of a source; its machine code comes from the folder of compiled code where it can be kept there."""
     if interpreting():
         return source.interpreted()
     text = source.text()
     name = f"bridle_{hashlib.sha256((text + numba.__version__).encode()).hexdigest()[:24]}"
-    place = _keep(name, source)
-    if place is None:
-        scope: dict[str, Callable[..., object]] = {}
-        exec(compile(text, name, "exec"), scope)
-        return scope["run"]
-    spec = importlib.util.spec_from_file_location(name, place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # numba finds a cached function's module by its name
-    spec.loader.exec_module(module)
+    module = sys.modules[name] = ModuleType(name)  # numba finds a kept function's module by its name
+    execute(text, f"<{name}>", module.__dict__)
+    place = kept_code.folder()
+    if place is not None and hasattr(module.run, "_cache"):  # numba's own switch can turn the compiler off
+        module.run._cache = KeptFunction(name, place)
     return cast("Callable[..., object]", module.run)
 
 
-def _keep(name: str, source: PythonSource) -> Path | None:
-    """The source in a file of the cache, named by its hash; None where nothing can be written."""
-    place = Path(os.environ.get("BRIDLE_COMPILED") or cache_folder() / "compiled") / f"{name}.py"
-    try:
-        if not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(place) as file:
-                file.write(source.text(cached=True).encode())
-    except OSError:
-        return None
-    return place
+_rebuilt: Callable[..., object] = compiler.CompileResult._rebuild
+_pickled: Callable[..., bytes] = serialize.dumps
+
+
+class KeptFunction(caching._Cache):
+    """What numba asks for the machine code of a function, and gives it to: one checked file for each signature and processor.
+
+    numba's own would look beside the source or in a folder of the environment's choice, and trust the pickles that it finds there.
+    """
+
+    def __init__(self, name: str, place: Path) -> None:
+        self.name, self.place = name, place
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(self.place)
+
+    def file(self, signature: object, codegen: Any) -> str:
+        """The name of the file for arguments of these types on this processor."""
+        key = f"{signature} {codegen.magic_tuple()} {sys.version} {np.__version__}"
+        return f"{self.name}.{hashlib.sha256(key.encode()).hexdigest()[:24]}.code"
+
+    def load_overload(self, signature: object, target_context: Any) -> object:
+        """The compiled function, if it is there; None else, and where this numba cannot make use of it."""
+        target_context.refresh()
+        content = kept_code.read(self.place, self.file(signature, target_context.codegen()))
+        if content is None:
+            return None
+        try:
+            return _rebuilt(target_context, *pickle.loads(content))
+        except Exception:  # whatever another build of the compiler may trip over: it is compiled anew
+            return None
+
+    def save_overload(self, signature: object, compiled: Any) -> None:
+        """Keep the compiled function."""
+        if not compiled.lifted and not compiled.library.has_dynamic_globals:  # else it holds addresses of this process
+            kept_code.write(self.place, self.file(signature, compiled.codegen), _pickled(compiled._reduce()))
+
+    def enable(self) -> None:
+        """It is always in use."""
+
+    def disable(self) -> None:
+        """It is always in use."""
+
+    def flush(self) -> None:
+        """Forget what is kept of this function."""
+        for file in self.place.glob(f"{self.name}.*.code"):
+            file.unlink(missing_ok=True)

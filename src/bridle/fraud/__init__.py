@@ -47,7 +47,6 @@ class Outcome(NamedTuple):
 
 def run(protocol: str, options: Options, progress: FraudProgress | None = None) -> Outcome:
     """Play a protocol of the experiment; its files go to `options.out`."""
-    if protocol not in PROTOCOLS:
-        raise validate.unknown("protocol", protocol, PROTOCOLS)
+    validate.one_of("protocol", protocol, PROTOCOLS)
     outcome: Outcome = importlib.import_module(PROTOCOLS[protocol]).command(options, progress)
     return outcome

@@ -42,8 +42,7 @@ def command(options: Options, progress: FraudProgress | None = None) -> Outcome:
     """Play what is not in the folder yet, and write everything that is to be seen."""
     check_packages()
     variant = "code" if options.variant is None else options.variant
-    if variant not in paper_model.VARIANTS:
-        raise validate.unknown("variant", variant, paper_model.VARIANTS)
+    validate.one_of("variant", variant, paper_model.VARIANTS)
     lambdas = parse_lambdas(options.lambdas)
     seeds = list(range(validate.whole("seeds", SEEDS if options.seeds is None else options.seeds)))
     engine = choose_engine(options.engine)

@@ -207,6 +207,5 @@ def area(fpr: list[float], tpr: list[float], corners: bool = True) -> float:
 
 
 def _variant(name: str) -> PaperVariant:
-    if name not in VARIANTS:
-        raise validate.unknown("variant", name, VARIANTS)
+    validate.one_of("variant", name, VARIANTS)
     return VARIANTS[name]

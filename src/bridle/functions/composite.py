@@ -88,13 +88,24 @@ class Opaque(NamedTuple):
 
     def value(self, x: Array) -> Scalar:
         if x.ndim == 1:
-            return float(self.of(x))
-        return np.array([float(self.of(row)) for row in x.reshape(-1, x.shape[-1])]).reshape(*x.shape[:-1], 1)
+            return _single(self.of(x))
+        return np.array([_single(self.of(row)) for row in x.reshape(-1, x.shape[-1])]).reshape(*x.shape[:-1], 1)
 
     def grad(self, x: Array) -> Array:
         if x.ndim == 1:
-            return np.asarray(self.gradient(x), dtype=float)
-        return np.array([self.gradient(row) for row in x.reshape(-1, x.shape[-1])], dtype=float).reshape(x.shape)
+            return validate.floats("the gradient of a Callable", self.gradient(x), "an array of numbers")
+        rows = [self.gradient(row) for row in x.reshape(-1, x.shape[-1])]
+        return validate.floats("the gradient of a Callable", rows, "an array of numbers").reshape(x.shape)
+
+
+def _single(value: object) -> float:
+    """The value of a Python function, which may be infinite."""
+    if type(value) is float:
+        return value
+    result = validate.floats("the value of a Callable", value, "a number")
+    if result.ndim:
+        raise InputError(f"the value of a Callable must be a number, not an array of shape {result.shape}")
+    return float(result)
 
 
 def Callable(value: PyCallable[[Array], float], grad: PyCallable[[Array], ArrayLike], convex: bool = True) -> Opaque:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Sequence
+from typing import NamedTuple, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,7 +43,7 @@ def arrange(
     seeds = _seeds(seed, source)
     runs = _count_runs(
         sweep=policy.runs if hasattr(policy, "runs") else _runs_of(record, source),
-        seeds=len(seeds) if seed is not None and np.ndim(seed) == 1 else None,
+        seeds=len(seeds) if _is_list(seed) else None,
         starts=len(point) if point is not None and point.ndim == 2 else None,
     )
     if seeds[0] != source.seed:
@@ -96,7 +96,7 @@ def _named(name: str, policy: object, horizon: int | None, seed: int | Sequence[
     """The problem of this name, on the policy's domain where it can be."""
     if horizon is None and problems.needs(name, "horizon"):
         raise InputError("horizon must be given: neither the policy nor the call says how many rounds to play")
-    first = next(iter(seed), 0) if isinstance(seed, Iterable) and np.ndim(seed) else seed
+    first = next(iter(seed), 0) if _is_list(seed) else seed
     domain = domain_of(policy)
     shape = {"domain": domain} if domain is not None and problems.takes(name, "domain") else {}
     return problems.problem(name, horizon, 0 if first is None else cast(int, first), **shape)
@@ -108,9 +108,16 @@ def _check_dimensions(policy: object, problem: Problem) -> None:
         raise InputError(f"policy decides in {domain.dim} dimensions, the problem in {problem.domain.dim}")
 
 
+def _is_list(seed: int | Sequence[int] | None) -> TypeGuard[Sequence[int]]:
+    """Whether there are several seeds, however many."""
+    if isinstance(seed, Sequence):
+        return not isinstance(seed, (str, bytes, bytearray))
+    return hasattr(type(seed), "__array__") and getattr(seed, "ndim", 0) > 0
+
+
 def _seeds(seed: int | Sequence[int] | None, problem: Problem) -> tuple[int, ...]:
     """The seeds of the runs: the given ones, else the problem's."""
-    several = [problem.seed] if seed is None else [seed] if isinstance(seed, int) or np.ndim(seed) == 0 else list(seed)
+    several = [problem.seed] if seed is None else list(seed) if _is_list(seed) else [seed]
     seeds = tuple(validate.whole("seed", each, 0) for each in several)
     if not seeds:
         raise InputError("seed must hold at least one seed, not an empty list")

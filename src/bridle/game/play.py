@@ -133,10 +133,8 @@ def play(
     (200, True)
     """
     record, source, rounds, seeds, runs = arrange(policy, problem, horizon, seed, x1)
-    if engine not in ENGINES:
-        raise validate.unknown("engine", engine, ENGINES)
-    if keep not in KEEP:
-        raise validate.unknown("keep", keep, KEEP)
+    validate.one_of("engine", engine, ENGINES)
+    validate.one_of("keep", keep, KEEP)
     start = start_points(x1, source.domain, runs)
     first = first_round(source.adversary, source.seed, start if start.ndim == 1 else start[0])
     source = _with_kinds(source, first.round)

@@ -69,8 +69,7 @@ def OGD(domain: Domain, step: Setting, decay: str = "none") -> ConstantOGD | Dec
     >>> learner.decide(learner.step(learner.init(np.zeros(2)), np.array([1.0, 0.0])))
     array([-0.5,  0. ])
     """
-    if decay not in ("none", "sqrt"):
-        raise validate.unknown("decay", decay, ("none", "sqrt"))
+    validate.one_of("decay", decay, ("none", "sqrt"))
     kind = ConstantOGD if decay == "none" else DecreasingOGD
     return kind(domain, validate.setting("step", step))
 

@@ -113,8 +113,7 @@ Form: TypeAlias = Distance | SquaredValue | SelfBounding
 
 def form_for(form: str, lipschitz: Setting | None, smoothness: Setting | None) -> Form:
     """The record of the form of this name."""
-    if form not in FORMS:
-        raise validate.unknown("form", form, FORMS)
+    validate.one_of("form", form, FORMS)
     for name, value, wanted in (("lipschitz", lipschitz, "value"), ("smoothness", smoothness, "self-bounding")):
         if (value is None) == (form == wanted):
             raise InputError(f"form={form!r} needs {name}" if value is None else f"{name} is for form={wanted!r} only, not for {form!r}")

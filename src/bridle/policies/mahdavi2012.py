@@ -115,8 +115,7 @@ def mahdavi2012(
     T, G, F = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
     D = diameter_of(domain, diameter)
     k, positive = validate.whole("constraints", constraints), switch("clip", clip)
-    if form not in ("gradient", "mirror-prox"):
-        raise validate.unknown("form", form, ("gradient", "mirror-prox"))
+    validate.one_of("form", form, ("gradient", "mirror-prox"))
     if form == "mirror-prox":
         if positive:
             raise InputError("clip is for form='gradient' only: the positive part of an affine constraint is not affine")

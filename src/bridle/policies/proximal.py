@@ -108,8 +108,7 @@ ProximalStep: TypeAlias = OneHinge | SumOfHinges | FunctionHinge
 
 def prox_for(domain: Domain, form: str, constraints: int) -> ProximalStep:
     """The record for a policy with this `form` ("affine" or "function") and number of constraints."""
-    if form not in ("affine", "function"):
-        raise validate.unknown("form", form, ("affine", "function"))
+    validate.one_of("form", form, ("affine", "function"))
     if form == "function":
         return FunctionHinge(domain)
     return OneHinge(domain) if constraints == 1 else SumOfHinges(domain)

@@ -195,8 +195,7 @@ def names() -> list[str]:
 
 def entry(name: str) -> Entry:
     """The registry's entry of this name."""
-    if name not in _ENTRIES:
-        raise validate.unknown("policy", name, _ENTRIES)
+    validate.one_of("policy", name, _ENTRIES)
     return _ENTRIES[name]
 
 
@@ -229,12 +228,11 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
         raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
     by_name = {p.name: p for p in parameters(name)}
     for key in settings:
-        if key not in by_name:
-            raise validate.unknown(f"parameter of policy {name}", key, by_name)
+        validate.one_of(f"parameter of policy {name}", key, by_name)
     missing = [p.name for p in by_name.values() if p.required and p.name not in settings]
     if missing:
         raise InputError(f"policy {name} needs {missing[0]}: {by_name[missing[0]].help}")
-    canonical = {key: _canonical(value) for key, value in settings.items() if value is not None}
+    canonical = {key: _canonical(key, value) for key, value in settings.items() if value is not None}
     lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
     for key in lengths:
         if key == "learner" or isinstance(by_name[key].default, str):
@@ -248,18 +246,18 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     return Configured(name, domain, canonical, item.factory(domain, **canonical), next(iter(lengths.values()), None))
 
 
-def _canonical(value: object) -> object:
+def _canonical(name: str, value: object) -> object:
     """Numbers as Python numbers, lists of numbers as ``(runs, 1)`` arrays, the rest as it is."""
     if isinstance(value, (list, np.ndarray, range)) or (isinstance(value, tuple) and not hasattr(value, "_fields")):
-        swept = validate.array("a swept parameter", value)
+        swept = validate.array(name, value)
         if swept.ndim == 2 and swept.shape[1] == 1:
             swept = swept[:, 0]
         if swept.ndim == 0:
             return float(swept)
         if swept.ndim != 1 or swept.size == 0:
-            raise InputError(f"a swept parameter must be a list of numbers, one per run, not {validate.show(value)}")
+            raise InputError(f"{name} must be a number, or a list of one number per run, not {validate.show(value)}")
         return swept[:, None]
-    return value.item() if isinstance(value, np.generic) else value
+    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "fiubU" else value
 
 
 def record_of(policy: object) -> Any:

@@ -127,8 +127,7 @@ def sun2017(
     """The policy with one of the two mirror maps."""
     T, G, F = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
     D, positive = diameter_of(domain, diameter), switch("clip", clip)
-    if mirror not in ("euclidean", "entropic"):
-        raise validate.unknown("mirror", mirror, ("euclidean", "entropic"))
+    validate.one_of("mirror", mirror, ("euclidean", "entropic"))
     inside: Euclidean | Entropic = Euclidean(domain, D)
     if mirror == "entropic":
         if not isinstance(domain, SimplexSet):

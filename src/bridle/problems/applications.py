@@ -198,8 +198,7 @@ def _recorded(name: str, domain: Domain, table: Round, constants: Constants, hor
 
 
 def _among(parameter: str, name: str, choices: tuple[str, ...]) -> str:
-    if name not in choices:
-        raise validate.unknown(parameter, name, choices)
+    validate.one_of(parameter, name, choices)
     return str(name)
 
 

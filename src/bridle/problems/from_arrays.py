@@ -109,8 +109,7 @@ def _read(path: str) -> Contents:
             file.seek(0)
             archive = np.load(file, allow_pickle=False)
             for key in archive.files:
-                if key not in KEYS:
-                    raise validate.unknown(f"array of {path}:", key, KEYS)
+                validate.one_of(f"array of {path}:", key, KEYS)
                 where = f": {key}"
                 raw[key] = archive[key]
     except InputError:
@@ -199,8 +198,7 @@ def _domain(contents: Contents, d: int) -> Domain:
     kind = contents.text.get("domain")
     if kind is None:
         raise InputError("it needs domain, one of " + ", ".join(BELONGS))
-    if kind not in BELONGS:
-        raise validate.unknown("domain", kind, BELONGS)
+    validate.one_of("domain", kind, BELONGS)
     own = {key: contents.arrays[key] for keys in BELONGS.values() for key in keys if key in contents.arrays}
     for key in own:
         if key not in BELONGS[kind]:

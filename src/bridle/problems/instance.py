@@ -28,8 +28,7 @@ def begin(seed: int, dim: int, modulus: float, domain: str | Domain) -> tuple[np
             "simplex": lambda: domains.Simplex(d),
             "l1": lambda: domains.L1Ball(d),
         }
-        if domain not in shapes:
-            raise validate.unknown("domain", domain, shapes)
+        validate.one_of("domain", domain, shapes)
         domain = shapes[domain]()
     if not isinstance(domain, Domain):
         raise InputError(f"domain must be a name or a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")

@@ -75,7 +75,7 @@ def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
     (2, [[3.0, 1.0]])
     """
     if isinstance(rounds, Round):
-        table = records.transform(lambda leaf: np.array(leaf, dtype=float, order="C"), _numbers(rounds))
+        table = _numbers(rounds)
     else:
         single = [_numbers(one) for one in rounds]
         if not single:
@@ -89,8 +89,6 @@ def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
     lengths = {leaf.shape[:1] for leaf in leaves.values()}
     if len(lengths) != 1 or lengths & {(), (0,)}:
         raise InputError(f"rounds must have one leading time axis on every array, not arrays of shapes {_shapes(leaves)}")
-    for name, leaf in leaves.items():
-        validate.array(f"rounds: {name}", leaf)
     recorded = RecordedRounds(table, 0.0)
     begin = validate.whole("first", first, 0)
     if begin >= recorded.rounds:
@@ -99,7 +97,7 @@ def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
 
 
 def _numbers(rounds: object) -> Round:
-    """The round, if it is one and holds nothing but numbers: a Python callable cannot be laid out as a table."""
+    """The round with its numbers as arrays, if it is one and holds nothing else: a Python callable cannot be laid out as a table."""
     if not isinstance(rounds, Round):
         raise InputError(f"rounds must be a Round or a sequence of them, not {validate.show(rounds)}")
     for name, leaf in records.leaves(rounds).items():
@@ -107,7 +105,8 @@ def _numbers(rounds: object) -> Round:
             raise InputError(f"rounds must hold numbers alone: {name} is a {type(leaf).__name__}")
     if not records.leaves(rounds):
         raise InputError(f"rounds must hold numbers, not {validate.show(rounds)}")
-    return rounds
+    arrays = iter([validate.array(f"rounds: {name}", leaf) for name, leaf in records.leaves(rounds).items()])
+    return records.transform(lambda _: next(arrays), rounds)
 
 
 def _shapes(leaves: Mapping[str, Array]) -> str:

@@ -90,7 +90,7 @@ def _feasible(proof: Certificate) -> list[str]:
     if conflict is None:
         return ["Feasible: one action satisfies every constraint that is kept for comparison."] if proof.witness is not None else []
     if not conflict.rounds:
-        culprits = "the violated rounds, taken together,"
+        culprits = "the constraints of all violated rounds together"
     elif len(conflict.rounds) == 1:
         culprits = f"the constraint of round {conflict.rounds[0]}"
     else:

@@ -6,10 +6,11 @@ import hashlib
 import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bridle.engines.codegen.statements import Item, Note, printed
 
-_OPENING = '''"""Written by bridle from the trace of a policy and its adversary; the name of this file is its own hash."""
+_OPENING = '''"""Written by bridle from the trace of a policy and its adversary; its name is the hash of this text."""
 
 import math
 
@@ -102,19 +103,22 @@ class PythonSource:
     parameters: Sequence[str]
     body: Sequence[Item]
 
-    def text(self, cached: bool = False, interpreted: bool = False) -> str:
-        """The whole module; `cached` for one whose compiled code is kept, `interpreted` for one that needs no compiler."""
-        options = f"cache=True, {_OPTIONS}" if cached else _OPTIONS
-        return preamble(interpreted) + f"@njit({options})\n" + self.function()
+    def text(self, interpreted: bool = False) -> str:
+        """The whole module; `interpreted` for one that needs no compiler."""
+        return preamble(interpreted) + f"@njit({_OPTIONS})\n" + self.function()
 
     def function(self, note: Note | None = None) -> str:
         """The function alone, if wished with a note beside the lines."""
         return "\n".join([f"def run({', '.join(self.parameters)}):", *printed(self.body, 1, note)]) + "\n"
 
     def interpreted(self) -> Callable[..., object]:
-        """The function as plain Python: the same loops, without a compiler. Debuggers and tracebacks show its lines."""
+        """The function as plain Python: the same loops, without a compiler."""
         text, scope = self.text(interpreted=True), dict[str, Callable[..., object]]()
-        name = f"<bridle {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
-        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-        exec(compile(text, name, "exec"), scope)
+        execute(text, f"<bridle {hashlib.sha256(text.encode()).hexdigest()[:12]}>", scope)
         return scope["run"]
+
+
+def execute(text: str, name: str, scope: dict[str, Any]) -> None:
+    """Run a source in a scope; debuggers and tracebacks show its lines under the name."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(text, name, "exec"), scope)
