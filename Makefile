@@ -5,15 +5,17 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast test-browser lint bench clean help
+.PHONY: demo test test-fast test-browser lint bench mutants soak clean help
 
 help:
 	@echo "make demo   compare six policies on four problems, and write demo/report.html"
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or are slow (over a second, or three with all cases: marked slow)"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
+	@echo "make soak   hostile records, kills, faults, flipped bits and compiled rounds by the million: an hour or two, can be interrupted and goes on; soak/results.json"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
-	@echo "make bench  time rounds, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
+	@echo "make bench  time rounds, the slowest round, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
+	@echo "make mutants   change one thing in a formula at a time and see whether a test notices: bounds, certificates, learners, domains, budgets"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv $(VENV))
@@ -59,6 +61,9 @@ test-browser: $(VENV)/.browser
 	@$(HAVE_CHROMIUM) || { echo "make test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 1; }
 	$(BIN)/python -m pytest tests/browser
 
+soak: $(VENV)/.test
+	$(BIN)/python tools/soak.py
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -66,12 +71,18 @@ lint: $(VENV)/.lint
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/any_share.py --at-most 0.03
 
+# The mutants that have a name come first, since they take a minute. What is known from the last run is not tried again.
+mutants: $(VENV)/.test
+	$(BIN)/python tools/mutants.py --named --workers $(WORKERS)
+	$(BIN)/python tools/mutants.py --workers $(WORKERS)
+
 # The page of results comes first, and is written again when the parts that it quotes are there.
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/fraud.py
 	$(BIN)/python benchmarks/peers.py --render
 	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/slowest.py
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
 	$(BIN)/python benchmarks/adapters.py
@@ -81,4 +92,4 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/exponents.py
 
 clean:
-	rm -rf $(VENV) demo benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mutants demo soak benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis

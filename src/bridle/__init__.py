@@ -18,6 +18,7 @@ from bridle.core import (
     NoiseWarning,
     NotKeptWarning,
     Round,
+    UncheckedWarning,
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
@@ -102,6 +103,7 @@ __all__ = [
     "StronglyConvexOGD",
     "Ticket",
     "Trace",
+    "UncheckedWarning",
     "advise",
     "best_action",
     "ccv",

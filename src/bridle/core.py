@@ -7,6 +7,7 @@ never a policy.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypedDict, TypeVar, runtime_checkable
 
@@ -112,6 +113,20 @@ class DroppedWarning(BridleWarning):
 
 class NotKeptWarning(BridleWarning):
     """There is no folder to keep compiled code in, so that every process compiles anew."""
+
+
+class UncheckedWarning(BridleWarning):
+    """The file at `path` was written before files had a digest: nothing can tell whether it is still what was written."""
+
+    path: str
+
+
+def outside() -> int:
+    """How many frames up the stack the caller of this library is: where a warning points."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == __name__.split(".")[0]:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 @runtime_checkable
@@ -326,6 +341,26 @@ def alarm_of(policy: object, state: object) -> Alarm | None:
     return Alarm(str(answer), voids_bound=True) if answer else None
 
 
+class Curvature(NamedTuple):
+    """What a run has shown of its costs, for a policy that was told a modulus of strong convexity; moduli are in units of that one.
+
+    `costs`: how many rounds had a cost. `struck`: how many of the others violated a constraint. `moduli`: what all moduli add up to, the
+    first counted as at least 1. `short`: what they lack of 1 a round. `share`: at every time they added up to at least this much for each
+    cost, and 1 where they always did.
+    """
+
+    costs: float
+    struck: float
+    moduli: float
+    short: float
+    share: float
+
+    @property
+    def regular(self) -> bool:
+        """Whether every round had a cost of at least the modulus that the policy was told."""
+        return self.short == 0.0
+
+
 class Constants(TypedDict, total=False):
     """True facts of a problem, under the names of the parameters; and what a game has found, where a bound is about it."""
 
@@ -350,5 +385,7 @@ class Constants(TypedDict, total=False):
     regret: Scalar | None  # of the game so far
     least_regret: float
     V: Scalar
+    H: Scalar
     first: Scalar
     unseen: Scalar
+    curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

@@ -323,7 +323,7 @@ def test_what_a_killed_process_left_is_swept_away_in_time(store):
     for folder in (old, new):
         folder.mkdir(parents=True)
         (folder / "file").write_bytes(b"half")
-    os.utime(old, (time.time() - 2 * cache.ABANDONED,) * 2)
+    os.utime(old, (time.time() - 2 * storage.ABANDONED,) * 2)
     data.fetch("toy")
     assert left(store) == [".fetch-new", ".fetch-new/file", "toy.csv"]  # the other one may be at work
 

@@ -20,6 +20,7 @@ from bridle.policies import registry
 from bridle.session import savefile
 from bridle.session.clocks import ASSUMPTIONS_EVERY
 from helpers.instances import make_domain
+from helpers.save_files import edit
 from helpers.sessions import BAD_NUMBERS, DIM, GOOD_RECORD, STRANGE_NUMBERS, assert_identical, make_policy, play_random_stream, snapshot
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.InfeasibleWarning")  # the random stream below is not feasible for long
@@ -871,7 +872,7 @@ def saved(tmp_path):
 
 def test_files_that_are_not_save_files(tmp_path):
     assert "No such file" in refused(tmp_path / "missing.npz")
-    assert "Is a directory" in refused(tmp_path)
+    assert "it is a folder, not a file" in refused(tmp_path)
     path = tmp_path / "a.npz"
     rng = np.random.default_rng(0)
     for content in (
@@ -934,15 +935,6 @@ def test_a_file_with_a_flipped_byte_is_refused_or_the_flip_does_not_matter(saved
     assert all(str(saved) in message and "\n" not in message for message in refusals)
 
 
-def edit(path, change):
-    """Rewrite a save file after `change(header, arrays)`; the zip itself is in order."""
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {key: file[key] for key in file.files}
-    header = json.loads(str(arrays.pop("header")))
-    header = change(header, arrays) or header
-    np.savez(path, header=np.array(json.dumps(header)), **arrays)
-
-
 def into(*keys, value):
     def change(header, arrays):
         inside = header
@@ -979,7 +971,7 @@ EDITS = {
     "no schema": (without("schema"), "it was not written by bridle"),
     "other library": (into("library", value="horse"), "it was not written by bridle"),
     "unknown policy": (into("policy", value="sinha2025"), "unknown policy 'sinha2025'; did you mean sinha2024"),
-    "policy a list": (into("policy", value=["sinha2024"]), "header is damaged"),
+    "policy a list": (into("policy", value=["sinha2024"]), "unknown policy .'sinha2024'.; did you mean sinha2024"),
     "no policy": (without("policy"), "give it as policy="),
     "no domain": (without("domain"), "header is damaged"),
     "no parameters": (without("parameters"), "header is damaged"),

@@ -20,6 +20,7 @@ from typing import TypedDict, cast
 
 from bridle.compare.rows import GameRow
 from bridle.core import InputError
+from bridle.storage import Disk, sync_folder
 
 
 class ComparatorFacts(TypedDict, total=False):
@@ -99,13 +100,13 @@ class Store:
         try:
             if self._own is None:
                 name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
-                self._own = name, os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
-                _sync_folder(self.folder)
+                self._own = name, Disk.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+                sync_folder(self.folder)
                 entries = [OPENING, *entries]
             data = b"".join(_line(entry) for entry in entries)
-            written = os.write(self._own[1], data)
+            written = Disk.write(self._own[1], data)
             if durable:
-                os.fsync(self._own[1])
+                Disk.sync(self._own[1])
         except OSError as error:
             self._abandon()
             raise InputError(f"cannot write to {self.folder}: {error.strerror}") from None
@@ -153,20 +154,6 @@ class Store:
                 time.sleep(pause)  # a network file system may show the end of what is being written before its middle
         number = line + 1 + entries.index(None)
         raise InputError(f"the store is damaged: line {number} of {path} is not an entry; move the file away to go on without it")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make sure that a new file's name is on the disk too, where folders can be synced."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
 
 
 def _line(entry: StoreEntry) -> bytes:

@@ -162,7 +162,7 @@ def load(name: str, path: object = None, verify: bool = True, progress: Progress
     try:
         table = data_set.parse(file)
     except OSError as error:
-        raise InputError(f"cannot read {file}: {cache.reason(error)}") from None
+        raise InputError(f"cannot read {file}: {storage.reason(error)}") from None
     except ValueError as error:
         raise InputError(f"{file} cannot be read as data set {name}: {' '.join(str(error).split())}") from None
     if table.values.shape[1] != data_set.columns or not len(table.values):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import tempfile
 import time
@@ -17,9 +16,6 @@ from bridle.core import InputError
 WORK = ".fetch-"
 """How the names of folders begin in which a download is under way."""
 
-ABANDONED = 24 * 3600.0
-"""Seconds after which such a folder is taken to be what a killed process left behind."""
-
 
 def matches(path: Path, size: int, sha256: str) -> bool:
     """Whether the file is there and is the one with this size and hash."""
@@ -28,7 +24,7 @@ def matches(path: Path, size: int, sha256: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise InputError(f"cannot read {path}: {reason(error)}") from None
+        raise InputError(f"cannot read {path}: {storage.reason(error)}") from None
 
 
 @contextmanager
@@ -51,15 +47,7 @@ def workspace(root: Path) -> Iterator[Path]:
 def keep(file: Path, place: Path) -> None:
     """Move a finished, verified file to its place: on disk before it has its name, and never seen half-written."""
     try:
-        with open(file, "rb+") as written:
-            os.fsync(written.fileno())
-        os.replace(file, place)
-        with suppress(OSError):  # not every system can sync a folder
-            handle = os.open(place.parent, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        storage.settle(file, place)
     except OSError as error:
         raise unwritable(place.parent, error) from None
 
@@ -68,17 +56,12 @@ def unwritable(root: Path, error: OSError) -> InputError:
     """The error for a cache that does not take a file."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return InputError(f"no space left in {root}: make room, or set BRIDLE_DATA to a folder on another disk; nothing was kept")
-    return InputError(f"cannot write to {root} ({reason(error)}): set BRIDLE_DATA to a folder that can be written")
-
-
-def reason(error: OSError) -> str:
-    """What the system says went wrong, in one line."""
-    return error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return InputError(f"cannot write to {root} ({storage.reason(error)}): set BRIDLE_DATA to a folder that can be written")
 
 
 def _sweep(root: Path) -> None:
     """Remove what a killed process left long ago; one that is still downloading keeps its folder."""
     for left in root.glob(WORK + "*"):
         with suppress(OSError):
-            if time.time() - left.stat().st_mtime > ABANDONED:
+            if time.time() - left.stat().st_mtime > storage.ABANDONED:
                 shutil.rmtree(left, ignore_errors=True)

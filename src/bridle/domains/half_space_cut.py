@@ -42,7 +42,7 @@ class BallCut(NamedTuple):
     def on_disk(self, away: Array) -> Array:
         """The nearest point to middle + away in the disk where the cut meets the ball."""
         along, rim = self._along(away), self._rim(self.height)
-        return self._disk(along * (rim / ops.maximum(norm(along), rim)))
+        return self._disk(along * ops.ratio(rim, ops.maximum(norm(along), rim)))  # 0 where the disk is a point
 
     def diameter(self) -> float:
         if self.dim == 1:
@@ -79,8 +79,8 @@ class BallCut(NamedTuple):
         return u - dot(self.a, u) * self.a
 
     def _rim(self, height: float) -> float:
-        """The radius of the disk at `height`."""
-        return ops.sqrt((self.radius - height) * (self.radius + height))
+        """The radius of the disk at `height`: 0 where the cut touches the ball, on whichever side rounding has put it."""
+        return ops.sqrt(ops.pos((self.radius - height) * (self.radius + height)))
 
     def _disk(self, along: Array) -> Array:
         return self.middle + self.height * self.a + along

@@ -8,7 +8,6 @@ Records of different functions can never contradict each other like this: the se
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle.core import BridleWarning, Domain, Feedback, GradientWarning, NoiseWarning
+from bridle.core import BridleWarning, Domain, Feedback, GradientWarning, NoiseWarning, outside
 from bridle.ops import Array
 from bridle.session.feedback import value_alone
 
@@ -45,15 +44,7 @@ class WarningLog:
         """Warn, unless this kind of warning was given before; it points at the caller's line."""
         if self.fresh(kind):
             self.rounds[kind.__name__] = round
-            warnings.warn(kind(message, round, **figures), stacklevel=_outside())
-
-
-def _outside() -> int:
-    """How many frames up the stack the caller of this library is."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == __name__.split(".")[0]:
-        level, frame = level + 1, frame.f_back
-    return level
+            warnings.warn(kind(message, round, **figures), stacklevel=outside())
 
 
 class Subject(NamedTuple):

@@ -65,6 +65,24 @@ class ViolatedSums(NamedTuple):
     violated: float
 
 
+class CurvedSums(NamedTuple):
+    """Running sums over the rounds whose cost was said to have a modulus mu, with y its decision from the domain's middle.
+
+    `modulus` of mu, `pull` of mu y, `squares` of mu |y|^2 / 2: an action at v from the middle has sum mu/2 |y - v|^2 =
+    modulus/2 |v|^2 - <pull, v> + squares.
+    """
+
+    modulus: float
+    pull: np.ndarray
+    squares: float
+
+    def add(self, moduli: np.ndarray, y: np.ndarray) -> CurvedSums:
+        """The sums with more rounds."""
+        pull = moduli.dot(y)
+        squares = 0.5 * float(moduli.dot(np.einsum("ij,ij->i", y, y)))
+        return CurvedSums(self.modulus + float(moduli.sum()), self.pull + pull, self.squares + squares)
+
+
 class Counted(NamedTuple):
     """The sums, how many rounds have a violation between two levels, and the largest size of a constraint value."""
 

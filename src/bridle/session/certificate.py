@@ -8,6 +8,13 @@ Adding multiples of these,
 
 a convex function of one number, and lower still with the kept halfspaces, whose weights a linear program finds. Every choice of weights is
 valid, so nothing has to be solved well; rounding is allowed for (`slack`).
+
+A cost that was said to have modulus mu is above its tangent by mu/2 |x_s - u|^2, so the sum Q(u) of these may be subtracted. Q is a
+quadratic in u, known from three more sums, and above its own tangent at any z: that gives the line above again, with another a and
+another c (`Tangent`), as low as it gets where z is the worst u itself.
+
+If nothing is feasible, every statement about feasible actions is true, and the minimum above has no end. But then weights that bring it
+below what any action of the domain can have lost prove just that (`margin`): such a bound is never given, the proof is.
 """
 
 from __future__ import annotations
@@ -21,8 +28,11 @@ import numpy as np
 from bridle.core import Bound
 from bridle.domains.closed_form import EPS
 from bridle.ops import Array
-from bridle.session.batch_sums import Sums, ViolatedSums
-from bridle.session.feasibility import FLOOR, CenteredDomain, lower
+from bridle.session.batch_sums import CurvedSums, Sums, ViolatedSums
+from bridle.session.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
+
+SWEEPS = 40
+"""At most this many rounds of projections, on the halfspaces and on the domain, for the action that a curved bound is read at."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +41,16 @@ class Certificate:
 
     `rounds` and `since`: how many rounds were observed, and how many of them before certificates were kept (those are not in it).
     `regret`: an upper bound on the regret against every feasible action, from the observations alone; None with the reason in `why`.
-    `regret_any`: the same against every action of the domain. `regret_algorithm`: the policy's own proof with what was observed.
-    `violated` and `above`: how many rounds had a violation beyond rounding, and one above each level. `squared`: the sum of squared
-    distances to the violated constraints, and `squared_bound` the most the policy's proof allows. `conflict`: the proof that no action is
-    feasible; `witness`: an action that satisfies the constraints kept, if one is known. `pending`: rounds whose feedback is still to
-    come; `dropped`: costs and constraints that never will, and `charge` what they may add. `bound`: the policy's theorem for this run,
-    with the charge added. `alarms`: which warnings were given, and in which round. `price`: what one more unit of each limit seems to be
-    worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of each constraint's values then.
+    `regret_any`: the same against every action of the domain. Both rest on values and gradients being right, on convexity, and on the
+    modulus of a round's cost where one was given with the round (``observe(modulus=...)``); what the policy was told is not used, so that
+    a wrong setting makes neither wrong. `regret_algorithm`: the policy's own proof with what was observed, None where the run contradicts
+    it. `violated` and `above`: how many rounds had a violation beyond rounding, and one above each level. `squared`: the sum of squared
+    distances to the violated constraints, and `squared_bound` the most the policy's proof allows (None where that is less than there
+    are). `conflict`: the proof that no action is feasible; `witness`: an action that satisfies the constraints kept, if one is known.
+    `pending`: rounds whose feedback is still to come; `dropped`: costs and constraints that never will, and `charge` what they may add.
+    `bound`: the policy's theorem for this run, with the charge added. `alarms`: which warnings were given, and in which round. `price`:
+    what one more unit of each limit seems to be worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of
+    each constraint's values then.
     """
 
     rounds: int
@@ -67,7 +80,8 @@ class Conflict(NamedTuple):
     """A proof that no action of the domain satisfies all the constraints of these rounds.
 
     Constraint ``constraints[i]`` of round ``rounds[i]``, weighed by ``weights[i]``; every action violates one of them by at least `margin`,
-    as a distance. `found` is the round in which it was found.
+    as a distance. `found` is the round in which it was found. Without rounds it is about all violated ones together: which of them
+    contradict each other is not known.
     """
 
     rounds: tuple[int, ...]
@@ -93,13 +107,49 @@ def slack(where: CenteredDomain, sums: Sums) -> float:
     return where.tolerance + 4.0 * EPS * (sums.rounds + len(sums.a))
 
 
-def regret_bound(where: CenteredDomain, sums: Sums, limits: ViolatedSums | None, normals: Array, levels: Array) -> float:
-    """An upper bound on the regret against every action that meets the halfspaces; without `limits` against every action there is."""
+class Tangent(NamedTuple):
+    """What the costs say of every action u:  regret(u) <= base - <a, u - middle>."""
+
+    base: float
+    a: Array
+
+
+class RegretBound(NamedTuple):
+    """An upper bound on the regret against every action that meets some halfspaces, and how far the weights that give it show every action
+    of the domain to be outside of one of them: above 0 there is no such action, and the bound says nothing.
+    """
+
+    regret: float
+    margin: float
+
+
+def tangent(where: CenteredDomain, sums: Sums, curved: CurvedSums | None = None, z: Array | None = None) -> Tangent:
+    """What the sums say of every action; with `curved` what the moduli add, read off their tangent at middle + z (any z will do)."""
     loose = slack(where, sums)
     base = sums.c - float(sums.a.dot(where.middle)) + loose * sums.lengths * where.reach
-    every = base - where.least(sums.a)
-    if limits is None or not isfinite(every):
-        return every
+    if curved is None or z is None:
+        return Tangent(base, sums.a)
+    M = curved.modulus
+    base += 0.5 * M * float(z.dot(z)) - curved.squares + 2.0 * loose * M * where.reach * where.diameter
+    return Tangent(base, sums.a - curved.pull + M * z)
+
+
+def least_regret(where: CenteredDomain, costs: Tangent) -> float:
+    """The least that the tangent leaves of any action of the domain: no bound below it can be about one."""
+    return costs.base + where.least(-costs.a)
+
+
+def regret_of_any(where: CenteredDomain, sums: Sums, curved: CurvedSums) -> float:
+    """An upper bound on the regret against every action of the domain."""
+    costs = [tangent(where, sums)]
+    if _matters(curved):
+        costs.append(tangent(where, sums, curved, _nearest(where, (curved.pull - sums.a) / curved.modulus)))
+    return least_of([each.base - where.least(each.a) for each in costs])
+
+
+def regret_bound(where: CenteredDomain, sums: Sums, curved: CurvedSums, limits: ViolatedSums, normals: Array, levels: Array) -> RegretBound:
+    """An upper bound on the regret against every action that meets the halfspaces kept, and the sum of all violated ones."""
+    loose = slack(where, sums)
     # The kept halfspaces and, per round, the sum of all violated ones: each let out by what rounding may have taken from it.
     N, b, sizes = normals, levels, np.abs(levels)
     if limits.weight > 0.0:
@@ -109,33 +159,108 @@ def regret_bound(where: CenteredDomain, sums: Sums, limits: ViolatedSums | None,
             np.append(sizes, limits.sizes / limits.weight),
         )
     b = b - N.dot(where.middle) + loose * (where.reach + sizes)
-    best = every if limits.weight == 0.0 else min(every, _along(where, sums.a, base, N[-1], float(b[-1])))
-    if len(b) and sums.a.any():
-        least, _ = lower(where, sums.a, N, b)
-        best = min(best, base - least) if isfinite(least) else best
-    return best
+    summed = limits.weight > 0.0
+    found = _bounds(where, tangent(where, sums), N, b, summed)
+    if _matters(curved):
+        goal = (curved.pull - sums.a) / curved.modulus
+        # In many dimensions no programs are solved: the sum alone.
+        some = slice(None) if len(goal) <= MOST_DIMENSIONS else slice(len(b) - summed, None)
+        z, weights = _nearest_feasible(where, goal, N[some], b[some])
+        costs = tangent(where, sums, curved, z)
+        push = np.zeros(len(b))
+        push[some] = curved.modulus * weights
+        found += [_bound(where, costs, N, b, push), *_bounds(where, costs, N, b, summed)]
+    found = [each for each in found if isfinite(each.regret)]
+    margin = max((each.margin for each in found), default=0.0)
+    return RegretBound(least_of([each.regret for each in found]), margin)
 
 
-def _along(where: CenteredDomain, a: Array, base: float, normal: Array, level: float) -> float:
-    """The minimum over l >= 0 of  base + l level - least(a + l normal), to a part in a thousand: a convex function of l."""
+def least_of(bounds: list[float]) -> float:
+    """The least of the finite numbers among several; infinite where there is none."""
+    return min((each for each in bounds if isfinite(each)), default=inf)
+
+
+def _bounds(where: CenteredDomain, costs: Tangent, N: Array, b: Array, summed: bool) -> list[RegretBound]:
+    """Bounds with different weights of the halfspaces <N, u - middle> <= b, of which the last is the sum if `summed`."""
+    none = np.zeros(len(b))
+    found = [_bound(where, costs, N, b, none)]
+    if summed:
+        last = none.copy()
+        last[-1] = _along(where, costs, N[-1], float(b[-1]))
+        found.append(_bound(where, costs, N, b, last))
+    if len(b) and costs.a.any():
+        found.append(_bound(where, costs, N, b, lower(where, costs.a, N, b)[1]))
+    return found
+
+
+def _bound(where: CenteredDomain, costs: Tangent, N: Array, b: Array, weights: Array) -> RegretBound:
+    """The bound that these weights of the halfspaces give, and what they prove of the halfspaces."""
+    push, level, total = weights.dot(N), float(weights.dot(b)), float(weights.sum())
+    regret = costs.base + level - where.least(costs.a + push)
+    margin = (where.least(push) - level) / total if total > 0.0 else 0.0
+    # Raising a bound does no harm: below the least there is of any action it can only be by rounding, or by the margin.
+    return RegretBound(max(regret, least_regret(where, costs)), margin)
+
+
+def _along(where: CenteredDomain, costs: Tangent, normal: Array, level: float) -> float:
+    """The l >= 0 with the least  l level - least(a + l normal), to a part in a thousand: a convex function of l."""
 
     def value(l: float) -> float:
-        return base + l * level - where.least(a + l * normal)
+        return l * level - where.least(costs.a + l * normal)
 
-    unit = sqrt(float(a.dot(a))) or 1.0
-    low, middle, best = 0.0, 1e-3 * unit, value(1e-3 * unit)
+    unit = sqrt(float(costs.a.dot(costs.a))) or 1.0
+    low, middle = 0.0, 1e-3 * unit
+    best, at = value(middle), middle
     high = middle
     while high < 1e6 * unit and (ahead := value(2.0 * high)) < best:
-        low, middle, high, best = middle, 2.0 * high, 2.0 * high, ahead
+        low, middle, high = middle, 2.0 * high, 2.0 * high
+        best, at = ahead, high
     high = 2.0 * high
     for _ in range(40):
         if high - low <= 1e-3 * high:
             break
         left, right = low + 0.382 * (high - low), low + 0.618 * (high - low)
-        at_left, at_right = value(left), value(right)
-        best = min(best, at_left, at_right)
+        for l, found in ((left, at_left := value(left)), (right, at_right := value(right))):
+            if found < best:
+                best, at = found, l
         low, high = (low, right) if at_left <= at_right else (left, high)
-    return best
+    return at
+
+
+def _matters(curved: CurvedSums) -> bool:
+    """Whether moduli are known, and can be calculated with."""
+    return curved.modulus > 0.0 and isfinite(curved.modulus) and isfinite(curved.squares)
+
+
+def _nearest(where: CenteredDomain, goal: Array) -> Array:
+    """The action nearest to middle + goal, from the middle."""
+    assert where.domain is not None
+    nearest: Array = np.asarray(where.domain.project(where.middle + goal), dtype=float) - where.middle
+    return nearest
+
+
+def _nearest_feasible(where: CenteredDomain, goal: Array, N: Array, b: Array) -> tuple[Array, Array]:
+    """The action that meets the halfspaces <N, u - middle> <= b and is nearest to middle + goal, from the middle; and their multipliers.
+
+    Dykstra's algorithm between the domain and the halfspaces; where it is broken off, or finds that they have no action in common, what
+    it has serves as well as it can: any point and any weights make a valid bound.
+    """
+    z, weights = _nearest(where, goal), np.zeros(len(b))
+    if not len(b):
+        return z, weights
+    x, from_halfspaces, from_domain = goal, np.zeros(len(goal)), np.zeros(len(goal))
+    for _ in range(SWEEPS):
+        aim = x + from_halfspaces
+        found = nearest_on(aim, N, b)
+        if found is None:
+            break
+        y, weights = found
+        from_halfspaces, aim = aim - y, y + from_domain
+        z = x = _nearest(where, aim)
+        from_domain = aim - x
+        if float(np.abs(x - y).max()) <= 1e-9 * where.diameter:
+            break
+    return z, weights
 
 
 def contradiction_alone(where: CenteredDomain, scale: float, values: Array, gradients: Array, t: int) -> Conflict | None:

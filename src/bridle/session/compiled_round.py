@@ -170,6 +170,7 @@ class CompiledRound(Mirror[RoundState]):
             old, new = ledger.open, int(self.numbers[self.cursor])
             if new > old:
                 ledger.numbers[old:new] = self._order[old:new] + (self.pending.begun + self.ahead - new + 1)
+                ledger.moduli[old:new] = 0.0
                 ledger.open = new
 
     def resume(self) -> None:
@@ -186,6 +187,6 @@ class CompiledRound(Mirror[RoundState]):
         pending, ahead, old = self.pending, self.ahead, self.pending.copies[0]
         self.note()
         state, x, _, self._totals = self.settle()
-        self._copy = pending.copies[0] = Copy(state, x, old.updates + ahead, old.steered)
+        self._copy = pending.copies[0] = Copy(state, x, old.updates + ahead, old.steered, old.costs)
         pending.begun += ahead
         return self._totals

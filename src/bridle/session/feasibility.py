@@ -42,9 +42,6 @@ MOST_NUMBERS = 400_000
 RECENT, ACTIVE = 60, 30
 """How many of the last halfspaces are kept, and how many of those that mattered to the last contradiction sought and the last bound."""
 
-PROGRAMS = 40
-"""At most this many programs for one question; fewer in many dimensions, where each costs more."""
-
 TOUCHING = 1e-2
 """A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
 
@@ -59,6 +56,11 @@ SAME_NORMAL = 1.0 - 1e-14
 
 NEAR = 1e-7
 """An action counts as meeting a halfspace if it is outside by no more than this part of the diameter."""
+
+
+def calls_solver(domain: Domain | None) -> bool:
+    """Whether `linear_min` and `project` of this domain solve programs of their own."""
+    return any(not getattr(part, "compiled", True) for part in records.nodes(domain))
 
 
 class CenteredDomain(NamedTuple):
@@ -97,10 +99,8 @@ def centered(domain: Domain | None, dim: int, tolerance: float = TOLERANCE) -> C
         diameter = inf if domain is None or not hasattr(domain, "diameter") else float(domain.diameter())
         return CenteredDomain(None, np.zeros(dim), diameter, 0.0, tolerance)
     middle, diameter = np.asarray(domain.center(), dtype=float), float(domain.diameter())
-    solved = any(not getattr(node, "compiled", True) for node in records.nodes(domain))
-    return CenteredDomain(
-        domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, max(tolerance, SOLVED) if solved else tolerance
-    )
+    tolerance = max(tolerance, SOLVED) if calls_solver(domain) else tolerance
+    return CenteredDomain(domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, tolerance)
 
 
 class KeptHalfspaces:
@@ -196,14 +196,6 @@ class KeptHalfspaces:
         self.next, _, self.fresh = (int(value) for value in saved["numbers"])
 
 
-class SearchResult(NamedTuple):
-    """What a search of the halfspaces gave: weights that prove a contradiction and its depth, else an action that meets them all."""
-
-    weights: np.ndarray
-    depth: float
-    witness: np.ndarray | None
-
-
 def depth(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, weights: np.ndarray) -> float:
     """How far every action is outside the halfspaces, on average by these weights; above 0 only where that is proved."""
     total = float(weights.sum())
@@ -211,69 +203,32 @@ def depth(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, weight
     return (where.least(weights.dot(normals)) - float(weights.dot(levels)) - allowance) / total
 
 
-def project_onto(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, start: np.ndarray, sweeps: int = 30) -> np.ndarray | None:
+def project_onto(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, start: np.ndarray, sweeps: int) -> np.ndarray | None:
     """An action that meets all halfspaces, found by projecting `start` on one after the other; None where that does not end soon."""
-    assert where.domain is not None
-    x, near = start, NEAR * where.diameter
+    x = start
     for _ in range(sweeps):
-        if float((normals.dot(x - where.middle) - levels).max()) <= near:
+        if meets(where, normals, levels, x):
             return x
-        # A little farther in than asked for, so that the next projections do not undo it.
-        x = where.domain.project(where.middle + sweep(normals, levels - 1e-4 * where.diameter, x - where.middle))
+        x = swept(where, normals, levels, x)
     return None
 
 
-def search(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, start: np.ndarray | None = None) -> SearchResult:
-    """Look for an action that meets all halfspaces, from `start` on, or a contradiction among them."""
-    m, d = normals.shape
-    if start is not None and (met := project_onto(where, normals, levels, start)) is not None:
-        return SearchResult(np.zeros(m), 0.0, met)
-    best = SearchResult(np.zeros(m), 0.0, None)
-    for i in np.flatnonzero(levels < 0.0):  # the middle is not in them: one that misses the whole domain is a proof by itself
-        alone = np.eye(1, m, int(i))[0]
-        if (deep := depth(where, normals, levels, alone)) > best.depth:
-            best = SearchResult(alone, deep, None)
-    if best.depth > 0.0 or d > MOST_DIMENSIONS or where.diameter == 0.0:
-        return best
-    outer, b = _Outer(where), levels / where.diameter
-    for _ in range(min(PROGRAMS, max(8, 1000 // d))):
-        # y, s: least s such that y is at most s outside every halfspace
-        answer = outer.solve(np.append(np.zeros(d), 1.0), np.hstack([normals, -np.ones((m, 1))]), b)
-        if answer is None or not answer[1].sum() > 0.0:
-            return best
-        (y, s), weights = (answer[0][:-1], float(answer[0][-1])), answer[1] / answer[1].sum()
-        best = best._replace(weights=weights)
-        if (deep := depth(where, normals, levels, weights)) > 0.0:
-            return SearchResult(weights, deep, None)
-        outer.touch(weights.dot(normals))
-        onto = outer.separate(y)
-        if float((normals.dot(onto) - b).max()) <= NEAR:
-            return SearchResult(weights, 0.0, where.middle + where.diameter * onto)
-        if s <= 0.0 and float(np.abs(y - onto).max()) <= 1e-12:
-            return best
-    return best
+def meets(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, x: np.ndarray) -> bool:
+    """Whether x counts as meeting all halfspaces."""
+    return float((normals.dot(x - where.middle) - levels).max()) <= NEAR * where.diameter
 
 
-def minimal(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """A smallest part of a contradiction that still is one: the places of its halfspaces, their weights, and how deep it is.
-
-    One halfspace after the other is left out, the lightest first; what can be spared is.
-    """
-    places = np.flatnonzero(weights > 0.0)
-    result = SearchResult(weights[places], depth(where, normals[places], levels[places], weights[places]), None)
-    for i in places[np.argsort(weights[places])]:
-        rest = places[places != i]
-        if len(rest):
-            attempt = search(where, normals[rest], levels[rest])
-            if attempt.depth > 0.0:
-                places, result = rest[attempt.weights > 0.0], attempt._replace(weights=attempt.weights[attempt.weights > 0.0])
-    return places, result.weights / result.weights.sum(), result.depth
+def swept(where: CenteredDomain, normals: np.ndarray, levels: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """x projected on one halfspace after the other and on the domain, a little farther in, so that later projections do not undo it."""
+    assert where.domain is not None
+    onto: np.ndarray = where.domain.project(where.middle + sweep(normals, levels - 1e-4 * where.diameter, x - where.middle))
+    return onto
 
 
 def lower(where: CenteredDomain, a: np.ndarray, normals: np.ndarray, levels: np.ndarray, programs: int = 12) -> tuple[float, np.ndarray]:
     """A lower bound on <a, u - middle> over the actions that meet the halfspaces, and the weights that prove it."""
     size = sqrt(float(a.dot(a)))
-    outer, b = _Outer(where), levels / (where.diameter or 1.0)
+    outer, b = OuterPolyhedron(where), levels / (where.diameter or 1.0)
     best, weights, still = where.least(a), np.zeros(len(levels)), 0
 
     def gain(push: np.ndarray) -> float:
@@ -304,17 +259,29 @@ def _pressed(unit: np.ndarray, normals: np.ndarray, levels: np.ndarray) -> np.nd
     It is the projection of a point `PRESS` diameters away on the halfspaces, by one problem of least squares with weights 0 or above
     (Lawson and Hanson's least distance programming): a tenth of the time of a linear program, and nearly the same weights.
     """
-    away = -PRESS * normals.dot(unit) - levels
+    found = nearest_on(-PRESS * unit, normals, levels)
+    return np.zeros(len(levels)) if found is None else found[1] / PRESS
+
+
+def nearest_on(point: np.ndarray, normals: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The point nearest to this one that meets the halfspaces <normal, .> <= level, and their weights: the way there is -weights'normals.
+
+    None where the halfspaces contradict each other, or are so nearly opposite that nobody can tell.
+    """
+    away = normals.dot(point) - levels
     scale = float(np.abs(away).max()) or 1.0
-    weights = least_distance(normals, -away / scale)[0]
+    weights, _ = least_distance(normals, -away / scale)
     left = 1.0 - float((away / scale).dot(weights))  # 0 where the halfspaces contradict each other
-    return weights * (scale / (left * PRESS)) if left > 1e-9 else np.zeros(len(levels))
+    if left <= 1e-9:
+        return None
+    weights = weights * (scale / left)
+    return point - weights.dot(normals), weights
 
 
-class _Outer:
-    """A polyhedron around the domain, in units of its diameter around its middle."""
+class OuterPolyhedron:
+    """A polyhedron around the domain, in units of its diameter around its middle; `rows` and `limits` are cuts found before."""
 
-    def __init__(self, where: CenteredDomain) -> None:
+    def __init__(self, where: CenteredDomain, rows: np.ndarray | None = None, limits: np.ndarray | None = None) -> None:
         self.where = where
         d = len(where.middle)
         self.rows: list[np.ndarray] = []
@@ -322,7 +289,15 @@ class _Outer:
         if isinstance(where.domain, PolyhedronSet):
             self.rows = list(where.domain.A)
             self.limits = list((where.domain.b - where.domain.A @ where.middle) / where.diameter)
+        self.own = len(self.rows)  # those of the domain itself
+        if rows is not None and limits is not None:
+            self.rows, self.limits = [*self.rows, *rows], [*self.limits, *limits.tolist()]
         self.bounds: list[tuple[float | None, float | None]] = list(where.box or [(-1.0, 1.0)] * d)
+
+    @property
+    def cuts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The tangents and halfspaces around the domain, and their limits."""
+        return np.array(self.rows[self.own :]).reshape(-1, len(self.bounds)), np.array(self.limits[self.own :])
 
     def touch(self, w: np.ndarray) -> None:
         """Add the tangent whose inner normal is w."""

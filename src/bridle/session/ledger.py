@@ -21,10 +21,22 @@ import numpy as np
 from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
-from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, Frame, length, nothing, parts, read, width
-from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, slack
+from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, CurvedSums, Frame, length, nothing, parts, read, width
+from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, regret_of_any, slack
 from bridle.session.clocks import BATCH_ROUNDS, LONGEST_PAUSE
-from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, centered, lower, minimal, project_onto, search
+from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, calls_solver, centered, lower, project_onto
+from bridle.session.proof_search import (
+    LOOK,
+    Reduction,
+    Search,
+    Work,
+    advance,
+    begin,
+    reduce,
+    reducing,
+    restored_reduction,
+    restored_search,
+)
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
 """Violations above each of these are counted, unless the caller names others."""
@@ -68,7 +80,8 @@ class Ledger:
 
     `witness`: an action that met every kept halfspace at the last search, or None. `sure`: whether that search succeeded. `conflict`: the
     proof that no action meets them all. `since`: how many rounds came before the first one in the sums. A `reader` reads full batches
-    faster than NumPy does.
+    faster than NumPy does. `searching` is a search for such a proof that goes on, `reduction` a proof that is still made smaller: a look
+    after a round takes either only as far as `LOOK` allows.
     """
 
     def __init__(
@@ -83,13 +96,20 @@ class Ledger:
         self._counted = nothing(dim, len(self.levels))
         self.halfspaces = KeptHalfspaces(dim)
         self.domain = centered(domain, dim, tolerance)
+        if calls_solver(domain):
+            with suppress(*FAILURES):
+                self.domain = self.domain.boxed()  # that many programs must not come in a round
         self.since = 0
         self.idle, self.patience = 0, 1  # for how many rounds to pass over those nearly violated: now, and the next time
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
         self.conflict: Conflict | None = None
+        self.curved = CurvedSums(0.0, np.zeros(dim), 0.0)
+        self.searching: Search | None = None
+        self.reduction: Reduction | None = None
         # The open batch: its rounds' rows and their columns, the numbers of the rounds, how many there are, with how many constraints.
         self.rows, self.numbers, self.open, self.k = np.zeros((0, 0)), np.zeros(0, dtype=int), 0, 0
+        self.moduli = np.zeros(0)  # of its costs, 0 where a round was not said to have one
         self.columns: tuple[Array, ...] | None = None
         self.parked: list[Parked] = []  # halfspaces that wait to be kept
         self.waiting = 0  # how many they are
@@ -119,6 +139,7 @@ class Ledger:
         assert self.columns is not None
         (x, df, g, dg), at = self.columns, self.open
         x[at], df[at], g[at], dg[at], self.numbers[at] = feedback.x, feedback.df, feedback.g, feedback.dg, t
+        self.moduli[at] = feedback.modulus or 0.0
         self.open = at + 1
         if self.open == len(self.rows):
             self.close()
@@ -129,19 +150,22 @@ class Ledger:
             self.close()
         dim = len(self.domain.middle)
         rows = np.empty((length(dim, k), width(dim, k))) if rows is None else rows
-        numbers = np.zeros(len(rows), dtype=int)
-        if self.open:
-            rows[: self.open], numbers[: self.open] = self.rows[: self.open], self.numbers[: self.open]
-        self.k, self.rows, self.numbers, self.columns = k, rows, numbers, parts(rows, dim)
+        numbers, moduli, n = np.zeros(len(rows), dtype=int), np.zeros(len(rows)), self.open
+        if n:
+            rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
+        self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
 
     def close(self) -> None:
         """Read the open batch."""
         n = self.open
         if not n:
             return
-        rows = self.rows[:n]
+        rows, moduli, curved = self.rows[:n], self.moduli[:n], self.curved
         findings = self._read(rows)
-        self.idle, self.open = self.idle - n, 0
+        if moduli.any():
+            with np.errstate(over="ignore", invalid="ignore"):
+                curved = curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
+        self.idle, self.open, self.curved = self.idle - n, 0, curved
         rounds, places = findings.chosen.nonzero()
         if len(rounds):
             self.parked.append(Parked(findings.lines[rounds, places], self.numbers[rounds]))
@@ -198,17 +222,21 @@ class Ledger:
 
     def complete(self) -> Ledger:
         """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
-        if not self.open and not self.parked:
-            return self
         other = copy(self)
-        other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
-        other.close()
-        other._keep_parked(False)
+        if self.open or self.parked:
+            other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
+            other.close()
+            other._keep_parked(False)
         return other
 
+    @property
+    def busy(self) -> bool:
+        """Whether a proof is being looked for, or made smaller: then every look goes on with it."""
+        return self.searching is not None or self.reduction is not None
+
     def repair_witness(self) -> None:
-        """Move the witness onto the new halfspaces by a few projections, where that is enough."""
-        if self.halfspaces.fresh and self.conflict is None and self.domain.known and self.witness is not None:
+        """Move the witness onto the new halfspaces by a few projections, where that is enough and no search does it anyway."""
+        if self.halfspaces.fresh and self.conflict is None and self.domain.known and self.witness is not None and not self.busy:
             self._keep_parked(False)  # what waits has been met by the old witness alone
             normals, levels = self.halfspaces.lines
             with suppress(*FAILURES):
@@ -224,30 +252,59 @@ class Ledger:
                 if ranking:
                     self._keep_parked(False)
                     self._rank()
-                if self.conflict is None and self.halfspaces.fresh:
-                    self._find_contradiction(now)
+                if self.conflict is None and self.halfspaces.fresh and not self.busy:
+                    self._begin_search()
+        self.go_on(now)
+        self.add_up(now)
         return self.conflict
 
-    def _find_contradiction(self, now: int) -> None:
+    def go_on(self, now: int) -> Conflict | None:
+        """Go on in round `now` with what is being looked for or made smaller, as far as one look may; the proof, if there is one."""
+        work = Work(LOOK)
+        if self.conflict is not None and self.conflict.rounds:
+            self.searching = None  # one round has proved it by itself
+        try:
+            if self.busy:
+                self.domain = self.domain.boxed()  # a file does not hold the box
+            if self.searching is not None:
+                self._search_on(self.searching, now, work)
+            if self.reduction is not None:
+                self._reduce_on(self.reduction, now, work)
+        except FAILURES:  # a proof that was found stays as it is; halfspaces are searched again
+            self.halfspaces.fresh = max(self.halfspaces.fresh, int(self.searching is not None))
+            self.searching = self.reduction = None
+        return self.conflict
+
+    def _begin_search(self) -> None:
         self._keep_parked(False)
-        self.domain = where = self.domain.boxed()
-        normals, levels = self.halfspaces.lines
-        levels = levels - normals.dot(where.middle)
-        result = search(where, normals, levels, self.witness)
-        self.halfspaces.fresh, self.sure = 0, result.witness is not None
-        if result.weights.any():
-            self.halfspaces.tight = self.halfspaces.heaviest(result.weights)
-        if result.witness is not None:
-            self.witness = result.witness
-        if result.depth > 0.0:
-            which, weights, margin = minimal(where, normals, levels, result.weights)
-            blamed = sorted((*self.halfspaces.sources[i], float(weight)) for i, weight in zip(which.tolist(), weights, strict=True))
-            rounds, kinds, shares = zip(*blamed, strict=True)
-            self.conflict = Conflict(rounds, kinds, shares, margin, now)
-        elif self.counted.limits.weight > 0.0 and (margin := self._depth_of_sum()) > 0.0:
-            self.conflict = Conflict((), (), (), margin, now)
+        where, (normals, levels) = self.domain, self.halfspaces.lines
+        sources = np.array(self.halfspaces.sources, dtype=float).reshape(-1, 2)
+        self.searching = begin(where, normals, levels - normals.dot(where.middle), sources, self.witness)
+        self.halfspaces.fresh, self.sure = 0, False  # the witness is out of date: whatever comes now is to be searched as well
+
+    def _search_on(self, search: Search, now: int, work: Work) -> None:
+        self.searching = search = advance(self.domain, search, work)
+        if search.weights.any():  # those it rests on so far, unless others have taken their places
+            there = [
+                tuple(map(int, source)) == kept for source, kept in zip(search.sources.tolist(), self.halfspaces.sources, strict=False)
+            ]
+            self.halfspaces.tight = self.halfspaces.heaviest(search.weights * np.array(there))
+        if not search.over:
+            return
+        self.searching, self.sure = None, search.witness is not None
+        if search.witness is not None:
+            self.witness = search.witness
+        if search.depth > 0.0:
+            self.reduction = reducing(search)
         if self.conflict is not None:
             self.witness = None
+
+    def _reduce_on(self, found: Reduction, now: int, work: Work) -> None:
+        found = reduce(self.domain, found, work)
+        blamed = sorted((int(t), int(i), float(w)) for (t, i), w in zip(found.sources.tolist(), found.weights.tolist(), strict=True))
+        rounds, kinds, shares = zip(*blamed, strict=True)
+        self.conflict = Conflict(rounds, kinds, shares, found.depth, now if self.conflict is None else self.conflict.found)
+        self.witness, self.reduction = None, None if found.over else found
 
     def _rank(self) -> None:
         """Find out which halfspaces the bound on regret rests on, so that they are kept."""
@@ -257,8 +314,19 @@ class Ledger:
             if weights.any():
                 self.halfspaces.useful = self.halfspaces.heaviest(weights)
 
+    def add_up(self, now: int) -> None:
+        """See whether all violated rounds together, those no longer kept too, prove in round `now` that nothing is feasible."""
+        if self.conflict is None and self.domain.known and self.counted.limits.weight > 0.0:
+            with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
+                self._conclude(self._depth_of_sum(), now)
+
+    def _conclude(self, margin: float, now: int) -> None:
+        """Take a margin above 0 for the proof that nothing is feasible; which rounds contradict each other is not known."""
+        if margin > 0.0:
+            self.conflict, self.witness = Conflict((), (), (), margin, now), None
+
     def _depth_of_sum(self) -> float:
-        """How far every action is outside the sum of all violated rounds, those no longer kept too; which ones conflict is not known."""
+        """How far every action is outside the sum of all violated rounds."""
         where, limits = self.domain, self.counted.limits
         allowance = slack(where, self.counted.sums) * (limits.weight * where.reach + limits.sizes)
         return (where.least(limits.A) - (limits.b - float(limits.A.dot(where.middle))) - allowance) / limits.weight
@@ -275,26 +343,30 @@ class Ledger:
         """How many rounds had a violation above each level."""
         return tuple((level, int(self.counted.between[i + 1 :].sum())) for i, level in enumerate(self.levels))
 
-    def regret(self, *, apart: str = "") -> tuple[float | None, float | None, str]:
+    def regret(self, now: int = 0, *, apart: str = "") -> tuple[float | None, float | None, str]:
         """Upper bounds on the regret against every feasible action and against every action, and the reason where there is none.
 
-        `apart` says why the constraints seen need not all hold for one action; then they are left out.
+        `apart` says why the constraints seen need not all hold for one action; then they are left out. What comes to light on the way, a
+        proof that nothing is feasible, is kept as found in round `now`: to be called where that may change (`complete`).
         """
         if not self.domain.known:
             return None, None, "the domain does not say how low a linear function gets on it (linear_min)"
-        every = inf
+        if not apart:
+            self.add_up(now)
+        every, regret = inf, inf
         with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
-            every = regret_bound(self.domain, self.counted.sums, None, *self.halfspaces.lines)
+            every = regret_of_any(self.domain, self.counted.sums, self.curved)
             if self.conflict is None and not apart and isfinite(every):
                 self.domain = self.domain.boxed()
-                return regret_bound(self.domain, self.counted.sums, self.counted.limits, *self.halfspaces.lines), every, ""
+                regret, margin = regret_bound(self.domain, self.counted.sums, self.curved, self.counted.limits, *self.halfspaces.lines)
+                self._conclude(margin, now)
         if not isfinite(every):
             return None, None, "the domain's linear_min fails, or the numbers observed are too large to be added up"
         if apart:
             return None, every, apart
         if self.conflict is not None:
             return None, every, "no action satisfies every constraint, so there is none to compare with"
-        return every, every, ""  # the domain fails now and then: the constraints are left out
+        return min(regret, every), every, ""  # where the domain fails now and then, the constraints are left out
 
     def behind(self) -> float:
         """The regret against the middle of the domain, by the linearised costs; `gain` is at least minus this."""
@@ -318,16 +390,19 @@ class Ledger:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
         arrays: dict[str, Scalar] = {
             **records.leaves((self.counted.sums, self.counted.limits)),
+            **{f"curved.{name}": leaf for name, leaf in records.leaves(self.curved).items()},
             **{f"cuts.{name}": value for name, value in self.halfspaces.arrays().items()},
         }
         if self.open:
             arrays |= {"open.rows": self.rows[: self.open], "open.numbers": self.numbers[: self.open].astype(float)}
+            arrays |= {"open.moduli": self.moduli[: self.open]}
         if self.parked:
             arrays |= {
                 f"parked.{name}": np.concatenate(part) for name, part in zip(Parked._fields, zip(*self.parked, strict=True), strict=True)
             }
         if self.witness is not None:
             arrays["witness"] = self.witness
+        arrays |= records.leaves(self.searching, "searching") | records.leaves(self.reduction, "reduction")
         return arrays, {
             "levels": self.levels,
             "tolerance": self.tolerance,
@@ -352,7 +427,8 @@ class Ledger:
             raise ValueError("between")
         # Files of schema 2 did not have the largest value at first.
         self._counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
-        self.halfspaces.restore({name.removeprefix("cuts."): value for name, value in arrays.items() if name.startswith("cuts.")})
+        self.curved = self._saved_curvature(arrays)
+        self.halfspaces.restore(_under("cuts.", arrays))
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
         self.idle, self.patience = map(int, facts["idle"])
         self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
@@ -360,6 +436,9 @@ class Ledger:
         if proof is not None:
             rounds, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
             self.conflict = Conflict(rounds, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
+        # Files of schema 2 held no search at first: it was over within its round.
+        self.searching = restored_search(_under("searching.", arrays), len(sums.a))
+        self.reduction = restored_reduction(_under("reduction.", arrays), len(sums.a))
         if "parked.lines" in arrays:
             lines, numbers = arrays["parked.lines"], arrays["parked.rounds"].astype(int)
             if lines.shape != (len(numbers), len(sums.a) + 3):
@@ -370,7 +449,25 @@ class Ledger:
             self.begin((rows.shape[1] - 2 * len(sums.a)) // (len(sums.a) + 1))
             if len(rows) != len(numbers) or len(rows) >= len(self.rows) or self.k < 1:
                 raise ValueError("open")
-            self.rows[: len(rows)], self.numbers[: len(rows)], self.open = rows, numbers.astype(int), len(rows)
+            moduli = arrays.get("open.moduli", np.zeros(len(rows)))  # as below
+            if moduli.shape != numbers.shape or (moduli < 0.0).any():
+                raise ValueError("open.moduli")
+            n = len(rows)
+            self.rows[:n], self.numbers[:n], self.moduli[:n], self.open = rows, numbers.astype(int), moduli, n
+
+    def _saved_curvature(self, arrays: dict[str, Array]) -> CurvedSums:
+        """What a file says of moduli; files of schema 2 did not at first, and then nothing is known of those rounds."""
+        if "curved.modulus" not in arrays:
+            return self.curved
+        modulus, pull, squares = (arrays[f"curved.{name}"] for name in CurvedSums._fields)
+        if pull.shape != self.curved.pull.shape or not modulus >= 0.0 or not squares >= 0.0:
+            raise ValueError("curved")
+        return CurvedSums(float(modulus), pull, float(squares))
+
+
+def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    """The arrays whose names begin like this, without it."""
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
 def _as_float(leaf: Scalar) -> Scalar:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from bridle.core import AssumptionWarning, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
 from bridle.session import clocks
 from bridle.session.alarms import WarningLog
@@ -26,6 +24,8 @@ def search_witness(parts: SessionParts, log: WarningLog, t: int, due: Due) -> bo
             ledger.repair_witness()
             if due.contradiction or ledger.halfspaces.fresh > CROWDED:
                 return True
+    if ledger is not None and ledger.busy and not parts.apart:
+        return True
     return horizon is not None and t > horizon and log.fresh(HorizonWarning)
 
 
@@ -34,6 +34,8 @@ def next_check(parts: SessionParts, log: WarningLog, t: int) -> float:
     ledger, horizon = parts.ledger, parts.parameter("horizon")
     if ledger is None:
         ahead = clocks.next_check(t, unread=0, batch=0, stirred=False, certified=False)
+    elif ledger.busy and not parts.apart:
+        ahead = t + 1
     else:
         ahead = clocks.next_check(t, unread=ledger.open, batch=len(ledger.rows), stirred=ledger.stirred, certified=True)
     return ahead if horizon is None or not log.fresh(HorizonWarning) else min(ahead, horizon + 1)
@@ -50,9 +52,13 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
         log.warn(HorizonWarning, message, t, horizon=horizon)
     if ledger is not None and due.assumptions and not parts.apart:
         ledger.repair_witness()
-    if ledger is not None and (due.contradiction or (ledger.halfspaces.fresh > CROWDED and due.witness)):
-        # One round may prove it by itself, also where the action moves.
-        conflict = parts.conflict if parts.apart else ledger.search(now, ranking=due.ranking)
+    if ledger is not None:
+        conflict = None
+        if due.contradiction or (ledger.halfspaces.fresh > CROWDED and due.witness):
+            # One round may prove it by itself, also where the action moves.
+            conflict = parts.conflict if parts.apart else ledger.search(now, ranking=due.ranking)
+        elif ledger.busy and not parts.apart:
+            conflict = ledger.go_on(now)
         if conflict is not None:
             _warn_infeasible(log, conflict)
     if not due.assumptions:
@@ -80,16 +86,9 @@ def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int)
             f"{pending.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
         )
         log.warn(DelayWarning, message, t, declared=float(delay), observed=float(pending.outstanding))
-    own = None if ledger.since or ledger.conflict is not None else parts.own_regret()
-    if own is None or own >= ledger.behind():  # in the second case the middle of the domain alone shows that all is well
-        return
-    gain = parts.gain(ledger)
-    if isfinite(gain) and own < -gain - 1e-6 * (abs(own) + abs(gain)):
-        message = (
-            f"by the policy's own proof regret is at most {own:.6g} by round {t}, while no action can have lost more than {gain:.6g}: "
-            "no action satisfies every constraint, values or gradients are wrong or noisy, or the diameter given is too small"
-        )
-        log.warn(AssumptionWarning, message, t, regret=own, least=-gain)
+    absurd = None if ledger.conflict is not None else parts.absurd()
+    if absurd is not None:
+        log.warn(AssumptionWarning, f"by round {t} {absurd.text}", t, **absurd.figures)
 
 
 def _warn_infeasible(log: WarningLog, conflict: Conflict) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from math import isfinite
-from typing import NamedTuple, cast
+from math import inf, isfinite, isinf, isnan
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -20,6 +20,20 @@ DECLARED = ("modulus", "slater", "bound", "smoothness")
 """What a session cannot observe: the theorem takes the policy's parameters for it."""
 
 
+RELATIVE = 1e-6
+"""What is allowed for rounding where a run is held against the policy's own proof."""
+
+RegretBounds: TypeAlias = tuple[float | None, float | None, str]
+"""As `Ledger.regret` gives them."""
+
+
+class Absurd(NamedTuple):
+    """How a run contradicts the policy's own proof: in words, and the figures."""
+
+    text: str
+    figures: dict[str, float]
+
+
 class SessionParts(NamedTuple):
     """What a session consists of; without a ledger it is not certified. `configured` is None for a policy that is not registered."""
 
@@ -30,8 +44,16 @@ class SessionParts(NamedTuple):
     ledger: Ledger | None
 
     def complete(self) -> SessionParts:
-        """The parts with a ledger that has read every round."""
-        return self if self.ledger is None else self._replace(ledger=self.ledger.complete())
+        """The parts with a ledger that has read every round, and has found what the sums and the bound on regret prove."""
+        return self._concluded()[0]
+
+    def _concluded(self) -> tuple[SessionParts, RegretBounds]:
+        """`complete` and the bounds on regret, as one question: whatever is said of this run agrees with them."""
+        if self.ledger is None:
+            return self, (None, None, "")
+        ledger = self.ledger.complete()
+        bounds = ledger.regret(self.pending.begun, apart=self.apart)
+        return self._replace(ledger=ledger), bounds
 
     def parameter(self, name: str) -> float | None:
         """A number that the policy was given as a parameter; None where it was not."""
@@ -40,9 +62,14 @@ class SessionParts(NamedTuple):
     @property
     def apart(self) -> str:
         """Why the constraints seen need not agree with each other, in words; empty where they must."""
-        if _above_zero(self.parameter("drift")):
+        if self.moving:
             return "the feasible action may move (drift), and no single one is compared with"
         return "constraint values are noisy, so that no single one proves anything" if self.noisy else ""
+
+    @property
+    def moving(self) -> bool:
+        """Whether the policy was told that the feasible action may move."""
+        return _above_zero(self.parameter("drift"))
 
     @property
     def noisy(self) -> bool:
@@ -85,12 +112,11 @@ class SessionParts(NamedTuple):
 
     def certificate(self, rounds: int, totals: RunningTotals, constraints: int, alarms: dict[str, int]) -> Certificate | None:
         """What the observations prove; None where no ledger is kept."""
-        parts = self.complete()
+        parts, (regret, every, why) = self._concluded()
         ledger, price = parts.ledger, self.price()
         if ledger is None:
             return None
-        regret, every, why = ledger.regret(apart=self.apart)
-        whole = parts.conflict is None and not ledger.since
+        own, squares = parts.own_proof()
         costs, limits = self.pending.lost
         return Certificate(
             rounds=rounds,
@@ -99,12 +125,12 @@ class SessionParts(NamedTuple):
             ccv=float(totals.hard.max()),
             regret=regret,
             regret_any=every,
-            regret_algorithm=self.own_regret() if whole else None,
+            regret_algorithm=own,
             why=why,
             violated=int(ledger.counted.limits.violated),
             above=ledger.above(),
             squared=ledger.counted.limits.distances,
-            squared_bound=self.squared_bound(ledger) if whole else None,
+            squared_bound=squares,
             conflict=parts.conflict,
             witness=None if self.noisy else ledger.met(),
             pending=len(self.pending.waiting),
@@ -122,24 +148,64 @@ class SessionParts(NamedTuple):
             return None
         return _total([self.record.certified_regret(copy.state) for copy in self.played])
 
+    def own_proof(self) -> tuple[float | None, float | None]:
+        """What the policy's own proof says of regret and of squared violation; None where it says nothing, or the run contradicts it."""
+        ledger = self.ledger
+        if ledger is None or ledger.since or self.conflict is not None or self.absurd():
+            return None, None
+        return self.own_regret(), self.squared_bound(ledger)
+
+    def absurd(self) -> Absurd | None:
+        """Where the run contradicts the policy's own proof, so that something it assumes is not so; None where all is well."""
+        ledger = self.ledger
+        if ledger is None or ledger.since:
+            return None
+        own, squares, seen = self.own_regret(), self.squared_bound(ledger), ledger.counted.limits.distances
+        if own is not None and own < ledger.behind():  # else the middle of the domain alone shows that all is well
+            gain = self.gain(ledger)
+            if isfinite(gain) and own < -gain - RELATIVE * (abs(own) + abs(gain)):
+                text = f"by the policy's own proof regret is at most {own:.6g}, while no action can have lost more than {gain:.6g}"
+                return Absurd(f"{text}: {self._assumed}", {"regret": own, "least": -gain})
+        if squares is not None and not seen <= squares + RELATIVE * (seen + abs(squares)):
+            most = "no number at all" if isinf(squares) else f"at most {squares:.6g}"
+            text = f"by the policy's own proof squared distances add up to {most}, while they are {seen:.6g}"
+            return Absurd(f"{text}: {self._assumed}", {"squared": seen, "most": squares})
+        return None
+
+    @property
+    def _assumed(self) -> str:
+        """What a proof of the policy may have assumed wrongly, in words."""
+        given = "the diameter or the drift" if self.moving else "the diameter"
+        return f"no action satisfies every constraint, values or gradients are wrong or noisy, or {given} given is too small"
+
     def gain(self, ledger: Ledger) -> float:
         """The most that any action loses against what was played in the rounds that the policy was fed with.
 
-        The ledger also has the costs of rounds that wait for their constraints, each of which may hide as much as its gradient times D.
+        The ledger also has the costs of rounds that wait for their constraints, each of which may hide as much as its gradient times D. An
+        action that moves may lose that much in every round.
         """
+        if self.moving:
+            return ledger.counted.sums.lengths * ledger.domain.diameter
         waiting = self.pending.waiting.values() if self.pending.late == "copies" else ()
         ahead = [each.cost.df for each in waiting if each.cost is not None]
         return ledger.gain() + ledger.domain.diameter * sum(float(np.linalg.norm(df)) for df in ahead)
 
     def squared_bound(self, ledger: Ledger) -> float | None:
-        """The most that squared violation can be by the policy's proof, over all copies."""
-        if self.pending.astray or not hasattr(self.record, "certified_squares"):
+        """The most that squared violation can be by the policy's proof, over all copies; minus infinity where no run could go like this."""
+        if self.pending.astray or self.broken or not hasattr(self.record, "certified_squares"):
             return None
+        sums, D = ledger.counted.sums, ledger.domain.diameter
         # What one copy's rounds gain may be more than what all of them gain together.
-        gain = self.gain(ledger) if len(self.played) == 1 else ledger.counted.sums.lengths * ledger.domain.diameter
+        gain = self.gain(ledger) if len(self.played) == 1 else sums.lengths * D
         if not isfinite(gain):
             return None
-        return _total([self.record.certified_squares(copy.state, ledger.counted.sums.squares, gain) for copy in self.played])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            total = _total([self.record.certified_squares(copy.state, sums.squares, gain) for copy in self.played])
+        if total is None or isnan(total):
+            return None if total is None else -inf
+        # The ledger also has the constraints of rounds that wait for their costs, or that the policy could not use.
+        unfed = self.pending.lost[1] + sum(each.limits is not None for each in self.pending.waiting.values())
+        return total + unfed * D * D
 
     def charge(self) -> Charge:
         """What dropped rounds may add to regret and violation."""
@@ -168,7 +234,8 @@ class SessionParts(NamedTuple):
         sums = self.ledger.counted.sums
         facts["lipschitz"] = max(sums.cost, sums.constraint)
         bounds = [
-            self.configured.bound(cast("Constants", {**facts, **constants_from(copy.state)}), float(copy.updates)) for copy in self.played
+            self.configured.bound(cast("Constants", {**facts, **self._shown(copy), **constants_from(copy.state)}), float(copy.updates))
+            for copy in self.played
         ]
         charge = self.charge()
         added = charge.ccv + self._violation_ahead()
@@ -180,6 +247,10 @@ class SessionParts(NamedTuple):
             why=next((each.why for each in bounds if each.why), ""),
         )
         return self._contradicted(totals, allowed) or allowed
+
+    def _shown(self, copy: Copy) -> Constants:
+        """What a copy has seen of the curvature of its costs, where the policy was told something of it."""
+        return {} if self.pending.modulus is None or copy.costs is None else {"curvature": copy.costs.curvature(copy.updates)}
 
     def _contradicted(self, totals: RunningTotals, allowed: Bound) -> Bound | None:
         """No bound, where the violation so far is already above the one that was promised."""
@@ -208,6 +279,10 @@ class SessionParts(NamedTuple):
             return "no action satisfies every constraint"
         if self.broken:
             return self.broken
+        if absurd := self.absurd():
+            return absurd.text
+        if pending.modulus is not None and any(copy.costs is None for copy in self.played):
+            return "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
         if not pending.astray:
             return ""
         if allowed is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bridle.ops import Array
 from bridle.session.certificate import Certificate
 
+UNCHECKED = "\nFile: it was loaded from a file of an earlier version, without a digest: what it held could not be checked."
+
 
 def report(proof: Certificate) -> str:
     """The report, one paragraph a subject.
@@ -88,7 +90,7 @@ def _feasible(proof: Certificate) -> list[str]:
     if conflict is None:
         return ["Feasible: one action satisfies every constraint that is kept for comparison."] if proof.witness is not None else []
     if not conflict.rounds:
-        culprits = "the violated rounds, taken together,"
+        culprits = "the constraints of all violated rounds together"
     elif len(conflict.rounds) == 1:
         culprits = f"the constraint of round {conflict.rounds[0]}"
     else:

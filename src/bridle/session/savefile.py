@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from os import PathLike
 from types import ModuleType
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +28,15 @@ from bridle.session.parts import SessionParts
 SCHEMA = 2
 READS = (1, 2)
 """Schema 1 knew neither certificates nor rounds that wait."""
+
+MEMBERS = ("start", "state", "totals", "copies", "desk", "contexts", "ledger", "domain", "parameters")
+"""What the names of a save file's arrays begin with, up to the first dot."""
+
+FINITE = ("desk", "contexts")
+"""Those that never hold an infinite number: what was given or decided."""
+
+CLOSE = 1e-6
+"""How far outside its domain a decision may lie, in the domain's own measure: solvers leave them there."""
 
 ROOMS = ("domains", "learners", "policies")
 """The rooms that define the record types a file may name. Files name the type alone, so a type can move between their modules."""
@@ -125,6 +134,7 @@ class Header(TypedDict, total=False):
     domain: RecordCode
     parameters: dict[str, RecordCode]
     session: SessionFacts
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,8 @@ class Saved:
     path: str
     header: Header
     arrays: dict[str, Array]
+    checked: bool
+    """Whether it had a digest, which fitted."""
 
     @property
     def start(self) -> Array:
@@ -181,6 +193,7 @@ class Saved:
         if self.old:
             pending.copies = [Copy(state, np.asarray(parts.record.decide(state), dtype=float), rounds, 0)]
             pending.begun = rounds
+            self.check_decisions(parts)
             if ledger is not None:
                 ledger.since = rounds
             return restored
@@ -195,7 +208,16 @@ class Saved:
                 ledger.restore(self.part("ledger."), facts["ledger"])
             compiled = facts.get("compiled")
             restored = restored._replace(compiled=None if compiled is None else int(compiled))
+        self.check_decisions(parts)
         return restored
+
+    def check_decisions(self, parts: SessionParts) -> None:
+        """Refuse decisions that are not finite, and those of a registered policy that are not in its domain."""
+        waiting = [each.x for each in parts.pending.waiting.values()]
+        for x in [copy.x for copy in parts.pending.copies] + waiting:
+            within = parts.domain is None or parts.configured is None or parts.domain.contains(x, CLOSE)
+            if x.shape != self.start.shape or not np.isfinite(x).all() or not within:
+                raise InputError(f"cannot load {self.path}: it is damaged (a decision must lie in the domain; {validate.show(x)} does not)")
 
     def part(self, prefix: str) -> dict[str, Array]:
         """The arrays whose names begin like this, without it."""
@@ -269,21 +291,20 @@ def _write(
     arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
     arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
     arrays |= {key: np.asarray(value, dtype=float) for key, value in more.items()}
+    header["digest"] = storage.digest(header, arrays)
     with storage.replacing(name) as file:
         np.savez(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
 
 
 def read(path: str | PathLike[str]) -> Saved:
     """Read a save file back, or say in one line what is wrong with it."""
-    name = storage.named(path)
+    name, data = storage.named(path), storage.read_whole(path)
     try:
-        with open(name, "rb") as opened, np.load(opened, allow_pickle=False) as file:  # closed also where np.load forgets to
-            arrays = {key: file[key] for key in file.files}
-    except Exception as problem:  # bytes that are not a save file can make the reader fail in any way
-        reason = getattr(problem, "strerror", None) or "it is truncated, damaged, or not a save file"
-        raise InputError(f"cannot read {name}: {reason}") from None
+        arrays = storage.unpack(data)
+    except ValueError:
+        raise InputError(f"cannot read {name}: it is truncated, damaged, or not a save file") from None
     try:
-        header = json.loads(str(arrays.pop("header")))
+        header = cast("dict[str, Any]", storage.parse(str(arrays.pop("header"))))
         if header["library"] != "bridle":
             raise KeyError("library")
         schema = header["schema"]
@@ -291,13 +312,22 @@ def read(path: str | PathLike[str]) -> Saved:
         raise InputError(f"cannot read {name}: it was not written by bridle") from None
     if schema not in READS:
         raise InputError(f"cannot read {name}: it has schema {schema}, and this version reads schemas {' and '.join(map(str, READS))}")
+    try:
+        checked = storage.checked(header, arrays)
+    except ValueError as problem:
+        raise InputError(f"cannot read {name}: {problem}") from None
     missing = {"start", "totals.rounds", "totals.cost", "totals.hard"} - arrays.keys()
     if missing:
         raise InputError(f"cannot read {name}: {sorted(missing)[0]!r} is missing")
     for key, value in arrays.items():
-        if value.dtype.kind != "f" or np.isnan(value).any():
+        root = key.partition(".")[0]
+        if root not in MEMBERS:
+            raise InputError(f"cannot read {name}: it holds {validate.show(key)}, which is not part of a save file")
+        if value.dtype.kind != "f" or not (np.isfinite(value) if root in FINITE else ~np.isnan(value)).all():
             raise InputError(f"cannot read {name}: {key!r} must hold numbers, not {validate.show(value)}")
-    return Saved(name, header, {key: np.array(value, dtype=float) for key, value in arrays.items()})
+    if not checked:
+        storage.warn_unchecked(name)
+    return Saved(name, cast(Header, header), {key: np.array(value, dtype=float) for key, value in arrays.items()}, checked)
 
 
 def _encode(value: object, name: str, arrays: dict[str, Array]) -> RecordCode:

@@ -27,6 +27,7 @@ from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.monitor import check_assumptions, next_check, search_witness
 from bridle.session.parts import SessionParts
+from bridle.session.warm_up import load_solvers, rehearse, use_domain
 
 ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
@@ -100,8 +101,11 @@ class Session:
         if domain is not None and not domain.contains(start):
             raise InputError(f"x1 must lie in the domain; {validate.show(start)} does not")
         self.policy, self.history, self.engine = policy, history, engine
+        self.unchecked = False
+        """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         limit = validate.whole("pending", pending)
-        rounds = PendingRounds(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0))
+        told = policy.parameters.get("modulus") if isinstance(policy, Configured) else None
+        rounds = PendingRounds(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0), told)
         with np.errstate(over="ignore", invalid="ignore"):
             sound = rounds.ready.x.shape == start.shape and is_sound(rounds.ready.x, rounds.ready.state)
         if not sound:
@@ -122,6 +126,9 @@ class Session:
         self._next_check = 0.0  # the round after which to look around at the latest
         self._next_tick = 0  # the round after which to ask whether to look around before
         self._compiled: CompiledRound | None = None
+        # Compiled rounds have a cost, of the modulus that the policy was told, where it was told one.
+        told_of = (getattr(node, "modulus", None) for node in records.nodes(record))
+        self._curved = any(modulus is not None and np.any(modulus) for modulus in told_of)
         if engine == "numba":
             check_compiled(record)
             require_compiler()  # if it is missing, now is the time to say so
@@ -206,15 +213,16 @@ class Session:
     ) -> None:
         """Take in what was revealed at the decision: cost and constraint values and their gradients.
 
-        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, where
-        it is known. A round without a cost leaves out f and df, one without a constraint g and dg. k may change from round to round
-        unless the policy was made for a certain number of constraints.
+        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, 0 or
+        above, where it is not what the policy was told. A round without a cost leaves out f and df, and has none; one without a constraint
+        leaves out g and dg. k may change from round to round unless the policy was made for a certain number of constraints.
 
         With a `ticket` from `ask` it is the feedback of that round; `partial=True` says that its other half, the cost or the constraints,
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
         and values and gradients that cannot be of one convex function raise an alarm.
         """
-        if self.engine != "python" and ticket is None and modulus is None and context is None and not partial:
+        plain = ticket is None and modulus is None and context is None and not partial
+        if self.engine != "python" and plain and not (df is None and self._curved):
             fast = self._compiled
             outcome = fast.play(f, df, g, dg) if fast is not None and fast.ahead else WRONG_TYPES  # type: ignore[arg-type]
             if outcome is WRONG_TYPES:
@@ -278,6 +286,34 @@ class Session:
                 doubt.warn(self._log, self._rounds)
         return x
 
+    def warm_up(self, constraints: int | None = None) -> None:
+        """Do now what the first rounds would pay for: load every solver, and with ``engine="numba"`` compile the round.
+
+        `constraints` is how many a round will have; compiled rounds need to be told, unless the policy was made for a certain number.
+        Nothing changes: decisions, certificates and files are what they are without it. A second call has nothing left to do.
+
+        >>> import bridle
+        >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
+        >>> session.warm_up()
+        >>> session.rounds, session.decide()
+        (0, array([0., 0.]))
+        """
+        k = self._k if constraints is None else validate.whole("constraints", constraints)
+        if self._k is not None and k != self._k:
+            raise InputError(f"constraints must be {self._k}, as the policy was made for, not {validate.show(constraints)}")
+        compiles = self.engine != "python" and self._compiled is None
+        if compiles and k is None:
+            raise InputError("constraints must be given: how many a round has is not known before the first, and the round is compiled")
+        parts = self._settled()
+        if parts.ledger is not None:
+            load_solvers()
+        use_domain(parts)
+        if parts.configured is not None:  # a policy of the user's own may take notice
+            other = Session(parts.configured, self._start, domain=parts.domain, certify=False)
+            rehearse(other.decide, other.observe, k or 1)
+        if compiles and k is not None:
+            self._compiled = self._compile(k)
+
     # --- feedback that comes late ----------------------------------------------------------------------------------------------------
 
     @property
@@ -339,7 +375,7 @@ class Session:
 
     def report(self) -> str:
         """The certificate in plain sentences."""
-        return report_text.report(self.certificate())
+        return report_text.report(self.certificate()) + (report_text.UNCHECKED if self.unchecked else "")
 
     def bound(self) -> Bound:
         """The policy's theorem for this run: with the longest gradient seen, over all copies, plus what dropped rounds may add.
@@ -375,6 +411,7 @@ class Session:
             session = cls(chosen, saved.start, history=history, **options)  # type: ignore[arg-type]
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
+        session.unchecked = not saved.checked
         restored = saved.restore(session._snapshot())
         session._rounds, session._totals = restored.rounds, restored.totals
         if session.engine != "python" and restored.compiled is not None:
@@ -413,6 +450,9 @@ class Session:
         outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
         if outcome is WRONG_TYPES:
             feedback = self._checked(fast.x, f, df, g, dg)
+            if not self._rounds and len(feedback.g) != fast.k:  # the first round decides, whatever `warm_up` was told
+                self._compiled = fast = self._compile(len(feedback.g))
+                fast.fits(self._totals)
             outcome = fast.play(float(feedback.f), feedback.df, feedback.g, feedback.dg)
         return REFUSED if outcome is WRONG_TYPES else outcome
 

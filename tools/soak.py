@@ -1,0 +1,276 @@
+"""What `make test` tries for a minute, for as long as it takes: hostile records, kills, faults, flipped bits, a hundred million rounds.
+
+    python tools/soak.py                    everything: an hour or so
+    python tools/soak.py --only kills       one part: records, kills, faults, flips, games, session
+    python tools/soak.py --share 0.01       a hundredth of each
+
+It may be interrupted, and goes on where it was when it is started again (anew where the code has changed since). Results are kept
+in soak/results.json. Exit status 1 if anything was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from hypothesis import HealthCheck, given, seed, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+import bridle  # noqa: E402
+from bridle.core import BridleWarning, InputError  # noqa: E402
+from helpers import hostile_records, kills, long_runs  # noqa: E402
+from helpers.file_kinds import KINDS  # noqa: E402
+
+RECORDS, KILLS, ROUNDS = 10**6, 10**4, 10**8
+CHUNK_RECORDS, CHUNK_KILLS, CHUNK_ROUNDS = 25_000, 100, 1 << 20
+SCRIPT = 250
+
+Result: TypeAlias = dict[str, Any]
+Task: TypeAlias = Callable[[Path], Result]
+
+
+class Part(NamedTuple):
+    """One part of the soak: what it is about, and its tasks by name, which can be done one by one."""
+
+    about: str
+    tasks: Callable[[float], Iterator[tuple[str, Task]]]
+
+
+def hostile(number: int, engine: str, examples: int) -> Result:
+    """A chunk of hostile records: hypothesis draws the scripts."""
+    counts = {"records": 0, "refused": 0, "accepted": 0}
+
+    @seed(number)
+    @settings(max_examples=examples, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(CASES[engine]), st.binary(min_size=SCRIPT * hostile_records.BYTES, max_size=SCRIPT * hostile_records.BYTES))
+    def torment(case: hostile_records.Case, script: bytes) -> None:
+        for name, count in hostile_records.play(case, script).items():
+            counts[name] += count
+
+    try:
+        torment()
+    except BaseException as problem:
+        if isinstance(problem, KeyboardInterrupt):
+            raise
+        return {**counts, "wrong": 1, "what": [describe(problem)]}
+    return {**counts, "wrong": 0}
+
+
+def describe(problem: BaseException) -> str:
+    """An exception of hypothesis, in one line."""
+    inner = getattr(problem, "exceptions", (problem,))
+    return "; ".join(" ".join(str(each).split())[:300] for each in inner)
+
+
+def record_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """Hostile records, in chunks; every tenth into compiled sessions."""
+    chunks = max(1, round(RECORDS * share / CHUNK_RECORDS))
+    examples = max(1, round(min(RECORDS * share, CHUNK_RECORDS) / SCRIPT))
+    for number in range(chunks):
+        engine = "numba" if number % 10 == 9 else "python"
+        yield f"{number + 1} of {chunks}, {engine}", lambda _, number=number, engine=engine: hostile(number, engine, examples)
+
+
+CASES = {
+    "python": hostile_records.cases(),
+    "numba": [hostile_records.Case(name, k, "numba") for name in ("anytime", "sinha2024", "soft", "ogd") for k in (1, 2)],
+}
+
+
+def kill_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """Kills of every kind, in chunks."""
+    each = max(1, round(KILLS * share / len(kills.TRADES)))
+    for kind in kills.TRADES:
+        for number in range(0, each, CHUNK_KILLS):
+            count = min(CHUNK_KILLS, each - number)
+            yield f"{kind}, {number + count} of {each}", lambda _, kind=kind, number=number, count=count: killed(kind, number, count)
+
+
+def killed(kind: str, number: int, count: int) -> Result:
+    """A chunk of kills, in a process of its own, which forks."""
+    command = [sys.executable, str(ROOT / "tests" / "helpers" / "kills.py"), "--kind", kind, "--kills", str(count), "--seed", str(number)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    try:
+        found: Result = json.loads(ran.stdout)[kind]
+    except (ValueError, KeyError):
+        return {"wrong": 1, "what": [ran.stderr[-500:]]}
+    return {"wrong": 0, **found}
+
+
+def fault_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """Every point of every operation, where `make test` tries some."""
+    for name in ("test_files_that_fail", "test_payments_that_fail", "test_rounds_that_are_broken_off", "test_power_cuts"):
+        yield name, lambda _, name=name: tested(name, share)
+
+
+def tested(name: str, share: float) -> Result:
+    """A test file, with every point of every operation; how many cases it has."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(ROOT / "tests" / "faults" / f"{name}.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "BRIDLE_SOAK": str(share)})
+    last = ran.stdout.strip().splitlines()[-1] if ran.stdout.strip() else ran.stderr[-300:]
+    return {"wrong": int(ran.returncode != 0), "what": [] if ran.returncode == 0 else [ran.stdout[-2000:]], "said": last}
+
+
+def flip_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """A file of every kind."""
+    for kind in KINDS:
+        yield kind, lambda folder, kind=kind: flipped(kind, folder, max(1, round(1.0 / share)))
+
+
+def flipped(kind: str, folder: Path, every: int) -> Result:
+    """Every bit of a file of this kind, one at a time."""
+    make, save, load, seen = KINDS[kind]
+    path = folder / "flipped"
+    save(made := make(3), path)
+    was, data, wrong, counts = seen(made), bytearray(path.read_bytes()), [], {"flips": 0, "noticed": 0, "harmless": 0}
+    for bit in range(0, 8 * len(data), every):
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        data[bit // 8] ^= 1 << bit % 8
+        counts["flips"] += 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", BridleWarning)
+            try:
+                found = seen(load(path))
+            except (InputError, BridleWarning):
+                counts["noticed"] += 1
+                continue
+        if found == was:
+            counts["harmless"] += 1
+        else:
+            wrong.append(f"bit {bit % 8} of byte {bit // 8}")
+    path.unlink()
+    return {**counts, "bytes": len(data), "wrong": len(wrong), "what": wrong[:10]}
+
+
+def game_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """A long game of every stream."""
+    rounds = max(1000, round(ROUNDS * share))
+    for stream in long_runs.STREAMS:
+        yield (
+            stream,
+            lambda _, stream=stream: drifts(long_runs.game(stream, rounds, progress=lambda done, of: say(f"round {done:,} of {of:,}"))),
+        )
+
+
+def session_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """A long session of two streams: one that is rounded the same way again and again, one that is not."""
+    rounds = max(2, round(ROUNDS * share / long_runs.CYCLE)) * long_runs.CYCLE
+
+    def play(stream: str, folder: Path) -> Result:
+        path = folder / f"session-{long_runs.slug(stream)}"
+        latest: list[long_runs.Drift] = []
+        for done, latest in long_runs.session_rounds(stream, rounds, path, CHUNK_ROUNDS):  # noqa: B007
+            say(f"round {done:,} of {rounds:,}")
+        path.unlink()
+        return drifts(latest)
+
+    for stream in ("0.1 every round", "normal"):
+        yield stream, lambda folder, stream=stream: play(stream, folder)
+
+
+def drifts(found: list[long_runs.Drift]) -> Result:
+    """How far totals are off, as a result."""
+    return {
+        "rounds": found[0].rounds,
+        "largest relative error": max(each.relative for each in found),
+        "allowed": long_runs.largest_drift(found[0].rounds),
+        "wrong": sum(not each.fine for each in found),
+        "what": [each._asdict() for each in found],
+    }
+
+
+PARTS = {
+    "records": Part("hostile records into sessions of every policy", record_tasks),
+    "kills": Part("kills while a session is saved and a gate or pacer pays", kill_tasks),
+    "faults": Part("every file operation, allocation and interrupt of save, load, pay and observe", fault_tasks),
+    "flips": Part("every bit of a small file of every kind", flip_tasks),
+    "games": Part("compiled rounds of games against exact sums", game_tasks),
+    "session": Part("compiled rounds of sessions against exact sums, saved and loaded on the way", session_tasks),
+}
+
+
+def say(text: str) -> None:
+    """Show progress on the line it has."""
+    if sys.stderr.isatty():
+        print(f"\r    {text:<60}", end="", file=sys.stderr, flush=True)
+
+
+def sources() -> str:
+    """What the results depend on: a hash of the library and of what torments it."""
+    files = [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "tests" / "helpers").glob("*.py"),
+        *(ROOT / "tests" / "faults").glob("*.py"),
+        Path(__file__),
+    ]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()[:16]
+
+
+def main() -> int:
+    """Do what is left to do."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", choices=list(PARTS), action="append", help="a part; may be given again")
+    parser.add_argument("--share", type=float, default=1.0, help="how much of each part to do, 1 for all")
+    parser.add_argument("--out", type=Path, default=ROOT / "soak", help="where results are kept")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    file, own = given.out / "results.json", {"sources": sources(), "share": given.share}
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    done: dict[str, Any] = kept if {name: kept.get(name) for name in own} == own else {**own, "version": bridle.__version__, "parts": {}}
+    wrong = 0
+    warnings.simplefilter("ignore", BridleWarning)
+    try:
+        for name in given.only or PARTS:
+            print(f"{name}: {PARTS[name].about}", flush=True)
+            results = done["parts"].setdefault(name, {})
+            for task, work in PARTS[name].tasks(given.share):
+                if task not in results or results[task].get("wrong"):
+                    begun = time.monotonic()
+                    results[task] = {**work(given.out), "seconds": round(time.monotonic() - begun, 1)}
+                    file.write_text(json.dumps(done, indent=1))
+                say("")
+                shown = {key: value for key, value in results[task].items() if key != "what"}
+                print(f"\r  {task}: {', '.join(f'{key} {number(value)}' for key, value in shown.items())}", flush=True)
+                for line in results[task].get("what", ()) if results[task]["wrong"] else ():
+                    print(f"    wrong: {line}", flush=True)
+                wrong += results[task]["wrong"]
+    except KeyboardInterrupt:
+        print(f"\ninterrupted; start again to go on. What is done: {file}", flush=True)
+        return 130
+    for name in given.only or PARTS:
+        print(f"{name}: {totals(done['parts'][name])}")
+    print(f"{'nothing was wrong' if not wrong else f'{wrong} wrong'}; all of it: {file}")
+    return int(wrong > 0)
+
+
+def totals(results: dict[str, Result]) -> str:
+    """What the tasks of a part add up to."""
+    added: dict[str, float] = {}
+    for result in results.values():
+        for key, value in result.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                added[key] = max(added.get(key, 0), value) if "relative" in key or key == "allowed" else added.get(key, 0) + value
+    return ", ".join(f"{key} {number(value)}" for key, value in added.items())
+
+
+def number(value: object) -> str:
+    """A number as it is read best."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
