@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from bisect import insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol, cast
 
@@ -48,7 +48,7 @@ class Ticket:
         return self.id
 
 
-@dataclass
+@dataclass(frozen=True)
 class Waiting:
     """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come."""
 
@@ -111,6 +111,18 @@ class PendingRounds:
         self.shared: list[Shared] = []  # by the number of the round, so that it does not matter in which order they came
         self.ever_shared = 0  # halfspaces, those no longer kept too
         self._ready: Copy | None = None
+
+    def clone(self) -> PendingRounds:
+        """Pending rounds of their own that begin like these: what is done to them is not seen here."""
+        other = object.__new__(type(self))
+        other.__dict__ = self.__dict__.copy()
+        other.copies, other.idle, other.waiting, other.shared = (
+            self.copies.copy(),
+            self.idle.copy(),
+            self.waiting.copy(),
+            self.shared.copy(),
+        )
+        return other
 
     def _fresh(self, start: Array) -> Copy:
         state = self.record.init(start)
@@ -236,11 +248,9 @@ class PendingRounds:
             self.most, self.split = max(self.most, len(self.waiting) - 1 + (not done)), self.split or (self.late == "pool" and partial)
             self.astray += self.late == "pool" and not np.array_equal(waiting.x, copy.x)
             self.feed(number, waiting.copy, state, x, item)
-        if given[0]:
-            waiting.cost = feedback
-        if given[1]:
-            waiting.limits = feedback
         if not done:
+            new = {name: feedback for name, came in zip(("cost", "limits"), given, strict=True) if came}
+            self.waiting[number] = replace(waiting, **new)  # type: ignore[arg-type]
             return None
         self.close(number)
         return whole
@@ -308,7 +318,8 @@ class PendingRounds:
             _, number, name = part.split(".")
             each = self.waiting[int(number)]
             f, df, g, dg, modulus = (saved[f"{part}.{key}"] for key in ("f", "df", "g", "dg", "modulus"))
-            setattr(each, name, Feedback(each.x, float(f), df, g, dg, float(modulus) or None))
+            came = Feedback(each.x, float(f), df, g, dg, float(modulus) or None)
+            self.waiting[int(number)] = replace(each, **{name: came})  # type: ignore[arg-type]
         busy = {waiting.copy for waiting in self.waiting.values()}
         self.idle = [i for i in range(len(self.copies)) if i not in busy]
         self._ready = None
