@@ -294,7 +294,7 @@ def test_constraints_that_the_policy_still_waits_for_are_allowed_for():
     assert found.squared == pytest.approx(0.25)
     assert (
         found.squared_bound
-        == session._parts.record.certified_squares(copy.state, 1.0, session._settled().gain(session._parts.ledger.complete())) + 4.0
+        == session._parts.record.certified_squares(copy.state, 1.0, session._settled().gain(session._settled().ledger.complete())) + 4.0
     )
 
 

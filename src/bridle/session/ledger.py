@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from copy import copy
 from math import inf, isfinite
 from typing import NamedTuple, TypedDict, cast
 
@@ -21,7 +20,19 @@ import numpy as np
 from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
-from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, CurvedSums, Frame, length, nothing, parts, read, width
+from bridle.session.batch_sums import (
+    BatchFindings,
+    BatchMemory,
+    BatchReader,
+    Counted,
+    CurvedSums,
+    Frame,
+    length,
+    nothing,
+    parts,
+    read,
+    width,
+)
 from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, regret_of_any, slack
 from bridle.session.clocks import BATCH_ROUNDS, LONGEST_PAUSE
 from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, calls_solver, centered, lower, project_onto
@@ -81,7 +92,7 @@ class Ledger:
     `witness`: an action that met every kept halfspace at the last search, or None. `sure`: whether that search succeeded. `conflict`: the
     proof that no action meets them all. `since`: how many rounds came before the first one in the sums. A `reader` reads full batches
     faster than NumPy does. `searching` is a search for such a proof that goes on, `reduction` a proof that is still made smaller: a look
-    after a round takes either only as far as `LOOK` allows.
+    after a round takes either only as far as `LOOK` allows. `rounds_read`: how many rounds of batches it has read itself.
     """
 
     def __init__(
@@ -93,7 +104,7 @@ class Ledger:
         reader: BatchReader | None = None,
     ) -> None:
         self.levels, self.tolerance = tuple(levels), tolerance
-        self._counted = nothing(dim, len(self.levels))
+        self._counted: Counted | BatchMemory = nothing(dim, len(self.levels))
         self.halfspaces = KeptHalfspaces(dim)
         self.domain = centered(domain, dim, tolerance)
         if calls_solver(domain):
@@ -114,18 +125,30 @@ class Ledger:
         self.parked: list[Parked] = []  # halfspaces that wait to be kept
         self.waiting = 0  # how many they are
         self._reader = reader
+        self.rounds_read = 0
 
-    def read_with(self, reader: BatchReader) -> None:
+    def clone(self) -> Ledger:
+        """A ledger of its own that begins like this one: what it does is not seen here, but for rows that this one does not count."""
+        other = object.__new__(type(self))
+        other.__dict__ = self.__dict__.copy()
+        other.halfspaces = self.halfspaces.shared()
+        return other
+
+    def read_with(self, reader: BatchReader | None) -> None:
         """Read full batches with this reader from now on: it is made for as many constraints as the first round turns out to have."""
-        _ = self.counted  # what another reader has counted
+        self._counted = self.counted  # what another reader has counted
         self._reader = reader
+
+    @property
+    def reader(self) -> BatchReader | None:
+        """What reads full batches faster."""
+        return self._reader
 
     @property
     def counted(self) -> Counted:
         """What was added up of all observed rounds but those of the open batch."""
-        if self._reader is not None and self._reader.ahead:
-            self._counted = self._reader.settle()
-        return self._counted
+        counted = self._counted
+        return counted if counted.__class__ is Counted else cast("BatchMemory", counted).settle()
 
     @property
     def largest(self) -> float:
@@ -134,15 +157,23 @@ class Ledger:
 
     def take(self, feedback: Feedback, t: int) -> None:
         """Take in what was observed of round t."""
-        if len(feedback.g) != self.k or self.columns is None:
+        if not self.fits(len(feedback.g)):
             self.begin(len(feedback.g))
-        assert self.columns is not None
-        (x, df, g, dg), at = self.columns, self.open
-        x[at], df[at], g[at], dg[at], self.numbers[at] = feedback.x, feedback.df, feedback.g, feedback.dg, t
-        self.moduli[at] = feedback.modulus or 0.0
-        self.open = at + 1
+        self.write(self.open, feedback, t)
+        self.open += 1
         if self.open == len(self.rows):
             self.close()
+
+    def fits(self, k: int) -> bool:
+        """Whether a round with k constraints can be written down in the open batch."""
+        return k == self.k and self.columns is not None
+
+    def write(self, at: int, feedback: Feedback, t: int) -> None:
+        """Write down what was observed of round t, in row `at` of the open batch; it counts once `open` is beyond that row."""
+        assert self.columns is not None
+        x, df, g, dg = self.columns
+        x[at], df[at], g[at], dg[at], self.numbers[at] = feedback.x, feedback.df, feedback.g, feedback.dg, t
+        self.moduli[at] = feedback.modulus or 0.0
 
     def begin(self, k: int, rows: Array | None = None) -> None:
         """Begin a batch of rounds with k constraints, in `rows` where they are given; an open batch of as many goes on there."""
@@ -165,10 +196,10 @@ class Ledger:
         if moduli.any():
             with np.errstate(over="ignore", invalid="ignore"):
                 curved = curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
-        self.idle, self.open, self.curved = self.idle - n, 0, curved
+        self.idle, self.open, self.curved, self.rounds_read = self.idle - n, 0, curved, self.rounds_read + n
         rounds, places = findings.chosen.nonzero()
         if len(rounds):
-            self.parked.append(Parked(findings.lines[rounds, places], self.numbers[rounds]))
+            self.parked = [*self.parked, Parked(findings.lines[rounds, places], self.numbers[rounds])]
             self.waiting += len(rounds)
             # There is no hurry while the witness meets them all: then there is no contradiction.
             ruled = bool(findings.ruled) or not self.sure
@@ -187,6 +218,7 @@ class Ledger:
         lines, rounds = self.parked[0] if len(self.parked) == 1 else map(np.concatenate, zip(*self.parked, strict=True))
         self.parked, self.waiting, fresh = [], 0, self.halfspaces.fresh
         sources = list(zip(rounds.tolist(), lines[:, -2].astype(int).tolist(), strict=True))
+        self.halfspaces = self.halfspaces.copy()  # a clone of this ledger may hold the same
         new = self.halfspaces.extend(lines[:, :-3], lines[:, -3], sources)
         if not ruled:
             self.halfspaces.fresh = fresh
@@ -213,17 +245,18 @@ class Ledger:
 
     def _read(self, rows: Array) -> BatchFindings:
         """Count the rounds of a batch in, and tell what is found in them."""
-        findings = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._counted)
-        if findings is None:
-            with np.errstate(all="ignore"):
-                counted, findings = read(self.frame(), self.counted, rows)
-            self._counted = records.transform(_as_float, counted)
+        memory = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._counted)
+        if memory is not None:
+            self._counted = memory
+            return memory.findings
+        with np.errstate(all="ignore"):
+            counted, findings = read(self.frame(), self.counted, rows)
+        self._counted = records.transform(_as_float, counted)
         return findings
 
     def complete(self) -> Ledger:
         """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
-        other = copy(self)
-        other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
+        other = self.clone()
         other.close()
         other._keep_parked(False)
         return other
