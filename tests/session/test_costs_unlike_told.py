@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from math import log
 
@@ -194,6 +195,8 @@ def test_a_file_from_before_the_costs_were_kept_gives_no_bound(label, tmp_path):
     session.save(tmp_path / "s.npz")
     with np.load(tmp_path / "s.npz") as file:
         arrays = {key: file[key] for key in file.files if key != "desk.costs"}
+    header = json.loads(str(arrays["header"]))
+    arrays["header"] = np.array(json.dumps({key: value for key, value in header.items() if key not in ("digest", "members")}))
     np.savez(tmp_path / "old.npz", **arrays)
     old = bridle.Session.load(tmp_path / "old.npz")
     assert old.bound().why == "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
