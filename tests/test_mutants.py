@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -122,6 +123,7 @@ grace = 0.3
 options = ["-p", "no:randomly"]
 
 [groups.toy]
+what = "a toy"
 goal = 0.9
 modules = ["toy.py"]
 functions = '{functions}'
@@ -220,7 +222,7 @@ PLANNED = ROOT / "tools" / "mutants.toml"
 @pytest.fixture
 def plan(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "tools")
-    return importlib.import_module("mutants").Plan.read(PLANNED)
+    return importlib.import_module("mutation_plan").Plan.read(PLANNED)
 
 
 def test_every_mutant_that_may_survive_is_in_the_source(plan):
@@ -237,11 +239,26 @@ def test_every_mutant_that_may_survive_is_in_the_source(plan):
 
 
 def test_every_mutant_with_a_name_is_in_the_source(plan):
-    mutants = importlib.import_module("mutants")
-    assert sum(map(len, mutants.named_mutants(plan).values())) == len(plan.named) >= 11
+    plans = importlib.import_module("mutation_plan")
+    assert sum(map(len, plans.named_mutants(plan).values())) == len(plan.named) >= 11
 
 
 def test_every_group_mutates_something_with_tests_that_are_there(plan):
     for group in plan.groups:
         assert any(group.has(mutant.function) for source in plan.sources(group) for mutant in source.mutants()), group.name
         assert all((ROOT / path).exists() for path in group.tests), group.name
+
+
+def test_the_documentation_shows_the_figures_and_every_survivor(plan):
+    figures = json.loads(plan.figures.read_text(encoding="utf-8"))
+    text = importlib.import_module("mutants").page(plan, figures)
+    assert text in (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8"), f"docs/mutants.md must hold:\n{text}"
+
+
+def test_the_figures_reach_the_goals_and_leave_no_survivor_without_a_reason(plan):
+    figures = json.loads(plan.figures.read_text(encoding="utf-8"))
+    assert figures.keys() == {group.name for group in plan.groups}
+    for group in plan.groups:
+        found = figures[group.name]
+        assert found["killed"] >= group.goal * found["mutants"], group.name
+        assert found["killed"] + found["accepted"] == found["mutants"], group.name

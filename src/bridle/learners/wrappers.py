@@ -94,11 +94,12 @@ class DelayedPolicy(NamedTuple):
 
     def update(self, state: DelayedState, feedback: Feedback) -> DelayedState:
         _refuse(feedback.modulus)
-        return _exchange(state, feedback._replace(round=None), self.inner.update)
+        return _exchange(state, feedback._replace(modulus=None, round=None), self.inner.update)
 
 
-def _refuse(modulus: object) -> None:
-    if modulus is not None:
+def _refuse(modulus: Scalar | None) -> None:
+    """Refuse a modulus; 0, which stands for a round without a cost, is passed on as a cost without a slope."""
+    if modulus is not None and np.any(np.asarray(modulus) != 0.0):
         raise InputError(f"modulus cannot be given with delayed feedback (only gradients are queued), got {validate.show(modulus)}")
 
 
@@ -196,7 +197,7 @@ def Delayed(inner: object, delay: int, constraints: int = 1) -> Any:
     algorithm = _algorithm("inner", inner)
     if delay == 0:
         return algorithm
-    if hasattr(algorithm, "step"):
+    if not hasattr(algorithm, "update"):  # (a policy may have a number called `step`)
         return DelayedLearner(cast(InnerLearner, algorithm), np.zeros(delay))
     return DelayedPolicy(cast(InnerPolicy, algorithm), np.zeros(delay), np.zeros(k))
 
@@ -225,7 +226,7 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
     if len({tuple(map(type, records.nodes(stage))) for stage in stages}) > 1:
         raise InputError("make must give one kind of algorithm for every horizon, made of the same parts")
     every_stage, ends = records.stack(stages), np.array([*lengths[:-1], np.inf])
-    if hasattr(stages[0], "step"):
+    if not hasattr(stages[0], "update"):
         return DoublingLearner(cast(InnerLearner, every_stage), ends)
     return DoublingPolicy(cast(InnerPolicy, every_stage), ends)
 
