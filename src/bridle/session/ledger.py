@@ -300,13 +300,13 @@ class Ledger:
                     self._begin_search()  # also where another went on: it did not know of these
             self.go_on(now, inf)
 
-    def go_on(self, now: int, most: float = LOOK) -> Conflict | None:
+    def go_on(self, now: int, most: float | None = None) -> Conflict | None:
         """Go on in round `now` with what is being looked for or made smaller, as far as one look may; the proof, if there is one.
 
-        `most` is how much work may be done to find a proof; that all violated rounds together are one is seen in any case, once nothing
-        that names the rounds is being looked for.
+        `most` is how much work may be done to find a proof, where it is not that of a look; that all violated rounds together are one is
+        seen in any case, once nothing that names the rounds is being looked for.
         """
-        work = Work(most)
+        work = Work(LOOK if most is None else most)
         if self.conflict is not None and self.conflict.rounds:
             self.searching = None  # one round has proved it by itself
         try:
@@ -315,7 +315,7 @@ class Ledger:
             if self.searching is not None:
                 self._search_on(self.searching, now, work)
             if self.reduction is not None:
-                self._reduce_on(self.reduction, now, work if most == LOOK else Work(LOOK))
+                self._reduce_on(self.reduction, now, work if most is None else Work(LOOK))
         except FAILURES:  # a proof that was found stays as it is; halfspaces are searched again
             self.halfspaces.fresh = max(self.halfspaces.fresh, int(self.searching is not None))
             self.searching = self.reduction = None
