@@ -30,9 +30,9 @@ from hypothesis import HealthCheck, given, seed, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 import bridle  # noqa: E402
-from bridle.core import BridleWarning, InputError  # noqa: E402
-from helpers import hostile_records, kills, long_runs  # noqa: E402
-from helpers.file_kinds import KINDS  # noqa: E402
+from bridle.core import BridleWarning  # noqa: E402
+from helpers import flips, hostile_records, kills, long_runs  # noqa: E402
+from helpers.file_kinds import KINDS, OTHERS, Kind  # noqa: E402
 
 RECORDS, KILLS, ROUNDS = 10**6, 10**4, 10**8
 CHUNK_RECORDS, CHUNK_KILLS, CHUNK_ROUNDS = 25_000, 100, 1 << 20
@@ -126,34 +126,18 @@ def tested(name: str, share: float) -> Result:
 
 def flip_tasks(share: float) -> Iterator[tuple[str, Task]]:
     """A file of every kind."""
-    for kind in KINDS:
-        yield kind, lambda folder, kind=kind: flipped(kind, folder, max(1, round(1.0 / share)))
+    every = max(1, round(1.0 / share))
+    for name, kind in (KINDS | OTHERS).items():
+        yield name, lambda folder, kind=kind: flipped(kind, folder, every)
 
 
-def flipped(kind: str, folder: Path, every: int) -> Result:
-    """Every bit of a file of this kind, one at a time."""
-    make, save, load, seen = KINDS[kind]
+def flipped(kind: Kind, folder: Path, every: int) -> Result:
+    """Every bit of a file of this kind, one at a time, or every so many."""
     path = folder / "flipped"
-    save(made := make(3), path)
-    was, data, wrong, counts = seen(made), bytearray(path.read_bytes()), [], {"flips": 0, "noticed": 0, "harmless": 0}
-    for bit in range(0, 8 * len(data), every):
-        data[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(data)
-        data[bit // 8] ^= 1 << bit % 8
-        counts["flips"] += 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", BridleWarning)
-            try:
-                found = seen(load(path))
-            except (InputError, BridleWarning):
-                counts["noticed"] += 1
-                continue
-        if found == was:
-            counts["harmless"] += 1
-        else:
-            wrong.append(f"bit {bit % 8} of byte {bit // 8}")
+    found = flips.flip(kind, path, lambda size: range(0, 8 * size, every))
     path.unlink()
-    return {**counts, "bytes": len(data), "wrong": len(wrong), "what": wrong[:10]}
+    counts = {name: value for name, value in found._asdict().items() if name != "unnoticed"}
+    return {**counts, "wrong": len(found.unnoticed), "what": found.unnoticed[:10]}
 
 
 def game_tasks(share: float) -> Iterator[tuple[str, Task]]:
