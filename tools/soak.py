@@ -19,6 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -55,7 +56,7 @@ def hostile(number: int, engine: str, examples: int) -> Result:
 
     @seed(number)
     @settings(max_examples=examples, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.sampled_from(CASES[engine]), st.binary(min_size=SCRIPT * hostile_records.BYTES, max_size=SCRIPT * hostile_records.BYTES))
+    @given(st.sampled_from(cases(engine)), st.binary(min_size=SCRIPT * hostile_records.BYTES, max_size=SCRIPT * hostile_records.BYTES))
     def torment(case: hostile_records.Case, script: bytes) -> None:
         for name, count in hostile_records.play(case, script).items():
             counts[name] += count
@@ -84,10 +85,12 @@ def record_tasks(share: float) -> Iterator[tuple[str, Task]]:
         yield f"{number + 1} of {chunks}, {engine}", lambda _, number=number, engine=engine: hostile(number, engine, examples)
 
 
-CASES = {
-    "python": hostile_records.cases(),
-    "numba": [hostile_records.Case(name, k, "numba") for name in ("anytime", "sinha2024", "soft", "ogd") for k in (1, 2)],
-}
+@cache
+def cases(engine: str) -> list[hostile_records.Case]:
+    """The sessions to torment."""
+    if engine == "python":
+        return hostile_records.cases()
+    return [hostile_records.Case(name, k, engine) for name in ("anytime", "sinha2024", "soft", "ogd") for k in (1, 2)]
 
 
 def kill_tasks(share: float) -> Iterator[tuple[str, Task]]:
