@@ -422,12 +422,12 @@ def cache_folder() -> Path:
         raise InputError("there is no home folder to keep data in: set BRIDLE_DATA to a folder") from None
 
 
-def expanded(variable: str, folder: str) -> Path:
-    """The folder that an environment variable names, with the home folder in place of ``~``."""
+def expanded(name: str, path: str) -> Path:
+    """The path that an argument or an environment variable gives, with the home folder in place of ``~``."""
     try:
-        return Path(folder).expanduser()
+        return Path(path).expanduser()
     except RuntimeError:
-        raise InputError(f"{variable} must name a folder: there is no home folder for {folder!r}") from None
+        raise InputError(f"{name} must be a path: there is no home folder for {path!r}") from None
 
 
 def user_cache(name: str, windows: str) -> Path:
