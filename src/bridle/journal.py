@@ -213,18 +213,24 @@ class Journal:
             raise InputError(f"cannot write {self.name}: {self._ended}")
 
     def close(self) -> None:
-        """Let go of the file, for others to hold."""
-        file, lock = self._file, self._lock
-        self._file = self._lock = -1
+        """Let go of the file, for others to hold; where that is interrupted, to be called again."""
         self._ended = self._ended or "it is closed"
-        if file >= 0:
-            os.close(file)
-        if lock >= 0:
-            if self._process == os.getpid() and sys.platform != "win32":
-                with suppress(OSError):
-                    if os.path.samestat(os.fstat(lock), os.stat(_lock_name(self.path))):
-                        Disk.remove(_lock_name(self.path))  # while it is locked: who opens it now sees that it is gone
-            os.close(lock)
+        if self._lock >= 0 and self._process == os.getpid() and sys.platform != "win32":
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(self._lock), os.stat(_lock_name(self.path))):
+                    Disk.remove(_lock_name(self.path))  # while it is locked: who opens it now sees that it is gone
+        file, self._file = self._file, -1  # between this and the closing no signal is noticed: neither is left open, or closed twice
+        try:
+            if file >= 0:
+                os.close(file)
+        except OSError:  # what was acknowledged is on the disk
+            pass
+        lock, self._lock = self._lock, -1
+        try:
+            if lock >= 0:
+                os.close(lock)
+        except OSError:
+            pass
 
     def __del__(self) -> None:
         if self._lock >= 0:
@@ -273,8 +279,12 @@ class Journal:
 
     def _fence(self) -> None:
         """Refuse, now and for ever, where the file is no longer the one that this holder has open."""
-        if not self._stands(self._file):
-            self._ended = "another process has taken it over, or it was moved or removed, while this one held it"
+        try:
+            stands = os.path.samestat(os.fstat(self._file), os.stat(self.path))
+        except FileNotFoundError:
+            stands = False
+        if not stands:
+            self._ended = "another process has taken it over, or it was moved or removed, while this one held it; open it again to go on"
             self.check()
 
 

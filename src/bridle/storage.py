@@ -333,7 +333,7 @@ def unpack(data: bytes) -> dict[str, NDArray[np.generic]]:
                 if name == member.filename or name in arrays:
                     raise ValueError(f"it holds {member.filename!r}, or holds it twice")
                 arrays[name] = _array(archive.read(member))
-    except ValueError:
+    except (ValueError, MemoryError):
         raise
     except Exception as problem:  # bytes that are no archive can make the reader fail in any way
         raise ValueError(f"it is not an archive: {problem}") from None
