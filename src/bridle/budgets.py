@@ -182,9 +182,10 @@ class Gate(Held):
         payment is not counted; of one that was interrupted, a note on the exception says whether it is.
         """
         units = self._count("amount", amount)
+        counted = self._money(units)
         with self._owner.lock:
             self._take(units, amount, self._account.pace)
-        return self._money(units)
+            return counted
 
     def _take(self, units: int, amount: object, pace: Pace | None) -> None:
         """Count so many units, with the pace after them; to be called by who has the lock."""
@@ -576,5 +577,7 @@ def _checking(where: str) -> Iterator[None]:
     """Any error inside means that the file is damaged."""
     try:
         yield
+    except MemoryError:  # not the file's fault
+        raise
     except Exception as wrong:
         raise InputError(f"cannot load {where}: it is damaged ({validate.show(str(wrong))})") from None
