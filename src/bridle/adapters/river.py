@@ -164,7 +164,12 @@ def _values(x: RiverRow) -> Array:
     if values is None or values.dtype.kind not in ROW_KINDS or values.dtype.itemsize > 8 or values.ndim != 1:
         values = np.array([float(v) if isinstance(v, bool) else validate.number(f"x[{name!r}]", v) for name, v in x.items()])
     values = values.astype(float, copy=False)
-    if not values.dot(values) <= LARGEST:
+    try:
+        fine = values.dot(values) <= LARGEST
+    except FloatingPointError:  # which the caller may have asked for; a product that is too small is none to speak of
+        with np.errstate(all="ignore"):
+            fine = values.dot(values) <= LARGEST
+    if not fine:
         raise _not_a_number(x)
     return values
 

@@ -106,7 +106,7 @@ class Session:
         limit = validate.whole("pending", pending)
         told = policy.parameters.get("modulus") if isinstance(policy, Configured) else None
         rounds = PendingRounds(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0), told)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             sound = rounds.ready.x.shape == start.shape and is_sound(rounds.ready.x, rounds.ready.state)
         if not sound:
             raise InputError(
@@ -240,7 +240,7 @@ class Session:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
         name = None if context is None else _context(context)
         copy = pending.ready
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
+        with np.errstate(all="ignore"):  # what comes of it is looked at
             feedback = checked_feedback(copy.x if waiting is None else waiting.x, self._k, f, df, g, dg, modulus)
             after = pending.advance(copy, feedback) if waiting is None else None
         if after is not None:
@@ -358,6 +358,7 @@ class Session:
 
     # --- what the run proves ---------------------------------------------------------------------------------------------------------
 
+    @validate.undisturbed
     def certificate(self) -> Certificate:
         """What the observations prove: bounds on regret, counts of violations, whether any action is feasible at all.
 
@@ -373,10 +374,12 @@ class Session:
             raise InputError("certify was False: this session keeps no certificates")
         return certificate
 
+    @validate.undisturbed
     def report(self) -> str:
         """The certificate in plain sentences."""
         return report_text.report(self.certificate()) + (report_text.UNCHECKED if self.unchecked else "")
 
+    @validate.undisturbed
     def bound(self) -> Bound:
         """The policy's theorem for this run: with the longest gradient seen, over all copies, plus what dropped rounds may add.
 
@@ -457,7 +460,7 @@ class Session:
         return REFUSED if outcome is WRONG_TYPES else outcome
 
     def _checked(self, x: Array, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> Feedback:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             return checked_feedback(x, self._k, f, df, g, dg)
 
     def _count(self, feedback: Feedback, number: int) -> None:
