@@ -176,8 +176,12 @@ class LinearModel:
                 self._compiled = _CompiledRows(Rules(self.record, self.limits), self._held, like)
             if self._compiled.learn(self._held, row, sign, weight, group):
                 return
-        with np.errstate(all="ignore"):
-            self._held = learn(Rules(self.record, self.limits), self.held, LabelledRow(row, sign, weight, group))
+        rules, given = Rules(self.record, self.limits), LabelledRow(row, sign, weight, group)
+        try:
+            self._held = learn(rules, self.held, given)
+        except FloatingPointError:  # the caller has told NumPy to raise; nothing has changed so far
+            with np.errstate(all="ignore"):
+                self._held = learn(rules, self.held, given)
 
     def learn_many(self, rows: Array, signs: Array, weights: Array, groups: Array | None, engine: str = "python") -> None:
         """As many rounds as there are rows, one after the other, on this engine."""
