@@ -299,7 +299,7 @@ class PendingRounds:
         done = not partial or not any(left and not new for left, new in zip(waiting.missing(), given, strict=True))
         if done if self.late == "copies" else any(given) or all(waiting.missing()):
             copy, item = self.copies[waiting.copy], whole if self.late == "copies" else feedback
-            with np.errstate(over="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 state, x = self.advance(copy, item)
             self.most, self.split = max(self.most, len(self.waiting) - 1 + (not done)), self.split or (self.late == "pool" and partial)
             self.astray += self.late == "pool" and not np.array_equal(waiting.x, copy.x)
@@ -317,7 +317,7 @@ class PendingRounds:
         part, missing = waiting.cost or waiting.limits, waiting.missing()
         if part is not None and self.late == "copies":
             try:
-                with np.errstate(over="ignore", invalid="ignore"):
+                with np.errstate(all="ignore"):
                     state, x = self.advance(self.copies[waiting.copy], part)
                 self.feed(number, waiting.copy, state, x, part)
             except InputError:

@@ -194,7 +194,7 @@ class Ledger:
         rows, moduli, curved = self.rows[:n], self.moduli[:n], self.curved
         findings = self._read(rows)
         if moduli.any():
-            with np.errstate(over="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 curved = curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
         self.idle, self.open, self.curved, self.rounds_read = self.idle - n, 0, curved, self.rounds_read + n
         rounds, places = findings.chosen.nonzero()
@@ -365,7 +365,7 @@ class Ledger:
     def add_up(self, now: int) -> None:
         """See whether all violated rounds together, those no longer kept too, prove in round `now` that nothing is feasible."""
         if self.conflict is None and self.domain.known and self.counted.limits.weight > 0.0:
-            with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
+            with np.errstate(all="ignore"), suppress(*FAILURES):
                 self._conclude(self._depth_of_sum(), now)
 
     def _conclude(self, margin: float, now: int) -> None:
@@ -402,7 +402,7 @@ class Ledger:
         if not apart:
             self.add_up(now)
         every, regret = inf, inf
-        with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
+        with np.errstate(all="ignore"), suppress(*FAILURES):
             every = regret_of_any(self.domain, self.counted.sums, self.curved)
             if self.conflict is None and not apart and isfinite(every):
                 self.domain = self.domain.boxed()

@@ -116,7 +116,7 @@ class Session:
         limit = validate.whole("pending", pending)
         told = policy.parameters.get("modulus") if isinstance(policy, Configured) else None
         rounds = PendingRounds(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0), told)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             sound = rounds.ready.x.shape == start.shape and is_sound(rounds.ready.x, rounds.ready.state)
         if not sound:
             raise InputError(
@@ -449,6 +449,7 @@ class Session:
 
     # --- what the run proves ---------------------------------------------------------------------------------------------------------
 
+    @validate.undisturbed
     def certificate(self) -> Certificate:
         """What the observations prove: bounds on regret, counts of violations, whether any action is feasible at all.
 
@@ -468,10 +469,12 @@ class Session:
         (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
         return self._parts_of(now).certificate(rounds, totals, self._k or len(totals.hard), kept.log.rounds)
 
+    @validate.undisturbed
     def report(self) -> str:
         """The certificate in plain sentences."""
         return report_text.report(self.certificate()) + (report_text.UNCHECKED if self.unchecked else "")
 
+    @validate.undisturbed
     def bound(self) -> Bound:
         """The policy's theorem for this run: with the longest gradient seen, over all copies, plus what dropped rounds may add.
 
@@ -642,7 +645,7 @@ class Session:
         return REFUSED
 
     def _checked(self, x: Array, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> Feedback:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             return checked_feedback(x, self._k, f, df, g, dg)
 
     def _take(
@@ -663,7 +666,7 @@ class Session:
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
         name, alone = None if context is None else _context(context), now.alone
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
+        with np.errstate(all="ignore"):  # what comes of it is looked at
             if alone:
                 feedback = whole = checked_feedback(copy.x, self._k, f, df, g, dg, modulus)
                 costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
