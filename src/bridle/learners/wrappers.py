@@ -196,9 +196,9 @@ def Delayed(inner: object, delay: int, constraints: int = 1) -> Any:
     algorithm = _algorithm("inner", inner)
     if delay == 0:
         return algorithm
-    if hasattr(algorithm, "step"):
-        return DelayedLearner(cast(InnerLearner, algorithm), np.zeros(delay))
-    return DelayedPolicy(cast(InnerPolicy, algorithm), np.zeros(delay), np.zeros(k))
+    if _is_policy(algorithm):
+        return DelayedPolicy(cast(InnerPolicy, algorithm), np.zeros(delay), np.zeros(k))
+    return DelayedLearner(cast(InnerLearner, algorithm), np.zeros(delay))
 
 
 def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int = 40) -> DoublingLearner | DoublingPolicy:
@@ -225,9 +225,9 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
     if len({tuple(map(type, records.nodes(stage))) for stage in stages}) > 1:
         raise InputError("make must give one kind of algorithm for every horizon, made of the same parts")
     every_stage, ends = records.stack(stages), np.array([*lengths[:-1], np.inf])
-    if hasattr(stages[0], "step"):
-        return DoublingLearner(cast(InnerLearner, every_stage), ends)
-    return DoublingPolicy(cast(InnerPolicy, every_stage), ends)
+    if _is_policy(stages[0]):
+        return DoublingPolicy(cast(InnerPolicy, every_stage), ends)
+    return DoublingLearner(cast(InnerLearner, every_stage), ends)
 
 
 def _algorithm(name: str, algorithm: object) -> object:
@@ -236,6 +236,11 @@ def _algorithm(name: str, algorithm: object) -> object:
     if not (hasattr(record, "step") or hasattr(record, "update")):
         raise InputError(f"{name} must be a learner or a policy, not {validate.show(algorithm)}")
     return record
+
+
+def _is_policy(algorithm: object) -> bool:
+    """Whether it is a policy: one may have a `step` of its own, the size or the method; no learner has an `update`."""
+    return hasattr(algorithm, "update")
 
 
 def delayed_ogd_regret(D: float, G: float, step: float, T: float, delay: float) -> float:
