@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import Gate, InputError, Pacer, pacing_bound
+from bridle import Gate, InputError, Pacer, pacing_bound, storage
 
 # --- the gate ------------------------------------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ def test_offers_that_do_not_fit_are_passed_over():
     assert pacer.choose([5.0, 4.0, 0.1], [0.06, 0.051, 0.0]) == 2
     assert pacer.choose([5.0], [0.06]) is None
     assert pacer.choose([-1.0], [0.0]) is None
-    state = json.dumps(vars(pacer), default=lambda gate: gate.facts())
+    state = pacer.facts()
     for call, given_, message in (
         (pacer.pay, (0.06,), "at most 0.05, which is what is left"),
         (pacer.pay, (1.5,), "amount must be at most 1, as this pacer was told"),
@@ -252,7 +252,7 @@ def test_offers_that_do_not_fit_are_passed_over():
     ):
         with pytest.raises(InputError, match=message):
             call(*given_)
-    assert json.dumps(vars(pacer), default=lambda gate: gate.facts()) == state
+    assert pacer.facts() == state
 
 
 @settings(max_examples=60, deadline=None)
@@ -354,30 +354,47 @@ def test_it_goes_on_from_a_file_bit_for_bit(tmp_path):
     assert Gate.load(tmp_path / "gate.json").facts() == one.gate.facts()
 
 
+def unsealed(path) -> dict:
+    """What a file holds, without its digest."""
+    facts = json.loads(path.read_text())
+    assert facts.pop("digest") == storage.digest(facts)
+    return facts
+
+
+def sealed(facts) -> dict:
+    """With a digest that fits, as a forger could make it."""
+    return {**facts, "digest": storage.digest(facts)}
+
+
 def test_files_that_are_damaged_are_refused_in_words(tmp_path):
     path = tmp_path / "pacer.json"
     Pacer(25.0, 300, 1.0, 0.5).save(path)
-    good = json.loads(path.read_text())
+    good = unsealed(path)
     wrong = [{name: value for name, value in good.items() if name != key} for key in good]
     wrong += [
         {**good, key: value} for key, value in (("price", -1.0), ("played", 0.5), ("gate", {}), ("schema", 2), ("step", "x"), ("plan", []))
     ]
     wrong += [{**good, "gate": {**good["gate"], "spent": -1}}, {**good, "gate": {**good["gate"], "budget": 10**14}}]
     for facts in wrong:
-        path.write_text(json.dumps(facts))
-        with pytest.raises(InputError, match=r"cannot (read|load) .*pacer\.json"):
-            Pacer.load(path)
+        for forged in (facts, sealed(facts)):
+            path.write_text(json.dumps(forged))
+            with pytest.raises(InputError, match=r"cannot (read|load) .*pacer\.json"):
+                Pacer.load(path)
     for text in ("", "[1]", "{}", path.read_text()[:40]):
         path.write_text(text)
         with pytest.raises(InputError, match="cannot read"):
             Pacer.load(path)
     with pytest.raises(InputError, match="cannot read"):
         Gate.load(tmp_path / "none.json")
-    path.write_text(json.dumps(good))
+    path.write_text(json.dumps(good, indent=1))  # as an earlier version wrote it
     with pytest.raises(InputError, match="does not hold a gate"):
         Gate.load(path)
-    Pacer.load(path).save(path)
-    assert json.loads(path.read_text()) == good
+    with pytest.warns(bridle.UncheckedWarning, match="has no digest"):
+        old = Pacer.load(path)
+    assert old.unchecked
+    old.save(path)
+    assert unsealed(path) == good
+    assert not Pacer.load(path).unchecked
 
 
 @pytest.mark.parametrize(
@@ -427,7 +444,7 @@ def test_more_rounds_than_the_budget_is_for_have_no_bound():
 def test_a_file_whose_highest_price_makes_no_sense_is_refused(wrong, tmp_path):
     path = tmp_path / "pacer.json"
     bridle.Pacer(budget=10.0, rounds=10, value=1.0, spend=1.0).save(path)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "highest": wrong}))
+    path.write_text(json.dumps(sealed({**unsealed(path), "highest": wrong})))
     with pytest.raises(bridle.InputError, match="highest"):
         bridle.Pacer.load(path)
 

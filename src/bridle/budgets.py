@@ -39,19 +39,20 @@ where M rho (T - tau) = fb (T - tau). (Amounts are taken as counted, in whole un
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from math import ceil, floor, inf, sqrt
 from os import PathLike
-from typing import TypedDict, cast
+from threading import RLock
+from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bridle import storage, validate
 from bridle.core import InputError
+from bridle.journal import Held, Kept
 from bridle.ops import Array
 
 MOST_UNITS = 10**13
@@ -74,16 +75,11 @@ class GateFacts(TypedDict):
     spent: int
 
 
-class PacerFacts(TypedDict):
-    """A pacer as its file has it."""
+class Pace(NamedTuple):
+    """Where a pacer stands: what changes every round, and what a new budget changes."""
 
-    gate: GateFacts
     rounds: int
     played: int
-    value: float
-    spend: float
-    plan: list[float]
-    goal: str
     price: float
     planned: float
     base: float
@@ -93,8 +89,23 @@ class PacerFacts(TypedDict):
     edited: bool
 
 
-class Gate:
+class Account(NamedTuple):
+    """Where a gate stands, in units, and the pacer that it belongs to, if any: replaced by one assignment, so that it is never half."""
+
+    budget: int
+    spent: int
+    pace: Pace | None = None
+
+    @property
+    def left(self) -> int:
+        return max(self.budget - self.spent, 0)
+
+
+class Gate(Held):
     """A budget that cannot be exceeded by one unit; amounts are rounded up to whole units, the budget down.
+
+    Threads may share a gate. So that no crash and no second process gives money back, `Gate.open` it on a file. What is made here, or by
+    `load`, lives in memory: it knows what was paid before the last `save`, and nothing of who else has loaded the same file.
 
     >>> gate = Gate(1.00)
     >>> for _ in range(10):
@@ -108,7 +119,39 @@ class Gate:
         if self._unit < 1e-300:  # a whole number of which is no float
             raise InputError(f"unit must be at least 1e-300, not {validate.show(unit)}")
         self._many, self._of = Fraction(repr(self._unit)).as_integer_ratio()  # as it is written: 0.01 is a hundredth
-        self._budget, self._spent = self._whole(budget), 0
+        self._account = Account(self._whole(budget), 0)
+        self._attach()
+
+    def _attach(self) -> None:
+        self._lock = RLock()
+        self._owner = self._kept = Kept("gate", ("spent",), self._facts)  # a pacer is the owner of its gate
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], budget: float | None = None, unit: float | None = None) -> Gate:
+        """The gate in a file, or a new one where there is none; this process alone holds it until `close`, or until it ends.
+
+        Every payment is on the disk before `pay` returns: pay first, then spend, and nothing that was paid is ever free again, whenever the
+        process dies. A second holder is refused. `budget` and `unit` (0.01) are those of a new file; where there is one, they must be its.
+
+        >>> with Gate.open("march.json", budget=500.0) as gate:
+        ...     counted = gate.pay(120.0)
+        >>> with Gate.open("march.json") as gate:
+        ...     gate.left
+        380.0
+        """
+
+        def fresh() -> GateFacts:
+            return cls(cast(float, budget), 0.01 if unit is None else unit).facts()
+
+        gate = cls(0.0)
+
+        def take(facts: dict[str, Any]) -> None:
+            gate._become(facts, storage.named(path))
+            wanted = None if budget is None else gate._money(gate._whole(budget))
+            _agree(path, {"unit": unit, "budget": wanted}, {"unit": gate.unit, "budget": gate.budget})
+
+        gate._kept.open(path, None if budget is None else fresh, take)
+        return gate
 
     @property
     def unit(self) -> float:
@@ -118,29 +161,57 @@ class Gate:
     @property
     def budget(self) -> float:
         """What may be spent in all."""
-        return self._money(self._budget)
+        return self._money(self._account.budget)
 
     @property
     def spent(self) -> float:
         """What has been spent, every payment rounded up to units."""
-        return self._money(self._spent)
+        return self._money(self._account.spent)
 
     @property
     def left(self) -> float:
         """What may still be spent: never below 0."""
-        return self._money(max(self._budget - self._spent, 0))
+        return self._money(self._account.left)
 
     def allows(self, amount: float) -> bool:
-        """Whether a payment of this amount would be let through."""
-        return self._count("amount", amount) <= max(self._budget - self._spent, 0)
+        """Whether a payment of this amount would be let through; another thread may be faster, so that only `pay` is sure."""
+        return self._count("amount", amount) <= self._account.left
 
     def pay(self, amount: float) -> float:
-        """Count a payment and return what was counted. A payment above what is left is refused, and nothing changes."""
+        """Count a payment and return what was counted. A payment above what is left is refused, and nothing changes.
+
+        Of a gate that was opened on a file it is on the disk when this returns. Where this raises, do not spend: a refused or failed
+        payment is not counted; of one that was interrupted, a note on the exception says whether it is.
+        """
         units = self._count("amount", amount)
-        if units > max(self._budget - self._spent, 0):
-            raise InputError(f"amount must be at most {self.left:.15g}, which is what is left of the budget, not {validate.show(amount)}")
-        self._spent += units
+        with self._lock:
+            self._take(units, amount, self._account.pace)
         return self._money(units)
+
+    def _take(self, units: int, amount: object, pace: Pace | None) -> None:
+        """Count so many units, with the pace after them; to be called by who has the lock."""
+        account = self._account
+        if units > account.left:
+            raise InputError(
+                f"amount must be at most {self._money(account.left):.15g}, which is what is left of the budget, not {validate.show(amount)}"
+            )
+        self._commit(Account(account.budget, account.spent + units, pace), "payment", amount)
+
+    def _commit(self, account: Account, what: str, amount: object) -> None:
+        """Stand here from now on; on the disk first, where there is a file. To be called by who has the lock."""
+        before, journal = self._account, self._owner.journal
+        try:
+            if journal is not None:
+                journal.check()
+            self._account = account  # whatever interrupts what follows, it is counted: money that may be gone is not given back
+            if journal is not None:
+                self._owner.put()
+        except InputError:  # it was not written, and who asked is told so
+            self._account = before
+            raise
+        except BaseException as problem:
+            problem.add_note(f"the {what} of {validate.show(amount)} {'is' if self._account is account else 'is not'} counted")
+            raise
 
     def rounded(self, amount: float) -> float:
         """What a payment of this amount counts as: whole units, rounded up."""
@@ -148,36 +219,57 @@ class Gate:
 
     def set_budget(self, budget: float) -> None:
         """Change what may be spent in all. What has been spent stays; a budget below that lets nothing more through."""
-        self._budget = self._whole(budget)
+        with self._lock:
+            self._commit(self._account._replace(budget=self._whole(budget)), "budget", budget)
 
     def fits(self, amounts: Array) -> NDArray[np.bool_]:
         """Which of these amounts, each by itself, would be let through."""
-        return np.asarray(
-            np.ceil(validate.array("amounts", amounts) * self._of / self._many * (1.0 - RELATIVE) - CLOSE)
-            <= max(self._budget - self._spent, 0)
-        )
+        given = validate.array("amounts", amounts)
+        return np.asarray(np.ceil(given * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= self._account.left)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it to a file, atomically."""
-        _write(path, "gate", self.facts())
+        """Write a copy to a file, atomically. A file that somebody holds, or has written since this gate was there, is refused.
+
+        What is paid afterwards is not in it. A gate that was opened on a file needs no saving.
+        """
+        with self._lock:
+            self._kept.save(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Gate:
-        """The gate that was saved."""
-        return cls._from(cast(GateFacts, _read(path, "gate")), storage.named(path))
+        """The gate that was saved, in memory: whoever else loads the file has its money too, and `open` gives it to one holder alone.
+
+        A file that is held is refused.
+        """
+        gate = cls(0.0)
+        gate._kept.load(path, lambda facts: gate._become(facts, storage.named(path)))
+        return gate
 
     def facts(self) -> GateFacts:
         """The whole state, in units, as it is written to JSON."""
-        return {"unit": self._unit, "budget": self._budget, "spent": self._spent}
+        account = self._account
+        return {"unit": self._unit, "budget": account.budget, "spent": account.spent}
 
-    @classmethod
-    def _from(cls, facts: GateFacts, where: str) -> Gate:
+    def _facts(self) -> dict[str, Any]:
+        return {**self.facts()}
+
+    def _become(self, facts: Mapping[str, Any], where: str, pace: Pace | None = None) -> None:
+        """Stand where the facts of a file say."""
         with _checking(where):
-            gate = cls(0.0, facts["unit"])
-            gate._budget, gate._spent = validate.whole("budget", facts["budget"], 0), validate.whole("spent", facts["spent"], 0)
-            if max(gate._budget, gate._spent) > MOST_UNITS:
+            found = Gate(0.0, facts["unit"])
+            account = Account(validate.whole("budget", facts["budget"], 0), validate.whole("spent", facts["spent"], 0), pace)
+            if max(account.budget, account.spent) > MOST_UNITS:
                 raise InputError(f"no more than {MOST_UNITS:g} units can be counted")
-        return gate
+        self._unit, self._many, self._of, self._account = found._unit, found._many, found._of, account
+
+    def __getstate__(self) -> dict[str, object]:
+        """For copies and pickles, each of which has the money that is left; a gate on a file has one holder."""
+        self._kept.refuse_copies()
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_kept", "_owner")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._attach()
 
     def _count(self, name: str, amount: float) -> int:
         """An amount in units, rounded up."""
@@ -197,7 +289,7 @@ class Gate:
         return units * self._many / self._of  # whole numbers: the nearest float there is
 
 
-class Pacer:
+class Pacer(Held):
     """Spread a hard budget over `rounds` rounds: bid or choose, then pay; one `pay` a round, of 0 where nothing was spent.
 
     `value` and `spend` are the most that one round can bring and cost. `goal` is what bids are for: "profit" (value less price) or "value".
@@ -223,27 +315,76 @@ class Pacer:
         unit: float = 0.01,
     ) -> None:
         self.gate = Gate(budget, unit)
-        self._rounds, self._played = validate.whole("rounds", rounds), 0
+        total = validate.whole("rounds", rounds)
         self._value, self._spend = validate.positive("value", value), validate.positive("spend", spend)
         validate.one_of("goal", goal, GOALS)
-        self._goal, self._plan = goal, _plan(plan, self._rounds)
-        self._price, self._planned, self._edited = 0.0, 0.0, False
-        self._begin()
+        self._goal, self._plan = goal, _plan(plan, total)
+        pace = self._spread(Pace(total, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False), self.gate.left)
+        self.gate._account = self.gate._account._replace(pace=pace)
+        self._attach()
+
+    def _attach(self) -> None:
+        self._kept = self.gate._owner = Kept("pacer", ("gate.spent", "played", "price", "planned"), self.facts)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        budget: float | None = None,
+        rounds: int | None = None,
+        value: float | None = None,
+        spend: float | None = None,
+        plan: str | Sequence[float] | None = None,
+        goal: str | None = None,
+        unit: float | None = None,
+    ) -> Pacer:
+        """The pacer in a file, or a new one where there is none: `Gate.open` says what that promises; every `pay` is on the disk.
+
+        The arguments are those of a new pacer; where there is a file, they must be its, or be left out.
+
+        >>> with Pacer.open("march.json", budget=50.0, rounds=100, value=2.0, spend=1.0) as pacer:
+        ...     pacer.pay(0.9)
+        >>> with Pacer.open("march.json") as pacer:
+        ...     pacer.played, pacer.left
+        (1, 49.1)
+        """
+        given = {"budget": budget, "rounds": rounds, "value": value, "spend": spend, "plan": plan, "goal": goal, "unit": unit}
+        given = {name: each for name, each in given.items() if each is not None}
+        pacer = cls(0.0, 1, 1.0, 1.0)
+
+        def fresh() -> dict[str, Any]:
+            missing = [name for name in ("rounds", "value", "spend") if name not in given]
+            if missing:
+                raise InputError(f"{missing[0]} must be given: there is no pacer at {storage.named(path)} yet")
+            return cls(**given).facts()  # type: ignore[arg-type]
+
+        def take(facts: dict[str, Any]) -> None:
+            pacer._become(facts, storage.named(path))
+            own, gate = {**facts, "unit": pacer.gate.unit, "budget": pacer.budget}, pacer.gate
+            same = given | ({} if budget is None else {"budget": gate._money(gate._whole(budget))})
+            _agree(path, same | ({} if plan is None else {"plan": _plan(plan, pacer.rounds)}), own)
+
+        pacer._kept.open(path, None if budget is None else fresh, take)
+        return pacer
+
+    @property
+    def _pace(self) -> Pace:
+        return cast(Pace, self.gate._account.pace)
 
     @property
     def rounds(self) -> int:
         """How many rounds the budget is for."""
-        return self._rounds
+        return self._pace.rounds
 
     @property
     def played(self) -> int:
         """How many rounds are over."""
-        return self._played
+        return self._pace.played
 
     @property
     def price(self) -> float:
         """mu: what a unit of money costs on top of itself, in units of value, because it will be missed later."""
-        return self._price
+        return self._pace.price
 
     @property
     def budget(self) -> float:
@@ -263,19 +404,20 @@ class Pacer:
     @property
     def planned(self) -> float:
         """What the plan had for the rounds that are over."""
-        return self._planned
+        return self._pace.planned
 
     @property
     def bound(self) -> float | None:
         """`pacing_bound`; None for an uneven plan, a budget that was changed, or more rounds than it is for, where none is known."""
-        if self._edited or len(self._plan) > 1 or not self.gate.budget or self._played > self._rounds:
+        pace = self._pace
+        if pace.edited or len(self._plan) > 1 or not self.gate.budget or pace.played > pace.rounds:
             return None
-        return pacing_bound(self.gate.budget, self._rounds, self._value, self._counted)
+        return pacing_bound(self.gate.budget, pace.rounds, self._value, self._counted)
 
     def bid(self, value: float) -> float:
         """The bid for something worth `value`, where the winner pays at most the bid; never more than what is left."""
         worth = self._within("value", value, self._value)
-        weight = self._price + (self._goal == "profit")
+        weight = self.price + (self._goal == "profit")
         return min(worth / weight if weight > 0.0 else inf if worth else 0.0, self._spend, self.left)
 
     def choose(self, values: ArrayLike, spends: ArrayLike) -> int | None:
@@ -286,60 +428,85 @@ class Pacer:
             raise InputError(f"spends must be between 0 and {self._spend:g}, as this pacer was told, not {validate.show(spends)}")
         if (gain > self._value).any():
             raise InputError(f"values must be at most {self._value:g}, as this pacer was told, not {validate.show(values)}")
-        worth = np.where(self.gate.fits(cost), gain - self._price * cost, -inf)
+        worth = np.where(self.gate.fits(cost), gain - self.price * cost, -inf)
         best = int(worth.argmax())
         return best if worth[best] > 0.0 else None
 
     def pay(self, amount: float = 0.0) -> None:
-        """End the round with this much spent. More than is left, or than one round may cost, is refused, and nothing changes."""
-        counted, share = self.gate.pay(self._within("amount", amount, self._spend)), self.share
-        self._price = min(max(self._price - self._step * (share - counted), 0.0), self._highest)
-        self._planned += share
-        self._played += 1
+        """End the round with this much spent. More than is left, or than one round may cost, is refused, and nothing changes.
+
+        What `Gate.pay` says of files, failures and interrupts is so here too, for the price and the plan as well.
+        """
+        gate, units = self.gate, self.gate._count("amount", self._within("amount", amount, self._spend))
+        with gate._lock:
+            pace, counted, share = self._pace, gate._money(units), self.share
+            price = min(max(pace.price - pace.step * (share - counted), 0.0), pace.highest)
+            gate._take(units, amount, Pace(pace.rounds, pace.played + 1, price, pace.planned + share, *pace[4:]))
 
     @property
     def share(self) -> float:
         """What the plan has for the coming round; 0 after the last."""
-        if self._played >= self._rounds or self._rest <= 0.0:
+        pace = self._pace
+        if pace.played >= pace.rounds or pace.rest <= 0.0:
             return 0.0
-        return self._base * self._weight(self._played * len(self._plan) // self._rounds) / self._rest
+        return pace.base * self._weight(pace.played * len(self._plan) // pace.rounds, pace.rounds) / pace.rest
 
     def set_budget(self, budget: float, rounds: int | None = None) -> None:
         """Change the budget, and how many rounds it is for: the plan is stretched to them, and what is left is spread over the rest."""
-        total = self._rounds if rounds is None else validate.whole("rounds", rounds, max(self._played, len(self._plan)))
-        self.gate.set_budget(budget)
-        self._rounds, self._edited = total, True
-        self._begin()
+        gate = self.gate
+        with gate._lock:
+            pace = self._pace
+            total = pace.rounds if rounds is None else validate.whole("rounds", rounds, max(pace.played, len(self._plan)))
+            account = Account(gate._whole(budget), gate._account.spent)
+            pace = self._spread(pace._replace(rounds=total, edited=True), gate._money(account.left))
+            gate._commit(account._replace(pace=pace), "budget", budget)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything needed to go on to a JSON file, atomically."""
-        _write(path, "pacer", {"gate": self.gate.facts(), **{name: getattr(self, f"_{name}") for name in SAVED_FIELDS}})
+        """Write a copy, with everything needed to go on, to a JSON file, atomically; see `Gate.save`."""
+        with self.gate._lock:
+            self._kept.save(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Pacer:
-        """The pacer that was saved, bit for bit."""
-        where = storage.named(path)
-        facts = cast(PacerFacts, _read(path, "pacer"))
-        with _checking(where):
-            pacer = cls(0.0, facts["rounds"], facts["value"], facts["spend"], facts["plan"], facts["goal"], facts["gate"]["unit"])
-            pacer.gate = Gate._from(facts["gate"], where)
-            pacer._played = validate.whole("played", facts["played"], 0)
-            for name in ("price", "planned", "base", "rest", "step", "highest"):
-                setattr(pacer, f"_{name}", validate.nonnegative(name, facts[name]))
-            pacer._edited = bool(facts["edited"])
+        """The pacer that was saved, bit for bit, in memory; see `Gate.load`."""
+        pacer = cls(0.0, 1, 1.0, 1.0)
+        pacer._kept.load(path, lambda facts: pacer._become(facts, storage.named(path)))
         return pacer
 
-    def _begin(self) -> None:
+    def facts(self) -> dict[str, Any]:
+        """The whole state, as it is written to JSON."""
+        pace = self._pace._asdict()
+        own: dict[str, Any] = {"value": self._value, "spend": self._spend, "plan": self._plan, "goal": self._goal}
+        return {"gate": self.gate.facts(), **{name: (pace | own)[name] for name in SAVED_FIELDS}}
+
+    def _become(self, facts: Mapping[str, Any], where: str) -> None:
+        """Stand where the facts of a file say."""
+        with _checking(where):
+            like = Pacer(0.0, facts["rounds"], facts["value"], facts["spend"], facts["plan"], facts["goal"], facts["gate"]["unit"])
+            numbers = {name: validate.nonnegative(name, facts[name]) for name in ("price", "planned", "base", "rest", "step", "highest")}
+            pace = Pace(like.rounds, validate.whole("played", facts["played"], 0), **numbers, edited=bool(facts["edited"]))
+        self.gate._become(facts["gate"], where, pace)
+        self._value, self._spend, self._plan, self._goal = like._value, like._spend, like._plan, like._goal
+
+    def __getstate__(self) -> dict[str, object]:
+        """For copies and pickles: see `Gate`."""
+        self._kept.refuse_copies()
+        return {name: value for name, value in vars(self).items() if name != "_kept"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._attach()
+
+    def _spread(self, pace: Pace, left: float) -> Pace:
         """Plan what is left for the rounds that are left."""
-        ahead, parts = self._rounds - self._played, range(len(self._plan))
-        counts = [_last(p, len(parts), self._rounds) - max(_last(p - 1, len(parts), self._rounds), self._played) for p in parts]
-        self._base = self.left
-        self._rest = sum(self._weight(p) * max(count, 0) for p, count in zip(parts, counts, strict=True))
-        rate = self._base / ahead if ahead else 0.0
+        ahead, parts = pace.rounds - pace.played, range(len(self._plan))
+        counts = [_last(p, len(parts), pace.rounds) - max(_last(p - 1, len(parts), pace.rounds), pace.played) for p in parts]
+        rest = sum(self._weight(p, pace.rounds) * max(count, 0) for p, count in zip(parts, counts, strict=True))
+        rate = left / ahead if ahead else 0.0
         # With nothing left the price does not matter any more, and stays.
-        self._highest = self._value / rate if rate > 0.0 else MOST_UNITS
-        self._step = self._highest / (self._counted * sqrt(ahead)) if rate > 0.0 else 0.0
-        self._price = min(self._price, self._highest)
+        highest = self._value / rate if rate > 0.0 else MOST_UNITS
+        step = highest / (self._counted * sqrt(ahead)) if rate > 0.0 else 0.0
+        return pace._replace(base=left, rest=rest, highest=highest, step=step, price=min(pace.price, highest))
 
     @property
     def _counted(self) -> float:
@@ -355,10 +522,10 @@ class Pacer:
             raise InputError(f"{name} must be at most {most:g}, as this pacer was told, not {validate.show(amount)}")
         return number
 
-    def _weight(self, part: int) -> float:
+    def _weight(self, part: int, rounds: int) -> float:
         """The weight of one round in this part of the plan."""
         parts = len(self._plan)
-        return self._plan[part] / (_last(part, parts, self._rounds) - _last(part - 1, parts, self._rounds))
+        return self._plan[part] / (_last(part, parts, rounds) - _last(part - 1, parts, rounds))
 
 
 SAVED_FIELDS = ("rounds", "played", "value", "spend", "plan", "goal", "price", "planned", "base", "rest", "step", "highest", "edited")
@@ -394,6 +561,14 @@ def _last(part: int, parts: int, rounds: int) -> int:
     return -(-(part + 1) * rounds // parts)
 
 
+def _agree(path: str | PathLike[str], given: Mapping[str, object], found: Mapping[str, object]) -> None:
+    """Refuse to open a file that says something else than the caller."""
+    for name, wanted in given.items():
+        if wanted is not None and wanted != found[name]:
+            its, mine = validate.show(found[name]), validate.show(wanted)
+            raise InputError(f"cannot open {storage.named(path)}: its {name} is {its}, not {mine}; leave {name} out to go on with it")
+
+
 @contextmanager
 def _checking(where: str) -> Iterator[None]:
     """Any error inside means that the file is damaged."""
@@ -401,23 +576,3 @@ def _checking(where: str) -> Iterator[None]:
         yield
     except Exception as wrong:
         raise InputError(f"cannot load {where}: it is damaged ({validate.show(str(wrong))})") from None
-
-
-def _write(path: str | PathLike[str], kind: str, facts: Mapping[str, object]) -> None:
-    with storage.replacing(path) as file:
-        file.write(json.dumps({"library": "bridle", "kind": kind, "schema": 1, **facts}, indent=1).encode())
-
-
-def _read(path: str | PathLike[str], kind: str) -> dict[str, object]:
-    where = storage.named(path)
-    try:
-        with open(path, "rb") as file:
-            facts = json.load(file)
-        fine = facts["library"] == "bridle" and facts["kind"] == kind and facts["schema"] == 1
-    except OSError as problem:
-        raise InputError(f"cannot read {where}: {problem.strerror or problem}") from None
-    except (ValueError, KeyError, TypeError):
-        fine = False
-    if not fine:
-        raise InputError(f"cannot read {where}: it does not hold a {kind} that this version of bridle knows")
-    return dict(facts)

@@ -341,6 +341,26 @@ def alarm_of(policy: object, state: object) -> Alarm | None:
     return Alarm(str(answer), voids_bound=True) if answer else None
 
 
+class Curvature(NamedTuple):
+    """What a run has shown of its costs, for a policy that was told a modulus of strong convexity; moduli are in units of that one.
+
+    `costs`: how many rounds had a cost. `struck`: how many of the others violated a constraint. `moduli`: what all moduli add up to, the
+    first counted as at least 1. `short`: what they lack of 1 a round. `share`: at every time they added up to at least this much for each
+    cost, and 1 where they always did.
+    """
+
+    costs: float
+    struck: float
+    moduli: float
+    short: float
+    share: float
+
+    @property
+    def regular(self) -> bool:
+        """Whether every round had a cost of at least the modulus that the policy was told."""
+        return self.short == 0.0
+
+
 class Constants(TypedDict, total=False):
     """True facts of a problem, under the names of the parameters; and what a game has found, where a bound is about it."""
 
@@ -365,5 +385,7 @@ class Constants(TypedDict, total=False):
     regret: Scalar | None  # of the game so far
     least_regret: float
     V: Scalar
+    H: Scalar
     first: Scalar
     unseen: Scalar
+    curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

@@ -75,6 +75,14 @@ class Disk:
             os.fsync(handle)
 
     @staticmethod
+    def sync_data(handle: int) -> None:
+        """Sync a file whose size does not change."""
+        if sys.platform == "linux":
+            os.fdatasync(handle)
+        else:
+            Disk.sync(handle)
+
+    @staticmethod
     def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
         os.replace(source, target)
 

@@ -87,7 +87,7 @@ def gains(rising, mu: float):
 def yi2021(record, G, D, k, t):
     s = rounds(t)
     alpha = record.alpha / s**record.power
-    R = 0.5 * G * G * np.cumsum(alpha) + D * D * gains(1.0 / alpha, record.modulus)
+    R = 0.5 * G * G * np.cumsum(alpha) + D * D * gains(1.0 / alpha, record.modulus or 0.0)
     after = record.gamma / np.sqrt(alpha)
     gamma = np.concatenate([after[:1], after[:-1]])
     q = np.concatenate([gamma[:1] * sqrt(k) * G * D, np.sqrt(2.0 * (G * D * s + R))[:-1]])
@@ -98,7 +98,7 @@ def guo2022(record, G, D, k, t):
     s = rounds(t)
     alpha = record.alpha * s**record.power
     inverse = np.cumsum(1.0 / alpha)
-    R = 0.25 * G * G * inverse + D * D * gains(alpha, record.modulus)
+    R = 0.25 * G * G * inverse + D * D * gains(alpha, record.modulus or 0.0)
     E = G * D * s + R
     after = abel(E, record.initial * s ** (1.0 + record.exponent))
     return float(R[-1]), after + G * sqrt(2.0 * (E[-1] + 0.25 * G * G * inverse[-1]) * inverse[-1])
@@ -107,7 +107,7 @@ def guo2022(record, G, D, k, t):
 def yi2023(record, G, D, k, t):
     s = rounds(t)
     alpha = record.step / s**record.decay
-    R = 0.5 * G * G * np.cumsum(alpha) + D * D * gains(1.0 / alpha, record.modulus)
+    R = 0.5 * G * G * np.cumsum(alpha) + D * D * gains(1.0 / alpha, record.modulus or 0.0)
     return float(R[-1]), sqrt(t * min(abel(2.0 * (G * D * s + R), 1.0 / (record.sigma * alpha)), (G * D) ** 2 * t))
 
 

@@ -285,7 +285,7 @@ def test_nonnegative_regret_sharpens_the_strong_bound():
     assert bridle.regret(trace) >= 0.0
     plain, sharper = (trace.policy.bound({**facts, "regret": r}, 3000).ccv for r in (None, bridle.regret(trace)))
     assert bridle.ccv(trace) <= sharper < plain
-    assert trace.policy.bound({**facts, "regret": -1.0}, 3000).ccv == plain
+    assert sharper < trace.policy.bound({**facts, "regret": -1.0}, 3000).ccv < plain
     V = trace.policy.record.V
     assert sharper <= V / 2
     assert trace.policy.paper_bound({**facts, "regret": 0.0}, 3000).ccv < trace.policy.paper_bound(facts, 3000).ccv
@@ -551,3 +551,26 @@ def test_theorem_4_with_a_diameter_told_too_large_is_about_that_diameter():
     )
     assert told.interval > 100 * true.interval
     assert bridle.policy_for("sinha2024-ocs", problem, diameter=0.1).paper_bound(problem.constants, 1000).interval is None
+
+
+@pytest.mark.parametrize("about", ["bound", "paper"])
+def test_the_strong_ccv_bound_is_continuous_in_the_regret(about):
+    """A regret of at least -O(log T) is enough for a CCV of O(log T): the comment after Theorem 2."""
+    G, D, alpha, T, t = 2.0, 2.0, 1.0, 10_000, 5_000
+    policy = bridle.policy("sinha2024-strong", bridle.Ball(2), horizon=T, lipschitz=G, modulus=alpha)
+    facts = {"lipschitz": G, "diameter": D, "feasible": np.zeros(2), "modulus": alpha}
+    ask = policy.bound if about == "bound" else policy.paper_bound
+    least = [1.0, 0.0, -1e-9, -1.0, -log(T), -100.0, -1000.0, -G * D * t, -9.0 * G * D * t]
+    ccv = [ask({**facts, "regret": r}, t).ccv for r in least]
+    assert ccv[0] == ccv[1] == pytest.approx(ccv[2], rel=1e-9)
+    assert ccv == sorted(ccv)
+    assert ccv[4] < 1.5 * ccv[0] < ccv[6]
+    assert ccv[-2:] == [pytest.approx(ask(facts, t).ccv)] * 2 if about == "bound" else ccv[-1] == ask(facts, t).ccv
+    V, harm = 8.0 * G * G * (1.0 + log(T)) / alpha, sum(1.0 / s for s in range(1, t + 1))
+    for r, found in zip(least, ccv, strict=True):
+        behind = min(max(0.0, -r), G * D * t)
+        if about == "bound":  # Q^2 <= c (V + 2 Q)^2 + V behind, c = G^2 harm / (2 alpha V)
+            c = G * G * harm / (2.0 * alpha * V)
+            assert found**2 == pytest.approx(c * (V + 2.0 * found) ** 2 + V * behind)
+        elif -r <= G * D * t:  # Q^2 / 2 <= V (G^2 / alpha) (1 + ln t) + V behind
+            assert found**2 / 2.0 == pytest.approx(V * (G * G / alpha * (1.0 + log(t)) + behind)) or found == ask(facts, t).ccv

@@ -971,7 +971,7 @@ EDITS = {
     "no schema": (without("schema"), "it was not written by bridle"),
     "other library": (into("library", value="horse"), "it was not written by bridle"),
     "unknown policy": (into("policy", value="sinha2025"), "unknown policy 'sinha2025'; did you mean sinha2024"),
-    "policy a list": (into("policy", value=["sinha2024"]), r"unknown policy \["'sinha2024'\]"),
+    "policy a list": (into("policy", value=["sinha2024"]), "unknown policy .'sinha2024'.; did you mean sinha2024"),
     "no policy": (without("policy"), "give it as policy="),
     "no domain": (without("domain"), "header is damaged"),
     "no parameters": (without("parameters"), "header is damaged"),

@@ -94,11 +94,12 @@ class DelayedPolicy(NamedTuple):
 
     def update(self, state: DelayedState, feedback: Feedback) -> DelayedState:
         _refuse(feedback.modulus)
-        return _exchange(state, feedback._replace(round=None), self.inner.update)
+        return _exchange(state, feedback._replace(modulus=None, round=None), self.inner.update)
 
 
-def _refuse(modulus: object) -> None:
-    if modulus is not None:
+def _refuse(modulus: Scalar | None) -> None:
+    """Refuse a modulus; 0, which stands for a round without a cost, is passed on as a cost without a slope."""
+    if modulus is not None and np.any(np.asarray(modulus) != 0.0):
         raise InputError(f"modulus cannot be given with delayed feedback (only gradients are queued), got {validate.show(modulus)}")
 
 
@@ -196,9 +197,9 @@ def Delayed(inner: object, delay: int, constraints: int = 1) -> Any:
     algorithm = _algorithm("inner", inner)
     if delay == 0:
         return algorithm
-    if _is_policy(algorithm):
-        return DelayedPolicy(cast(InnerPolicy, algorithm), np.zeros(delay), np.zeros(k))
-    return DelayedLearner(cast(InnerLearner, algorithm), np.zeros(delay))
+    if not hasattr(algorithm, "update"):  # (a policy may have a number called `step`)
+        return DelayedLearner(cast(InnerLearner, algorithm), np.zeros(delay))
+    return DelayedPolicy(cast(InnerPolicy, algorithm), np.zeros(delay), np.zeros(k))
 
 
 def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int = 40) -> DoublingLearner | DoublingPolicy:
@@ -225,9 +226,9 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
     if len({tuple(map(type, records.nodes(stage))) for stage in stages}) > 1:
         raise InputError("make must give one kind of algorithm for every horizon, made of the same parts")
     every_stage, ends = records.stack(stages), np.array([*lengths[:-1], np.inf])
-    if _is_policy(stages[0]):
-        return DoublingPolicy(cast(InnerPolicy, every_stage), ends)
-    return DoublingLearner(cast(InnerLearner, every_stage), ends)
+    if not hasattr(stages[0], "update"):
+        return DoublingLearner(cast(InnerLearner, every_stage), ends)
+    return DoublingPolicy(cast(InnerPolicy, every_stage), ends)
 
 
 def _algorithm(name: str, algorithm: object) -> object:
@@ -236,11 +237,6 @@ def _algorithm(name: str, algorithm: object) -> object:
     if not (hasattr(record, "step") or hasattr(record, "update")):
         raise InputError(f"{name} must be a learner or a policy, not {validate.show(algorithm)}")
     return record
-
-
-def _is_policy(algorithm: object) -> bool:
-    """Whether it is a policy: one may have a `step` of its own, the size or the method; no learner has an `update`."""
-    return hasattr(algorithm, "update")
 
 
 def delayed_ogd_regret(D: float, G: float, step: float, T: float, delay: float) -> float:

@@ -49,7 +49,7 @@ from bridle.learners import adaptive_step
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, pos, put, ratio, scalar, where, worst
 from bridle.policies.anytime_forms import Distance, Form, LinearisedConstraint, SelfBounding, SquaredValue, form_for
-from bridle.policies.common import diameter_of, flat, switch, unmet
+from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, switch, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
 
 SLACK = 1.0 + 1e-9
@@ -166,7 +166,10 @@ class Anytime(NamedTuple):
             S = state.S * weights.shrink + dot(v, v)
             return ops.descend(state.x, adaptive_step(self.diameter, S), v), S, None
         S = state.S * weights.shrink + dot(constraint, constraint)
-        H: Scalar = state.H + (self.modulus if modulus is None else modulus) * (weights.V > 0.0)  # type: ignore[assignment]
+        if modulus is None:
+            H: Scalar = state.H + self.modulus * (weights.V > 0.0)  # type: ignore[assignment]
+        else:  # the first cost counts as at least what was told: see `bridle.policies.common`
+            H = where(state.H > 0.0, state.H + modulus, ops.maximum(modulus, self.modulus)) * (weights.V > 0.0)  # type: ignore[assignment]
         return state.x - ratio(1.0, weights.cost * H + 2.0 / self.diameter * ops.sqrt(S)) * v, S, H
 
     def update(self, state: AnytimeState, feedback: Feedback) -> AnytimeState:
@@ -220,19 +223,27 @@ class Anytime(NamedTuple):
     def certified_regret(self, state: AnytimeState) -> float | None:
         """The proof's own upper bound on the regret so far, (sqrt(2) D sqrt(S_t) - 2 Y) / V (Y once for self-bounding constraints).
 
-        S_t as it is, and Y >= e^{lam Q_t} - 1. Every update must have been fed with the feedback at the state's own decision.
+        S_t as it is, and Y >= e^{lam Q_t} - 1. Every update must have been fed with the feedback at the state's own decision. Steps made
+        for another diameter D' than the domain's own D have (D^2/D' + D') / sqrt(2) in place of sqrt(2) D.
         """
         if self.modulus is not None or self.margin > 0.0 or state.units > 0.0:
             return None
         c, _ = self.form.curvature(self.diameter)
-        surplus = sqrt(2.0 * state.S) * self.diameter - 2.0 * c * np.expm1(self.potential.lam * state.Q)
+        own, drift = self.domain.diameter(), 0.5 * (self.diameter * self.diameter / self.reach - self.reach)
+        spread = (own * (own + 2.0 * drift) / self.diameter + self.diameter) / sqrt(2.0)
+        surplus = spread * sqrt(state.S) - 2.0 * c * np.expm1(self.potential.lam * state.Q)
         return float(ops.ratio(surplus, float(state.V)))
 
     def certified_squares(self, state: AnytimeState, squares: float, gain: float) -> float | None:
-        """The most that the squared distances can add up to, with sum |grad f|^2 = `squares` and no action losing more than `gain`."""
+        """The most that the squared distances can add up to, with sum |grad f|^2 = `squares` and no action losing more than `gain`.
+
+        None where the domain is wider than the policy was told: Q then counts no distance for more than that.
+        """
         c, kappa = self.form.curvature(self.diameter)
         theta = kappa * self.potential.lam * (1.0 if self.ahead is None else exp(self.potential.lam * self.ahead))
         if self.modulus is not None or theta >= 1.0 or not isinstance(self.form, Distance) or self.margin > 0.0:
+            return None
+        if self.reach < self.domain.diameter() * (1.0 - 1e-12):
             return None
         R = sqrt(2.0 * squares) * self.diameter
         return float(np.log((1.0 + state.V * (R + gain) / c) / (1.0 - theta)) / self.potential.lam)
@@ -359,7 +370,13 @@ def anytime_bound(policy: Configuration[Anytime | Lazy], constants: Constants, t
     the feasible action puts D^2 + 2 D P in place of D^2. With a margin r, comparators (1 - w) u + w s, s the Slater point and
     w = r G / slater, cost w G D more a round, and true violation is at most G (dist - r)^+ <= G dist^2 / (4 r). Blocks of B rounds have
     gradients up to B G and, each, B violations no larger than the one that counts. Where V was not given, the one that the game found is
-    in ``constants["V"]``; the regret bound needs only that it is at least 10 / (D B G).
+    in ``constants["V"]``; the regret bound needs only that it is at least 10 / (D B G). Regret_t >= -GDt, or what ``constants["regret"]``
+    says of round t, if that is less negative.
+
+    In a session with a modulus mu, a round may have no cost, or one of another modulus. H_t sums up what there was from the first gradient
+    on, at which V is found: H_s/mu is then `moduli` of that round less z, z the moduli before that gradient, and at least 1, so that it is
+    at least 1/(1 + z) times as large; n costs have V R = V G^2 (1 + ln n) (1 + z) / (share mu), and V mu D^2/2 more where moduli were
+    smaller than told (see `bridle.policies.common`). Blocks need every cost to be as told.
     """
     record, hold = (policy.record.inner, policy.record.hold) if isinstance(policy.record, Lazy) else (policy.record, 1.0)
     why = unmet(constants, modulus=0.0 if record.modulus is None else record.modulus) or _broken(record, constants)
@@ -372,7 +389,16 @@ def anytime_bound(policy: Configuration[Anytime | Lazy], constants: Constants, t
         return Bound(why=f"lam = {float(np.max(lam)):.4g} is too large for a proof: kappa*lam = {float(np.max(theta)):.4g} must be below 1")
     V = constants.get("V") if record.V is None else flat(record.V)
     V = None if V is None else np.asarray(V)
-    R = sqrt(2.0 * hold * t) * record.diameter * G if mu is None else hold * G * G * (1.0 + np.log(np.ceil(t / hold))) / mu
+    seen = curvature_of(constants, t)
+    if mu is None:
+        R = sqrt(2.0 * hold * t) * record.diameter * G
+    elif seen.regular:
+        R = hold * G * G * (1.0 + np.log(np.ceil(t / hold))) / mu
+    elif hold > 1.0:
+        return Bound(why="a round had no cost, or one of a smaller modulus than the policy was told, within a block of rounds")
+    else:
+        before = max(0.0, seen.moduli - constants.get("H", 0.0) / mu)
+        R = G * G * (1.0 + np.log(max(seen.costs, 1.0))) * (1.0 + before) / (seen.share * mu) + 0.5 * mu * D * D
     careful, slater = np.any(np.asarray(r) > 0.0), constants.get("slater")
     regret = flat(R + (r * G / slater * G * D * t if careful and slater else 0.0))
     trivial = G * D * t
@@ -385,8 +411,9 @@ def anytime_bound(policy: Configuration[Anytime | Lazy], constants: Constants, t
     regret = np.minimum(regret + flat(c * theta) * flat(inverse), trivial)
     if V is None:
         return Bound(flat(regret), why="the violation bound depends on V, which the policy takes from the first gradient")
-    ahead = constants.get("regret") is not None and not careful and np.all(np.asarray(constants["regret"]) >= 0.0)
-    Q = np.log((1.0 + V * (flat(R) + (0.0 if ahead else trivial)) / c) / (1.0 - flat(theta))) / flat(lam) * hold
+    behind = most_behind(constants, t, 0.0 if mu is None else mu)
+    behind = behind if careful else at_least(constants, behind)
+    Q = np.log((1.0 + V * (flat(R) + behind) / c) / (1.0 - flat(theta))) / flat(lam) * hold
     if isinstance(record.form, SelfBounding):
         return Bound(flat(regret), ccv=flat(np.minimum(Q, trivial)))
     squared = Q if isinstance(record.form, SquaredValue) else G * G * Q

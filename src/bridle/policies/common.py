@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError
-from bridle.ops import Array, Scalar, minimum
+from bridle.core import Bound, Constants, Curvature, Domain, Feedback, InputError
+from bridle.ops import Array, Scalar, maximum, minimum, where
 
 
 def clipped(feedback: Feedback, clip: Scalar) -> tuple[Array, Array]:
@@ -69,7 +69,7 @@ def excess(constants: Constants) -> float | str:
     return "neither a feasible action, nor a window, nor the least static violation is known"
 
 
-STATE_CONSTANTS = ("V", "first", "unseen")
+STATE_CONSTANTS = ("V", "H", "first", "unseen")
 """The fields of a policy's state that its bound may be about: a game's own constants."""
 
 
@@ -77,6 +77,64 @@ def constants_from(state: object) -> Constants:
     """What the state of a game says to the policy's bound, under the names of `STATE_CONSTANTS`."""
     fields = {name: flat(value) for name in STATE_CONSTANTS if (value := getattr(state, name, None)) is not None}
     return cast(Constants, fields)
+
+
+# --- costs that are told to be strongly convex: as they were, round by round -----------------------------------------------------------
+#
+# A policy that was told a modulus mu takes steps 1/H_s, H_s the sum of the moduli so far: mu for a cost of which nothing else is said, 0
+# for a round without a cost. The first round counts as at least mu (it pays in advance), so that H_s >= mu always. One step and strong
+# convexity give, for a feasible u,  (terms at x_s) <= (H_s/2) (|x_s - u|^2 - |x_{s+1} - u|^2) - (mu_s/2) |x_s - u|^2,  and H_s - H_{s-1} =
+# mu_s after the first round: summed by parts no more than (mu/2) D^2 is left, and nothing where the first cost has modulus mu or more.
+# That is all that a smaller modulus, or none, changes in a proof; the sums of 1/H_s are then those over the rounds in which the step moves
+# at all: rounds with a cost, and others in which a constraint is violated.
+
+
+def rounds_by_modulus(t: Scalar, modulus: Scalar | None, told: Scalar) -> Scalar:
+    """H_s / mu of the next round, where it is t so far: `modulus` is that of its cost where it is not as `told`."""
+    if modulus is None:
+        return t + 1.0
+    share = modulus / told
+    return where(t > 0.0, t + share, maximum(share, 1.0))
+
+
+def curvature_of(constants: Constants, t: float) -> Curvature:
+    """What t rounds have shown of their costs: of a game, that all were as the policy was told."""
+    return constants.get("curvature") or Curvature(t, 0.0, t, 0.0, 1.0)
+
+
+def in_advance(curvature: Curvature) -> float:
+    """1 where the first round may have had to count for more than its cost's modulus, so that (mu/2) D^2 are left; else 0."""
+    return 0.0 if curvature.regular else 1.0
+
+
+def over_costs(curvature: Curvature, power: Scalar) -> Array:
+    """The sum of (mu/H_s)^power over the rounds with a cost, or more: the n-th of them has H_s >= share mu n."""
+    return powers(curvature.costs, power) / np.asarray(curvature.share) ** power
+
+
+def over_moduli(curvature: Curvature, power: Scalar) -> Array:
+    """The sum of (mu_s/mu) (mu/H_s)^power over all rounds, for a power of 1 or above: where moduli vary, by the integral of h^-power."""
+    if curvature.regular and curvature.moduli == curvature.costs:
+        return powers(curvature.costs, power)
+    grown, rate = log(max(curvature.moduli, 1.0)), np.asarray(power) - 1.0
+    return 1.0 + np.where(rate > 0.0, -np.expm1(-rate * grown) / np.where(rate > 0.0, rate, 1.0), grown)
+
+
+def most_behind(constants: Constants, t: float, modulus: Scalar = 0.0) -> Scalar:
+    """The most that a feasible action can be behind what was played, after t rounds: its regret is at least minus this.
+
+    G D for each cost, with G its Lipschitz constant on the domain. Of a session only the gradients at the decisions are known. There the
+    proof is about the costs f_s(x_s) + <grad f_s(x_s), u - x_s> + (mu_s/2) |u - x_s|^2, which are no larger, lead to the same decisions and
+    have the same upper bounds on regret; at u they may be larger than at x_s by G D + (mu_s/2) D^2.
+    """
+    G, D, seen = constants["lipschitz"], constants["diameter"], constants.get("curvature")
+    return G * D * t if seen is None else G * D * seen.costs + 0.5 * modulus * D * D * seen.moduli
+
+
+def at_least(constants: Constants, behind: Scalar) -> Scalar:
+    """`behind`, or less where ``constants["regret"]`` says how far the feasible action of least regret is behind at this round."""
+    known = constants.get("regret")
+    return behind if known is None else np.minimum(behind, np.maximum(-np.asarray(known), 0.0))
 
 
 def require_single_run(policy: str, x1: Array) -> None:

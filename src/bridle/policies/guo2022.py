@@ -5,8 +5,9 @@
     Q_t     = Q_t + beta gamma_t g_t(x_{t+1})^+          (round t's constraint at the new point; what is paid is g_t(x_t)^+)
 
 with eta_t = initial sqrt(t), gamma_t = t^{1/2 + e}, e = `exponent`, and alpha_t = sqrt(t) / (2 step), step = D / (sqrt(2) G), for convex
-costs; alpha_t = modulus t / 2 for strongly convex ones. beta = 1 / (GD) makes the queue a pure number; beta = 1 and step = 1/2 are the
-paper's own. Of k constraints the largest counts.
+costs; alpha_t = modulus t / 2 for strongly convex ones (in a session, half the sum of the moduli of the costs there were). beta = 1 / (GD)
+makes the queue a pure number, and so does beta = 1 / (modulus D^2) of the strongly convex form, which is this library's; beta = 1 and
+step = 1/2 are the paper's own. Of k constraints the largest counts.
 
 With ``form="affine"`` a constraint is read from its value and gradient at x_t: exact for affine ones, a cutting plane otherwise. For one
 constraint that is plain arithmetic and compiles; for several it is a quadratic program each round, on the Python engine only, as is
@@ -33,7 +34,19 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Domain, Feedback
 from bridle.ops import Array, Scalar, maximum, pos, scalar, worst
-from bridle.policies.common import capped_bound, climb, diameter_of, powers, unmet
+from bridle.policies.common import (
+    capped_bound,
+    climb,
+    curvature_of,
+    diameter_of,
+    in_advance,
+    most_behind,
+    over_costs,
+    over_moduli,
+    powers,
+    rounds_by_modulus,
+    unmet,
+)
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.policies.proximal import FunctionHinge, ProximalStep, prox_for
 
@@ -47,7 +60,7 @@ class RecooState(NamedTuple):
 
 
 class Recoo(NamedTuple):
-    """The update above with alpha_t = alpha t^power."""
+    """The update above with alpha_t = alpha t^power; with a modulus t counts costs by their moduli."""
 
     prox: ProximalStep
     alpha: Scalar
@@ -55,7 +68,7 @@ class Recoo(NamedTuple):
     initial: Scalar
     exponent: Scalar
     beta: Scalar
-    modulus: Scalar  # 0 where the costs need not be strongly convex
+    modulus: Scalar | None
     each: Array  # (k,): its length is the number of constraints
 
     @property
@@ -69,7 +82,7 @@ class Recoo(NamedTuple):
         return state.x
 
     def update(self, state: RecooState, feedback: Feedback) -> RecooState:
-        t = state.t + 1.0
+        t = state.t + 1.0 if self.modulus is None else rounds_by_modulus(state.t, feedback.modulus, self.modulus)
         alpha, gamma = self.alpha * t**self.power, t ** (0.5 + self.exponent)
         Q = maximum(state.Q, self.initial * t**0.5)
         x = self.prox.step(feedback, state.x - feedback.df / (2.0 * alpha), Q * gamma, alpha)
@@ -93,7 +106,7 @@ def guo2022(
     D = diameter_of(domain, diameter)
     step = D / (sqrt(2.0) * G) if step is None else validate.setting("step", step)
     beta = 1.0 / (G * D) if beta is None else beta
-    return _recoo(domain, 0.5 / step, 0.5, 0.0, constraints, initial, exponent, beta, form)
+    return _recoo(domain, 0.5 / step, 0.5, None, constraints, initial, exponent, beta, form)
 
 
 def guo2022_strong(
@@ -117,7 +130,7 @@ def _recoo(
     domain: Domain,
     alpha: Scalar,
     power: float,
-    modulus: Scalar,
+    modulus: Scalar | None,
     constraints: int,
     initial: Setting,
     exponent: Setting,
@@ -140,16 +153,28 @@ def recoo_bound(policy: Configuration[Recoo], constants: Constants, t: float) ->
     Fixed constraints pay g(x_1)^+ <= GD and then these. Others pay g_s(x_s)^+ <= g_s(x_{s+1})^+ + G |x_{s+1} - x_s|, and sum (alpha_s / 2)
     |x_{s+1} - x_s|^2 is at most E'_t = E_t + sum G^2 / (4 alpha_s): by Cauchy and Schwarz the moves sum to at most sqrt(2 E'_t sum 1 /
     alpha_s). The latter also holds for cutting planes, which lie below g_s and touch it at x_s.
+
+    In a session a round may have no cost, or one of another modulus: alpha_s is half the sum of the moduli, eta_s and gamma_s the powers of
+    that sum in units of `modulus`. Sums of G-terms are then over the rounds with a cost, D^2 modulus / 2 is added where moduli were smaller
+    than told, and E_t grows by GD + (modulus_s / 2) D^2 with each cost (see `bridle.policies.common`). In a round without a cost and
+    without violation x stays where it is.
     """
     record = policy.record
-    if why := unmet(constants, modulus=record.modulus):
+    if why := unmet(constants, modulus=record.modulus or 0.0):
         return Bound(why=why)
     G, D, alpha, power, q = constants["lipschitz"], constants["diameter"], record.alpha, record.power, 1.0 + record.exponent
-    pull = D * D * alpha * (0.5 * record.modulus < alpha * (1.0 - 1e-12))  # a modulus of 2 alpha pays for all that alpha_s grows
-    inverse = powers(t, power) / alpha
-    R = 0.25 * G * G * inverse + pull * t**power
-    after = (G * D * powers(t, q) + 0.25 * G * G / alpha * powers(t, power + q) + pull * climb(t, power, q)) / record.initial
-    ccv = after + G * np.sqrt(2.0 * (G * D * t + R + 0.25 * G * G * inverse) * inverse)
+    behind = most_behind(constants, t, record.modulus or 0.0)
+    if record.modulus is None:
+        pull, inverse = D * D * alpha, powers(t, power) / alpha
+        R, every = 0.25 * G * G * inverse + pull * t**power, inverse
+        after = (G * D * powers(t, q) + 0.25 * G * G / alpha * powers(t, power + q) + pull * climb(t, power, q)) / record.initial
+    else:  # a modulus of 2 alpha pays for all that alpha_s grows
+        seen = curvature_of(constants, t)
+        inverse, pull = over_costs(seen, 1.0) / alpha, D * D * alpha * in_advance(seen)
+        R, every = 0.25 * G * G * inverse + pull, inverse + seen.struck / alpha
+        curved = D * D * alpha * over_moduli(seen, q) if "curvature" in constants else 0.0
+        after = (G * D * over_costs(seen, q) + 0.25 * G * G / alpha * over_costs(seen, 1.0 + q) + pull + curved) / record.initial
+    ccv = after + G * np.sqrt(2.0 * (behind + R + 0.25 * G * G * inverse) * every)
     exact = isinstance(record.prox, FunctionHinge) or constants.get("affine", False)
     if not constants.get("time_varying", True) and exact:
         ccv = np.minimum(ccv, G * D + after)

@@ -145,9 +145,13 @@ class Polyak(NamedTuple):
         )
 
     def certified_regret(self, state: PolyakState) -> float:
-        """(5) with the steps and gradients as they were; where steps grow shorter, each time by as much more as 1/eta grew."""
-        moved = 0.5 * self.diameter * self.diameter * state.pull + state.spent
-        return float(moved + self.level / self.slater * self.diameter * state.slopes + self.diameter * state.unseen)
+        """(5) with the steps and gradients as they were; where steps grow shorter, each time by as much more as 1/eta grew.
+
+        D is the domain's own: (5) needs nothing of what the policy was told but `slater`.
+        """
+        D = self.domain.diameter()
+        moved = 0.5 * D * D * state.pull + state.spent
+        return float(moved + self.level / self.slater * D * state.slopes + D * state.unseen)
 
     def alarm(self, state: PolyakState) -> Alarm | None:
         """That a constraint value contradicts what the policy was told; None while none does."""

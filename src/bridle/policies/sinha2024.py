@@ -30,12 +30,12 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError, Learner, Potential
-from bridle.learners import OGD, AdaGrad, CurvedOGD, StronglyConvexOGD
+from bridle.learners import OGD, AdaGrad, CurvedOGD, Iterate, StronglyConvexOGD
 from bridle.learners.late import LateOGD
 from bridle.learners.potentials import UNIT, ExponentialPotential, PowerPotential, QuadraticPotential
 from bridle.learners.wrappers import doubling_epochs
-from bridle.ops import Array, Scalar, exp, pos, scalar, worst
-from bridle.policies.common import capped_bound, diameter_of, flat, harmonic, unmet
+from bridle.ops import Array, Scalar, exp, maximum, pos, scalar, where, worst
+from bridle.policies.common import at_least, capped_bound, curvature_of, diameter_of, flat, in_advance, most_behind, over_costs, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.policies.reduction_parts import NOT_ADAPTIVE, check_unused, learner_for, learner_or_step, potential_for, regret_constant
 from bridle.records import same
@@ -103,6 +103,9 @@ class Lyapunov(NamedTuple):
         g, dg = worst(feedback.g, feedback.dg)
         weights = self.weigh(state, g)
         modulus = None if feedback.modulus is None else weights.cost * feedback.modulus
+        if modulus is not None and isinstance(self.learner, CurvedOGD):  # the first round counts as at least what the learner was told
+            seen = cast(Iterate, state.learner).seen
+            modulus = where(seen > 0.0, modulus, maximum(modulus, self.learner.modulus))
         return self.follow(state, weights, weights.cost * feedback.df + weights.constraint * dg, modulus)  # line 8
 
     def certified_regret(self, state: LyapunovState) -> float | None:
@@ -230,16 +233,19 @@ def theorem1(G: float, D: float, t: float, T: float) -> Bound:
     return Bound(2.0 * G * D * (sqrt(t) + 1.0), 4.0 * G * D * np.log(2.0 * (1.0 + 2.0 * T)) * np.sqrt(T))
 
 
-def theorem2(G: float, D: float, alpha: float, t: float, T: float, nonnegative: bool = False) -> Bound:
-    """Theorem 2 (alpha-strongly convex costs), with the constants of its proof; `nonnegative`: some action has regret >= 0 at round t.
+def theorem2(G: float, D: float, alpha: float, t: float, T: float, least: float | None = None) -> Bound:
+    """Theorem 2 (alpha-strongly convex costs), with the constants of its proof; `least`: some action has at least this regret at round t.
 
-    Regret_t <= (G^2/alpha)(1 + ln t) and CCV_t <= 4G sqrt(GDt ln(eT)/alpha) + 4G^2 ln(eT)/alpha, or, where regret is not negative,
-    CCV_t <= sqrt(2V (G^2/alpha)(1 + ln t)), V = 8 G^2 ln(eT)/alpha: at that round t, not at T.
+    Regret_t <= R_t = (G^2/alpha)(1 + ln t) and CCV_t <= 4G sqrt(GDt ln(eT)/alpha) + 4G^2 ln(eT)/alpha. Its proof has Q(t)^2 / 2 + V
+    Regret_t <= V R_t, V = 8 G^2 ln(eT)/alpha: so CCV_t <= sqrt(2V (R_t + (-least)^+)), at that round t, not at T. That is the second
+    statement of the theorem where regret is not negative, and the comment after it (a regret of at least -O(log T) is enough) where it is.
     """
     L = np.log(e * np.asarray(T, dtype=float))
     regret = G * G / alpha * (1.0 + log(t))
     ccv = 4.0 * G * np.sqrt(G * D * t * L / alpha) + 4.0 * G * G * L / alpha
-    return Bound(regret, np.sqrt(2.0 * (8.0 * G * G * L / alpha) * regret) if nonnegative else ccv)
+    if least is None:
+        return Bound(regret, ccv)
+    return Bound(regret, np.minimum(ccv, np.sqrt(2.0 * (8.0 * G * G * L / alpha) * (regret + max(0.0, -least)))))
 
 
 def theorem3(T: float, sharp: bool = True) -> float:
@@ -293,7 +299,14 @@ def strong_bound(policy: Configuration[Lyapunov], constants: Constants, t: float
     """Algorithm 1 with Phi(q) = q^2 and steps 1 / (V beta alpha t), on alpha-strongly convex costs.
 
     Q^2 + V beta Regret_t <= c (V + 2Q)^2 with c = beta G^2 harm(t) / (2 alpha V): maximise over Q for the regret; solve the quadratic with
-    Regret_t >= -GDt for the CCV, or with Regret_t >= 0 where ``constants["regret"]`` says that this is so at round t.
+    Regret_t >= -r for the CCV, where r = GDt, or less where ``constants["regret"]`` says how negative regret is at round t: the bound is
+    continuous in r, and O(log T) for r = O(log T), as the comment after Theorem 2 has it.
+
+    In a session a round may have no cost, or one of another modulus, and gradients are known at the decisions alone. Then harm(t) / alpha
+    is the sum of 1/H_s over the rounds with a cost, and each of the other rounds that violate a constraint adds (2 beta G Q)^2 / (2 V beta
+    H_s), H_s >= alpha: with b = beta G^2 / (2 alpha V) times their number, and with P = alpha D^2 / 2 where moduli were smaller than told
+    (see `bridle.policies.common`), Q^2 + V beta Regret_t <= c (V + 2Q)^2 + 4 b Q^2 + V beta P. With room = 1 - 4c - 4b the maximum over Q
+    is Regret_t <= c V (1 - 4b) / (beta room) + P, and the quadratic's root is what is below; r is `most_behind`.
     """
     record = policy.record
     if not (isinstance(record.learner, CurvedOGD) and isinstance(record.potential, QuadraticPotential)):
@@ -302,15 +315,17 @@ def strong_bound(policy: Configuration[Lyapunov], constants: Constants, t: float
     alpha = record.learner.modulus / (V * beta)  # the modulus the policy was told
     if why := unmet(constants, modulus=alpha):
         return Bound(why=why)
-    G, D = constants["lipschitz"], constants["diameter"]
-    c = beta * G * G * harmonic(t) / (2.0 * alpha * V)
-    if np.any(4.0 * c >= 1.0):
+    G, D, seen = constants["lipschitz"], constants["diameter"], curvature_of(constants, t)
+    if not seen.regular and np.any(abs(alpha - policy.parameters["modulus"]) > 1e-9 * alpha):
+        return Bound(why="the learner was replaced, and a round had no cost, or one of a smaller modulus than the policy was told")
+    unit = beta * G * G / (2.0 * alpha * V)
+    c, b, P = unit * over_costs(seen, 1.0), unit * seen.struck, 0.5 * alpha * D * D * in_advance(seen)
+    room = 1.0 - 4.0 * (c + b)
+    if np.any(room <= 0.0):
         return Bound(why=f"V = {float(np.min(V)):.3g} is too small: it must be above 2 G^2 beta harm(t) / alpha")
-    regret = c * V / (beta * (1.0 - 4.0 * c))
-    if constants.get("regret") is not None and np.all(np.asarray(constants["regret"]) >= 0.0):
-        ccv = V * np.sqrt(c) / ((1.0 - 2.0 * np.sqrt(c)) * beta)
-    else:
-        ccv = (2.0 * c * V + np.sqrt(c * V * V + (1.0 - 4.0 * c) * V * beta * G * D * t)) / ((1.0 - 4.0 * c) * beta)
+    behind = at_least(constants, most_behind(constants, t, alpha))
+    regret = c * V * (1.0 - 4.0 * b) / (beta * room) + P
+    ccv = (2.0 * c * V + np.sqrt(c * V * V * (1.0 - 4.0 * b) + room * V * beta * (behind + P))) / (room * beta)
     return capped_bound(regret, ccv, G * D, 1.0, t)
 
 
@@ -354,8 +369,8 @@ def _paper_strong(policy: Configuration[Lyapunov], constants: Constants, t: floa
     if why := unmet(constants, modulus=parameters["modulus"]) or departure(policy, constants, theory):
         return Bound(why=why)
     regret = constants.get("regret")
-    nonnegative = regret is not None and bool(regret >= 0.0)
-    bound = theorem2(parameters["lipschitz"], constants["diameter"], parameters["modulus"], t, parameters["horizon"], nonnegative)
+    least = None if regret is None else float(regret)
+    bound = theorem2(parameters["lipschitz"], constants["diameter"], parameters["modulus"], t, parameters["horizon"], least)
     return _flat(bound)
 
 

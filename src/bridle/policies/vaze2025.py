@@ -51,7 +51,18 @@ from numpy.typing import NDArray
 from bridle import ops, validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.ops import Array
-from bridle.policies.common import diameter_of, flat, harmonic, powers, require_single_run, unmet
+from bridle.policies.common import (
+    curvature_of,
+    diameter_of,
+    flat,
+    harmonic,
+    in_advance,
+    over_costs,
+    powers,
+    require_single_run,
+    rounds_by_modulus,
+    unmet,
+)
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.solvers import nearest_point
 
@@ -87,7 +98,10 @@ class NestedHalfspaces(NamedTuple):
 
 
 class Nested(NamedTuple):
-    """Gradient steps of length `step` / sqrt(t), or `step` / t where `modulus` is above 0, projected on all that is left."""
+    """Gradient steps of length `step` / sqrt(t), or `step` / t where `modulus` is above 0, projected on all that is left.
+
+    With a modulus t counts costs by their moduli.
+    """
 
     domain: Domain
     place: nearest_point.CutProjector
@@ -111,6 +125,8 @@ class Nested(NamedTuple):
 
     def update(self, state: NestedState, feedback: Feedback) -> NestedState:
         n, t = int(state.used), state.t + 1.0
+        if self.modulus > 0.0:
+            t = float(rounds_by_modulus(state.t, feedback.modulus, self.modulus))
         rows, left_out, lost = NestedHalfspaces(state.A[:n], state.b[:n], state.seen[:n]), state.left_out, state.lost
         eta = self.step / (t if self.modulus > 0.0 else sqrt(t))
         length = ops.norm(feedback.df)
@@ -228,18 +244,26 @@ def _nested(domain: Domain, diameter: float, step: float, modulus: float, cuts: 
 
 
 def nested_bound(policy: Configuration[Nested], constants: Constants, t: float) -> Bound:
-    """The proof above, for the steps as they are."""
+    """The proof above, for the steps as they are.
+
+    In a session a round may have no cost, or one of another modulus: eta_s is then 1 over the sum of the moduli, all sums of it are over
+    the rounds with a cost, modulus D^2 / 2 is added where moduli were smaller than told (see `bridle.policies.common`), and t counts the
+    rounds with a cost or a violation. The bound on the CCV rests on no lower bound on regret.
+    """
     record = policy.record
     if why := unmet(constants, modulus=record.modulus):
         return Bound(why=why)
     G, D, c = constants["lipschitz"], constants["diameter"], record.step
+    rounds = t
     if record.modulus > 0.0:
-        steps, squares, regret = c * harmonic(t), c * c * float(powers(t, 2.0)), 0.5 * G * G * c * harmonic(t)
+        seen = curvature_of(constants, t)
+        steps, squares, rounds = c * float(over_costs(seen, 1.0)), c * c * float(over_costs(seen, 2.0)), seen.costs + seen.struck
+        regret = 0.5 * G * G * steps + 0.5 * record.modulus * D * D * in_advance(seen)
     else:
         steps, squares = c * float(powers(t, 0.5)), c * c * harmonic(t)
         regret = D * D * sqrt(t) / (2.0 * c) + 0.5 * G * G * steps
     W = D * D + 2.0 * G * D * steps + G * G * squares
-    return Bound(flat(min(regret, G * D * t)), ccv=flat(min(G * (G * steps + sqrt(t * W)), G * D * t)))
+    return Bound(flat(min(regret, G * D * t)), ccv=flat(min(G * (G * steps + sqrt(rounds * W)), G * D * t)))
 
 
 DOMAINS = ("ball", "box", "simplex", "l1", "polyhedron")

@@ -5,7 +5,8 @@ With h_t = g(x_t)^+, for each of the k constraints, and q_0 = 0:
     q_t     = q_{t-1} + gamma_t h_t
     x_{t+1} = argmin over X of  <grad f_t(x_t), x> + sum_i gamma_{t+1} (q_t + gamma_t h_t)_i g_i(x)^+ + |x - x_t|^2 / alpha_t
 
-(the last term counts twice on purpose). gamma_{t+1} = gamma_0 / sqrt(alpha_t), gamma_1 = gamma_2, gamma_0 = 1 / (sqrt(2k) G). Convex
+(the last term counts twice on purpose). gamma_{t+1} = gamma_0 / sqrt(alpha_t), gamma_1 = gamma_2, gamma_0 = 1 / (sqrt(2k) G); the paper
+has gamma_t = gamma_0 / sqrt(alpha_t), one round earlier. Convex
 costs: alpha_t = step / t^c, step = sqrt(2) D / G (the paper's is 1), c = `exponent`; with `exponent=0` the step is constant. With a
 `modulus` mu of strong convexity: alpha_t = 2 / (mu t).
 
@@ -116,6 +117,9 @@ def growing_weights_bound(policy: Configuration[GrowingWeights], constants: Cons
     the first round r = 1, and -|a_1|^2 / 2 pays for |q_1|^2 / 2. The rest is <grad f, x_s - x_{s+1}> - |.|^2 / (2 alpha) <= alpha G^2 /
     2. So Regret_t + |q_{t+1}|^2 / 2 <= R_t, hence |q_{t+1}| <= U_t; sum gamma_s h_s = q_t, summed by parts, is the CCV (gamma_1 =
     gamma_2, so that q_1 <= gamma_1 sqrt(k) GD matters for t = 1 only). Needs the same g at x_s and in the step.
+
+    Where a session's costs have smaller moduli mu_s, or rounds none, (D^2/2) sum (mu - mu_s)^+ is added to R_t, and GDs is the sum of
+    GD + (mu_s/2) D^2 (`bridle.policies.common.most_behind`), both as of round t at every s: the steps stay as they are.
     """
     record = policy.record
     if why := unmet(constants, fixed=True, modulus=record.modulus) or curved(record.prox, constants):
@@ -125,11 +129,15 @@ def growing_weights_bound(policy: Configuration[GrowingWeights], constants: Cons
         return Bound(why="the policy was told too small a Lipschitz constant")
     pull = D * D / alpha * (0.5 * record.modulus * alpha < 1.0 - 1e-12)  # a modulus of 2 / alpha pays for all that 1 / alpha_s grows
 
+    seen = constants.get("curvature")
+    less = 0.0 if seen is None else 0.5 * record.modulus * D * D * seen.short
+    more = 0.0 if seen is None else 0.5 * record.modulus * D * D * seen.moduli
+
     def R(s: Scalar) -> Scalar:
-        return 0.5 * G * G * alpha * powers(s, c) + pull * s**c
+        return 0.5 * G * G * alpha * powers(s, c) + pull * s**c + less
 
     def U(s: Scalar) -> Array:
-        return np.sqrt(2.0 * (G * D * s + R(s)))
+        return np.sqrt(2.0 * (G * D * s + more + R(s)))
 
     ccv: Scalar = sqrt(k) * G * D
     last = t - 1.0

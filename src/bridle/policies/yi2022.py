@@ -30,7 +30,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar, dot, pos, scalar, worst
-from bridle.policies.common import capped_bound, diameter_of, fraction, powers, unmet
+from bridle.policies.common import capped_bound, curvature_of, diameter_of, fraction, most_behind, powers, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
 
 
@@ -101,6 +101,10 @@ def regularised_bound(policy: Configuration[Regularised], constants: Constants, 
 
     the bracket for convex costs only. lam = 0 bounds the regret by R; Regret_t >= -GDt and the best lam give
     CCV_t <= S + sqrt(2 (S + sum beta) (GDt + R)).
+
+    In a session a round may have no cost, or one of a modulus below mu. The steps stay as they are (the multiplier's proof needs them), and
+    mu_s/2 |x_t-u|^2 no longer pays for all that 1/alpha grows: (D^2/2) sum (mu - mu_s)^+ is added to R. Regret_t is at least minus the sum
+    of GD + (mu_s/2) D^2 over the costs, as gradients are known at the decisions alone (`bridle.policies.common.most_behind`).
     """
     record = policy.record
     strong = record.modulus is not None
@@ -109,7 +113,10 @@ def regularised_bound(policy: Configuration[Regularised], constants: Constants, 
     G, D, kappa = constants["lipschitz"], constants["diameter"], record.kappa
     S = G * G * record.step * powers(t, record.decay)
     regret = 0.5 * S + (G * D) ** 2 * record.gamma * powers(t, 1.0 - kappa) + (0.0 if strong else 0.5 * D * D * t**kappa / record.step)
-    ccv = S + np.sqrt(2.0 * (S + powers(t, kappa) / record.gamma) * (G * D * t + regret))
+    if record.modulus is not None:
+        regret = regret + 0.5 * record.modulus * D * D * curvature_of(constants, t).short
+    behind = most_behind(constants, t, record.modulus or 0.0)
+    ccv = S + np.sqrt(2.0 * (S + powers(t, kappa) / record.gamma) * (behind + regret))
     return capped_bound(regret, ccv, G * D, 1.0, t)
 
 

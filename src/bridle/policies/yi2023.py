@@ -6,7 +6,8 @@ Projection form, with h = (max_i g_{t,i}(x_t))^+ and its gradient dh (zero where
     x_{t+1} = P_X(x_t - alpha_t (grad f_t(x_t) + gamma_t h dh))
 
 Convex costs: alpha_t = D / (2 G t^c), or, where the horizon is given, alpha = D / (sqrt(2) G T^c) throughout (c = 1/2 by default). Costs of
-strong convexity mu: alpha_t = 1 / (mu t). The paper's alpha_t = t^-c is `step=1`.
+strong convexity mu: alpha_t = 1 / (mu t), or 1 over the sum of the moduli of the costs there were. The paper's alpha_t = t^-c is `step=1`;
+its penalty is gamma_t = gamma_0 / alpha_t with gamma_0 at most 1 / (4 G^2), here 1 / (2 G^2), which the proof below allows.
 
 Proximal form (``form="prox"``): the penalty is minimised with the worst constraint, not linearised. With gamma_t = 1 / (G^2 alpha_t):
 
@@ -34,7 +35,6 @@ True
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -42,19 +42,36 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Domain, Feedback
 from bridle.ops import Array, Scalar, pos, scalar, worst
-from bridle.policies.common import capped_bound, climb, diameter_of, flat, fraction, powers, unmet
+from bridle.policies.common import (
+    capped_bound,
+    climb,
+    curvature_of,
+    diameter_of,
+    flat,
+    fraction,
+    in_advance,
+    over_costs,
+    over_moduli,
+    powers,
+    rounds_by_modulus,
+    unmet,
+)
 from bridle.policies.entry import Configuration, Entry, Setting, Variant
 from bridle.policies.proximal import ProximalStep, prox_for
 from bridle.policies.yuan2018 import PenaltyState, penalty_bound
 
 
 class PenaltyWorst(NamedTuple):
-    """x_{t+1} = P_X(x_t - alpha_t (grad f_t + gamma_t h dh)), alpha_t = step / t^decay, gamma_t = 1 / (sigma alpha_t)."""
+    """x_{t+1} = P_X(x_t - alpha_t (grad f_t + gamma_t h dh)), alpha_t = step / t^decay, gamma_t = 1 / (sigma alpha_t).
+
+    With a modulus t counts costs by their moduli.
+    """
 
     domain: Domain
     step: Scalar
     decay: Scalar
     sigma: Scalar
+    modulus: Scalar | None
 
     def init(self, x1: Array) -> PenaltyState:
         return PenaltyState(x1, scalar(x1))
@@ -64,7 +81,7 @@ class PenaltyWorst(NamedTuple):
 
     def update(self, state: PenaltyState, feedback: Feedback) -> PenaltyState:
         g, dg = worst(feedback.g, feedback.dg)
-        t = state.t + 1.0
+        t = state.t + 1.0 if self.modulus is None else rounds_by_modulus(state.t, feedback.modulus, self.modulus)
         alpha = self.step / t**self.decay
         gamma = 1.0 / (self.sigma * alpha)
         return PenaltyState(self.domain.project(state.x - alpha * (feedback.df + gamma * pos(g) * dg)), t)
@@ -77,7 +94,7 @@ class ProximalPenalty(NamedTuple):
     step: Scalar
     decay: Scalar
     sigma: Scalar
-    modulus: Scalar  # 0 where the costs need not be strongly convex
+    modulus: Scalar | None
     each: Array  # (k,): its length is the number of constraints
 
     @property
@@ -92,7 +109,7 @@ class ProximalPenalty(NamedTuple):
 
     def update(self, state: PenaltyState, feedback: Feedback) -> PenaltyState:
         g, _ = worst(feedback.g, feedback.dg)
-        t = state.t + 1.0
+        t = state.t + 1.0 if self.modulus is None else rounds_by_modulus(state.t, feedback.modulus, self.modulus)
         alpha = self.step / t**self.decay
         price = pos(g) / (self.sigma * alpha)
         return PenaltyState(self.prox.step(feedback, state.x - (0.5 * alpha) * feedback.df, price, 1.0 / alpha), t)
@@ -118,9 +135,9 @@ def yi2023(
         return _proximal_penalty(domain, G, 2.0**0.5 * D / (G * T**c) if step is None else validate.setting("step", step), 0.0, constraints)
     sigma = 2.0 * G * G
     if horizon is None:
-        return PenaltyWorst(domain, D / (2.0 * G) if step is None else validate.setting("step", step), c, sigma)
+        return PenaltyWorst(domain, D / (2.0 * G) if step is None else validate.setting("step", step), c, sigma, None)
     T = validate.rounds("horizon", horizon)
-    return PenaltyWorst(domain, D / (2.0**0.5 * G * T**c) if step is None else validate.setting("step", step), 0.0, sigma)
+    return PenaltyWorst(domain, D / (2.0**0.5 * G * T**c) if step is None else validate.setting("step", step), 0.0, sigma, None)
 
 
 def yi2023_strong(
@@ -130,11 +147,11 @@ def yi2023_strong(
     G, mu = validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus)
     if _is_proximal(form):
         return _proximal_penalty(domain, G, 2.0 / mu, 1.0, constraints, mu)
-    return PenaltyWorst(domain, 1.0 / mu, 1.0, 2.0 * G * G)
+    return PenaltyWorst(domain, 1.0 / mu, 1.0, 2.0 * G * G, mu)
 
 
 def _proximal_penalty(
-    domain: Domain, lipschitz: Scalar, step: Scalar, decay: Scalar, constraints: int, modulus: Scalar = 0.0
+    domain: Domain, lipschitz: Scalar, step: Scalar, decay: Scalar, constraints: int, modulus: Scalar | None = None
 ) -> ProximalPenalty:
     k = validate.whole("constraints", constraints)
     return ProximalPenalty(prox_for(domain, "affine", k), step, decay, lipschitz * lipschitz, modulus, np.ones(k))
@@ -153,25 +170,33 @@ def prox_bound(record: ProximalPenalty, constants: Constants, t: float) -> Bound
     - gamma G^2 |z - y|^2 / 2 >= gamma h^2 / 2 - |z - y|^2 / (2 alpha), and the rest is at most alpha G^2 / 2. (A cutting plane at y lies
     below g_s, is h at y and G-Lipschitz: the same.) Regret_t >= -GDt gives the squares, weighted by the growing gamma_s, and
     by parts sum h_s^2 <= 2 sum (E_s - E_{s-1}) / gamma_s, E_s = GDs + R_s; Cauchy and Schwarz the CCV. No gain from Slater's condition is
-    proved for this form.
+    proved for this form. Rounds of a session without a cost, or with one of another modulus, are as in `penalty_bound`: 1/alpha_s is half
+    the sum of the moduli, the sums of alpha_s are over the rounds with a cost, and D^2 mu/2 are added where moduli were smaller than told.
     """
-    if why := unmet(constants, modulus=record.modulus):
+    if why := unmet(constants, modulus=record.modulus or 0.0):
         return Bound(why=why)
     G, D, step, c = constants["lipschitz"], constants["diameter"], record.step, record.decay
     if np.any(np.asarray(record.sigma) * (1.0 + 1e-12) < G * G):
         return Bound(why="the policy was told too small a Lipschitz constant")
-    pull = D * D / step * (0.5 * record.modulus * step < 1.0 - 1e-12)  # a modulus of 2 / step pays for all that 1 / alpha_s grows
-    total = step * powers(t, c)
-    R = 0.5 * G * G * total + pull * t**c
-    squared = 2.0 * record.sigma * (G * D * total + step * (0.5 * G * G * step * powers(t, 2.0 * c) + pull * climb(t, c, c)))
+    if record.modulus is None:
+        pull, total = D * D / step, step * powers(t, c)
+        R = 0.5 * G * G * total + pull * t**c
+        squared = 2.0 * record.sigma * (G * D * total + step * (0.5 * G * G * step * powers(t, 2.0 * c) + pull * climb(t, c, c)))
+    else:  # a modulus of 2 / step pays for all that 1 / alpha_s grows
+        seen = curvature_of(constants, t)
+        total, pull = step * over_costs(seen, 1.0), 0.5 * record.modulus * D * D * in_advance(seen)
+        R = 0.5 * G * G * total + pull
+        curved = 0.5 * record.modulus * D * D * over_moduli(seen, 1.0) if "curvature" in constants else 0.0
+        squares = step * step * over_costs(seen, 2.0)
+        squared = 2.0 * record.sigma * (G * D * total + 0.5 * G * G * squares + step * (pull + curved))
     squared = np.minimum(squared, (G * D) ** 2 * t)
     return capped_bound(R, np.sqrt(t * squared), G * D, 1.0, t)._replace(squared=flat(squared))
 
 
-def _bound(policy: Configuration[PenaltyWorst | ProximalPenalty], constants: Constants, t: float, strong: bool = False) -> Bound:
+def _bound(policy: Configuration[PenaltyWorst | ProximalPenalty], constants: Constants, t: float) -> Bound:
     if isinstance(policy.record, ProximalPenalty):
         return prox_bound(policy.record, constants, t)
-    return penalty_bound(policy.record, constants, t, 1, strong)
+    return penalty_bound(policy.record, constants, t, 1)
 
 
 _REFERENCE = "Yi et al., arXiv 2023"
@@ -185,7 +210,7 @@ ENTRIES = (
     ),
     Entry(
         "yi2023-strong", yi2023_strong, "growing penalty, strongly convex costs", _REFERENCE, "O(log T)",
-        "O(sqrt(T log T)), O(log T) with Slater", bound=partial(_bound, strong=True), strongly_convex=True, slater="sharper",
+        "O(sqrt(T log T)), O(log T) with Slater", bound=_bound, strongly_convex=True, slater="sharper",
         cost=_COST, needs=("lipschitz", "modulus"), variants=(_PROXIMAL,),
     ),
 )  # fmt: skip

@@ -187,6 +187,6 @@ class CompiledRound(Mirror[RoundState]):
         pending, ahead, old = self.pending, self.ahead, self.pending.copies[0]
         self.note()
         state, x, _, self._totals = self.settle()
-        self._copy = pending.copies[0] = Copy(state, x, old.updates + ahead, old.steered)
+        self._copy = pending.copies[0] = Copy(state, x, old.updates + ahead, old.steered, old.costs)
         pending.begun += ahead
         return self._totals

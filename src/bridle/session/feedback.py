@@ -47,9 +47,10 @@ def checked_feedback(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numb
     Sums of squares may overflow: to be called where NumPy does not warn of that.
     """
     d = len(x)
+    none: float | None = None  # 0 where there is no cost: then there is no curvature either, whatever the policy was told of costs
     if modulus is None and isinstance(f, float):  # what is left out is zero, as below
         if df is None and f == 0.0:
-            df = np.zeros(d)
+            df, none = np.zeros(d), 0.0
         if g is None and dg is None:
             g, dg = np.zeros(k or 1), np.zeros((k or 1, d))
     if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k is None or k == number):
@@ -60,9 +61,9 @@ def checked_feedback(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numb
         rows = slopes[0] if number == 1 else slopes.reshape(-1)
         squares = cost * cost + slope.dot(slope) + values.dot(values) + rows.dot(rows)
         if squares <= LARGEST * LARGEST:  # then every number is finite, and none too large
-            return Feedback(x, cost, slope, values, slopes)
+            return Feedback(x, cost, slope, values, slopes, none)
         f, df, g, dg = cost, slope, values, slopes
-    return _one_by_one(x, k, f, df, g, dg, modulus)
+    return _one_by_one(x, k, f, df, g, dg, none if modulus is None else modulus)
 
 
 def _one_by_one(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers) -> Feedback:
@@ -84,8 +85,8 @@ def _one_by_one(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, 
     slopes = validate.array("dg", dg)
     if slopes.shape != (len(values), d) and not (len(values) == 1 and slopes.shape == (d,)):
         raise InputError(f"dg must have shape {(len(values), d)}, not {slopes.shape}")
-    curvature = None if modulus is None else validate.positive("modulus", modulus)
-    curvature = None if df is None else curvature  # no cost has none
+    curvature = None if modulus is None else validate.nonnegative("modulus", modulus)
+    curvature = 0.0 if df is None else curvature  # no cost has none
     rows = slopes.reshape(-1)
     squares = max(slope.dot(slope), values.dot(values), rows.dot(rows))  # one product each tells that all is well
     if not (abs(cost) <= LARGEST and squares <= LARGEST * LARGEST and (curvature or 0.0) <= LARGEST):

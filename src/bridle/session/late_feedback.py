@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 
 from bridle import validate
-from bridle.core import Feedback, InputError, Policy, S
+from bridle.core import Curvature, Feedback, InputError, Policy, S
 from bridle.ops import Array
 from bridle.session.feedback import is_sound, join
 
@@ -75,13 +75,57 @@ class SharingPolicy(Protocol[S]):
     def steer(self, state: S, A: Array, b: Array) -> S: ...
 
 
+class UnlikeTold(NamedTuple):
+    """How the costs of a copy's rounds differ from what the policy was told of their strong convexity; moduli in units of that one.
+
+    `blank`: rounds without a cost; `struck`: those of them that violate a constraint. `lacking`: how far the moduli, the first counted as
+    at least 1, add up to less than the number of costs. `short` and `share` are those of `Curvature`. Other rounds change none of it.
+    """
+
+    blank: float = 0.0
+    struck: float = 0.0
+    lacking: float = 0.0
+    short: float = 0.0
+    share: float = 1.0
+
+    def after(self, updates: int, modulus: float, violated: bool, cost: bool) -> UnlikeTold:
+        """With one more round, after `updates` of them, whose cost has this modulus; without a cost it is 0."""
+        blank, costs = self.blank + (not cost), updates - self.blank + cost
+        moduli = updates - self.blank - self.lacking + modulus if updates else max(modulus, 1.0)
+        # The sum for each cost is least now, or after the next round that is as told, and then grows towards 1.
+        least = min(moduli / costs if cost else 1.0, (moduli + 1.0) / (costs + 1.0))
+        return UnlikeTold(
+            blank,
+            self.struck + (violated and not cost),
+            costs - moduli,
+            self.short + max(0.0, 1.0 - modulus),
+            min(self.share, least),
+        )
+
+    def curvature(self, updates: int) -> Curvature:
+        """What `updates` rounds have shown."""
+        costs = updates - self.blank
+        return Curvature(costs, self.struck, costs - self.lacking, self.short, self.share)
+
+
+AS_TOLD = UnlikeTold()
+"""Every cost so far was as strongly convex as the policy was told."""
+
+NOT_KNOWN = UnlikeTold(share=-1.0)
+"""In a file: rounds came before this was noted."""
+
+
 class Copy(NamedTuple):
-    """One copy of the policy: its state and next decision, how many updates it had, and how many shared halfspaces it knows of."""
+    """One copy of the policy: its state and next decision, how many updates it had, and how many shared halfspaces it knows of.
+
+    `costs` says how its costs differ from what the policy was told of their curvature; None in a file that is older than this.
+    """
 
     state: object
     x: Array
     updates: int
     steered: int
+    costs: UnlikeTold | None = AS_TOLD
 
 
 class Shared(NamedTuple):
@@ -98,10 +142,13 @@ class PendingRounds:
 
     `begun` counts rounds begun; `lost` costs and constraints that will never come; `astray` updates whose feedback was not at the copy's
     own decision; `most` is the largest number of other rounds that waited during an update, `split` whether parts of a round came apart.
+    `modulus` is what the policy was told of its costs.
     """
 
-    def __init__(self, record: Policy[object], start: Array, late: str, limit: int, timeout: int | None) -> None:
-        self.record, self.late, self.limit, self.timeout = record, late, limit, timeout
+    def __init__(
+        self, record: Policy[object], start: Array, late: str, limit: int, timeout: int | None, modulus: float | None = None
+    ) -> None:
+        self.record, self.late, self.limit, self.timeout, self.modulus = record, late, limit, timeout, modulus
         self._sharing = cast("SharingPolicy[object]", record) if hasattr(record, "steer") else None
         self.copies = [self._fresh(start)]
         self.idle = [0]  # a heap: the copies that wait for nothing, of which the first plays next
@@ -133,7 +180,7 @@ class PendingRounds:
             if others and self._sharing is not None:
                 A, b = np.array([each.normal for each in others]), np.array([each.level for each in others])
                 state = self._sharing.steer(copy.state, A, b)
-                copy = Copy(state, np.asarray(self.record.decide(state), dtype=float), copy.updates, copy.steered)
+                copy = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
             self._ready = copy._replace(steered=self.ever_shared)
         return self.copies[front] if self._ready is None else self._ready
 
@@ -187,7 +234,8 @@ class PendingRounds:
         self.begun += 1
         if len(self.copies) == 1 and not self.waiting:
             copy = self.copies[0]
-            self.copies[0] = Copy(state, x, copy.updates + 1, copy.steered)
+            costs = copy.costs if feedback.modulus is None else self._costs(copy, feedback)
+            self.copies[0] = Copy(state, x, copy.updates + 1, copy.steered, costs)
         else:
             self.feed(self.begun, self.front, state, x, feedback)
         return self.begun
@@ -195,7 +243,7 @@ class PendingRounds:
     def feed(self, number: int, at: int, state: object, x: Array, feedback: Feedback) -> None:
         """Give copy `at` the state that the feedback of a round led to, and pass on the halfspace it found."""
         copy = self.take(at)
-        self.copies[at] = Copy(state, x, copy.updates + 1, copy.steered)
+        self.copies[at] = Copy(state, x, copy.updates + 1, copy.steered, self._costs(copy, feedback))
         self._ready = None
         if self.late == "pool" or len(self.copies) == 1 or self._sharing is None:
             return
@@ -204,6 +252,14 @@ class PendingRounds:
             insort(self.shared, Shared(number, at, *halfspace), key=lambda each: each.number)
             del self.shared[:-SHARED]
             self.ever_shared += 1
+
+    def _costs(self, copy: Copy, feedback: Feedback) -> UnlikeTold | None:
+        """How the costs of a copy, with this round, differ from what the policy was told."""
+        told, modulus, before = self.modulus, feedback.modulus, copy.costs
+        if told is None or modulus is None or before is None:
+            return before
+        cost = float(modulus) > 0.0 or bool(feedback.df.any())  # one of curvature 0 and without a slope is none
+        return before.after(copy.updates, float(modulus) / told, bool(feedback.g.max() > 0.0), cost)
 
     def advance(self, copy: Copy, feedback: Feedback) -> tuple[object, Array]:
         """The state and the decision after this feedback; nothing is changed. To be called where NumPy does not warn of overflow."""
@@ -276,13 +332,15 @@ class PendingRounds:
         saved = {
             "numbers": np.array(numbers, dtype=float),
             "copies": np.array([[copy.updates, copy.steered] for copy in self.copies], dtype=float),
+            "costs": np.array([copy.costs or NOT_KNOWN for copy in self.copies], dtype=float),
             "shared": np.array([[each.number, each.copy, each.level, *each.normal] for each in self.shared]).reshape(-1, d + 3),
             "waiting": np.array([[number, each.copy, *each.x] for number, each in waiting], dtype=float).reshape(-1, d + 2),
         }
         for number, each in waiting:
             for name, part in (("cost", each.cost), ("limits", each.limits)):
                 if part is not None:
-                    values = {"f": part.f, "df": part.df, "g": part.g, "dg": part.dg, "modulus": part.modulus or 0.0}
+                    modulus = 0.0 if part.modulus is None else part.modulus or -1.0  # for old files 0 was none
+                    values = {"f": part.f, "df": part.df, "g": part.g, "dg": part.dg, "modulus": modulus}
                     saved |= {f"parts.{number}.{name}.{key}": np.asarray(value, dtype=float) for key, value in values.items()}
         return saved
 
@@ -298,9 +356,16 @@ class PendingRounds:
             shared,
         )
         self.shared = [Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"]]
+        rows = [UnlikeTold(*row) for row in saved["costs"].tolist()] if "costs" in saved else [NOT_KNOWN] * len(states)
         self.copies = [
-            Copy(state, np.asarray(self.record.decide(state), dtype=float), int(updates), int(steered))
-            for state, (updates, steered) in zip(states, saved["copies"], strict=True)
+            Copy(
+                state,
+                np.asarray(self.record.decide(state), dtype=float),
+                int(updates),
+                int(steered),
+                None if unlike == NOT_KNOWN else unlike,
+            )
+            for state, (updates, steered), unlike in zip(states, saved["copies"], rows, strict=True)
         ]
         for number, copy, *x in saved["waiting"].tolist():
             self.waiting[int(number)] = Waiting(np.array(x), int(copy))
@@ -308,7 +373,8 @@ class PendingRounds:
             _, number, name = part.split(".")
             each = self.waiting[int(number)]
             f, df, g, dg, modulus = (saved[f"{part}.{key}"] for key in ("f", "df", "g", "dg", "modulus"))
-            setattr(each, name, Feedback(each.x, float(f), df, g, dg, float(modulus) or None))
+            known = 0.0 if name == "limits" or modulus < 0.0 else float(modulus) or None
+            setattr(each, name, Feedback(each.x, float(f), df, g, dg, known))
         busy = {waiting.copy for waiting in self.waiting.values()}
         self.idle = [i for i in range(len(self.copies)) if i not in busy]
         self._ready = None

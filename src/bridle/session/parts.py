@@ -234,7 +234,8 @@ class SessionParts(NamedTuple):
         sums = self.ledger.counted.sums
         facts["lipschitz"] = max(sums.cost, sums.constraint)
         bounds = [
-            self.configured.bound(cast("Constants", {**facts, **constants_from(copy.state)}), float(copy.updates)) for copy in self.played
+            self.configured.bound(cast("Constants", {**facts, **self._shown(copy), **constants_from(copy.state)}), float(copy.updates))
+            for copy in self.played
         ]
         charge = self.charge()
         added = charge.ccv + self._violation_ahead()
@@ -246,6 +247,10 @@ class SessionParts(NamedTuple):
             why=next((each.why for each in bounds if each.why), ""),
         )
         return self._contradicted(totals, allowed) or allowed
+
+    def _shown(self, copy: Copy) -> Constants:
+        """What a copy has seen of the curvature of its costs, where the policy was told something of it."""
+        return {} if self.pending.modulus is None or copy.costs is None else {"curvature": copy.costs.curvature(copy.updates)}
 
     def _contradicted(self, totals: RunningTotals, allowed: Bound) -> Bound | None:
         """No bound, where the violation so far is already above the one that was promised."""
@@ -276,6 +281,8 @@ class SessionParts(NamedTuple):
             return self.broken
         if absurd := self.absurd():
             return absurd.text
+        if pending.modulus is not None and any(copy.costs is None for copy in self.played):
+            return "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
         if not pending.astray:
             return ""
         if allowed is None:

@@ -104,7 +104,8 @@ class Session:
         self.unchecked = False
         """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         limit = validate.whole("pending", pending)
-        rounds = PendingRounds(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0))
+        told = policy.parameters.get("modulus") if isinstance(policy, Configured) else None
+        rounds = PendingRounds(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0), told)
         with np.errstate(over="ignore", invalid="ignore"):
             sound = rounds.ready.x.shape == start.shape and is_sound(rounds.ready.x, rounds.ready.state)
         if not sound:
@@ -125,6 +126,9 @@ class Session:
         self._next_check = 0.0  # the round after which to look around at the latest
         self._next_tick = 0  # the round after which to ask whether to look around before
         self._compiled: CompiledRound | None = None
+        # Compiled rounds have a cost, of the modulus that the policy was told, where it was told one.
+        told_of = (getattr(node, "modulus", None) for node in records.nodes(record))
+        self._curved = any(modulus is not None and np.any(modulus) for modulus in told_of)
         if engine == "numba":
             check_compiled(record)
             require_compiler()  # if it is missing, now is the time to say so
@@ -209,15 +213,16 @@ class Session:
     ) -> None:
         """Take in what was revealed at the decision: cost and constraint values and their gradients.
 
-        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, where
-        it is known. A round without a cost leaves out f and df, one without a constraint g and dg. k may change from round to round
-        unless the policy was made for a certain number of constraints.
+        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, 0 or
+        above, where it is not what the policy was told. A round without a cost leaves out f and df, and has none; one without a constraint
+        leaves out g and dg. k may change from round to round unless the policy was made for a certain number of constraints.
 
         With a `ticket` from `ask` it is the feedback of that round; `partial=True` says that its other half, the cost or the constraints,
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
         and values and gradients that cannot be of one convex function raise an alarm.
         """
-        if self.engine != "python" and ticket is None and modulus is None and context is None and not partial:
+        plain = ticket is None and modulus is None and context is None and not partial
+        if self.engine != "python" and plain and not (df is None and self._curved):
             fast = self._compiled
             outcome = fast.play(f, df, g, dg) if fast is not None and fast.ahead else WRONG_TYPES  # type: ignore[arg-type]
             if outcome is WRONG_TYPES:
