@@ -105,6 +105,29 @@ def test_threads_share_a_gate_on_a_file(tmp_path, few_slots):
         assert (gate.spent, gate.left) == (0.4, 0.0)
 
 
+def test_closing_waits_for_the_payment_that_is_under_way(tmp_path):
+    for number in range(10):
+        path, paid = tmp_path / f"gate{number}", []
+        gate = open_gate(path)
+
+        def spend(number, gate=gate, paid=paid):
+            if number == 0:
+                while len(paid) < 20:
+                    pass
+                gate.close()
+                return
+            for _ in range(500):
+                try:
+                    paid.append(gate.pay(0.01))
+                except InputError as refused:
+                    assert "it is closed" in str(refused)  # noqa: PT017 (a thread's failure fails the test)
+                    return
+
+        in_threads(3, spend)
+        assert len(paid) >= 20
+        assert Gate.load(path).spent == pytest.approx(0.01 * len(paid))
+
+
 # --- one holder ---------------------------------------------------------------------------------------------------------------------------
 
 
@@ -483,7 +506,7 @@ def test_interrupts_in_a_tight_loop_leave_the_pacer_whole(tmp_path):
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     assert interrupted == 300
-    assert pacer.gate._lock.acquire(blocking=False)
+    assert pacer._kept.lock.acquire(blocking=False)
 
 
 # --- damage -------------------------------------------------------------------------------------------------------------------------------

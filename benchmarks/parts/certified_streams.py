@@ -72,16 +72,16 @@ def domain_of(kind: str, d: int, size: float, rng: np.random.Generator):
 
 def draw(rng: np.random.Generator, most: int) -> Stream:
     """A stream in up to `most` dimensions; in many dimensions it is short."""
-    d = int(min(most, int(rng.choice([12, 100, 1000], p=[0.8, 0.12, 0.08]))) ** rng.random() + 1e-9)
+    d = int(min(most, int(rng.choice([8, 80, 1000], p=[0.88, 0.08, 0.04]))) ** rng.random() + 1e-9)
     domain = domain_of(str(rng.choice(DOMAINS)), d, 10.0 ** rng.uniform(-3, 3), rng)
     point = domain.project(domain.center() + domain.diameter() * rng.standard_normal(domain.dim) / np.sqrt(d) * rng.choice([0.0, 0.1, 1.0]))
-    rounds = int(rng.integers(2, 80 if d <= 50 else 40))
+    rounds = int(rng.integers(2, 40))
     modulus = 0.0 if rng.random() < 0.6 else 10.0 ** rng.uniform(-2, 1)
     infeasible, last = rng.random() < 1.0 / 3.0, rng.random() < 0.25
     planted = 0 if not infeasible else rounds if last else int(rng.integers(1, rounds + 1))
     conflict = str(rng.choice(CONFLICTS if planted < rounds else ("facing", "outside")))
     if infeasible and planted < rounds:
-        rounds += int(rng.integers(0, 100 if d <= 50 else 30))  # time to be noticed
+        rounds += int(rng.integers(0, 100 if rng.random() < 0.5 and d <= 50 else 20))  # time to be noticed
     margin = domain.diameter() * 10.0 ** rng.uniform(-6.0, -0.5)
     scale, k, tight = 10.0 ** rng.uniform(-3, 3), int(rng.integers(1, 4)), bool(rng.random() < 0.3)
     return Stream(domain, point, scale, rounds, k, modulus, tight, planted, conflict, margin)
@@ -257,7 +257,7 @@ def play(seed: int, most: int = 1000) -> Outcome:
     stream = draw(rng, most)
     limits, record, session = Limits(stream, rng), Record(stream), bridle.Session(policy_of(stream, rng))
     T, d, D = stream.rounds, stream.domain.dim, stream.domain.diameter()
-    ask = {T, *(int(t) for t in rng.integers(1, T + 1, 3))}
+    ask = {T, *(int(t) for t in rng.integers(1, T + 1, 2))}
     wrong, gaps, since, last = Counter(), [], 0, None
     for t in range(1, T + 1):
         x = session.decide()

@@ -44,7 +44,6 @@ from contextlib import contextmanager
 from fractions import Fraction
 from math import ceil, floor, inf, sqrt
 from os import PathLike
-from threading import RLock
 from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
@@ -123,7 +122,6 @@ class Gate(Held):
         self._attach()
 
     def _attach(self) -> None:
-        self._lock = RLock()
         self._owner = self._kept = Kept("gate", ("spent",), self._facts)  # a pacer is the owner of its gate
 
     @classmethod
@@ -184,7 +182,7 @@ class Gate(Held):
         payment is not counted; of one that was interrupted, a note on the exception says whether it is.
         """
         units = self._count("amount", amount)
-        with self._lock:
+        with self._owner.lock:
             self._take(units, amount, self._account.pace)
         return self._money(units)
 
@@ -219,7 +217,7 @@ class Gate(Held):
 
     def set_budget(self, budget: float) -> None:
         """Change what may be spent in all. What has been spent stays; a budget below that lets nothing more through."""
-        with self._lock:
+        with self._owner.lock:
             self._commit(self._account._replace(budget=self._whole(budget)), "budget", budget)
 
     def fits(self, amounts: Array) -> NDArray[np.bool_]:
@@ -232,7 +230,7 @@ class Gate(Held):
 
         What is paid afterwards is not in it. A gate that was opened on a file needs no saving.
         """
-        with self._lock:
+        with self._owner.lock:
             self._kept.save(path)
 
     @classmethod
@@ -265,7 +263,7 @@ class Gate(Held):
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles, each of which has the money that is left; a gate on a file has one holder."""
         self._kept.refuse_copies()
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_kept", "_owner")}
+        return {name: value for name, value in vars(self).items() if name not in ("_kept", "_owner")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
@@ -438,15 +436,19 @@ class Pacer(Held):
         What `Gate.pay` says of files, failures and interrupts is so here too, for the price and the plan as well.
         """
         gate, units = self.gate, self.gate._count("amount", self._within("amount", amount, self._spend))
-        with gate._lock:
-            pace, counted, share = self._pace, gate._money(units), self.share
-            price = min(max(pace.price - pace.step * (share - counted), 0.0), pace.highest)
-            gate._take(units, amount, Pace(pace.rounds, pace.played + 1, price, pace.planned + share, *pace[4:]))
+        with gate._owner.lock:
+            pace: Pace = gate._account.pace  # type: ignore[assignment]  (a pacer's gate has one)
+            counted, share = gate._money(units), self._share(pace)
+            rounds, played, price, planned, base, rest, step, highest, edited = pace
+            price = min(max(price - step * (share - counted), 0.0), highest)
+            gate._take(units, amount, Pace(rounds, played + 1, price, planned + share, base, rest, step, highest, edited))
 
     @property
     def share(self) -> float:
         """What the plan has for the coming round; 0 after the last."""
-        pace = self._pace
+        return self._share(self._pace)
+
+    def _share(self, pace: Pace) -> float:
         if pace.played >= pace.rounds or pace.rest <= 0.0:
             return 0.0
         return pace.base * self._weight(pace.played * len(self._plan) // pace.rounds, pace.rounds) / pace.rest
@@ -454,7 +456,7 @@ class Pacer(Held):
     def set_budget(self, budget: float, rounds: int | None = None) -> None:
         """Change the budget, and how many rounds it is for: the plan is stretched to them, and what is left is spread over the rest."""
         gate = self.gate
-        with gate._lock:
+        with gate._owner.lock:
             pace = self._pace
             total = pace.rounds if rounds is None else validate.whole("rounds", rounds, max(pace.played, len(self._plan)))
             account = Account(gate._whole(budget), gate._account.spent)
@@ -463,7 +465,7 @@ class Pacer(Held):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a copy, with everything needed to go on, to a JSON file, atomically; see `Gate.save`."""
-        with self.gate._lock:
+        with self._kept.lock:
             self._kept.save(path)
 
     @classmethod

@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from threading import RLock
 from typing import Any, Self, TypeAlias, cast
 from weakref import WeakSet
 
@@ -56,7 +57,7 @@ def encode(facts: Mapping[str, object], kind: str, changing: Sequence[str] = (),
     head: Facts = {"library": "bridle", "kind": kind, "schema": 1, **facts}
     if slots:
         head |= {"changing": list(changing), "slots": slots, "writing": secrets.token_hex(8)}
-    line = json.dumps({**head, "digest": storage.digest(head)}, allow_nan=False).encode()
+    line = storage.sealed(head).encode()
     return line + b"\n" if not slots else line.ljust(-(-(len(line) + 1) // SECTOR) * SECTOR - 1) + b"\n" + bytes(slots * SLOT)
 
 
@@ -277,6 +278,8 @@ class Kept:
     def __init__(self, kind: str, changing: Sequence[str], facts: Callable[[], Facts]) -> None:
         self.kind, self.changing, self._facts = kind, changing, facts
         self.unchecked = False
+        self.lock = RLock()
+        """Who reads and changes the facts in several steps has it; closing waits for it."""
         self.journal: Journal | None = None
         self._left: tuple[str, bytes] | None = None  # where it was last loaded from or saved to, and what was there then
 
@@ -294,11 +297,12 @@ class Kept:
 
     def close(self) -> None:
         """Let go of the file, and bring it up to date before where a change was interrupted."""
-        if self.journal is not None:
-            if self.journal.behind:
-                with suppress(InputError):
-                    self.put()
-            self.journal.close()
+        with self.lock:
+            if self.journal is not None:
+                if self.journal.behind:
+                    with suppress(InputError):
+                        self.put()
+                self.journal.close()
 
     def load(self, path: str | os.PathLike[str], take: Callable[[Facts], object]) -> None:
         """Take the facts of a copy."""

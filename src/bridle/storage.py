@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -303,13 +303,15 @@ def read_whole(path: str | os.PathLike[str], most: int = LARGEST) -> bytes:
             if found.st_size > most:
                 raise InputError(f"cannot read {name}: it has {found.st_size:,} bytes, and at most {most:,} are read")
             with open(handle, "rb", closefd=False) as file:
-                return file.read(found.st_size)
+                data = file.read(found.st_size)
         finally:
             os.close(handle)
     except InputError:
         raise
     except (OSError, ValueError) as problem:
         raise InputError(f"cannot read {name}: {reason(problem)}") from None
+    _sweep_now_and_then(os.path.dirname(os.path.realpath(name)))
+    return data
 
 
 def unpack(data: bytes) -> dict[str, NDArray[np.generic]]:
@@ -365,18 +367,26 @@ def digest(facts: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]
     ('3b1cb40b2293', '824930e0e324')
     """
     try:
-        total = hashlib.sha256(_canonical(facts))
+        total = hashlib.sha256(canonical(facts).encode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     for name in sorted(arrays or {}):
         value = np.asarray(arrays[name])  # type: ignore[index]
-        total.update(b"\n" + _canonical([name, value.dtype.str, list(value.shape)]) + b"\n")
+        total.update(f"\n{canonical([name, value.dtype.str, list(value.shape)])}\n".encode())
         total.update(value.tobytes())
     return total.hexdigest()
 
 
-def _canonical(value: object) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+def canonical(value: object, finite: bool = False) -> str:
+    """The one JSON text of a value; `finite` refuses numbers that JSON does not have."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=not finite)
+
+
+def sealed(facts: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> str:
+    """Facts as JSON on one line, with a digest over them as they will be read, and over arrays that are kept with them."""
+    text = json.dumps(facts)
+    whole = cast("dict[str, object]", json.loads(text))  # names that are numbers become text
+    return json.dumps({**whole, "digest": digest(whole, arrays)})
 
 
 def checked(facts: dict[str, Any], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> bool:
@@ -412,12 +422,12 @@ def cache_folder() -> Path:
         raise InputError("there is no home folder to keep data in: set BRIDLE_DATA to a folder") from None
 
 
-def expanded(variable: str, folder: str) -> Path:
-    """The folder that an environment variable names, with the home folder in place of ``~``."""
+def expanded(name: str, path: str) -> Path:
+    """The path that an argument or an environment variable gives, with the home folder in place of ``~``."""
     try:
-        return Path(folder).expanduser()
+        return Path(path).expanduser()
     except RuntimeError:
-        raise InputError(f"{variable} must name a folder: there is no home folder for {folder!r}") from None
+        raise InputError(f"{name} must be a path: there is no home folder for {path!r}") from None
 
 
 def user_cache(name: str, windows: str) -> Path:

@@ -62,6 +62,26 @@ def test_a_file_that_is_not_a_store_s_own_is_named(tmp_path, monkeypatch, data):
     assert Store(tmp_path).entries == {}
 
 
+def test_every_flipped_bit_is_detected_or_harmless(tmp_path, monkeypatch):
+    """Harmless: what is there is what was written; an entry whose line does not end is as good as unfinished, and done again."""
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    Store(tmp_path).add([{"key": "a", "row": {"cost": 1.25}}, {"key": "b", "row": {"cost": -3.5}}])
+    (path,) = tmp_path.glob("*.jsonl")
+    whole, good, refused = path.read_bytes(), Store(tmp_path).entries, 0
+    for bit in range(8 * len(whole)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        try:
+            found = Store(tmp_path).entries
+        except InputError:
+            refused += 1
+        else:
+            assert found.items() <= good.items(), f"bit {bit % 8} of byte {bit // 8}"
+            assert "a" in found
+    assert refused > 0.9 * 8 * len(whole)
+
+
 def test_a_digit_that_changed_on_the_disk_is_noticed(tmp_path):
     Store(tmp_path).add([{"key": "a", "row": {"cost": 1.25}}])
     (path,) = tmp_path.glob("*.jsonl")

@@ -193,7 +193,7 @@ def test_without_a_home_nothing_is_kept(place, monkeypatch):
 
 def test_a_home_that_does_not_exist_is_refused_in_words(place, monkeypatch):
     monkeypatch.setenv("BRIDLE_COMPILED", "~nosuchuser/code")
-    refused("BRIDLE_COMPILED must name a folder: there is no home folder for '~nosuchuser/code'")
+    refused("BRIDLE_COMPILED must be a path: there is no home folder for '~nosuchuser/code'")
 
 
 def test_the_folder_of_the_data_is_another(tmp_path, monkeypatch):

@@ -67,6 +67,7 @@ def test_the_certified_regret_is_never_below_that_of_a_feasible_action(instance,
     seen = play(session, domain, feasible, G, rng, rounds, k)
     found = session.certificate()
     assert found.conflict is None
+    assert session._settled().complete().absurd() is None
     for truth in regrets(seen, feasible, domain, rng):
         assert found.regret >= truth
         assert found.regret_any >= truth

@@ -40,34 +40,50 @@ def everything(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line: bad usage or bad input is one line on standard error and exit status 2."""
+    """Run the command line: bad usage, bad input and whatever fails around it is one line on standard error and exit status 2.
+
+    Around it are the disk, the paths, the memory, the streams and their encoding, and the environment's variables. Any other exception is
+    a mistake in bridle, and keeps its traceback.
+    """
     words = sys.argv[1:] if arguments is None else arguments
     output.typed[:] = words
-    stopped = "interrupted; nothing was written"
+    with output.streams():
+        status = _status(words)
+    sys.exit(status)
+
+
+def _status(words: list[str]) -> int:
+    """Do what the words say; what is to be told of a failure is told."""
     try:
         status = app(args=words or ["--help"], prog_name="bridle", standalone_mode=False)
+        sys.stdout.flush()  # as long as a failure can be told of
+        if status == 130:  # where typer itself has noticed it
+            raise KeyboardInterrupt
+        return status if isinstance(status, int) else 0
     except USAGE_ERROR as error:
-        status = _fail(error.format_message())  # type: ignore[attr-defined]
+        return _fail(error.format_message())  # type: ignore[attr-defined]
     except InputError as error:
-        status = _fail(str(error))
+        return _fail(str(error))
     except (MemoryError, ArithmeticError) as error:
-        status = _fail(f"too large or too small to compute: {error}")
+        return _fail(f"too large or too small to compute: {error}")
+    except RecursionError as error:
+        return _fail(f"nested too deeply: {error}")
+    except UnicodeEncodeError as error:
+        return _fail(f"cannot write {error.object[error.start : error.end]!a} in the encoding {error.encoding}: set PYTHONUTF8=1")
     except Interrupted as message:
-        status, stopped = 130, str(message)
+        return _fail(str(message), 130)
     except (KeyboardInterrupt, typer.Abort):
-        status = 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        status = 141
-    if status == 130:
-        _fail(stopped)
-    sys.exit(status if isinstance(status, int) else 0)
+        return _fail("interrupted; nothing was written", 130)
+    except BrokenPipeError:  # whoever was reading has seen enough
+        return 141
+    except OSError as error:
+        return _fail(output.system_error(error))
 
 
 USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What every complaint about usage is, both where typer depends on click and where it carries its own copy."""
 
 
-def _fail(message: str) -> int:
-    sys.stderr.write("bridle: " + " ".join(message.split()) + "\n")
-    return 2
+def _fail(message: str, status: int = 2) -> int:
+    output.complain(message)
+    return status

@@ -10,6 +10,7 @@ import typer
 from bridle import validate
 from bridle.cli import output
 from bridle.core import InputError, Interrupted
+from bridle.engines import kept_code
 
 if TYPE_CHECKING:
     from bridle.compare.rows import GameRow
@@ -61,6 +62,9 @@ def compare(
     names = POLICIES if policies is None else _parts("--policies", policies)
     lengths = [validate.whole("horizon", validate.from_text(text)) for text in _parts("--horizons", horizons)]
     plan = grid(problems, names, lengths, seeds, _sweep(settings or []), engine)
+    if engine == "numba":
+        with output.quiet():
+            kept_code.folder()  # here, since workers say nothing of it
     store = comparison.open_store(plan, out)
     there = sum(cell.key in store for cell in plan.cells)
     try:

@@ -8,13 +8,13 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Protocol
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Protocol, TextIO, cast
 
 import typer
 
 from bridle import storage
-from bridle.core import BridleWarning, InputError
+from bridle.core import BridleWarning, InputError, NotKeptWarning
 from bridle.engines import ENGINES
 
 if TYPE_CHECKING:
@@ -27,6 +27,69 @@ typed: list[str] = []
 def command() -> str:
     """The command that is running, for typing it again."""
     return shlex.join(["bridle", *typed])
+
+
+# --- streams --------------------------------------------------------------------------------------------------------------------------
+
+
+class NamedStream:
+    """A stream whose failures say which stream it is."""
+
+    def __init__(self, stream: TextIO, name: str) -> None:
+        self.stream, self.name = stream, name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """As the stream does."""
+        with self._naming():
+            return self.stream.write(text)
+
+    def flush(self) -> None:
+        """As the stream does."""
+        with self._naming():
+            self.stream.flush()
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:  # made anew, it is of the same class
+            raise OSError(error.errno, error.strerror or str(error), self.name) from None
+
+
+@contextmanager
+def streams() -> Iterator[None]:
+    """The standard streams, such that what cannot be written to them is told of, once; something in the place of one that was closed."""
+    before = sys.stdout, sys.stderr
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    out = open(os.open(os.devnull, os.O_RDONLY), "w") if sys.stdout is None else sys.stdout  # noqa: SIM115  (to write to it fails)
+    sys.stdout = cast("TextIO", NamedStream(out, "standard output"))
+    try:
+        yield
+    finally:
+        for stream in (out, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):  # let it go, so that Python says nothing more of it at the end
+                with suppress(OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        sys.stdout, sys.stderr = before
+
+
+def complain(message: str) -> None:
+    """One line on standard error, if that can be had."""
+    text = " ".join(message.split()).encode(errors="backslashreplace").decode()  # names of files may be no text
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"bridle: {text}\n")
+
+
+def system_error(error: OSError) -> str:
+    """What the system says, and of what."""
+    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return reason if error.filename is None or isinstance(error.filename, int) else f"{os.fsdecode(error.filename)}: {reason}"
 
 
 # --- options --------------------------------------------------------------------------------------------------------------------------
@@ -86,11 +149,20 @@ def progress(doing: str) -> Iterator[Tell | None]:
 
 
 @contextmanager
-def quiet_progress(doing: str) -> Iterator[Tell | None]:
-    """`progress`, without warnings: the results carry them, and say what is not finite."""
-    with warnings.catch_warnings(), progress(doing) as tell:
+def quiet() -> Iterator[None]:
+    """Without warnings: the results carry them, and say what is not finite. What they do not carry is one line."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", BridleWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("always", NotKeptWarning)
+        warnings.showwarning = lambda message, *where, **options: complain(str(message))
+        yield
+
+
+@contextmanager
+def quiet_progress(doing: str) -> Iterator[Tell | None]:
+    """`progress`, and `quiet`."""
+    with quiet(), progress(doing) as tell:
         yield tell
 
 
@@ -129,8 +201,13 @@ def write_json(facts: object, path: str | None) -> list[str]:
         return []
     text = _json(facts)
     if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device is written to, not replaced
-        with open(path, "w", encoding="utf-8") as pipe:
-            pipe.write(text)
+        try:
+            with open(path, "w", encoding="utf-8") as pipe:
+                pipe.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     else:
         with storage.replacing(path) as file:
             file.write(text.encode())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from functools import cache
 from pathlib import Path
@@ -25,7 +24,7 @@ def canonical(value: object) -> str:
     >>> canonical({"b": 1, "a": "x"})
     '{"a":"x","b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return storage.canonical(value, finite=True)
 
 
 def digest(value: object) -> str:

@@ -20,7 +20,7 @@ from typing import TypedDict, cast
 
 from bridle.compare.rows import GameRow
 from bridle.core import InputError
-from bridle.storage import Disk, sync_folder
+from bridle.storage import Disk, parse, sync_folder
 
 
 class ComparatorFacts(TypedDict, total=False):
@@ -176,7 +176,7 @@ def _entry(line: bytes) -> StoreEntry | None:
     try:
         if int(line[2:10], 16) != zlib.crc32(text):
             return None
-        entry = json.loads(text)
+        entry = parse(text)
     except ValueError:
         return None
     return cast(StoreEntry, entry) if isinstance(entry, dict) else None

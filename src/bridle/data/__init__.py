@@ -178,9 +178,12 @@ def _own_file(data_set: DataSet, path: object, verify: bool = True) -> Path:
     """A user's own file, if it can be read and is the right one."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"path must be a path, not {validate.show(path)}")
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise InputError(f"cannot read {file}: {'it is a folder' if file.is_dir() else 'there is no such file'}")
+    file = storage.expanded("path", os.fsdecode(path))
+    try:
+        if not file.is_file():
+            raise InputError(f"cannot read {file}: {'it is a folder' if file.is_dir() else 'there is no such file'}")
+    except OSError as error:
+        raise InputError(f"cannot read {validate.show(str(file))}: {cache.reason(error)}") from None
     if verify and not cache.matches(file, data_set.size, data_set.sha256):
         raise InputError(
             f"{file} is not the file of data set {data_set.name}: it is {_identity(file)}, not {data_set.size:,} bytes with SHA-256 "

@@ -21,7 +21,7 @@ from bridle.data import load
 from bridle.fraud import FraudProgress, Options, Outcome, figures, page, paper_model
 from bridle.fraud.facts import PaperCurves, PaperFacts
 from bridle.fraud.paper_model import PaperPoint, PaperRows, SeedResult
-from bridle.fraud.setup import check_packages, choose_engine, read_json, results_folder, sentence, write_json
+from bridle.fraud.setup import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
 
 SEEDS = 3
 """How many seeds are played unless the user says."""
@@ -111,7 +111,7 @@ def _play(
                     progress(n * rounds + at, len(missing) * rounds, f"seed {seed}, {n + 1} of {len(missing)}")
 
             result = paper_model.play_seed(rows, variant, lambdas, seed, engine, tell)
-            write_json(files[seed], {"key": keys[seed], "found": result})
+            keep(files[seed], {"key": keys[seed], "found": result})
             results[seed] = result
     except KeyboardInterrupt:
         done = sum(result is not None for result in results.values())
@@ -121,7 +121,7 @@ def _play(
 
 def _earlier_result(path: Path, key: str) -> SeedResult | None:
     """What an earlier run has left of a seed, if it is whole and answers the same question."""
-    entry = read_json(path) or {}
+    entry = kept(path) or {}
     return cast(SeedResult, entry["found"]) if entry.get("key") == key and isinstance(entry.get("found"), dict) else None
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from bridle import engines, storage, validate
 from bridle.core import InputError
@@ -42,11 +43,18 @@ def write_json(path: Path, facts: Mapping[str, object], indent: int | None = Non
         file.write((json.dumps(facts, indent=indent, allow_nan=False) + "\n").encode())
 
 
-def read_json(path: Path) -> dict[str, object] | None:
-    """What an earlier run has left; None where there is nothing, or not the whole of it."""
+def keep(path: Path, facts: Mapping[str, object]) -> None:
+    """A result for later runs, with a digest."""
+    with storage.replacing(path) as file:
+        file.write(storage.sealed(facts).encode() + b"\n")
+
+
+def kept(path: Path) -> dict[str, object] | None:
+    """What an earlier run has kept; None where there is nothing, or not what was written: then it is done anew."""
     try:
-        return dict(json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
+        facts = dict(cast("dict[str, object]", storage.parse(storage.read_whole(path))))
+        return facts if storage.checked(facts) else None
+    except (ValueError, TypeError):
         return None
 
 

@@ -21,7 +21,7 @@ from bridle.fraud import FraudProgress, Options, Outcome, baselines, page, score
 from bridle.fraud.baselines import RowProgress
 from bridle.fraud.facts import ContestantFacts, StreamFacts, TrainingFacts
 from bridle.fraud.figures import write_stream_figures
-from bridle.fraud.setup import check_packages, choose_engine, read_json, results_folder, sentence, write_json
+from bridle.fraud.setup import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
 from bridle.fraud.stream_model import Contestant, Setting, StreamRows
 
 Scorer: TypeAlias = Callable[[StreamRows, RowProgress], tuple[np.ndarray, TrainingFacts]]
@@ -146,7 +146,7 @@ def _play(
         for n, (name, (about, scorer)) in enumerate(everyone.items()):
             key = digest({"sources": sources, "data": data, "name": name, "about": about, "engine": engine})
             file = out / "seeds" / f"stream-{key[:16]}.json"
-            if (earlier := read_json(file)) is not None:
+            if (earlier := kept(file)) is not None:
                 done.append(cast(ContestantFacts, earlier))
                 continue
 
@@ -159,7 +159,7 @@ def _play(
             except Unavailable as why:
                 missing.append(f"{name}: {why}")
                 continue
-            write_json(file, line)
+            keep(file, line)
             done.append(line)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {len(done)} of {len(everyone)} are done and kept in {out}; to go on: {typed}") from None

@@ -34,12 +34,12 @@ _MODULES: dict[tuple[str, int, int], ModuleType] = {}
 
 def is_file(name: object) -> TypeGuard[str | os.PathLike[str]]:
     """Whether a problem's name is that of a file."""
-    return isinstance(name, (str, os.PathLike)) and os.fspath(name).endswith(ENDINGS)
+    return isinstance(name, (str, os.PathLike)) and os.fsdecode(name).endswith(ENDINGS)
 
 
 def factory(name: str | os.PathLike[str]) -> Callable[..., Problem]:
     """The factory of the problem in a file."""
-    path = os.fspath(name)
+    path = os.fsdecode(name)
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}" if not os.path.exists(path) else f"{path} is not a file")
     return from_arrays.factory(path) if path.endswith(".npz") else _python(path)

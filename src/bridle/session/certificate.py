@@ -80,8 +80,8 @@ class Conflict(NamedTuple):
     """A proof that no action of the domain satisfies all the constraints of these rounds.
 
     Constraint ``constraints[i]`` of round ``rounds[i]``, weighed by ``weights[i]``; every action violates one of them by at least `margin`,
-    as a distance. `found` is the round in which it was found. Without rounds it is about all violated ones together: which of them
-    contradict each other is not known.
+    as a distance. `found` is the round in which it was found. In the rounds after that it is made smaller, as long as some of its rounds can
+    be left out. Without rounds it is about all violated ones together: which of them contradict each other is not known.
     """
 
     rounds: tuple[int, ...]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from copy import copy
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -303,8 +303,7 @@ class OuterPolyhedron:
         """Add the tangent whose inner normal is w."""
         length = sqrt(float(w.dot(w)))
         if length > 0.0:
-            self.rows.append(-w / length)
-            self.limits.append(-self.where.least(w) / (length * self.where.diameter))
+            self._add(-w / length, -self.where.least(w) / (length * self.where.diameter))
 
     def separate(self, y: np.ndarray) -> np.ndarray:
         """The domain's point nearest to y; where y is outside, the halfspace between the two is added."""
@@ -314,9 +313,13 @@ class OuterPolyhedron:
         away = y - onto
         length = sqrt(float(away.dot(away)))
         if length > 1e-13:
-            self.rows.append(away / length)
-            self.limits.append(float(away.dot(onto)) / length)
+            self._add(away / length, float(away.dot(onto)) / length)
         return onto
+
+    def _add(self, row: np.ndarray, limit: float) -> None:
+        if isfinite(limit) and np.isfinite(row).all():  # numbers too large to calculate with cut nothing off
+            self.rows.append(row)
+            self.limits.append(limit)
 
     def solve(self, cost: np.ndarray, A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """The minimiser of <cost, .> subject to A . <= b in the polyhedron, and the multipliers of A's rows; None where there is none."""

@@ -223,10 +223,9 @@ class Ledger:
     def complete(self) -> Ledger:
         """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
         other = copy(self)
-        if self.open or self.parked:
-            other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
-            other.close()
-            other._keep_parked(False)
+        other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
+        other.close()
+        other._keep_parked(False)
         return other
 
     @property
@@ -254,13 +253,27 @@ class Ledger:
                     self._rank()
                 if self.conflict is None and self.halfspaces.fresh and not self.busy:
                     self._begin_search()
-        self.go_on(now)
-        self.add_up(now)
-        return self.conflict
+        return self.go_on(now)
 
-    def go_on(self, now: int) -> Conflict | None:
-        """Go on in round `now` with what is being looked for or made smaller, as far as one look may; the proof, if there is one."""
-        work = Work(LOOK)
+    def search_through(self, now: int) -> None:
+        """Search the halfspaces to the end, which no round may be held up for: on a ledger of one's own (`complete`).
+
+        A contradiction is then made smaller as far as one look may.
+        """
+        self.repair_witness()
+        if self.domain.known and self.conflict is None:
+            with suppress(*FAILURES):
+                if self.halfspaces.fresh:
+                    self._begin_search()  # also where another went on: it did not know of these
+            self.go_on(now, inf)
+
+    def go_on(self, now: int, most: float = LOOK) -> Conflict | None:
+        """Go on in round `now` with what is being looked for or made smaller, as far as one look may; the proof, if there is one.
+
+        `most` is how much work may be done to find a proof; that all violated rounds together are one is seen in any case, once nothing
+        that names the rounds is being looked for.
+        """
+        work = Work(most)
         if self.conflict is not None and self.conflict.rounds:
             self.searching = None  # one round has proved it by itself
         try:
@@ -269,10 +282,12 @@ class Ledger:
             if self.searching is not None:
                 self._search_on(self.searching, now, work)
             if self.reduction is not None:
-                self._reduce_on(self.reduction, now, work)
+                self._reduce_on(self.reduction, now, work if most == LOOK else Work(LOOK))
         except FAILURES:  # a proof that was found stays as it is; halfspaces are searched again
             self.halfspaces.fresh = max(self.halfspaces.fresh, int(self.searching is not None))
             self.searching = self.reduction = None
+        if not self.busy:
+            self.add_up(now)
         return self.conflict
 
     def _begin_search(self) -> None:

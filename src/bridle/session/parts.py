@@ -52,6 +52,8 @@ class SessionParts(NamedTuple):
         if self.ledger is None:
             return self, (None, None, "")
         ledger = self.ledger.complete()
+        if not self.apart:
+            ledger.search_through(self.pending.begun)
         bounds = ledger.regret(self.pending.begun, apart=self.apart)
         return self._replace(ledger=ledger), bounds
 

@@ -171,7 +171,8 @@ def _sweep_once(where: CenteredDomain, search: Search) -> Search:
     if meets(where, search.normals, search.levels, search.point):
         return search._replace(witness=search.point, point=None, over=1.0)
     left = search.sweeps - 1.0
-    return search._replace(point=swept(where, search.normals, search.levels, search.point) if left else None, sweeps=left)
+    point = swept(where, search.normals, search.levels, search.point) if left else None
+    return search._replace(point=point if point is not None and np.isfinite(point).all() else None, sweeps=left)
 
 
 def _look_at_one(where: CenteredDomain, search: Search) -> Search:
@@ -195,7 +196,7 @@ def _solve_once(where: CenteredDomain, search: Search) -> Search:
     (m, d), outer, b = normals.shape, OuterPolyhedron(where, search.rows, search.limits), levels / where.diameter
     search = search._replace(programs=search.programs - 1.0)
     answer = outer.solve(np.append(np.zeros(d), 1.0), np.hstack([normals, -np.ones((m, 1))]), b)
-    if answer is None or not answer[1].sum() > 0.0:
+    if answer is None or not 0.0 < answer[1].sum() < inf:
         return search._replace(over=1.0)
     (y, s), weights = (answer[0][:-1], float(answer[0][-1])), answer[1] / answer[1].sum()
     search = search._replace(weights=weights)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import pkgutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -291,9 +290,8 @@ def _write(
     arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
     arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
     arrays |= {key: np.asarray(value, dtype=float) for key, value in more.items()}
-    header["digest"] = storage.digest(header, arrays)
     with storage.replacing(name) as file:
-        np.savez(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
+        np.savez(file, **{"header": np.array(storage.sealed(header, arrays)), **arrays})  # type: ignore[arg-type]
 
 
 def read(path: str | PathLike[str]) -> Saved:
