@@ -86,13 +86,23 @@ class Parked(NamedTuple):
     rounds: Array
 
 
+class BatchesRead(NamedTuple):
+    """What reading a batch changes at least: what was counted, for how many rounds to pass over those that are nearly violated, and how
+    many rounds were read. It is replaced by one assignment.
+    """
+
+    counted: Counted | BatchMemory
+    idle: int
+    rounds: int
+
+
 class Ledger:
     """The certificates' own memory of a run.
 
     `witness`: an action that met every kept halfspace at the last search, or None. `sure`: whether that search succeeded. `conflict`: the
     proof that no action meets them all. `since`: how many rounds came before the first one in the sums. A `reader` reads full batches
     faster than NumPy does. `searching` is a search for such a proof that goes on, `reduction` a proof that is still made smaller: a look
-    after a round takes either only as far as `LOOK` allows. `rounds_read`: how many rounds of batches it has read itself.
+    after a round takes either only as far as `LOOK` allows.
     """
 
     def __init__(
@@ -104,14 +114,14 @@ class Ledger:
         reader: BatchReader | None = None,
     ) -> None:
         self.levels, self.tolerance = tuple(levels), tolerance
-        self._counted: Counted | BatchMemory = nothing(dim, len(self.levels))
+        self._batches = BatchesRead(nothing(dim, len(self.levels)), 0, 0)
         self.halfspaces = KeptHalfspaces(dim)
         self.domain = centered(domain, dim, tolerance)
         if calls_solver(domain):
             with suppress(*FAILURES):
                 self.domain = self.domain.boxed()  # that many programs must not come in a round
         self.since = 0
-        self.idle, self.patience = 0, 1  # for how many rounds to pass over those nearly violated: now, and the next time
+        self.patience = 1  # for how many rounds to pass over those nearly violated the next time
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
         self.conflict: Conflict | None = None
@@ -125,7 +135,6 @@ class Ledger:
         self.parked: list[Parked] = []  # halfspaces that wait to be kept
         self.waiting = 0  # how many they are
         self._reader = reader
-        self.rounds_read = 0
 
     def clone(self) -> Ledger:
         """A ledger of its own that begins like this one: what it does is not seen here, but for rows that this one does not count."""
@@ -136,7 +145,7 @@ class Ledger:
 
     def read_with(self, reader: BatchReader | None) -> None:
         """Read full batches with this reader from now on: it is made for as many constraints as the first round turns out to have."""
-        self._counted = self.counted  # what another reader has counted
+        self._batches = self._batches._replace(counted=self.counted)  # what another reader has counted
         self._reader = reader
 
     @property
@@ -147,8 +156,21 @@ class Ledger:
     @property
     def counted(self) -> Counted:
         """What was added up of all observed rounds but those of the open batch."""
-        counted = self._counted
-        return counted if counted.__class__ is Counted else cast("BatchMemory", counted).settle()
+        counted, idle, rounds = self._batches
+        if counted.__class__ is not Counted:
+            counted = counted.settle()  # type: ignore[union-attr]
+            self._batches = BatchesRead(counted, idle, rounds)
+        return counted  # type: ignore[return-value]
+
+    @property
+    def idle(self) -> int:
+        """For how many rounds to pass over those that are nearly violated."""
+        return self._batches.idle
+
+    @property
+    def rounds_read(self) -> int:
+        """How many rounds this ledger has read in batches itself."""
+        return self._batches.rounds
 
     @property
     def largest(self) -> float:
@@ -186,17 +208,31 @@ class Ledger:
             rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
         self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
 
-    def close(self) -> None:
-        """Read the open batch."""
+    def pass_over(self) -> tuple[bool, BatchMemory | None]:
+        """Read the open batch, which is full; if there is nothing in it to keep, that is all, and it is done by one assignment.
+
+        Else nothing is changed, and what the reader has made of the batch is for `close`.
+        """
+        assert self._reader is not None
+        counted, idle, rounds = self._batches
+        memory = self._reader.read(self.rows, self.near, self.witness, counted)
+        if memory is None or self.moduli.any() or memory.findings.proof or np.count_nonzero(memory.findings.chosen):
+            return False, memory
+        self._batches = BatchesRead(memory, idle - len(self.rows), rounds + len(self.rows))
+        return True, memory
+
+    def close(self, read: BatchMemory | None = None) -> None:
+        """Read the open batch, unless it is given as it was `read`."""
         n = self.open
         if not n:
             return
-        rows, moduli, curved = self.rows[:n], self.moduli[:n], self.curved
-        findings = self._read(rows)
+        rows, moduli = self.rows[:n], self.moduli[:n]
+        counted, findings = self._read(rows) if read is None else (read, read.findings)
         if moduli.any():
             with np.errstate(all="ignore"):
-                curved = curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
-        self.idle, self.open, self.curved, self.rounds_read = self.idle - n, 0, curved, self.rounds_read + n
+                self.curved = self.curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
+        self._batches = BatchesRead(counted, self.idle - n, self.rounds_read + n)
+        self.open = 0
         rounds, places = findings.chosen.nonzero()
         if len(rounds):
             self.parked = [*self.parked, Parked(findings.lines[rounds, places], self.numbers[rounds])]
@@ -225,12 +261,17 @@ class Ledger:
         nearly = lines[:, -1] == 0.0
         if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
             self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), LONGEST_PAUSE)
-            self.idle = self.patience
+            self._batches = self._batches._replace(idle=self.patience)
 
     @property
     def stirred(self) -> bool:
         """Whether there is something to search for: new halfspaces may rule out every action, or the proof that they do is there."""
         return self.halfspaces.fresh > 0 or self.conflict is not None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether there is nothing that a search could change: no halfspace is kept or waits, and no round of the open batch."""
+        return not (self.open or self.parked or self.halfspaces.sources or self.conflict is not None)
 
     @property
     def near(self) -> float:
@@ -243,16 +284,14 @@ class Ledger:
         witness = np.full(len(where.middle), np.nan) if self.witness is None else self.witness  # nothing is ever beyond NaN
         return Frame(where._replace(domain=None, box=None), np.array(self.levels), witness, self.near)
 
-    def _read(self, rows: Array) -> BatchFindings:
-        """Count the rounds of a batch in, and tell what is found in them."""
-        memory = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._counted)
+    def _read(self, rows: Array) -> tuple[Counted | BatchMemory, BatchFindings]:
+        """What is counted with the rounds of a batch, and what is found in them."""
+        memory = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._batches.counted)
         if memory is not None:
-            self._counted = memory
-            return memory.findings
+            return memory, memory.findings
         with np.errstate(all="ignore"):
             counted, findings = read(self.frame(), self.counted, rows)
-        self._counted = records.transform(_as_float, counted)
-        return findings
+        return records.transform(_as_float, counted), findings
 
     def complete(self) -> Ledger:
         """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
@@ -432,7 +471,7 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind."""
-        return {**vars(self), "_counted": self.counted, "_reader": None, "columns": None}
+        return {**vars(self), "_batches": self._batches._replace(counted=self.counted), "_reader": None, "columns": None}
 
     def saved(self) -> tuple[dict[str, Scalar], LedgerFacts]:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
@@ -474,11 +513,12 @@ class Ledger:
         if between.shape != self.counted.between.shape:
             raise ValueError("between")
         # Files of schema 2 did not have the largest value at first.
-        self._counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
+        counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
         self.curved = self._saved_curvature(arrays)
         self.halfspaces.restore(_under("cuts.", arrays))
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
-        self.idle, self.patience = map(int, facts["idle"])
+        idle, self.patience = map(int, facts["idle"])
+        self._batches = BatchesRead(counted, idle, 0)
         self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
         proof = facts["conflict"]
         if proof is not None:

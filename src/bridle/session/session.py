@@ -20,7 +20,9 @@ from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, record_of
 from bridle.session import clocks, report_text, savefile
 from bridle.session.alarms import COST, Answer, Contexts, Doubt, Subject, WarningLog, ask_again
+from bridle.session.batch_sums import BatchMemory
 from bridle.session.certificate import Certificate
+from bridle.session.clocks import Due
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Numbers, checked_feedback, evaluate, is_sound
@@ -29,7 +31,7 @@ from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.monitor import check_assumptions, search_witness
 from bridle.session.monitor import next_check as next_check_after
 from bridle.session.parts import SessionParts
-from bridle.session.standing import Due, Kept, Played, Standing
+from bridle.session.standing import LOOK, NOTHING, READ, Kept, Played, Standing
 from bridle.session.turns import mark, wait
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
 
@@ -241,23 +243,30 @@ class Session:
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
         and values and gradients that cannot be of one convex function raise an alarm.
         """
-        counted, before, entry, outcome = False, None, None, WRONG_TYPES
+        counted = False
+        before = fast = None
         try:
             while self._inside:
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
-                fast, plain = self._live, ticket is None and modulus is None and context is None and not partial
-                plain = plain and not (df is None and self._curved)
-                if fast is not None and plain:
-                    before = fast.numbers[fast.rounds_at]
-                    if before + 1.0 < self._check_at:
-                        outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
-                if outcome is PLAYED_CHECK_NOW:
-                    self._follow_up()
+                outcome = WRONG_TYPES
+                if ticket is None and modulus is None and context is None and not partial and not (df is None and self._curved):
+                    fast = self._live
+                    if fast is not None:
+                        before = fast.numbers[fast.rounds_at]
+                        if before + 1.0 < self._check_at:
+                            outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
+                            if outcome is PLAYED and self.history is None:
+                                return
+                    again = self.engine != "python" and (outcome is not REFUSED or self._out_of_step())
+                else:
+                    again = False
+                entry = None
+                if outcome is PLAYED_CHECK_NOW and fast is not None:
+                    self._end_batch(fast)
                 elif outcome is not PLAYED:
                     fast = before = None
-                    again = plain and self.engine != "python" and (outcome is WRONG_TYPES or self._broken_off())
                     before = self._begin(handing_back=not again)
                     outcome = self._play(f, df, g, dg) if again else REFUSED
                     if outcome is REFUSED:
@@ -270,8 +279,7 @@ class Session:
                 raise
             finally:
                 self._inside = False
-            if outcome is not PLAYED or entry is not None:
-                self._tell(entry)
+            self._tell(entry)
         except BaseException as wrong:
             mark(wrong, counted)
             raise
@@ -290,7 +298,7 @@ class Session:
         """
         if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
             raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
-        counted = playing = False
+        counted, rounds = False, None
         try:
             x = self.decide()
             f, df = evaluate("cost", cost, x, several=False)
@@ -302,7 +310,7 @@ class Session:
             if len(answers) > 1:
                 limits["g"] = np.concatenate([each.value.reshape(-1) for each in answers[1:]])
                 limits["dg"] = np.concatenate([each.grad.reshape(-1, len(x)) for each in answers[1:]])
-            playing = True
+            rounds = self.rounds
             self.observe(f=f.item(), df=df, **limits)  # type: ignore[arg-type]
             counted, t = True, self.rounds
             if self._parts.ledger is not None and self._parts.domain is not None and clocks.due(t).assumptions:
@@ -310,7 +318,7 @@ class Session:
                 self._read(lambda _: self._note_doubts(doubts, t))
                 self._tell(None)
         except BaseException as wrong:
-            mark(wrong, counted or (playing and getattr(wrong, "counted", False)))
+            mark(wrong, counted or (rounds is not None and getattr(wrong, "counted", self.rounds > rounds)))
             raise
         return x
 
@@ -444,7 +452,7 @@ class Session:
         """Stand with these pending rounds, of which one more was `observed`."""
         (_, _, totals, rounds, taken, due), kept = self._now
         kept = kept._replace(pending=pending, next_check=0.0 if observed else kept.next_check)
-        played = Played(pending.copies[0], pending.begun, totals, rounds + observed, taken, Due.LOOK if observed else due)
+        played = Played(pending.copies[0], pending.begun, totals, rounds + observed, taken, LOOK if observed else due)
         self._now = Standing(played, kept)
 
     # --- what the run proves ---------------------------------------------------------------------------------------------------------
@@ -568,10 +576,15 @@ class Session:
     def _begin(self, handing_back: bool) -> int:
         """Do first what an earlier call was broken off in, and warn of what nobody has heard of; the turn after which the call begins."""
         if handing_back:
+            (_, _, _, rounds, taken, due), kept = self._now if self._live is None else self._stand()
+            if due is NOTHING and not kept.log.unsent:
+                return rounds + taken
             self._stand()
         elif self._broken_off():
             self._follow_up()
-        self._now.kept.log.send()
+        log = self._now.kept.log
+        if log.unsent:
+            log.send()
         return self._turn()
 
     def _stand(self, nested: bool = False) -> Standing:
@@ -583,7 +596,7 @@ class Session:
         if nested:
             now = self._now
             if self._broken_off():
-                now = Standing(now.played, self._what_is_due(now, fast, apart=True))
+                now = Standing(now.played, self._what_is_due(now, fast, clocks.due(self.rounds), apart=True))
             return now if fast is None else Standing(fast.played(now.played, now.kept.ledger), now.kept)
         if self._broken_off():
             self._follow_up()
@@ -636,8 +649,11 @@ class Session:
                 self._live = None
                 return self._play(f, df, g, dg)
             outcome = fast.play(float(feedback.f), feedback.df, feedback.g, feedback.dg)
-        if outcome is PLAYED_CHECK_NOW or (outcome is PLAYED and fast.rounds >= self._now.kept.next_check):
+        if outcome is PLAYED and fast.rounds >= self._now.kept.next_check:
             self._follow_up()
+            return PLAYED_CHECK_NOW
+        if outcome is PLAYED_CHECK_NOW:
+            self._end_batch(fast)
             return PLAYED_CHECK_NOW
         if outcome is PLAYED:
             return PLAYED
@@ -704,7 +720,7 @@ class Session:
         else:
             kept = now.kept
         clock = whole is not None and (t >= next_check or t >= next_tick or self._compiled is not None)
-        due = Due.LOOK if clock else Due.READ if full else Due.NOTHING
+        due = LOOK if clock else READ if full else NOTHING
         self._now = Standing(Played(copy, begun, totals.add(feedback.f, values), t, taken + 1, due), kept)
         if due:
             self._follow_up()
@@ -716,66 +732,101 @@ class Session:
         if fast is None:
             return now.unfinished
         (_, _, _, rounds, taken, _), (_, ledger, _, _, next_check, _, done) = now
-        ahead = fast.rounds - rounds
-        full = ledger is not None and taken + ahead - ledger.rounds_read == len(ledger.rows)
-        return (full or rounds + ahead >= next_check) and done != self._turn()
+        n = fast.rounds
+        if n < next_check and (ledger is None or taken + n - rounds - ledger.rounds_read != len(ledger.rows)):
+            return False
+        return done != rounds + taken + 2 * (n - rounds)
 
-    def _follow_up(self) -> None:
-        """Do what is due after the last observation; the session stands with it, or as before.
+    def _out_of_step(self) -> bool:
+        """Whether the compiled rounds have no row to write in, because the end of a batch was broken off; they have one then."""
+        (_, _, _, rounds, taken, _), (_, ledger, *_), fast = *self._now, self._live
+        if fast is None or ledger is None or self._broken_off():
+            return fast is not None and ledger is not None
+        row = taken + fast.rounds - rounds - ledger.rounds_read
+        if fast.row == row:
+            return False
+        fast.resume(row)
+        return True
+
+    def _end_batch(self, fast: CompiledRound) -> None:
+        """A compiled round has filled a batch: read it, and look around if that is due."""
+        ledger, read = self._now.kept.ledger, None
+        if ledger is not None and not ledger.stirred:
+            done, read = ledger.pass_over()
+            if done and fast.rounds < self._now.kept.next_check:
+                fast.resume(0)
+                return
+        self._follow_up(read)
+
+    def _follow_up(self, read: BatchMemory | None = None) -> None:
+        """Do what is due after the last observation; the session stands with it, or as before. `read`: what was made of a full batch.
 
         A look that fails is repeated before the next observation, and given up if it fails again.
         """
-        fast = self._live
-        if fast is not None and (clocks.due(fast.rounds).assumptions or fast.rounds > self._horizon):
-            self._now = Standing(fast.played(self._now.played, self._now.kept.ledger), self._now.kept)
-        now, turn = self._now, self._turn()
+        fast, now = self._live, self._now
+        t = now.played.rounds if fast is None else fast.rounds
+        due = clocks.due(t)
+        if fast is not None and (due.assumptions or t > self._horizon):
+            self._now = now = Standing(fast.played(now.played, now.kept.ledger), now.kept)
         try:
-            kept = self._what_is_due(now, fast)
+            kept = self._what_is_due(now, fast, due, read)
         except Exception:
-            if self._failed != turn:
-                self._failed = turn
+            if self._failed != self._turn():
+                self._failed = self._turn()
                 raise
-            kept = self._what_is_due(now, fast, giving_up=True)
+            kept = self._what_is_due(now, fast, due, giving_up=True)
         self._check_at = 0.0
         self._now = Standing(now.played, kept)
         if fast is not None:
             if kept.ledger is not None:
-                fast.resume(kept.ledger.open)
+                fast.resume(now.played.taken + t - now.played.rounds - kept.ledger.rounds_read)
             self._check_at = kept.next_check
 
-    def _what_is_due(self, now: Standing, fast: CompiledRound | None, *, apart: bool = False, giving_up: bool = False) -> Kept:
+    def _what_is_due(
+        self,
+        now: Standing,
+        fast: CompiledRound | None,
+        due: Due,
+        read: BatchMemory | None = None,
+        *,
+        apart: bool = False,
+        giving_up: bool = False,
+    ) -> Kept:
         """What is kept once everything is done that is due after the last observation: a full batch is read, assumptions are checked.
 
-        `fast` has played rounds beyond `now`. `apart`: nothing of the session's own memory may be used; `giving_up`: without a look.
+        `fast` has played rounds beyond `now`. `read` is what was made of a full batch. `apart`: nothing of the session's own memory may be
+        used; `giving_up`: without a look.
         """
-        (_, _, _, t, _, due_now), (pending, ledger, log, contexts, next_check, next_tick, _) = now
+        (_, _, _, t, taken, to_do), (pending, ledger, log, contexts, next_check, next_tick, _) = now
         ahead, look = 0 if fast is None else fast.rounds - t, False
-        t, turn, ledger = t + ahead, now.played.turn + 2 * ahead, now.ledger(ahead)
-        if ledger is not None:
-            if fast is not None:
+        t, taken = t + ahead, taken + ahead
+        if ledger is not None and not (ledger.rounds_read == taken and ledger.at_rest):
+            ledger = now.ledger(ahead)
+            assert ledger is not None
+            if fast is not None and ahead:
                 fast.note(ledger, now.played)
             if apart:
                 ledger.read_with(None)
             if 0 < ledger.open == len(ledger.rows):
-                ledger.close()
+                ledger.close(read)
                 look = fast is not None and ledger.stirred
-        due = clocks.due(t)
-        if fast is not None or due_now is Due.LOOK:
+        if fast is not None or to_do is LOOK:
             if t >= next_check:
                 look = True
             elif fast is None and t >= next_tick:
                 next_tick = clocks.next_multiple(t, clocks.WITNESS_EVERY)
                 look = due.contradiction or (due.witness and ledger is not None and ledger.stirred)
-        if look:
-            log, next_check = log.clone(), clocks.next_multiple(t, clocks.ASSUMPTIONS_EVERY)
-            if not giving_up:
-                parts = SessionParts(self._parts.configured, self._parts.record, self._parts.domain, now.pending(), ledger)
-                if search_witness(parts, log, t, due):
-                    check_assumptions(parts, log, t, now.played.begun + ahead, due)
-                next_check = next_check_after(parts, log, t)
-        if fast is None and self._compiled is not None and due_now is Due.LOOK:
+        if look and giving_up:
+            next_check = clocks.next_multiple(t, clocks.ASSUMPTIONS_EVERY)
+        elif look:
+            log, (configured, record, domain, _, _) = log.clone(), self._parts
+            parts = SessionParts(configured, record, domain, now.pending(), ledger)
+            if search_witness(parts, log, t, due):
+                check_assumptions(parts, log, t, now.played.begun + ahead, due)
+            next_check = next_check_after(parts, log, t)
+        if fast is None and self._compiled is not None and to_do is LOOK:
             next_check = 0.0  # batches may be out of step: the next compiled round sees
-        return Kept(pending, ledger, log, contexts, next_check, next_tick, turn)
+        return Kept(pending, ledger, log, contexts, next_check, next_tick, t + taken)
 
     def _entry(self, feedback: Feedback, number: int | None) -> HistoryEntry:
         """What `history` is told of a round."""

@@ -27,6 +27,9 @@ class Due(IntEnum):
     LOOK = 2  # also whatever the clocks say
 
 
+NOTHING, READ, LOOK = Due  # names that are looked up faster
+
+
 class Played(NamedTuple):
     """What every round changes: the first copy of the policy, how many rounds were begun, the totals, how many rounds were observed, and
     how many observations were taken in (parts of a round count each). `due`: what is to be done after the last of them.
@@ -37,7 +40,7 @@ class Played(NamedTuple):
     totals: RunningTotals
     rounds: int
     taken: int
-    due: Due = Due.NOTHING
+    due: Due = NOTHING
 
     @property
     def turn(self) -> int:
@@ -70,7 +73,7 @@ class Standing(NamedTuple):
     @property
     def unfinished(self) -> bool:
         """Whether what was due after the last observation was broken off."""
-        return self.played.due is not Due.NOTHING and self.kept.done != self.played.turn
+        return self.played.due is not NOTHING and self.kept.done != self.played.turn
 
     @property
     def alone(self) -> bool:
@@ -79,9 +82,10 @@ class Standing(NamedTuple):
         return len(pending.copies) == 1 and not pending.waiting
 
     def pending(self) -> PendingRounds:
-        """The pending rounds, up to date; to be changed by nobody."""
-        (copy, begun, *_), pending = self.played, self.kept.pending
-        return pending if pending.begun == begun and pending.copies[0] is copy else self.own_pending()
+        """The pending rounds, up to date; to be changed by nobody else."""
+        pending = self.kept.pending  # what is put right here is said by `played` alone, so that it does not matter who sees it
+        pending.copies[0], pending.begun = self.played.copy, self.played.begun
+        return pending
 
     def own_pending(self) -> PendingRounds:
         """The pending rounds, up to date; the caller's own."""
