@@ -258,6 +258,7 @@ class Session:
                         if before + 1.0 < self._check_at:
                             outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
                             if outcome is PLAYED and self.history is None:
+                                counted = True
                                 return
                     again = self.engine != "python" and (outcome is not REFUSED or self._out_of_step())
                 else:
