@@ -41,6 +41,7 @@ class SessionFacts(TypedDict, total=False):
     late: str
     pending: int
     timeout: int | None
+    run: str
     alarms: dict[str, int]
     contexts: list[str]
     engine: str
@@ -91,6 +92,8 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         "engine": session.engine,
         "compiled": session.compiled,
     }
+    if pending.run:
+        facts["run"] = pending.run
     for i, seen in enumerate(session.contexts.last.values()):
         more |= {f"contexts.{i}.x": seen.x, f"contexts.{i}.f": seen.f, f"contexts.{i}.df": seen.df}
         more |= {f"contexts.{i}.g": seen.g, f"contexts.{i}.dg": seen.dg}
@@ -186,6 +189,7 @@ class Saved:
             return restored
         with self.checking():
             arrays = self.part("desk.")
+            pending.run = str(facts.get("run", pending.run))  # files once did not say
             pending.restore(arrays, [state, *(self.fill(template, "copies.", i) for i in range(len(arrays["copies"]) - 1))])
             fresh.log.rounds = {str(kind): int(t) for kind, t in facts["alarms"].items()}
             for i, name in enumerate(facts["contexts"]):

@@ -26,7 +26,7 @@ from bridle.session.clocks import Due
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Numbers, checked_feedback, evaluate, is_sound
-from bridle.session.late_feedback import LATE_FORMS, Copy, PendingRounds, Ticket
+from bridle.session.late_feedback import LATE_FORMS, Copy, PendingRounds, Ticket, round_of
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.monitor import check_assumptions, search_witness
 from bridle.session.monitor import next_check as next_check_after
@@ -274,7 +274,8 @@ class Session:
                 raise
             finally:
                 self._inside = False
-            self._tell(entry)
+            if entry is not None or self._now.kept.log.unsent:
+                self._tell(entry)
         except BaseException as wrong:
             mark(wrong, counted)
             raise
@@ -488,6 +489,7 @@ class Session:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
         restored = saved.restore(session._snapshot(False))
         pending, ledger, kept = session._parts.pending, session._parts.ledger, session._now.kept
+        pending.reborn()
         taken = 0 if ledger is None else ledger.open
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
         if session.engine != "python" and restored.compiled is not None:
@@ -507,6 +509,11 @@ class Session:
             pending=now.own_pending(), ledger=copy(now.ledger()), log=now.kept.log.clone(), contexts=now.kept.contexts.clone()
         )
         return {**vars(self), "_now": Standing(now.played, kept), "_compiled": None, "_live": None, "_check_at": 0.0, "_inside": False}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """What a copy or a pickle becomes: a session whose tickets have numbers of their own."""
+        vars(self).update(state)
+        self._now.kept.pending.reborn()
 
     # --- inside ----------------------------------------------------------------------------------------------------------------------
 
@@ -539,9 +546,9 @@ class Session:
     def _begin(self, handing_back: bool) -> int:
         """Do first what an earlier call was broken off in, and warn of what nobody has heard of; the turn after which the call begins."""
         if handing_back:
-            (_, _, _, rounds, taken, due), kept = self._now if self._live is None else self._stand()
-            if due is NOTHING and not kept.log.unsent:
-                return rounds + taken
+            played, kept = self._now
+            if self._live is None and played.due is NOTHING and not kept.log.unsent:
+                return played.rounds + played.taken
             self._stand()
         elif self._broken_off():
             self._follow_up()
@@ -640,11 +647,12 @@ class Session:
         number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
-        name, alone = None if context is None else _context(context), now.alone
+        name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
             if alone:
                 feedback = whole = checked_feedback(copy.x, self._k, f, df, g, dg, modulus)
-                copy, begun = Copy(*pending.advance(copy, feedback), copy.updates + 1, copy.steered), begun + 1
+                state, x = pending.advance(copy, feedback)
+                copy, begun = Copy(state, x, copy.updates + 1, copy.steered), begun + 1
             else:
                 pending = now.own_pending()
                 if number is None or waiting is None:
@@ -655,7 +663,7 @@ class Session:
                     feedback = checked_feedback(waiting.x, self._k, f, df, g, dg, modulus)
                     whole = pending.receive(number, feedback, (df is not None, g is not None), partial)
                 copy, begun = pending.copies[0], pending.begun
-        t, at, full = rounds + (whole is not None), begun if number is None else number, False
+        t, at, full = rounds + (whole is not None), begun if number is None else round_of(number), False
         values = feedback.g
         if len(totals.hard) != len(values):
             totals, values = totals.padded(len(values)), np.pad(values, (0, max(0, len(totals.hard) - len(values))))
@@ -710,6 +718,7 @@ class Session:
         """A compiled round has filled a batch: read it, and look around if that is due."""
         ledger, read = self._now.kept.ledger, None
         if ledger is not None and not ledger.stirred:
+            fast.note(ledger, self._now.played)
             done, read = ledger.pass_over()
             if done and fast.rounds < self._now.kept.next_check:
                 fast.resume(0)
