@@ -21,6 +21,7 @@ from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured
 from bridle.session.alarms import Contexts, WarningLog
+from bridle.session.feedback import LARGEST, Limits
 from bridle.session.late_feedback import Copy
 from bridle.session.ledger import LedgerFacts
 from bridle.session.parts import SessionParts
@@ -42,6 +43,8 @@ class SessionFacts(TypedDict, total=False):
     pending: int
     timeout: int | None
     run: str
+    largest: float
+    most_constraints: int | None
     alarms: dict[str, int]
     contexts: list[str]
     engine: str
@@ -59,6 +62,8 @@ class SessionOptions(TypedDict, total=False):
     pending: int
     timeout: int | None
     engine: str
+    largest: float | None
+    most_constraints: int | None
 
 
 class Snapshot(NamedTuple):
@@ -72,6 +77,7 @@ class Snapshot(NamedTuple):
     contexts: Contexts
     engine: str
     compiled: int | None
+    limits: Limits
 
 
 def save(path: str | PathLike[str], session: Snapshot) -> None:
@@ -92,6 +98,10 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         "engine": session.engine,
         "compiled": session.compiled,
     }
+    if session.limits.largest != LARGEST:
+        facts["largest"] = session.limits.largest
+    if session.limits.most is not None:
+        facts["most_constraints"] = session.limits.most
     if pending.run:
         facts["run"] = pending.run
     for i, seen in enumerate(session.contexts.last.values()):
@@ -167,6 +177,8 @@ class Saved:
             pending=facts.get("pending", 1000),
             timeout=facts.get("timeout"),
             engine=facts.get("engine", "python"),
+            largest=facts.get("largest"),
+            most_constraints=facts.get("most_constraints"),
         )
         if isinstance(ledger, dict) and "levels" in ledger:
             options["levels"] = ledger["levels"]

@@ -25,7 +25,7 @@ from bridle.session.certificate import Certificate
 from bridle.session.clocks import Due
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
 from bridle.session.feasibility import TOLERANCE
-from bridle.session.feedback import LARGEST, Numbers, checked_feedback, evaluate, is_sound
+from bridle.session.feedback import LARGEST, Limits, Numbers, checked_feedback, evaluate, is_sound
 from bridle.session.late_feedback import LATE_FORMS, Copy, PendingRounds, Ticket, round_of
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.monitor import check_assumptions, search_witness
@@ -64,7 +64,8 @@ class Session:
     `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted;
     `tolerance` is how exact constraint values and gradients are (1e-6 for single precision). `late` says how rounds begun by `ask` are
     played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives). At most `pending`
-    rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged.
+    rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged. A record with a number above `largest`
+    in size (1e70 unless told), or with more than `most_constraints` (1000, or ten times the most so far), is refused.
 
     ``engine="numba"`` compiles the round from the policy's own source: several times faster, the same decisions up to rounding. The first
     round takes seconds where nothing was compiled before. Rounds that wait for feedback, or whose number of constraints is not that of
@@ -93,6 +94,8 @@ class Session:
         pending: int = 1000,
         timeout: int | None = None,
         engine: str = "python",
+        largest: float | None = None,
+        most_constraints: int | None = None,
     ) -> None:
         record = record_of(policy)
         for method in ("init", "decide", "update"):
@@ -129,6 +132,10 @@ class Session:
         self._start = start
         each, declared = getattr(record, "each", None), self._parts.parameter("constraints")
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
+        size = LARGEST if largest is None else validate.positive("largest", largest)
+        if size > LARGEST:
+            raise InputError(f"largest must be at most {LARGEST:g}, not {size:g}")
+        self._limits = Limits(size, self._k, None if most_constraints is None else validate.whole("most_constraints", most_constraints))
         horizon = self._parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
         totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
@@ -500,7 +507,9 @@ class Session:
     def _snapshot(self, nested: bool) -> savefile.Snapshot:
         (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
         compiled = None if self._compiled is None else self._compiled.k
-        return savefile.Snapshot(self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled)
+        return savefile.Snapshot(
+            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits
+        )
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
@@ -588,7 +597,7 @@ class Session:
 
     def _compile(self, k: int) -> CompiledRound:
         (copy, _, totals, *_), kept = now = self._now
-        fast = CompiledRound(self._parts.record, copy, kept.ledger, totals, k, LARGEST)
+        fast = CompiledRound(self._parts.record, copy, kept.ledger, totals, k, self._limits.largest)
         ledger = now.ledger()
         if ledger is not None:
             ledger.read_with(fast.reader)  # also batches that Python ends
@@ -628,7 +637,12 @@ class Session:
 
     def _checked(self, x: Array, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> Feedback:
         with np.errstate(over="ignore", invalid="ignore"):
-            return checked_feedback(x, self._k, f, df, g, dg)
+            return checked_feedback(x, self._limits, f, df, g, dg, seen=self._most_seen())
+
+    def _most_seen(self) -> int | None:
+        """The most constraints that a record has had so far; None before the first."""
+        played = self._now.played
+        return len(played.totals.hard) if played.taken or self._live is not None else None
 
     def _take(
         self,
@@ -647,20 +661,21 @@ class Session:
         number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
+        seen = len(totals.hard) if rounds or taken else None
         name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
             if alone:
-                feedback = whole = checked_feedback(copy.x, self._k, f, df, g, dg, modulus)
+                feedback = whole = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
                 state, x = pending.advance(copy, feedback)
                 copy, begun = Copy(state, x, copy.updates + 1, copy.steered), begun + 1
             else:
                 pending = now.own_pending()
                 if number is None or waiting is None:
                     ready = pending.ready
-                    feedback = whole = checked_feedback(ready.x, self._k, f, df, g, dg, modulus)
+                    feedback = whole = checked_feedback(ready.x, self._limits, f, df, g, dg, modulus, seen=seen)
                     pending.go_on(*pending.advance(ready, feedback), feedback)
                 else:
-                    feedback = checked_feedback(waiting.x, self._k, f, df, g, dg, modulus)
+                    feedback = checked_feedback(waiting.x, self._limits, f, df, g, dg, modulus, seen=seen)
                     whole = pending.receive(number, feedback, (df is not None, g is not None), partial)
                 copy, begun = pending.copies[0], pending.begun
         t, at, full = rounds + (whole is not None), begun if number is None else round_of(number), False
