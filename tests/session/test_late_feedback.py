@@ -37,7 +37,7 @@ def saved(session: bridle.Session, folder: Any) -> dict[str, bytes]:
     session.save(folder / "now.npz")
     with np.load(folder / "now.npz") as file:
         arrays = {re.sub(r"(?<=parts\.)\d+", lambda found: str(round_of(int(found[0]))), name): file[name] for name in file.files}
-    arrays["header"] = np.array(re.sub(r'"run": "\w+"', "", str(arrays["header"])))
+    arrays["header"] = np.array(re.sub(r'"(run|digest)": "\w+"', "", str(arrays["header"])))
     arrays["desk.waiting"][:, 0] %= ROUNDS
     return {name: array.tobytes() for name, array in arrays.items() if "digest" not in name}
 
