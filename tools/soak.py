@@ -19,6 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,9 +31,9 @@ from hypothesis import HealthCheck, given, seed, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 import bridle  # noqa: E402
-from bridle.core import BridleWarning, InputError  # noqa: E402
-from helpers import hostile_records, kills, long_runs  # noqa: E402
-from helpers.file_kinds import KINDS  # noqa: E402
+from bridle.core import BridleWarning  # noqa: E402
+from helpers import flips, hostile_records, kills, long_runs  # noqa: E402
+from helpers.file_kinds import KINDS, OTHERS, Kind  # noqa: E402
 
 RECORDS, KILLS, ROUNDS = 10**6, 10**4, 10**8
 CHUNK_RECORDS, CHUNK_KILLS, CHUNK_ROUNDS = 25_000, 100, 1 << 20
@@ -55,7 +56,7 @@ def hostile(number: int, engine: str, examples: int) -> Result:
 
     @seed(number)
     @settings(max_examples=examples, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.sampled_from(CASES[engine]), st.binary(min_size=SCRIPT * hostile_records.BYTES, max_size=SCRIPT * hostile_records.BYTES))
+    @given(st.sampled_from(cases(engine)), st.binary(min_size=SCRIPT * hostile_records.BYTES, max_size=SCRIPT * hostile_records.BYTES))
     def torment(case: hostile_records.Case, script: bytes) -> None:
         for name, count in hostile_records.play(case, script).items():
             counts[name] += count
@@ -84,10 +85,12 @@ def record_tasks(share: float) -> Iterator[tuple[str, Task]]:
         yield f"{number + 1} of {chunks}, {engine}", lambda _, number=number, engine=engine: hostile(number, engine, examples)
 
 
-CASES = {
-    "python": hostile_records.cases(),
-    "numba": [hostile_records.Case(name, k, "numba") for name in ("anytime", "sinha2024", "soft", "ogd") for k in (1, 2)],
-}
+@cache
+def cases(engine: str) -> list[hostile_records.Case]:
+    """The sessions to torment."""
+    if engine == "python":
+        return hostile_records.cases()
+    return [hostile_records.Case(name, k, engine) for name in ("anytime", "sinha2024", "soft", "ogd") for k in (1, 2)]
 
 
 def kill_tasks(share: float) -> Iterator[tuple[str, Task]]:
@@ -126,34 +129,18 @@ def tested(name: str, share: float) -> Result:
 
 def flip_tasks(share: float) -> Iterator[tuple[str, Task]]:
     """A file of every kind."""
-    for kind in KINDS:
-        yield kind, lambda folder, kind=kind: flipped(kind, folder, max(1, round(1.0 / share)))
+    every = max(1, round(1.0 / share))
+    for name, kind in (KINDS | OTHERS).items():
+        yield name, lambda folder, kind=kind: flipped(kind, folder, every)
 
 
-def flipped(kind: str, folder: Path, every: int) -> Result:
-    """Every bit of a file of this kind, one at a time."""
-    make, save, load, seen = KINDS[kind]
+def flipped(kind: Kind, folder: Path, every: int) -> Result:
+    """Every bit of a file of this kind, one at a time, or every so many."""
     path = folder / "flipped"
-    save(made := make(3), path)
-    was, data, wrong, counts = seen(made), bytearray(path.read_bytes()), [], {"flips": 0, "noticed": 0, "harmless": 0}
-    for bit in range(0, 8 * len(data), every):
-        data[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(data)
-        data[bit // 8] ^= 1 << bit % 8
-        counts["flips"] += 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", BridleWarning)
-            try:
-                found = seen(load(path))
-            except (InputError, BridleWarning):
-                counts["noticed"] += 1
-                continue
-        if found == was:
-            counts["harmless"] += 1
-        else:
-            wrong.append(f"bit {bit % 8} of byte {bit // 8}")
+    found = flips.flip(kind, path, lambda size: range(0, 8 * size, every))
     path.unlink()
-    return {**counts, "bytes": len(data), "wrong": len(wrong), "what": wrong[:10]}
+    counts = {name: value for name, value in found._asdict().items() if name != "unnoticed"}
+    return {**counts, "wrong": len(found.unnoticed), "what": found.unnoticed[:10]}
 
 
 def game_tasks(share: float) -> Iterator[tuple[str, Task]]:

@@ -182,9 +182,10 @@ class Gate(Held):
         payment is not counted; of one that was interrupted, a note on the exception says whether it is.
         """
         units = self._count("amount", amount)
+        counted = self._money(units)
         with self._owner.lock:
             self._take(units, amount, self._account.pace)
-        return self._money(units)
+            return counted
 
     def _take(self, units: int, amount: object, pace: Pace | None) -> None:
         """Count so many units, with the pace after them; to be called by who has the lock."""
@@ -220,6 +221,7 @@ class Gate(Held):
         with self._owner.lock:
             self._commit(self._account._replace(budget=self._whole(budget)), "budget", budget)
 
+    @validate.undisturbed
     def fits(self, amounts: Array) -> NDArray[np.bool_]:
         """Which of these amounts, each by itself, would be let through."""
         given = validate.array("amounts", amounts)
@@ -418,6 +420,7 @@ class Pacer(Held):
         weight = self.price + (self._goal == "profit")
         return min(worth / weight if weight > 0.0 else inf if worth else 0.0, self._spend, self.left)
 
+    @validate.undisturbed
     def choose(self, values: ArrayLike, spends: ArrayLike) -> int | None:
         """The index of the offer to take, or None if no offer is worth its price; offers above what is left are passed over."""
         gain = validate.vector("values", values)
@@ -576,5 +579,7 @@ def _checking(where: str) -> Iterator[None]:
     """Any error inside means that the file is damaged."""
     try:
         yield
+    except MemoryError:  # not the file's fault
+        raise
     except Exception as wrong:
         raise InputError(f"cannot load {where}: it is damaged ({validate.show(str(wrong))})") from None

@@ -28,16 +28,16 @@ pytestmark = [
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_save_that_fails_leaves_the_old_file_or_the_new_one(kind, fault, tmp_path):
-    make, save, load, seen = KINDS[kind]
+    make, save, load, seen, _ = KINDS[kind]
     (point, strike), path = FAULTS[fault], tmp_path / "file"
-    old, new = make(3), make(4)
-    was, becomes = seen(old), seen(new)
+    save(old := make(3), path)
+    was, becomes, data = seen(old), seen(make(4)), path.read_bytes()
 
     def prepare():
-        save(old, path)
-        return path
+        path.write_bytes(data)
+        return make(4)
 
-    for at, _, raised in sweep(point, strike, prepare, lambda path: save(new, path), MOST_POINTS):
+    for at, new, raised in sweep(point, strike, prepare, lambda new: save(new, path), MOST_POINTS):
         found = seen(load(path))
         assert found in (was, becomes), f"point {at}: neither the old file nor the new one"
         if raised is None:
@@ -60,7 +60,7 @@ def test_a_save_that_fails_leaves_the_old_file_or_the_new_one(kind, fault, tmp_p
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_load_that_fails_says_what_failed_and_harms_nothing(kind, fault, tmp_path):
-    make, save, load, seen = KINDS[kind]
+    make, save, load, seen, _ = KINDS[kind]
     (point, strike), path = FAULTS[fault], tmp_path / "file"
     save(made := make(3), path)
     was, data = seen(made), path.read_bytes()

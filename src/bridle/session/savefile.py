@@ -227,7 +227,7 @@ class Saved:
         """Blame the file for whatever goes wrong while its arrays are put back."""
         try:
             yield
-        except InputError:
+        except (InputError, MemoryError):
             raise
         except Exception as wrong:
             raise InputError(f"cannot load {self.path}: it is damaged ({type(wrong).__name__}: {validate.show(str(wrong))})") from None
@@ -250,6 +250,8 @@ class Saved:
             return policies.policy(name, domain, **parameters)
         except InputError as wrong:
             raise InputError(f"cannot load {self.path}: {wrong}") from None
+        except MemoryError:
+            raise
         except Exception:  # only this library writes headers, so whatever else goes wrong was done to the file
             raise InputError(f"cannot load {self.path}: its header is damaged") from None
 
@@ -290,8 +292,12 @@ def _write(
     arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
     arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
     arrays |= {key: np.asarray(value, dtype=float) for key, value in more.items()}
+    members = {"header": np.array(storage.sealed(header, arrays)), **arrays}
     with storage.replacing(name) as file:
-        np.savez(file, **{"header": np.array(storage.sealed(header, arrays)), **arrays})  # type: ignore[arg-type]
+        try:
+            np.savez(file, **members)  # type: ignore[arg-type]
+        except ValueError as complaint:  # an archive that is broken off complains of that, over what broke it off
+            raise complaint.__context__ or complaint from None
 
 
 def read(path: str | PathLike[str]) -> Saved:
