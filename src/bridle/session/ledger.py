@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf, isfinite
 from typing import NamedTuple, TypedDict, cast
@@ -217,18 +217,20 @@ class Ledger:
             rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
         self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
 
-    def pass_over(self) -> tuple[bool, BatchMemory | None]:
-        """Read the open batch, which is full; if there is nothing in it to keep, that is all, and it is done by one assignment.
+    def pass_over(self, note: Callable[[], None]) -> tuple[bool, BatchMemory | None]:
+        """Read the open batch, which is full; if there is nothing in it to keep at once, that is all, and it is done by one assignment.
 
-        Else nothing is changed, and what the reader has made of the batch is for `close`.
+        Else nothing is changed, and what the reader has made of the batch is for `close`. `note` writes down the rows' rounds.
         """
         assert self._reader is not None
         counted, idle, rounds, parked = self._batches
         memory = self._reader.read(self.rows, self.near, self.witness, counted)
         if memory is None or self.moduli.any() or memory.findings.proof:
             return False, memory
-        found = self._worth_keeping(memory.findings)
-        if found is not None:
+        if np.count_nonzero(memory.findings.chosen):
+            note()
+            found = self._worth_keeping(memory.findings)
+            assert found is not None
             parked = (*parked, found)
             if self._urgent(memory.findings, parked):
                 return False, memory

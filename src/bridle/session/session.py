@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from math import inf
@@ -776,8 +777,7 @@ class Session:
         """A compiled round has filled a batch: read it, and look around if that is due."""
         ledger, read = self._now.kept.ledger, None
         if ledger is not None and not ledger.stirred:
-            fast.note(ledger, self._now.played)
-            done, read = ledger.pass_over()
+            done, read = ledger.pass_over(functools.partial(fast.note, ledger, self._now.played))
             if done and fast.rounds < self._now.kept.next_check:
                 fast.resume(0)
                 return
