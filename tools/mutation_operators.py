@@ -34,6 +34,8 @@ _PAIRS = (("min", "max"), ("minimum", "maximum"), ("argmin", "argmax"), ("any", 
 SWAPPED_CALLS = dict(_PAIRS) | {there: here for here, there in _PAIRS}
 EXTREMES = {"min", "max", "minimum", "maximum"}
 REMOVED_CALLS = {"sqrt", "abs", "fabs", "exp", "log", "expm1", "log1p", "absolute", "square"}
+ROUNDING = 1e-10
+"""Numbers below this are there for rounding: they, and 1 plus or minus one of them as a factor, stay."""
 FIRST_ALONE = {"ratio", "clip", "hypot"}
 """Functions whose first argument can stand for their result."""
 
@@ -294,10 +296,11 @@ def at(place: Place, node: ast.expr) -> Iterator[tuple[Place, ast.AST]]:
     if isinstance(node, ast.BinOp):
         if any(isinstance(side, ast.JoinedStr) or _is_text(side) for side in (node.left, node.right)):
             return
-        if type(node.op) in SWAPPED_OPERATORS:
+        if type(node.op) in SWAPPED_OPERATORS and not (_is_rounding(node.left) or _is_rounding(node.right)):
             yield (node, "op", None), SWAPPED_OPERATORS[type(node.op)]()
         for side in DROPPED_OPERANDS.get(type(node.op), ()):
-            yield place, getattr(node, side)
+            if not _is_rounding(node.right if side == "left" else node.left):
+                yield place, getattr(node, side)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Not)):
         if not _in_slice(place):
             yield place, node.operand
@@ -353,6 +356,8 @@ def other_values(value: object, in_slice: bool) -> list[object]:
     if isinstance(value, float):
         if value == 0.0:
             return [1.0]
+        if abs(value) < ROUNDING:
+            return []
         return [2.0 * value, value / 2.0] if 1e-4 <= abs(value) < 1e5 else [1000.0 * value, value / 1000.0]
     return []
 
@@ -361,6 +366,13 @@ def _in_slice(place: Place) -> bool:
     """Whether an expression is an index or a limit of a slice."""
     node, field, _ = place
     return isinstance(node, ast.Slice) or (isinstance(node, ast.Subscript) and field == "slice")
+
+
+def _is_rounding(node: ast.AST) -> bool:
+    """Whether an expression is a number that is there for rounding, or 1 plus or minus one."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return isinstance(node.left, ast.Constant) and node.left.value == 1.0 and _is_rounding(node.right)
+    return isinstance(node, ast.Constant) and isinstance(node.value, float) and 0.0 < abs(node.value) < ROUNDING
 
 
 def _is_text(node: ast.AST) -> bool:

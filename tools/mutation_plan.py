@@ -47,6 +47,7 @@ class Plan:
     reasons: list[dict[str, Any]]
     accepted: dict[str, str]
     figures: Path
+    page: Path
 
     @classmethod
     def read(cls, path: Path) -> Plan:
@@ -65,6 +66,7 @@ class Plan:
             reasons=reasons,
             accepted={f"{part['where']}: {mutant}": part["reason"] for part in reasons for mutant in part["mutants"]},
             figures=path.with_suffix(".json"),
+            page=root / "docs" / "mutants.md",
         )
 
     def sources(self, group: Group) -> list[Source]:

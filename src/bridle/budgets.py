@@ -221,6 +221,7 @@ class Gate(Held):
         with self._owner.lock:
             self._commit(self._account._replace(budget=self._whole(budget)), "budget", budget)
 
+    @validate.undisturbed
     def fits(self, amounts: Array) -> NDArray[np.bool_]:
         """Which of these amounts, each by itself, would be let through."""
         given = validate.array("amounts", amounts)
@@ -419,6 +420,7 @@ class Pacer(Held):
         weight = self.price + (self._goal == "profit")
         return min(worth / weight if weight > 0.0 else inf if worth else 0.0, self._spend, self.left)
 
+    @validate.undisturbed
     def choose(self, values: ArrayLike, spends: ArrayLike) -> int | None:
         """The index of the offer to take, or None if no offer is worth its price; offers above what is left are passed over."""
         gain = validate.vector("values", values)

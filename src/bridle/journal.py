@@ -45,6 +45,9 @@ SLOT, SLOTS, SECTOR = 128, 64, 512
 LARGEST = 1 << 24
 """The most bytes of such a file that are read."""
 
+PAUSES = (0.001, 0.01, 0.03)
+"""Seconds between attempts to have a lock: who only looks whether a file is held has it for a moment."""
+
 Facts: TypeAlias = dict[str, Any]
 """What can be JSON, under names."""
 
@@ -167,7 +170,8 @@ class Journal:
             check(facts)
             self._replace(facts)
             return facts
-        before = storage.read_whole(self.path, LARGEST)[:0]  # or say why it cannot be read
+        storage.read_whole(self.path, LARGEST)  # or say why it cannot be read
+        before: bytes | None = None
         with open(self.path, "rb", buffering=0) as old:
             while (now := old.readall()) != before:
                 before = now
@@ -248,16 +252,22 @@ class Journal:
         self._next += 1
 
     def _replace(self, facts: Facts) -> None:
-        data, new = encode(facts, self.kind, self.changing, SLOTS), -1
+        data, new, done = encode(facts, self.kind, self.changing, SLOTS), -1, False
+        if sys.platform == "win32" and self._file >= 0:  # where an open file cannot be replaced
+            os.close(self._file)
+            self._file = -1
         try:
             with storage.replacing(self.path) as file:
                 file.write(data)
-                if sys.platform != "win32":  # where an open file cannot be replaced
-                    new = os.dup(file.fileno())
-            if sys.platform == "win32":
-                new = Disk.open(self.path, os.O_RDWR)
+                new = os.dup(file.fileno()) if sys.platform != "win32" else -1
+            done = True
         finally:
-            if new >= 0 and self._stands(new):  # also where something failed after it had its name
+            if sys.platform == "win32":
+                with suppress(OSError):
+                    new = Disk.open(self.path, os.O_RDWR)
+            with suppress(OSError):
+                done = done or self._stands(new)  # something may have failed after it had its name
+            if new >= 0 and done:
                 new, self._file = self._file, new
                 self._seal, self._next = cast(Facts, storage.parse(data.partition(b"\n")[0]))["digest"], 0
             if new >= 0:
@@ -267,16 +277,12 @@ class Journal:
         """Whether this open file is the one that stands in its place."""
         try:
             return os.path.samestat(os.fstat(handle), os.stat(self.path))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
     def _fence(self) -> None:
         """Refuse, now and for ever, where the file is no longer the one that this holder has open."""
-        try:
-            stands = os.path.samestat(os.fstat(self._file), os.stat(self.path))
-        except FileNotFoundError:
-            stands = False
-        if not stands:
+        if not self._stands(self._file):
             self._ended = "another process has taken it over, or it was moved or removed, while this one held it; open it again to go on"
             self.check()
 
@@ -413,7 +419,7 @@ def _take_lock(path: str, name: str, kind: str) -> int:
         handle = -1
         try:
             handle = Disk.open(place, os.O_RDWR | os.O_CREAT, 0o666)
-            if not _locked(handle):
+            if not any(_locked(handle) or time.sleep(pause) for pause in PAUSES):
                 raise InputError(f"cannot open {name}: {_holder(handle)} holds it, and a {kind} has one holder at a time")
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(place)):  # its last holder may have removed it just before

@@ -25,7 +25,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -49,6 +49,9 @@ SWEPT_EVERY = 60.0
 
 LARGEST = 1 << 30
 """The most bytes of a file that are read into memory."""
+
+LONGEST = 10_000
+"""The most bytes that an array's description may have."""
 
 NO_SYNC = (errno.EACCES, errno.EPERM, errno.EISDIR, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 """What a system answers that does not sync folders, or not this one."""
@@ -339,17 +342,25 @@ def unpack(data: bytes) -> dict[str, NDArray[np.generic]]:
 
 def _array(data: bytes) -> NDArray[np.generic]:
     """The array of one member; its declared size must be the one it has."""
-    stream = io.BytesIO(data)
+    start = 10 + int.from_bytes(data[8:10], "little") if data[6:7] == b"\1" else 12 + int.from_bytes(data[8:12], "little")
+    shape, by_columns, kind = _described(data[: min(start, LONGEST)])
+    count = prod(shape)
+    if start + count * kind.itemsize != len(data) or count < 0:
+        raise ValueError("it has another size than it declares")
+    values = np.frombuffer(data, kind, count, start) if count else np.empty(0, kind)
+    return values.reshape(shape, order="F" if by_columns else "C")
+
+
+@lru_cache(maxsize=256)  # members are alike
+def _described(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is by columns, and type of an array whose member begins like this."""
+    stream = io.BytesIO(head)
     version = np.lib.format.read_magic(stream)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, by_columns, kind = read_header(stream)
     if kind.kind not in "fiubcU" or version > (2, 0):
         raise ValueError(f"it holds {kind}")
-    start, count = stream.tell(), prod(shape)
-    if start + count * kind.itemsize != len(data) or count < 0:
-        raise ValueError("it has another size than it declares")
-    values = np.frombuffer(data, kind, count, start) if count else np.empty(0, kind)
-    return values.reshape(shape, order="F" if by_columns else "C")
+    return shape, by_columns, kind
 
 
 def parse(text: str | bytes) -> object:

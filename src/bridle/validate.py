@@ -256,6 +256,26 @@ def undisturbed(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+def computed(function: Callable[P, R]) -> Callable[P, R]:
+    """A factory, `undisturbed`, in which arithmetic that fails is a complaint about what it was given.
+
+    >>> computed(lambda x: 1.0 / x)(0.0)
+    Traceback (most recent call last):
+    ...
+    bridle.core.InputError: the numbers given are too large or too small to compute with: float division by zero
+    """
+    inside = undisturbed(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return inside(*args, **kwargs)
+        except ArithmeticError as error:
+            raise InputError(f"the numbers given are too large or too small to compute with: {error}") from None
+
+    return call
+
+
 _MILDEST: dict[str, Literal["ignore", "warn"]] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 """How NumPy itself treats them."""
 

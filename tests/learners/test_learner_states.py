@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import learners, records
+from bridle import records
 from bridle.learners.wrappers import delayed_ogd_regret
 from helpers.learner_duels import KINDS, make
 
@@ -81,18 +81,49 @@ def test_the_bound_of_delayed_descent_at_other_gradients_than_one():
     assert delayed_ogd_regret(D, G, step, T, delay) == pytest.approx(D**2 / (2.0 * step) + T * per_round, rel=1e-12)
 
 
-def test_wrappers_play_in_the_domain_of_what_they_wrap():
+def settings_of(name: str) -> dict[str, float]:
+    """What a policy must be told, as one that plays in a ball."""
+    told = {
+        "horizon": 8,
+        "lipschitz": 1.0,
+        "diameter": 6.0,
+        "bound": 1.0,
+        "modulus": 1.0,
+        "smoothness": 1.0,
+        "slater": 0.5,
+        "capacities": 1.0,
+    }
+    return {setting: told[setting] for setting in bridle.policies.entry(name).needs if setting in told}
+
+
+@pytest.mark.parametrize("name", ["anytime", "yuan2018", "sinha2024", "mahdavi2012", "yi2022"])
+def test_a_policy_under_a_wrapper_is_a_policy_in_the_same_domain(name):
+    """Also one with a `step` of its own, which is what learners have: a method of `anytime`, a size of others."""
     ball = bridle.Ball(2, radius=3.0)
-    delayed = learners.wrappers.Delayed(bridle.policy("anytime", ball), 2)
-    doubling = learners.wrappers.Doubling(lambda T: bridle.OGD(ball, 1.0 / T))
-    assert delayed.domain is ball
-    np.testing.assert_array_equal(doubling.domain.radius, 3.0)
+    delayed = bridle.Delayed(bridle.policy(name, ball, **settings_of(name)), 2)
+    doubling = bridle.Doubling(
+        lambda T: bridle.policy(name, ball, **{**settings_of(name), **({"horizon": T} if "horizon" in settings_of(name) else {})})
+    )
+    for policy in (delayed, doubling):
+        np.testing.assert_array_equal(policy.domain.radius, 3.0)
+        session = bridle.Session(policy)
+        for _ in range(4):
+            x = session.decide()
+            session.observe(f=float(x[0]), df=[1.0, 0.0], g=float(x[1]) - 1.0, dg=[0.0, 1.0])
+        assert policy.domain.contains(session.decide())
+        assert session.decide()[0] < 0.0
+
+
+def test_a_learner_under_a_wrapper_plays_in_the_same_domain():
+    ball = bridle.Ball(2, radius=3.0)
+    for learner in (bridle.Delayed(bridle.OGD(ball, 1.0), 2), bridle.Doubling(lambda T: bridle.OGD(ball, 1.0 / T))):
+        np.testing.assert_array_equal(learner.domain.radius, 3.0)
 
 
 def test_a_single_epoch_is_the_algorithm_for_ever():
     ball = bridle.Ball(2)
-    learner = learners.wrappers.Doubling(lambda T: bridle.OGD(ball, 0.5 / T), epochs=1)
-    policy = learners.wrappers.Doubling(lambda T: bridle.policy("sinha2024", ball, horizon=T, lipschitz=1.0), epochs=1)
+    learner = bridle.Doubling(lambda T: bridle.OGD(ball, 0.5 / T), epochs=1)
+    policy = bridle.Doubling(lambda T: bridle.policy("sinha2024", ball, horizon=T, lipschitz=1.0), epochs=1)
     assert learner.domain.dim == policy.domain.dim == 2
     state, plain = learner.init(np.zeros(2)), bridle.OGD(ball, 0.5)
     expected = plain.init(np.zeros(2))
@@ -104,5 +135,5 @@ def test_a_single_epoch_is_the_algorithm_for_ever():
 
 @pytest.mark.parametrize(("epochs", "expected"), [(1, []), (3, [2, 4]), (40, [2, 4, 16, 256, 65536])])
 def test_squared_epochs_are_as_many_as_asked_for_and_at_most_six(epochs, expected):
-    learner = learners.wrappers.Doubling(lambda T: bridle.OGD(bridle.Ball(2), 1.0 / T), growth="square", epochs=epochs)
+    learner = bridle.Doubling(lambda T: bridle.OGD(bridle.Ball(2), 1.0 / T), growth="square", epochs=epochs)
     assert [*expected, np.inf] == learner.lengths.tolist()

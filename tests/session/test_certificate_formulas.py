@@ -12,7 +12,16 @@ import bridle
 from bridle.core import Feedback
 from bridle.session import certificate, feasibility
 from bridle.session.batch_sums import Counted, CurvedSums, Frame, Sums, ViolatedSums, nothing, parts, read, unread, width
-from bridle.session.certificate import RegretBound, Tangent, contradiction_alone, least_regret, regret_bound, regret_of_any, slack, tangent
+from bridle.session.certificate import (
+    Tangent,
+    contradiction_alone,
+    curved_tangent,
+    least_regret,
+    regret_bound,
+    regret_of_any,
+    slack,
+    tangent,
+)
 from bridle.session.feasibility import centered, depth, lower, nearest_on
 from bridle.session.ledger import Ledger
 
@@ -61,10 +70,13 @@ def test_the_tangent_of_the_costs():
     assert plain.base == near(BASE)
     np.testing.assert_array_equal(plain.a, [1.0, 2.0])
     curved = CurvedSums(2.0, np.array([1.0, 1.0]), 5.0)
-    at = tangent(DISK, SUMS, curved, np.array([1.0, 0.5]))
+    at = curved_tangent(DISK, SUMS, curved, np.array([1.0, 0.5]))
     assert at.base == near(BASE + 1.25 - 5.0 + 2.0 * 0.01 * 2.0 * 9.0 * 4.0)  # + M/2 |z|^2 - squares, and rounding
     np.testing.assert_allclose(at.a, [1.0 - 1.0 + 2.0, 2.0 - 1.0 + 1.0])
     assert least_regret(DISK, plain) == near(BASE - 2.0 * sqrt(5.0))
+    simplex = centered(bridle.Simplex(3, mass=3.0), 3)  # from the middle (1, 1, 1): (5, -1, -1) to 9 at a corner, -3 at the others
+    assert least_regret(simplex, Tangent(10.0, np.array([5.0, -1.0, -1.0]))) == near(10.0 - 12.0)
+    assert simplex.least(np.array([5.0, -1.0, -1.0])) == near(-6.0)
 
 
 def test_the_regret_against_any_action():
@@ -118,6 +130,8 @@ def test_what_weights_give_and_what_they_prove():
     found = certificate._bound(SQUARE, costs, N, np.array([0.5, 0.25]), np.array([2.0, 1.0]))
     assert found == (near(10.0 + 1.25 + 1.0 + 1.5), near((-3.0 - 1.25) / 3.0))
     assert certificate._bound(SQUARE, costs, N, np.array([0.5, 0.25]), np.zeros(2)) == (near(11.5), 0.0)
+    light = certificate._bound(SQUARE, costs, N, np.array([0.5, 0.25]), np.array([0.2, 0.1]))
+    assert light == (near(10.0 + 0.125 + 0.8 + 0.6), near((-0.3 - 0.125) / 0.3))
     # v_1 >= 3 is met nowhere: the weights prove it, and the bound is not let below what there is of any action.
     deep = certificate._bound(SQUARE, costs, N, np.array([-3.0, 0.25]), np.array([5.0, 0.0]))
     assert deep == (near(10.0 - 1.5), near((-5.0 + 15.0) / 5.0))
@@ -125,25 +139,66 @@ def test_what_weights_give_and_what_they_prove():
     assert proof.margin == near(2.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e9])
 @pytest.mark.parametrize(
-    ("level", "best"), [(0.5, 0.0), (-0.5, 2.0 * 0.5 / sqrt(0.75)), (-0.9999, 2.0 * 0.9999 / sqrt(1.0 - 0.9999**2)), (-1e-4, 2e-4)]
+    ("p", "q", "level"), [(0.0, 2.0, -0.5), (-3.0, 2.0, -0.5), (1.0, 2.0, -0.9), (-1.0, 0.5, 0.5), (0.3, 1.0, -0.9999)]
 )
-def test_the_best_weight_of_the_sum_is_found(level, best):
-    """In the unit disk l b + |a + l n| with <a, n> = 0 and |a| = 2 is least where l / sqrt(4 + l^2) = -b."""
-    where, costs = centered(bridle.Ball(2), 2), Tangent(0.0, np.array([0.0, 2.0]))
-    l = certificate._along(where, costs, np.array([1.0, 0.0]), level)
-    value, least = l * level + sqrt(4.0 + l * l), best * level + sqrt(4.0 + best * best)
-    assert least - 1e-12 <= value <= least + 2e-6 * 2.0
-    assert l <= 2.002 * best + 2e-3
+def test_the_best_weight_of_the_sum_is_found(p, q, level, size):
+    """In the unit disk l b + |(p + l, q)| is least where (p + l) / |(p + l, q)| = -b."""
+    where, costs = centered(bridle.Ball(2), 2), Tangent(0.0, size * np.array([p, q]))
+    best = size * (q * -level / sqrt(1.0 - level * level) - p)
+    assert certificate._along(where, costs, np.array([1.0, 0.0]), level) == near(best, rel=2e-3)
+
+
+def test_where_the_halfspace_does_not_help_its_weight_is_next_to_none():
+    where, costs = centered(bridle.Ball(2), 2), Tangent(0.0, np.array([3.0, 4.0]))
+    assert 0.0 <= certificate._along(where, costs, np.array([1.0, 0.0]), 0.5) <= 1e-5
 
 
 def test_the_search_for_a_weight_comes_to_an_end():
-    """Where the bound falls for ever, at 2^20 / 1000 to 2e6 times |a|; and with no cost at all there is a unit all the same."""
+    """Where the bound falls for ever, at 2^31 / 1000 times |a|; and with no cost at all there is a unit all the same."""
     where = centered(bridle.Ball(2), 2)
-    for size in (1.0, 100.0):
-        far = certificate._along(where, Tangent(0.0, np.array([0.0, size])), np.array([1.0, 0.0]), -2.0)
-        assert 1e6 * size <= far <= 2.1e6 * size * 2.0
-    assert 1e6 <= certificate._along(where, Tangent(0.0, np.zeros(2)), np.array([1.0, 0.0]), -2.0) <= 4.2e6
+    for a in ([0.0, 1.0], [0.0, 100.0], [0.0, 0.0]):
+        far = certificate._along(where, Tangent(0.0, np.array(a)), np.array([1.0, 0.0]), -2.0)
+        assert far == near(2.0**31 / 1000.0 * (a[1] or 1.0), rel=1e-3)
+
+
+def test_in_many_dimensions_the_sum_alone_bounds_regret(monkeypatch):
+    """u_1 >= 1/2 in 600 dimensions, by the sum of two rounds: <(1, 2, 0, ...), u> is at least 1/2 - 2 sqrt(3)/2; no programs."""
+    where = centered(bridle.Ball(600), 600, 1e-12)
+    a, normal = np.zeros(600), -np.eye(600)[0]
+    a[:2] = 1.0, 2.0
+    sums, limits = SUMS._replace(a=a), ViolatedSums(2.0 * normal, -1.0, 2.0, 1.0, 0.0, 2.0)
+    none, no_curve = (np.zeros((0, 600)), np.zeros(0)), CurvedSums(0.0, np.zeros(600), 0.0)
+    expected = 7.0 - (0.5 - sqrt(3.0))
+    assert regret_bound(where, sums, no_curve, limits, *none).regret == near(expected, abs=1e-5)
+    rows = []
+    found = certificate.nearest_on
+    monkeypatch.setattr(certificate, "nearest_on", lambda *given: rows.append(len(given[2])) or found(*given))
+    curve = CurvedSums(1e-9, np.zeros(600), 0.0)
+    assert regret_bound(where, sums, curve, limits, np.eye(3, 600), np.ones(3)).regret <= expected + 1e-5
+    assert set(rows) == {1}
+
+
+def test_a_halfspace_is_measured_from_the_middle_too():
+    """In [2, 4] x [-1, 3], 0 <= v_2 from the middle (3, 1) is u_2 >= 1; <(0, 2), .> is then least 0 from there. One round violated."""
+    where = centered(bridle.Box([2.0, -1.0], [4.0, 3.0]), 2, 1e-12)
+    sums = SUMS._replace(a=np.array([0.0, 2.0]))
+    kept = np.array([[0.0, -1.0]]), np.array([-1.0])
+    assert regret_bound(where, sums, NO_CURVE, NO_LIMITS, *kept).regret == near(7.0 - 2.0, abs=1e-8)
+    one = ViolatedSums(np.array([0.0, -1.0]), -1.0, 1.0, 1.0, 0.0, 1.0)
+    assert regret_bound(where, sums, NO_CURVE, one, *NONE_KEPT).regret == near(7.0 - 2.0, abs=1e-8)
+
+
+def test_numbers_that_cannot_be_calculated_with_are_left_out():
+    kept = np.array([[0.0, -1.0]]), np.array([-0.25])
+    plain = regret_bound(SQUARE, SUMS, NO_CURVE, NO_LIMITS, *kept)
+    for broken in (CurvedSums(inf, np.zeros(2), 0.0), CurvedSums(1.0, np.zeros(2), inf), CurvedSums(0.0, np.zeros(2), 9.0)):
+        assert regret_bound(SQUARE, SUMS, broken, NO_LIMITS, *kept) == plain
+    assert regret_bound(SQUARE, SUMS._replace(c=inf), NO_CURVE, NO_LIMITS, *kept) == (inf, 0.0)
+    with np.errstate(all="raise"):
+        still = regret_bound(SQUARE, SUMS._replace(a=np.zeros(2)), NO_CURVE, NO_LIMITS, *kept)
+    assert still.regret == near(7.0, abs=1e-8)
 
 
 def test_the_least_of_some_bounds():
@@ -166,9 +221,9 @@ def test_the_nearest_action_that_meets_halfspaces():
     facing = np.array([[1.0, 0.0], [-1.0, 0.0]])  # v_1 <= -2 and v_1 >= 2: there is none, and any point will do
     z, weights = certificate._nearest_feasible(SQUARE, np.array([0.5, 0.5]), facing, np.array([-2.0, -2.0]))
     np.testing.assert_array_equal(z, [0.5, 0.5])
-    disk = centered(bridle.Ball(2), 2)  # the corner where the circle meets v_1 + v_2 <= 1, seen from (1, 3)
-    z, _ = certificate._nearest_feasible(disk, np.array([1.0, 3.0]), np.array([[half, half]]), np.array([half]))
-    np.testing.assert_allclose(z, [0.0, 1.0], atol=1e-4)
+    disk = centered(bridle.Ball(2), 2)  # the corner where the circle meets v_2 <= 0.6: projections in turn alone end beside it
+    z, _ = certificate._nearest_feasible(disk, np.array([2.0, 2.0]), np.array([[0.0, 1.0]]), np.array([0.6]))
+    np.testing.assert_allclose(z, [0.8, 0.6], atol=1e-5)
 
 
 def test_one_constraint_that_is_a_proof_by_itself():
@@ -382,4 +437,3 @@ def test_charge_and_gain_of_rounds_that_wait():
     session.forget(third)
     charge = session._settled().complete().charge()
     assert (charge.regret, charge.ccv, charge.declared) == (near(2 * 3.0 * 2.0), near(2 * 3.0 * 2.0), False)  # the cost's G was only seen
-    assert isinstance(RegretBound(1.0, 2.0).margin, float)

@@ -212,7 +212,7 @@ def test_compiled_sessions_know_what_their_costs_were(label):
     plain, fast = sessions
     assert fast.decide() == pytest.approx(plain.decide(), rel=1e-9, abs=1e-12)
     assert fast.bound()[:2] == pytest.approx(plain.bound()[:2], rel=1e-9)
-    assert fast._parts.pending.copies[0].costs == plain._parts.pending.copies[0].costs
+    assert fast._settled().pending.copies[0].costs == plain._settled().pending.copies[0].costs
 
 
 def test_delayed_policies_take_rounds_without_a_cost():

@@ -15,7 +15,7 @@ from bridle import records
 from bridle.core import Feedback
 from bridle.engines import numba as engine
 from bridle.session.batch_sums import CurvedSums
-from bridle.session.certificate import regret_bound, regret_of_any, tangent
+from bridle.session.certificate import curved_tangent, regret_bound, regret_of_any
 from bridle.session.ledger import Ledger
 from helpers.compiled_games import interpreted
 from helpers.instances import instances
@@ -80,7 +80,7 @@ def test_every_tangent_of_the_quadratic_is_a_bound():
         exact = sum(
             float(df @ (here - u)) - 0.5 * mu * float((here - u) @ (here - u)) for here, df, mu in zip(x, slopes, moduli, strict=True)
         )
-        here, there = (tangent(where, sums, full.curved, at) for at in (u - where.middle, z))
+        here, there = (curved_tangent(where, sums, full.curved, at) for at in (u - where.middle, z))
         assert there.base - float(there.a @ (u - where.middle)) >= exact
         assert here.base - float(here.a @ (u - where.middle)) == pytest.approx(exact, abs=1e-6)
 

@@ -55,24 +55,15 @@ def count_flips(path, whole, bits) -> tuple[int, int]:
     return refused, harmless
 
 
-@pytest.mark.slow
-def test_every_flipped_bit_of_a_small_file_is_detected_or_harmless(tmp_path):
+@pytest.mark.parametrize("certify", [True, False])
+def test_a_flipped_bit_is_detected_or_harmless(certify, tmp_path):
+    """One bit of every 64th byte, and some of the archive's directory, where a flip can hide a member; tests/faults has all of them."""
     path = tmp_path / "a.npz"
-    whole = small_file(path, certify=False)
-    refused, harmless = count_flips(path, whole, range(8 * len(whole)))
-    assert refused > 0.75 * 8 * len(whole)
-    assert refused + harmless == 8 * len(whole)
-
-
-@pytest.mark.slow
-def test_a_flipped_bit_of_a_file_with_certificates_is_detected_or_harmless(tmp_path):
-    """Every bit of the archive's directory, where a flip can hide a member, and one of every 16th byte."""
-    path = tmp_path / "a.npz"
-    whole = small_file(path)
+    whole = small_file(path, certify=certify)
     directory = whole.index(b"PK\x01\x02")
     rng = np.random.default_rng(0)
-    spread = (8 * np.arange(0, directory, 16) + rng.integers(8, size=-(-directory // 16))).tolist()
-    bits = [*spread, *rng.choice(range(8 * directory, 8 * len(whole)), 800, replace=False).tolist()]
+    spread = (8 * np.arange(0, directory, 64) + rng.integers(8, size=-(-directory // 64))).tolist()
+    bits = [*spread, *rng.choice(range(8 * directory, 8 * len(whole)), 300, replace=False).tolist()]
     refused, harmless = count_flips(path, whole, bits)
     assert refused > len(bits) // 2
     assert harmless > 0  # dates, and what the archive says twice

@@ -294,7 +294,7 @@ def test_constraints_that_the_policy_still_waits_for_are_allowed_for():
     assert found.squared == pytest.approx(0.25)
     assert (
         found.squared_bound
-        == session._parts.record.certified_squares(copy.state, 1.0, session._settled().gain(session._parts.ledger.complete())) + 4.0
+        == session._parts.record.certified_squares(copy.state, 1.0, session._settled().gain(session._settled().ledger.complete())) + 4.0
     )
 
 
@@ -326,18 +326,43 @@ def test_the_depth_of_the_sum_is_what_it_is_said_to_be():
     assert deeper.conflict is found  # the first proof stays
 
 
-def test_a_bound_whose_weights_prove_that_nothing_is_feasible_is_that_proof():
-    """The halfspaces of two rounds contradict each other; a third, violated far more, hides that from the sum of all."""
-    ledger = Ledger(bridle.Box(-1.0, 1.0, dim=2), 2)
-    at = np.array([0.9, -0.5])
-    rows = [([1.0, 0.0], 1.3), ([0.0, 1.0], 0.1), ([-1.0, 0.0], 0.0), ([-1.0, 0.0], 0.0)]
-    for t, (normal, far) in enumerate([*rows[:2], ([0.0, -1.0], 0.0)], 1):
-        n = np.array([normal])
-        ledger.take(Feedback(at, 0.0, np.array([1.0, 0.5]), np.array([far]), n), t)
-    ledger.take(Feedback(np.array([-0.9, 0.0]), 0.0, np.zeros(2), np.array([1.2]), np.array([[-1.0, 0.0]])), 4)
+@pytest.mark.parametrize("dim", [1, 3, 30])
+def test_a_certificate_searches_to_the_end_and_the_session_in_its_own_time(dim):
+    """Two limits that face each other, with others before and between: named at once, and in the session's own look."""
+    session, quiet = (bridle.Session(bridle.policy("adagrad", bridle.Box(-1.0, 1.0, dim=dim))) for _ in range(2))
+    for t in range(1, 71):
+        x, a = session.decide(), np.eye(dim)[t % dim]
+        g = {5: x[0] + 0.5, 9: 0.5 - x[0]}.get(t, float(a @ x) - 1.5)
+        dg = {5: np.eye(dim)[0], 9: -np.eye(dim)[0]}.get(t, a)
+        for each in (session, quiet):
+            each.observe(f=float(x[0]), df=np.eye(dim)[0], g=g, dg=dg)
+        found = sound(session, float(t))
+        assert (found.conflict is not None) == (t >= 9)
+        own = quiet._settled().ledger.conflict
+        assert own is None or t >= clocks.CONTRADICTION_EVERY
+    assert found.conflict.rounds == (5, 9)
+    assert found.conflict.found == own.found == clocks.CONTRADICTION_EVERY
+    assert found.conflict.margin == pytest.approx(0.5, abs=1e-6)
+    assert told(session.certificate()) == told(quiet.certificate())
+
+
+def test_limits_that_may_move_are_not_searched():
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2), drift=1.0))
+    for sign in (1.0, -1.0) * 20:
+        session.observe(f=0.0, df=[1.0, 0.0], g=0.5 + sign * session.decide()[1], dg=[0.0, sign])
+    assert session.certificate().conflict is None
+    assert session.bound().regret is not None
+
+
+def test_a_bound_that_weights_cannot_save_is_a_proof(monkeypatch):
+    """Where no search is at hand, the bound on regret finds by itself that its weights are a proof: x_1 >= 1/2 in a ball of radius 1/4."""
+    ledger = Ledger(bridle.Ball(2, radius=0.25), 2)
+    ledger.take(Feedback(np.zeros(2), 0.0, np.array([1.0, 0.0]), np.array([0.5]), np.array([[-1.0, 0.0]])), 1)
     full = ledger.complete()
-    assert full._depth_of_sum() <= 0.0 or full.conflict is None
-    regret, every, why = full.regret(4)
-    assert regret is None or regret >= -np.sqrt(8.0) * 3.0 * np.hypot(1.0, 0.5)
-    assert every is not None
-    assert why == ("" if regret is not None else "no action satisfies every constraint, so there is none to compare with")
+    monkeypatch.setattr(Ledger, "_depth_of_sum", lambda self: -1.0)
+    regret, every, why = full.regret(7)
+    assert (regret, every) == (None, pytest.approx(0.25, abs=1e-6))
+    assert why == "no action satisfies every constraint, so there is none to compare with"
+    assert (full.conflict[:3], full.conflict.found) == (((), (), ()), 7)
+    assert full.conflict.margin == pytest.approx(0.25, abs=1e-6)
+    assert full.witness is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -106,7 +108,7 @@ def test_what_a_file_holds_is_taken_back():
     for _ in range(4):
         pending.ask()
     feed(pending, 2)
-    pending.waiting[3].cost = violated(pending.waiting[3].x, 3)
+    pending.waiting[3] = replace(pending.waiting[3], cost=violated(pending.waiting[3].x, 3))
     again = waiting_rounds()
     again.restore(pending.arrays(), [copy.state for copy in pending.copies])
     assert (again.begun, again.lost, list(again.waiting), again.idle) == (4, [0, 0], [1, 3, 4], [1])
@@ -122,6 +124,6 @@ def test_what_is_missing_of_a_round():
     cost, limits = Feedback(x, 1.0, np.ones(2), np.zeros(1), np.zeros((1, 2))), violated(x, 1)
     waiting = Waiting(x, 0)
     assert waiting.missing() == (True, True)
-    waiting.cost = cost
+    waiting = replace(waiting, cost=cost)
     whole = waiting.seen(limits)
     assert (whole.f, whole.g[0]) == (1.0, 0.3)

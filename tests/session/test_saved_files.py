@@ -35,5 +35,10 @@ def test_a_file_of_an_earlier_version_loads_and_goes_on(name):
     np.testing.assert_allclose(session.decide(), expected["decisions"], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(session.ccv, expected["ccv_after"], rtol=1e-9)
     assert session.unchecked
-    assert session.report().splitlines()[:-1] == expected["report"].splitlines()
-    assert session.report().splitlines()[-1].startswith("File: it was loaded from a file of an earlier version, without a digest")
+    *told, last = session.report().splitlines()
+    assert last.startswith("File: it was loaded from a file of an earlier version, without a digest")
+    feasible = [line for line in told if line.startswith("Feasible: ")]  # it may be found sooner than it was
+    assert [line for line in told if line not in feasible] == [
+        line for line in expected["report"].splitlines() if not line.startswith("Feasible: ")
+    ]
+    assert len(feasible) >= expected["report"].count("Feasible: ")

@@ -164,7 +164,8 @@ class LinearModel:
         """The log-odds of the second class, of one row or of many."""
         scale = self._held.scale if self._compiled is None or not self._compiled.ahead else self._compiled.scale()
         weights = self.weights
-        scores: Scalar = (row if scale is None else scale.apply(row)) @ weights[1:] + weights[0]
+        with np.errstate(all="ignore"):
+            scores: Scalar = (row if scale is None else scale.apply(row)) @ weights[1:] + weights[0]
         return scores
 
     def learn(self, row: Array, sign: float, weight: float = 1.0, group: float | None = None) -> None:
@@ -175,7 +176,12 @@ class LinearModel:
                 self._compiled = _CompiledRows(Rules(self.record, self.limits), self._held, like)
             if self._compiled.learn(self._held, row, sign, weight, group):
                 return
-        self._held = learn(Rules(self.record, self.limits), self.held, LabelledRow(row, sign, weight, group))
+        rules, given = Rules(self.record, self.limits), LabelledRow(row, sign, weight, group)
+        try:
+            self._held = learn(rules, self.held, given)
+        except FloatingPointError:  # the caller has told NumPy to raise; nothing has changed so far
+            with np.errstate(all="ignore"):
+                self._held = learn(rules, self.held, given)
 
     def learn_many(self, rows: Array, signs: Array, weights: Array, groups: Array | None, engine: str = "python") -> None:
         """As many rounds as there are rows, one after the other, on this engine."""

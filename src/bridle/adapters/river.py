@@ -21,7 +21,7 @@ from bridle.adapters.limits import GroupGap, Limit, MissLoss, WeightBudget
 from bridle.adapters.linear import LinearEstimator, class_weights, probability
 from bridle.core import InputError
 from bridle.ops import Array
-from bridle.session.feedback import LARGEST
+from bridle.session.feedback import FLOAT, LARGEST
 
 try:
     from river import base
@@ -96,25 +96,30 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
 
     def learn_one(self, x: RiverRow, y: object, group: float | None = None) -> None:
         """Learn from one row; its group is `group`, or the feature that the model was told holds it."""
-        if not (isinstance(y, bool) or (isinstance(y, (int, float, np.generic)) and y in CLASSES)):
+        if type(y) is not bool and not (isinstance(y, (int, float, np.generic)) and y in CLASSES):
             raise InputError(f"y must be True or False, not {validate.show(y)}")
-        _demand_row(x)
         if self.group is not None:
+            _demand_row(x)
             group = x.get(self.group) if group is None else group
             x = {name: value for name, value in x.items() if name != self.group}
         if group is not None and type(group) is not float:
             group = _group(group)
-        values = _values(x)  # before anything changes
-        if not x.keys() <= self._names.keys():
-            self._take_on(x)
-        self._model.learn(self._placed(x, values), 1.0 if y else -1.0, self._costs[bool(y)], group)
+        row = self._plain(x)
+        if row is None:
+            values = _values(x)  # before anything changes
+            if not x.keys() <= self._names.keys():
+                self._take_on(x)
+            row = self._placed(x, values)
+        self._model.learn(row, 1.0 if y else -1.0, self._costs[bool(y)], group)
 
     def predict_proba_one(self, x: RiverRow) -> dict[bool, float]:
         """The probability of each class, before this row is learned."""
-        _demand_row(x)
-        if list(x) != self._order:
-            x = {name: value for name, value in x.items() if name in self._names}
-        p = probability(float(self._model.scores(self._placed(x, _values(x)))))
+        row = self._plain(x)
+        if row is None:
+            _demand_row(x)
+            known = {name: value for name, value in x.items() if name in self._names}
+            row = self._placed(known, _values(known))
+        p = probability(float(self._model.scores(row)))
         return {False: 1.0 - p, True: p}
 
     def _take_on(self, x: RiverRow) -> None:
@@ -126,6 +131,16 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
             self._model.grow(max(names, 2 * room))
         self._order = self._order + new
         self._names = {name: place for place, name in enumerate(self._order)}
+
+    def _plain(self, x: RiverRow) -> Array | None:
+        """The features of a row that has all of them, in their order and as floats; None for any other, which is looked at more closely."""
+        try:
+            row = np.array(list(x.values()))
+            if row.dtype is FLOAT and row.dot(row) <= LARGEST and list(x) == self._order and len(row) == self._model.features:
+                return row
+        except Exception:  # whatever is asked here, or NumPy is told to raise
+            return None
+        return None
 
     def _placed(self, x: RiverRow, values: Array) -> Array:
         """The features in the order in which they were first seen, and 0 for those that are not there."""
@@ -158,14 +173,16 @@ def _group(group: object) -> float:
 
 def _values(x: RiverRow) -> Array:
     """The features of a row; True and False are 1 and 0, as river has it."""
+    _demand_row(x)
     values: Array | None = None
     with suppress(Exception):  # whatever an object of somebody else's raises where it is asked for its numbers
         values = np.array(list(x.values()))
     if values is None or values.dtype.kind not in ROW_KINDS or values.dtype.itemsize > 8 or values.ndim != 1:
         values = np.array([float(v) if isinstance(v, bool) else validate.number(f"x[{name!r}]", v) for name, v in x.items()])
     values = values.astype(float, copy=False)
-    if not values.dot(values) <= LARGEST:
-        raise _not_a_number(x)
+    with np.errstate(all="ignore"):
+        if not values.dot(values) <= LARGEST:
+            raise _not_a_number(x)
     return values
 
 

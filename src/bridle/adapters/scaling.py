@@ -63,6 +63,7 @@ def Scale(dim: int) -> RunningScale:
     return RunningScale(0.0, zero, zero, zero)
 
 
+@validate.undisturbed
 def past_scaled(X: ArrayLike) -> Array:
     """Every row scaled by the statistics of the rows before it, as `RunningScale` does one by one."""
     table = validate.array("X", X)

@@ -61,6 +61,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
         super().__init__(constraints, policy, parameters, radius, scale, class_weight, engine)
         self.max_iter = max_iter
 
+    @validate.undisturbed
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> ConstrainedClassifier:
         """Forget what was learned, then learn from these rows; `groups` is a number for each, where a limit is about groups."""
         passes = validate.whole("max_iter", self.max_iter)
@@ -71,6 +72,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
         self.n_iter_ = passes
         return self
 
+    @validate.undisturbed
     def partial_fit(
         self,
         X: ArrayLike,
@@ -126,11 +128,13 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
         """The weight of the 1 that every row has."""
         return self.model_.weights[:1].copy()
 
+    @validate.undisturbed
     def decision_function(self, X: ArrayLike) -> Array:
         """The log-odds of the second class."""
         check_is_fitted(self, "model_")
         return np.asarray(self.model_.scores(_checked(self, X, reset=False)))
 
+    @validate.undisturbed
     def predict_proba(self, X: ArrayLike) -> Array:
         """The probability of each class."""
         scores = self.decision_function(X)

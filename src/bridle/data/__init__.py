@@ -183,7 +183,7 @@ def _own_file(data_set: DataSet, path: object, verify: bool = True) -> Path:
         if not file.is_file():
             raise InputError(f"cannot read {file}: {'it is a folder' if file.is_dir() else 'there is no such file'}")
     except OSError as error:
-        raise InputError(f"cannot read {validate.show(str(file))}: {cache.reason(error)}") from None
+        raise InputError(f"cannot read {validate.show(str(file))}: {storage.reason(error)}") from None
     if verify and not cache.matches(file, data_set.size, data_set.sha256):
         raise InputError(
             f"{file} is not the file of data set {data_set.name}: it is {_identity(file)}, not {data_set.size:,} bytes with SHA-256 "

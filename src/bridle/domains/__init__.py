@@ -22,6 +22,7 @@ from bridle.ops import Array, norm
 __all__ = ["Ball", "Box", "Halfspace", "L1Ball", "Polyhedron", "Product", "Simplex", "Spectrahedron"]
 
 
+@validate.computed
 def Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None = None) -> BallSet:
     """The Euclidean ball around `center`, or around the origin of a space of `dim` dimensions.
 
@@ -31,6 +32,7 @@ def Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None =
     return BallSet(_middle(dim, center), validate.positive("radius", radius))
 
 
+@validate.computed
 def Box(low: ArrayLike, high: ArrayLike, dim: int | None = None) -> BoxSet:
     """low <= x <= high in every coordinate; numbers stand for all coordinates.
 
@@ -48,6 +50,7 @@ def Box(low: ArrayLike, high: ArrayLike, dim: int | None = None) -> BoxSet:
     return BoxSet(lows, highs)
 
 
+@validate.computed
 def Simplex(dim: int, mass: float = 1.0) -> SimplexSet:
     """The vectors without negative entries that sum to `mass`: with 1, the probability vectors.
 
@@ -58,6 +61,7 @@ def Simplex(dim: int, mass: float = 1.0) -> SimplexSet:
     return SimplexSet(total, np.full(d, total / d))
 
 
+@validate.computed
 def L1Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None = None) -> L1BallSet:
     """The points whose coordinates differ from those of `center` by at most `radius` in all.
 
@@ -67,6 +71,7 @@ def L1Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None
     return L1BallSet(_middle(dim, center), validate.positive("radius", radius))
 
 
+@validate.computed
 def Spectrahedron(size: int, trace: float = 1.0) -> SpectrahedronSet:
     """The positive semidefinite `size` x `size` matrices of that trace, as vectors of size * size entries.
 
@@ -77,6 +82,7 @@ def Spectrahedron(size: int, trace: float = 1.0) -> SpectrahedronSet:
     return SpectrahedronSet(total, (np.eye(n) * (total / n)).ravel())
 
 
+@validate.computed
 def Product(*domains: Domain) -> ProductSet:
     """Several domains side by side: a decision is one decision for each, one after the other.
 
@@ -90,6 +96,7 @@ def Product(*domains: Domain) -> ProductSet:
     return ProductSet(tuple(domains))
 
 
+@validate.computed
 def Halfspace(a: ArrayLike, b: float, within: Domain) -> Domain:
     """The points x of the domain `within` with <a, x> <= b; `within` itself if that holds everywhere, an InputError if it only touches.
 

@@ -131,6 +131,7 @@ class PolyhedronSet(NamedTuple):
         return Facets(self.dim, (Slab(self.A, np.full(len(self.b), -UNBOUNDED), self.b),))
 
 
+@validate.computed
 def Polyhedron(A: ArrayLike, b: ArrayLike, solver: str = "daqp") -> PolyhedronSet:
     """{x : A x <= b}, which must be bounded and not empty; needs ``pip install 'bridle[qp]'``.
 

@@ -86,10 +86,19 @@ class Mirror(Generic[R]):
 
     def settle(self) -> R:
         """The record as the memory has it; from now on it says how things stand."""
-        block = self.array[self.begin : self.begin + self._size].copy()
-        record: R = self._build(block, block.data)
+        record = self.read()
         self.ahead, self.equal_to = 0, record
         return record
+
+    def read(self) -> R:
+        """The record as the memory has it; nothing changes."""
+        block = self.array[self.begin : self.begin + self._size].copy()
+        record: R = self._build(block, block.data)
+        return record
+
+    def take_over(self, other: Mirror[R]) -> None:
+        """Be as another memory of the same kind is."""
+        self.array[self.begin : self.begin + self._size] = other.array[self.begin : self.begin + self._size]
 
     def _put(self, begin: int, record: object) -> None:
         for leaf in records.leaves(record).values():

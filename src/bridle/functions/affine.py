@@ -55,6 +55,7 @@ class AffineRows(NamedTuple):
         return self.A
 
 
+@validate.computed
 def Affine(a: ArrayLike, b: ArrayLike = 0.0) -> AffineFunction | AffineRows:
     """<a, x> + b; with a matrix `a` and a vector `b`, one function per row.
 
@@ -108,6 +109,7 @@ class Deviation(NamedTuple):
         return ((gap > 0.0) * 1.0 - (gap < 0.0) * 1.0) * self.a
 
 
+@validate.computed
 def AbsoluteDeviation(a: ArrayLike, b: float = 0.0) -> Deviation:
     """|<a, x> - b|.
 

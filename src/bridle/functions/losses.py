@@ -30,6 +30,7 @@ class LogisticLoss(NamedTuple):
         return (-1.0 * self.weight * self.label * ops.exp(-ops.softplus(self.label * dot(self.a, x)))) * self.a
 
 
+@validate.computed
 def Logistic(features: ArrayLike, label: float, weight: float = 1.0) -> LogisticLoss:
     """The logistic loss of a linear classifier on one example.
 
@@ -60,6 +61,7 @@ class HingeLoss(NamedTuple):
         return (-1.0 * self.weight * self.label * short) * self.a
 
 
+@validate.computed
 def Hinge(features: ArrayLike, label: float, margin: float = 1.0, weight: float = 1.0) -> HingeLoss:
     """The hinge loss of a linear classifier on one example.
 
@@ -98,6 +100,7 @@ class LogWealthLoss(NamedTuple):
         return level, growth - level
 
 
+@validate.computed
 def LogWealth(returns: ArrayLike, floor: float = 1e-3) -> LogWealthLoss:
     """The logarithm of wealth that a period costs: -ln <returns, x>, x the share of wealth in each asset, returns as price relatives.
 

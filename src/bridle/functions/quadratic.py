@@ -65,6 +65,7 @@ class QuadraticForm(NamedTuple):
         return QuadraticForm(self.P.sum(axis=0), self.a.sum(axis=0), float(np.sum(self.b)))
 
 
+@validate.computed
 def Quadratic(
     curvature: ArrayLike, center: ArrayLike | None = None, linear: ArrayLike | None = None, offset: float = 0.0
 ) -> RoundQuadratic | QuadraticForm:

@@ -76,6 +76,7 @@ def ccv_curve(trace: Trace) -> tuple[Array, Array]:
     return np.asarray(trace.curve.rounds), np.asarray(trace.curve.hard.max(axis=-1))
 
 
+@validate.undisturbed
 def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
     """Total cost minus that of the comparator: a given action or `Comparator`, or the best fixed action that satisfies every constraint.
 
@@ -89,6 +90,7 @@ def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
     return _number(trace.totals.cost - _per_run(trace, lambda run: _total(trace, comparator, run)))
 
 
+@validate.undisturbed
 def regret_curve(trace: Trace, comparator: ComparatorLike = None) -> tuple[Array, Array]:
     """Regret after each of the trace's log-spaced rounds, against one action: the given one, or the best for the whole horizon."""
 
@@ -117,6 +119,7 @@ def comparator(trace: Trace) -> Comparator:
     return _best_comparator(trace, None)
 
 
+@validate.undisturbed
 def best_action(trace: Trace, run: int | None = None) -> Hindsight:
     """The best fixed feasible action for the stream that a run saw."""
     _check_convex(trace)

@@ -107,6 +107,7 @@ class Trace:
         return self.runs is None or (len(self.seeds) == 1 and getattr(self.problem.adversary, "oblivious", False))
 
 
+@validate.undisturbed
 def play(
     policy: Policy[S],
     problem: Problem | str,
@@ -167,6 +168,7 @@ def unplayed(problem: Problem) -> Trace:
     return Trace(None, source, rounds, (problem.seed,), None, "python", start, curve=curve)
 
 
+@validate.undisturbed
 def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Configured:
     """The policy of this name for the problem: what it must know is taken from the problem's constants unless `parameters` say it.
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bridle import policies, records
+from bridle import policies, records, validate
 from bridle.core import Bound, Constants
 from bridle.game import metrics
 from bridle.game.play import Trace
@@ -118,6 +118,7 @@ HELD = tuple((mark.bound, name) for name, mark in _MARKS.items() if isinstance(m
 """A bound, and the flag that says whether it held."""
 
 
+@validate.undisturbed
 def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None = None) -> GameFacts:
     """The facts of one game; None where something does not apply, and a `why` beside it.
 

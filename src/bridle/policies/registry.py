@@ -214,6 +214,7 @@ def parameters(name: str) -> list[Parameter]:
     ]
 
 
+@validate.computed
 def policy(name: str, domain: Domain, **settings: object) -> Configured:
     """The policy registered as `name`, on `domain`, with its own parameters.
 

@@ -25,6 +25,7 @@ _PROBLEMS: dict[str, Callable[..., Problem]] = {
 }  # fmt: skip
 
 
+@validate.computed
 def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int = 0, **settings: object) -> Problem:
     """The problem registered as `name`, or the one in the file of that name, which ends in .py or .npz (see docs/problems.md).
 

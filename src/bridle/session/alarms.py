@@ -31,20 +31,35 @@ STEP = 1e-2
 
 
 class WarningLog:
-    """Which kinds of warning a session has given, by name, and in which round."""
+    """Which kinds of warning a session has given, by name, and in which round; `unsent` are those that nobody has heard of yet.
+
+    A warning may be made an error. So it is sent only when all that led to it is done with, and the round is counted.
+    """
 
     def __init__(self) -> None:
         self.rounds: dict[str, int] = {}
+        self.unsent: list[BridleWarning] = []
+
+    def clone(self) -> WarningLog:
+        """A log of its own that begins like this one."""
+        other = WarningLog()
+        other.rounds, other.unsent = self.rounds.copy(), self.unsent.copy()
+        return other
 
     def fresh(self, kind: type[BridleWarning]) -> bool:
         """Whether no warning of this kind was given yet."""
         return kind.__name__ not in self.rounds
 
     def warn(self, kind: type[BridleWarning], message: str, round: int, **figures: object) -> None:
-        """Warn, unless this kind of warning was given before; it points at the caller's line."""
+        """Note a warning, unless one of this kind was given before."""
         if self.fresh(kind):
             self.rounds[kind.__name__] = round
-            warnings.warn(kind(message, round, **figures), stacklevel=outside())
+            self.unsent.append(kind(message, round, **figures))
+
+    def send(self) -> None:
+        """Give the warnings that were noted; each points at the caller's line. One that is made an error leaves the others for later."""
+        while self.unsent:
+            warnings.warn(self.unsent.pop(0), stacklevel=outside())
 
 
 class Subject(NamedTuple):
@@ -102,6 +117,12 @@ class Contexts:
 
     def __init__(self) -> None:
         self.last: dict[str, Feedback] = {}
+
+    def clone(self) -> Contexts:
+        """Contexts of their own that begin like these."""
+        other = Contexts()
+        other.last = self.last.copy()
+        return other
 
     def meet(self, context: str, new: Feedback, cost: bool, limits: bool) -> Doubt | None:
         """Compare a record with the last one of its context, and remember it; `cost` and `limits` say which of them it has."""

@@ -115,18 +115,24 @@ class BatchReading(NamedTuple):
     findings: BatchFindings
 
 
-class BatchReader(Protocol):
-    """Reads full batches faster than NumPy does; while it is `ahead`, `settle` says what was counted."""
+class BatchMemory(Protocol):
+    """What a reader has made of a batch, in memory of its own; good until the batch after the next is read."""
 
     @property
-    def ahead(self) -> int: ...
-
-    def read(self, rows: Array, near: float, witness: Array | None, before: Counted) -> BatchFindings | None:
-        """Count a batch in, and tell what is found in it; None where that is left to `read`, and nothing has changed."""
+    def findings(self) -> BatchFindings:
+        """What was found in the batch."""
         ...
 
     def settle(self) -> Counted:
-        """What was counted, as a record."""
+        """What was counted up to this batch, as a record."""
+        ...
+
+
+class BatchReader(Protocol):
+    """Reads full batches faster than NumPy does."""
+
+    def read(self, rows: Array, near: float, witness: Array | None, before: Counted | BatchMemory) -> BatchMemory | None:
+        """What comes of a batch after what was counted before, which stays as it is; None where that is left to `read`."""
         ...
 
 

@@ -80,8 +80,8 @@ class Conflict(NamedTuple):
     """A proof that no action of the domain satisfies all the constraints of these rounds.
 
     Constraint ``constraints[i]`` of round ``rounds[i]``, weighed by ``weights[i]``; every action violates one of them by at least `margin`,
-    as a distance. `found` is the round in which it was found. In the rounds after that it is made smaller, as long as some of its rounds can
-    be left out. Without rounds it is about all violated ones together: which of them contradict each other is not known.
+    as a distance. `found` is the round in which it was found; in the rounds after that it is made smaller, as long as some of its rounds
+    can be left out. Without rounds it is about all violated ones together: which of them contradict each other is not known.
     """
 
     rounds: tuple[int, ...]
@@ -123,15 +123,16 @@ class RegretBound(NamedTuple):
     margin: float
 
 
-def tangent(where: CenteredDomain, sums: Sums, curved: CurvedSums | None = None, z: Array | None = None) -> Tangent:
-    """What the sums say of every action; with `curved` what the moduli add, read off their tangent at middle + z (any z will do)."""
-    loose = slack(where, sums)
-    base = sums.c - float(sums.a.dot(where.middle)) + loose * sums.lengths * where.reach
-    if curved is None or z is None:
-        return Tangent(base, sums.a)
-    M = curved.modulus
-    base += 0.5 * M * float(z.dot(z)) - curved.squares + 2.0 * loose * M * where.reach * where.diameter
-    return Tangent(base, sums.a - curved.pull + M * z)
+def tangent(where: CenteredDomain, sums: Sums) -> Tangent:
+    """What the sums say of every action."""
+    return Tangent(sums.c - float(sums.a.dot(where.middle)) + slack(where, sums) * sums.lengths * where.reach, sums.a)
+
+
+def curved_tangent(where: CenteredDomain, sums: Sums, curved: CurvedSums, z: Array) -> Tangent:
+    """What the sums and the moduli say of every action, read off the quadratic's tangent at middle + z; any z will do."""
+    M, (base, a) = curved.modulus, tangent(where, sums)
+    rounding = 2.0 * slack(where, sums) * M * where.reach * where.diameter
+    return Tangent(base + 0.5 * M * float(z.dot(z)) - curved.squares + rounding, a - curved.pull + M * z)
 
 
 def least_regret(where: CenteredDomain, costs: Tangent) -> float:
@@ -143,7 +144,7 @@ def regret_of_any(where: CenteredDomain, sums: Sums, curved: CurvedSums) -> floa
     """An upper bound on the regret against every action of the domain."""
     costs = [tangent(where, sums)]
     if _matters(curved):
-        costs.append(tangent(where, sums, curved, _nearest(where, (curved.pull - sums.a) / curved.modulus)))
+        costs.append(curved_tangent(where, sums, curved, _nearest(where, (curved.pull - sums.a) / curved.modulus)))
     return least_of([each.base - where.least(each.a) for each in costs])
 
 
@@ -166,12 +167,11 @@ def regret_bound(where: CenteredDomain, sums: Sums, curved: CurvedSums, limits: 
         # In many dimensions no programs are solved: the sum alone.
         some = slice(None) if len(goal) <= MOST_DIMENSIONS else slice(len(b) - summed, None)
         z, weights = _nearest_feasible(where, goal, N[some], b[some])
-        costs = tangent(where, sums, curved, z)
+        costs = curved_tangent(where, sums, curved, z)
         push = np.zeros(len(b))
         push[some] = curved.modulus * weights
         found += [_bound(where, costs, N, b, push), *_bounds(where, costs, N, b, summed)]
-    found = [each for each in found if isfinite(each.regret)]
-    margin = max((each.margin for each in found), default=0.0)
+    margin = max((each.margin for each in found if isfinite(each.regret)), default=0.0)
     return RegretBound(least_of([each.regret for each in found]), margin)
 
 
@@ -209,22 +209,14 @@ def _along(where: CenteredDomain, costs: Tangent, normal: Array, level: float) -
         return l * level - where.least(costs.a + l * normal)
 
     unit = sqrt(float(costs.a.dot(costs.a))) or 1.0
-    low, middle = 0.0, 1e-3 * unit
-    best, at = value(middle), middle
-    high = middle
-    while high < 1e6 * unit and (ahead := value(2.0 * high)) < best:
-        low, middle, high = middle, 2.0 * high, 2.0 * high
-        best, at = ahead, high
-    high = 2.0 * high
-    for _ in range(40):
-        if high - low <= 1e-3 * high:
-            break
+    at, low, best = 1e-3 * unit, 0.0, value(1e-3 * unit)
+    while at < 1e6 * unit and (ahead := value(2.0 * at)) < best:
+        low, at, best = at, 2.0 * at, ahead
+    high, low = 2.0 * at, 0.5 * low
+    for _ in range(16):
         left, right = low + 0.382 * (high - low), low + 0.618 * (high - low)
-        for l, found in ((left, at_left := value(left)), (right, at_right := value(right))):
-            if found < best:
-                best, at = found, l
-        low, high = (low, right) if at_left <= at_right else (left, high)
-    return at
+        low, high = (low, right) if value(left) <= value(right) else (left, high)
+    return 0.5 * (low + high)
 
 
 def _matters(curved: CurvedSums) -> bool:

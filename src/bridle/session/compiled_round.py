@@ -7,19 +7,21 @@ certificates the same call writes the round down; full batches of rounds are the
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
+from numpy import ndarray
 
 from bridle.core import Feedback, Policy
 from bridle.engines.mirror import Mirror, Ring
 from bridle.engines.round import StepOutcome
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
-from bridle.session.batch_sums import BatchFindings, Counted, Frame, length, read_next, unread
-from bridle.session.feedback import LARGEST, floats
-from bridle.session.late_feedback import Copy, PendingRounds
+from bridle.session.batch_sums import BatchFindings, BatchMemory, Counted, Frame, length, read_next, unread
+from bridle.session.feedback import floats
+from bridle.session.late_feedback import Copy
 from bridle.session.ledger import Ledger
+from bridle.session.standing import Played, Standing
 
 
 class PlayOutcome(IntEnum):
@@ -28,7 +30,7 @@ class PlayOutcome(IntEnum):
     WRONG_TYPES = -1  # not floats and arrays of floats: check and convert them first
     REFUSED = 0  # the numbers will not do, or what comes of them: Python finds out what is wrong, or copes
     PLAYED = 1
-    PLAYED_CHECK_NOW = 2  # played, and there is something to look at
+    PLAYED_CHECK_NOW = 2  # played, and the batch is full
 
 
 WRONG_TYPES, REFUSED, PLAYED, PLAYED_CHECK_NOW = PlayOutcome  # names that are looked up faster
@@ -37,12 +39,16 @@ DONE = int(StepOutcome.DONE)  # plain numbers are compared faster
 
 
 class RoundState(NamedTuple):
-    """What a round changes: the policy's state, its decision, the decision before, and the totals."""
+    """What a round changes: the policy's state, its decision, the decision before, the totals, and how many rounds were observed.
+
+    The last is how a round is counted: one call of compiled code changes them all, or none.
+    """
 
     state: object
     x: Array
     played: Array
     totals: RunningTotals
+    rounds: Scalar
 
 
 class Observation(NamedTuple):
@@ -57,76 +63,122 @@ class Observation(NamedTuple):
 def play_round(record: Policy[object], before: RoundState, observed: Observation) -> RoundState:
     """One round of a session: the policy's update and next decision, and the totals."""
     state = record.update(before.state, Feedback(before.x, *observed))
-    return RoundState(state, record.decide(state), before.x, before.totals.add(observed.f, observed.g))
+    return RoundState(state, record.decide(state), before.x, before.totals.add(observed.f, observed.g), before.rounds + 1.0)
 
 
-class CompiledReader(Mirror[Counted]):
-    """Reads full batches of rounds with k constraints for a ledger; what it counts stays in its memory until somebody asks."""
+class BatchMirror(Mirror[Counted]):
+    """One memory of a reader: what was counted, and what was found in the last batch."""
 
     def __init__(self, frame: Frame, k: int, rows: Array) -> None:
         like = unread(len(frame.witness), k, len(frame.levels))
         super().__init__(read_next, frame, like, rows, like.counted)
-        self._rows, self._witness, self._near = (self.views[name] for name in ("given.", "constants.witness", "constants.near"))
-        self._findings = BatchFindings(*(self.views[f"states.findings.{name}"] for name in BatchFindings._fields))
-        self._seen: object = self  # the witness in the memory
+        self.rows, self.witness, self.near = (self.views[name] for name in ("given.", "constants.witness", "constants.near"))
+        self.findings = BatchFindings(*(self.views[f"states.findings.{name}"] for name in BatchFindings._fields))
+        self.seen: object = self  # the witness in the memory
 
-    def read(self, rows: Array, near: float, witness: Array | None, before: Counted) -> BatchFindings | None:
-        """Count a batch in after `before`, or after what was counted in since; None if it is no full batch, or too large to add up.
+    def settle(self) -> Counted:
+        """What was counted up to the last batch."""
+        if self.equal_to is None:
+            self.equal_to = self.read()
+        return self.equal_to
 
-        The findings are the memory's own, good until the next call.
-        """
-        if rows.shape != self._rows.shape:
+
+class CompiledReader:
+    """Reads full batches of rounds with k constraints for a ledger; what it counts stays in its memories until somebody asks.
+
+    There are two: while a batch is read into one, the other holds what was counted before, and the ledger goes from one to the other when
+    the batch is counted in. A reading that is broken off is as if it had never begun.
+    """
+
+    def __init__(self, frame: Frame, k: int, rows: Array) -> None:
+        self._memories = BatchMirror(frame, k, rows), BatchMirror(frame, k, rows)
+
+    def read(self, rows: Array, near: float, witness: Array | None, before: Counted | BatchMemory) -> BatchMirror | None:
+        """The memory with the batch counted in after `before`; None if it is no full batch, or too large to add up."""
+        one, other = self._memories
+        held, memory = (one, other) if before is one or before is one.equal_to else (other, one)
+        if rows.shape != memory.rows.shape:
             return None
-        if not self.ahead and before is not self.equal_to:
-            self.write(before)
-        if witness is not self._seen:
-            self._witness[:], self._seen = np.nan if witness is None else witness, witness  # nothing is ever beyond NaN
-        self._rows[:], self._near[()] = rows, near
-        return self._findings if self.run() else None
+        memory.equal_to = None
+        if before is held or before is held.equal_to:
+            memory.take_over(held)
+        else:
+            memory.write(before.settle() if isinstance(before, BatchMirror) else cast("Counted", before))
+            memory.equal_to = None
+        if witness is not memory.seen:
+            memory.seen = None
+            memory.witness[:] = np.nan if witness is None else witness  # nothing is ever beyond NaN
+            memory.seen = witness
+        memory.rows[:], memory.near[()] = rows, near
+        return memory if memory.run() else None
 
 
 class CompiledRound(Mirror[RoundState]):
-    """The memory of a session's rounds with k constraints, which runs ahead of the pending rounds, the totals and the ledger's batch."""
+    """The memory of a session's rounds with k constraints, which runs ahead of where the session stands.
 
-    def __init__(self, pending: PendingRounds, ledger: Ledger | None, totals: RunningTotals, k: int) -> None:
-        self.pending, self.ledger, self.k = pending, ledger, k
-        copy, d = pending.copies[0], len(pending.copies[0].x)
+    It is written from what was played (`follow`), and counts the rounds in `rounds_at` of `numbers`; a row of the ledger's open batch is
+    written with each. `played` is what was played as the memory has it.
+    """
+
+    def __init__(self, record: Policy[object], copy: Copy, ledger: Ledger | None, totals: RunningTotals, k: int, largest: float) -> None:
+        self.k, d = k, len(copy.x)
         # The totals may be of more constraints than there is room for: then nothing will be played here (`fits`).
         room = RunningTotals(0.0, np.zeros(k), None if totals.signed is None else np.zeros(k))
-        state = RoundState(copy.state, copy.x, copy.x, room)
+        state = RoundState(copy.state, copy.x, copy.x, room, 0.0)
         observed = Observation(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
         # A row of the ring is laid out as `batch_sums.parts` has it.
         ring = None if ledger is None else Ring(length(d, k), ("states.x", "given.df", "given.g", "given.dg"))
-        super().__init__(play_round, pending.record, state, observed, state, LARGEST, ring)
+        super().__init__(play_round, record, state, observed, state, largest, ring)
         self._at_f, self._at_g = self.end, self.end + 1 + d  # as they follow each other in `Observation`
+        self.rounds_at = self.end - 1  # the last of the states
         view = self.views
         self.x, self._played = view["states.x"], view["states.played"]
         self.cost, self.hard = view["states.totals.cost"], view["states.totals.hard"]
         self._df, self._g, self._dg = view["given.df"], view["given.g"], view["given.dg"]
-        self._row, self._shape, self._zeros = self._dg[0], (d,), np.zeros(d)
+        self._shape, self._zeros = (d,), np.zeros(d)
+        # Plain views of one axis take arrays faster than NumPy's do.
+        self._slope, self._row = self.numbers[self.end + 1 : self._at_g], self.numbers[self._at_g + k : self._at_g + k + d]
         self._order = np.arange(0 if ring is None else ring.rows)
         self._copy: Copy | None = None
-        self._totals = totals
-        if ledger is not None and self.ring is not None:
-            ledger.read_with(CompiledReader(ledger.frame(), k, self.ring))  # also batches that Python ends
+        self._totals: RunningTotals | None = None
+        self.reader = None if ledger is None or self.ring is None else CompiledReader(ledger.frame(), k, self.ring)
 
-    def fits(self, totals: RunningTotals) -> bool:
-        """Whether the next round can be played here; the memory is then as the records are."""
-        pending, ledger = self.pending, self.ledger
-        if len(pending.copies) > 1 or pending.waiting or len(totals.hard) > self.k:
+    @property
+    def rounds(self) -> int:
+        """How many rounds were observed."""
+        return int(self.numbers[self.rounds_at])
+
+    @property
+    def row(self) -> int:
+        """In which row of the open batch the next round is written down."""
+        return int(self.numbers[self.cursor])
+
+    def fits(self, standing: Standing) -> bool:
+        """Whether the next round can be played here."""
+        played, ledger = standing.played, standing.kept.ledger
+        if not standing.alone or len(played.totals.hard) > self.k:
             return False
-        if ledger is not None and ledger.open and ledger.k != self.k:
-            return False  # Python ends that batch where the round turns out to be of another kind
-        copy = pending.copies[0]
+        # Python ends an open batch where the round turns out to be of another kind.
+        return ledger is None or played.taken == ledger.rounds_read or ledger.k == self.k
+
+    def follow(self, standing: Standing) -> Ledger | None:
+        """Be as the session stands; the ledger, whose open batch is in this memory from now on."""
+        (copy, _, totals, rounds, _, _), ledger = standing.played, standing.kept.ledger
         if copy is not self._copy or totals is not self._totals:
-            self.write(RoundState(copy.state, copy.x, copy.x, totals.padded(self.k)))
+            self._copy = self._totals = None
+            self.write(RoundState(copy.state, copy.x, copy.x, totals.padded(self.k), float(rounds)))
             self._copy, self._totals = copy, totals
-        if ledger is not None:
+        self.numbers[self.rounds_at] = float(rounds)
+        if ledger is None or self.ring is None:
+            return None
+        if ledger.rows is not self.ring or ledger.reader is not self.reader:
+            ledger = standing.ledger()
+            assert ledger is not None
+            ledger.read_with(self.reader)
             if ledger.rows is not self.ring:
-                assert self.ring is not None
                 ledger.begin(self.k, self.ring)
-            self.resume()
-        return True
+        self.resume(standing.played.taken - ledger.rounds_read)
+        return ledger
 
     def play(self, f: float, df: Array | None, g: Array | float | None, dg: Array | None) -> PlayOutcome:
         """Play a round with what was observed. The numbers themselves are checked by the compiled code, their types here."""
@@ -138,55 +190,46 @@ class CompiledRound(Mirror[RoundState]):
             if floats(self._shape, f, df, g, dg) != self.k:
                 return WRONG_TYPES
         numbers = self.numbers
-        if isinstance(g, float):
-            numbers[self._at_g] = g
-        else:
+        if g.__class__ is ndarray:
             self._g[...] = g
+        else:
+            numbers[self._at_g] = g  # type: ignore[assignment]
         if dg.ndim == 1:  # type: ignore[union-attr]
-            self._row[...] = dg
+            self._row[:] = dg  # type: ignore[assignment]
         else:
             self._dg[...] = dg
-        self._df[...] = df
+        self._slope[:] = df  # type: ignore[assignment]
         numbers[self._at_f] = f
         answer = self.step(self.array)
-        if answer > DONE:
-            return REFUSED
-        self.ahead += 1
         if answer == DONE:
             return PLAYED
-        self.note()
-        if self.ledger is None:
-            return PLAYED
-        try:
-            self.ledger.close()  # its batch is full
-        finally:  # where that is broken off, no round may be read twice
-            self.resume()
-        return PLAYED_CHECK_NOW if self.ledger.stirred else PLAYED
+        return REFUSED if answer > DONE else PLAYED_CHECK_NOW
 
-    def note(self) -> None:
-        """Tell the ledger which rounds are written down."""
-        ledger = self.ledger
-        if ledger is not None:
-            old, new = ledger.open, int(self.numbers[self.cursor])
-            if new > old:
-                ledger.numbers[old:new] = self._order[old:new] + (self.pending.begun + self.ahead - new + 1)
-                ledger.moduli[old:new] = 0.0
-                ledger.open = new
+    def note(self, ledger: Ledger, before: Played) -> None:
+        """Tell the ledger of which rounds the rows are that were written since `before` was played."""
+        ahead = self.rounds - before.rounds
+        old, new = max(0, before.taken - ledger.rounds_read), before.taken + ahead - ledger.rounds_read
+        if new > old:
+            ledger.numbers[old:new] = self._order[old:new] + (before.begun + ahead - new + 1)
+            ledger.moduli[old:new] = 0.0
 
-    def resume(self) -> None:
-        """Go on writing down where the ledger stands."""
-        if self.ledger is not None:
-            self.numbers[self.cursor] = self.ledger.open
+    def resume(self, at: int) -> None:
+        """Go on writing down in this row of the open batch."""
+        if self.ring is not None:
+            self.numbers[self.cursor] = at
 
     def feedback(self) -> Feedback:
         """What was observed of the round just played; its arrays are the memory's own, good until the next round."""
         return Feedback(self._played, self.numbers[self._at_f], self._df, self._g, self._dg)
 
-    def hand_back(self) -> RunningTotals:
-        """The totals as the memory has them; the pending rounds and the ledger get what is theirs."""
-        pending, ahead, old = self.pending, self.ahead, self.pending.copies[0]
-        self.note()
-        state, x, _, self._totals = self.settle()
-        self._copy = pending.copies[0] = Copy(state, x, old.updates + ahead, old.steered, old.costs)
-        pending.begun += ahead
-        return self._totals
+    def played(self, before: Played, ledger: Ledger | None) -> Played:
+        """What was played as the memory has it; it was `before` when the memory began to follow. The ledger then knows the rows' rounds."""
+        if ledger is not None:
+            self.note(ledger, before)
+        state, x, _, totals, rounds = self.read()
+        ahead = int(rounds) - before.rounds
+        if not ahead:
+            return before
+        copy = Copy(state, x, before.copy.updates + ahead, before.copy.steered, before.copy.costs)
+        self._copy, self._totals = copy, totals
+        return Played(copy, before.begun + ahead, totals, int(rounds), before.taken + ahead)

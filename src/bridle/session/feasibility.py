@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
-from copy import copy
 from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
@@ -169,9 +168,15 @@ class KeptHalfspaces:
         self._put(normal[None], np.array([level]), [source])
         return True
 
+    def shared(self) -> KeptHalfspaces:
+        """A store that holds the same: what it does is not seen here."""
+        other = object.__new__(type(self))
+        other.__dict__ = self.__dict__.copy()
+        return other
+
     def copy(self) -> KeptHalfspaces:
         """A copy that shares nothing."""
-        other = copy(self)
+        other = self.shared()
         other.normals, other.levels, other.sources = self.normals.copy(), self.levels.copy(), self.sources.copy()
         return other
 

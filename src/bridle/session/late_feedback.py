@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from bisect import insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol, cast
 
@@ -48,7 +48,7 @@ class Ticket:
         return self.id
 
 
-@dataclass
+@dataclass(frozen=True)
 class Waiting:
     """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come."""
 
@@ -159,6 +159,18 @@ class PendingRounds:
         self.ever_shared = 0  # halfspaces, those no longer kept too
         self._ready: Copy | None = None
 
+    def clone(self) -> PendingRounds:
+        """Pending rounds of their own that begin like these: what is done to them is not seen here."""
+        other = object.__new__(type(self))
+        other.__dict__ = self.__dict__.copy()
+        other.copies, other.idle, other.waiting, other.shared = (
+            self.copies.copy(),
+            self.idle.copy(),
+            self.waiting.copy(),
+            self.shared.copy(),
+        )
+        return other
+
     def _fresh(self, start: Array) -> Copy:
         state = self.record.init(start)
         return Copy(state, np.asarray(self.record.decide(state), dtype=float), 0, 0)
@@ -234,7 +246,7 @@ class PendingRounds:
         self.begun += 1
         if len(self.copies) == 1 and not self.waiting:
             copy = self.copies[0]
-            costs = copy.costs if feedback.modulus is None else self._costs(copy, feedback)
+            costs = copy.costs if feedback.modulus is None else self.costs(copy, feedback)
             self.copies[0] = Copy(state, x, copy.updates + 1, copy.steered, costs)
         else:
             self.feed(self.begun, self.front, state, x, feedback)
@@ -243,7 +255,7 @@ class PendingRounds:
     def feed(self, number: int, at: int, state: object, x: Array, feedback: Feedback) -> None:
         """Give copy `at` the state that the feedback of a round led to, and pass on the halfspace it found."""
         copy = self.take(at)
-        self.copies[at] = Copy(state, x, copy.updates + 1, copy.steered, self._costs(copy, feedback))
+        self.copies[at] = Copy(state, x, copy.updates + 1, copy.steered, self.costs(copy, feedback))
         self._ready = None
         if self.late == "pool" or len(self.copies) == 1 or self._sharing is None:
             return
@@ -253,7 +265,7 @@ class PendingRounds:
             del self.shared[:-SHARED]
             self.ever_shared += 1
 
-    def _costs(self, copy: Copy, feedback: Feedback) -> UnlikeTold | None:
+    def costs(self, copy: Copy, feedback: Feedback) -> UnlikeTold | None:
         """How the costs of a copy, with this round, differ from what the policy was told."""
         told, modulus, before = self.modulus, feedback.modulus, copy.costs
         if told is None or modulus is None or before is None:
@@ -287,16 +299,14 @@ class PendingRounds:
         done = not partial or not any(left and not new for left, new in zip(waiting.missing(), given, strict=True))
         if done if self.late == "copies" else any(given) or all(waiting.missing()):
             copy, item = self.copies[waiting.copy], whole if self.late == "copies" else feedback
-            with np.errstate(over="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 state, x = self.advance(copy, item)
             self.most, self.split = max(self.most, len(self.waiting) - 1 + (not done)), self.split or (self.late == "pool" and partial)
             self.astray += self.late == "pool" and not np.array_equal(waiting.x, copy.x)
             self.feed(number, waiting.copy, state, x, item)
-        if given[0]:
-            waiting.cost = feedback
-        if given[1]:
-            waiting.limits = feedback
         if not done:
+            new = {name: feedback for name, came in zip(("cost", "limits"), given, strict=True) if came}
+            self.waiting[number] = replace(waiting, **new)  # type: ignore[arg-type]
             return None
         self.close(number)
         return whole
@@ -307,7 +317,7 @@ class PendingRounds:
         part, missing = waiting.cost or waiting.limits, waiting.missing()
         if part is not None and self.late == "copies":
             try:
-                with np.errstate(over="ignore", invalid="ignore"):
+                with np.errstate(all="ignore"):
                     state, x = self.advance(self.copies[waiting.copy], part)
                 self.feed(number, waiting.copy, state, x, part)
             except InputError:
@@ -374,7 +384,8 @@ class PendingRounds:
             each = self.waiting[int(number)]
             f, df, g, dg, modulus = (saved[f"{part}.{key}"] for key in ("f", "df", "g", "dg", "modulus"))
             known = 0.0 if name == "limits" or modulus < 0.0 else float(modulus) or None
-            setattr(each, name, Feedback(each.x, float(f), df, g, dg, known))
+            came = Feedback(each.x, float(f), df, g, dg, known)
+            self.waiting[int(number)] = replace(each, **{name: came})  # type: ignore[arg-type]
         busy = {waiting.copy for waiting in self.waiting.values()}
         self.idle = [i for i in range(len(self.copies)) if i not in busy]
         self._ready = None

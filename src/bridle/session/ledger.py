@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from copy import copy
 from math import inf, isfinite
 from typing import NamedTuple, TypedDict, cast
 
@@ -21,7 +20,19 @@ import numpy as np
 from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
-from bridle.session.batch_sums import BatchFindings, BatchReader, Counted, CurvedSums, Frame, length, nothing, parts, read, width
+from bridle.session.batch_sums import (
+    BatchFindings,
+    BatchMemory,
+    BatchReader,
+    Counted,
+    CurvedSums,
+    Frame,
+    length,
+    nothing,
+    parts,
+    read,
+    width,
+)
 from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, regret_of_any, slack
 from bridle.session.clocks import BATCH_ROUNDS, LONGEST_PAUSE
 from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, calls_solver, centered, lower, project_onto
@@ -75,6 +86,16 @@ class Parked(NamedTuple):
     rounds: Array
 
 
+class BatchesRead(NamedTuple):
+    """What reading a batch changes at least: what was counted, for how many rounds to pass over those that are nearly violated, and how
+    many rounds were read. It is replaced by one assignment.
+    """
+
+    counted: Counted | BatchMemory
+    idle: int
+    rounds: int
+
+
 class Ledger:
     """The certificates' own memory of a run.
 
@@ -93,14 +114,14 @@ class Ledger:
         reader: BatchReader | None = None,
     ) -> None:
         self.levels, self.tolerance = tuple(levels), tolerance
-        self._counted = nothing(dim, len(self.levels))
+        self._batches = BatchesRead(nothing(dim, len(self.levels)), 0, 0)
         self.halfspaces = KeptHalfspaces(dim)
         self.domain = centered(domain, dim, tolerance)
         if calls_solver(domain):
             with suppress(*FAILURES):
                 self.domain = self.domain.boxed()  # that many programs must not come in a round
         self.since = 0
-        self.idle, self.patience = 0, 1  # for how many rounds to pass over those nearly violated: now, and the next time
+        self.patience = 1  # for how many rounds to pass over those nearly violated the next time
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
         self.conflict: Conflict | None = None
@@ -115,17 +136,41 @@ class Ledger:
         self.waiting = 0  # how many they are
         self._reader = reader
 
-    def read_with(self, reader: BatchReader) -> None:
+    def clone(self) -> Ledger:
+        """A ledger of its own that begins like this one: what it does is not seen here, but for rows that this one does not count."""
+        other = object.__new__(type(self))
+        other.__dict__ = self.__dict__.copy()
+        other.halfspaces = self.halfspaces.shared()
+        return other
+
+    def read_with(self, reader: BatchReader | None) -> None:
         """Read full batches with this reader from now on: it is made for as many constraints as the first round turns out to have."""
-        _ = self.counted  # what another reader has counted
+        self._batches = self._batches._replace(counted=self.counted)  # what another reader has counted
         self._reader = reader
+
+    @property
+    def reader(self) -> BatchReader | None:
+        """What reads full batches faster."""
+        return self._reader
 
     @property
     def counted(self) -> Counted:
         """What was added up of all observed rounds but those of the open batch."""
-        if self._reader is not None and self._reader.ahead:
-            self._counted = self._reader.settle()
-        return self._counted
+        counted, idle, rounds = self._batches
+        if counted.__class__ is not Counted:
+            counted = counted.settle()  # type: ignore[union-attr]
+            self._batches = BatchesRead(counted, idle, rounds)
+        return counted  # type: ignore[return-value]
+
+    @property
+    def idle(self) -> int:
+        """For how many rounds to pass over those that are nearly violated."""
+        return self._batches.idle
+
+    @property
+    def rounds_read(self) -> int:
+        """How many rounds this ledger has read in batches itself."""
+        return self._batches.rounds
 
     @property
     def largest(self) -> float:
@@ -134,15 +179,23 @@ class Ledger:
 
     def take(self, feedback: Feedback, t: int) -> None:
         """Take in what was observed of round t."""
-        if len(feedback.g) != self.k or self.columns is None:
+        if not self.fits(len(feedback.g)):
             self.begin(len(feedback.g))
-        assert self.columns is not None
-        (x, df, g, dg), at = self.columns, self.open
-        x[at], df[at], g[at], dg[at], self.numbers[at] = feedback.x, feedback.df, feedback.g, feedback.dg, t
-        self.moduli[at] = feedback.modulus or 0.0
-        self.open = at + 1
+        self.write(self.open, feedback, t)
+        self.open += 1
         if self.open == len(self.rows):
             self.close()
+
+    def fits(self, k: int) -> bool:
+        """Whether a round with k constraints can be written down in the open batch."""
+        return k == self.k and self.columns is not None
+
+    def write(self, at: int, feedback: Feedback, t: int) -> None:
+        """Write down what was observed of round t, in row `at` of the open batch; it counts once `open` is beyond that row."""
+        assert self.columns is not None
+        x, df, g, dg = self.columns
+        x[at], df[at], g[at], dg[at], self.numbers[at] = feedback.x, feedback.df, feedback.g, feedback.dg, t
+        self.moduli[at] = feedback.modulus or 0.0
 
     def begin(self, k: int, rows: Array | None = None) -> None:
         """Begin a batch of rounds with k constraints, in `rows` where they are given; an open batch of as many goes on there."""
@@ -155,20 +208,34 @@ class Ledger:
             rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
         self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
 
-    def close(self) -> None:
-        """Read the open batch."""
+    def pass_over(self) -> tuple[bool, BatchMemory | None]:
+        """Read the open batch, which is full; if there is nothing in it to keep, that is all, and it is done by one assignment.
+
+        Else nothing is changed, and what the reader has made of the batch is for `close`.
+        """
+        assert self._reader is not None
+        counted, idle, rounds = self._batches
+        memory = self._reader.read(self.rows, self.near, self.witness, counted)
+        if memory is None or self.moduli.any() or memory.findings.proof or np.count_nonzero(memory.findings.chosen):
+            return False, memory
+        self._batches = BatchesRead(memory, idle - len(self.rows), rounds + len(self.rows))
+        return True, memory
+
+    def close(self, read: BatchMemory | None = None) -> None:
+        """Read the open batch, unless it is given as it was `read`."""
         n = self.open
         if not n:
             return
-        rows, moduli, curved = self.rows[:n], self.moduli[:n], self.curved
-        findings = self._read(rows)
+        rows, moduli = self.rows[:n], self.moduli[:n]
+        counted, findings = self._read(rows) if read is None else (read, read.findings)
         if moduli.any():
-            with np.errstate(over="ignore", invalid="ignore"):
-                curved = curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
-        self.idle, self.open, self.curved = self.idle - n, 0, curved
+            with np.errstate(all="ignore"):
+                self.curved = self.curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
+        self._batches = BatchesRead(counted, self.idle - n, self.rounds_read + n)
+        self.open = 0
         rounds, places = findings.chosen.nonzero()
         if len(rounds):
-            self.parked.append(Parked(findings.lines[rounds, places], self.numbers[rounds]))
+            self.parked = [*self.parked, Parked(findings.lines[rounds, places], self.numbers[rounds])]
             self.waiting += len(rounds)
             # There is no hurry while the witness meets them all: then there is no contradiction.
             ruled = bool(findings.ruled) or not self.sure
@@ -187,18 +254,24 @@ class Ledger:
         lines, rounds = self.parked[0] if len(self.parked) == 1 else map(np.concatenate, zip(*self.parked, strict=True))
         self.parked, self.waiting, fresh = [], 0, self.halfspaces.fresh
         sources = list(zip(rounds.tolist(), lines[:, -2].astype(int).tolist(), strict=True))
+        self.halfspaces = self.halfspaces.copy()  # a clone of this ledger may hold the same
         new = self.halfspaces.extend(lines[:, :-3], lines[:, -3], sources)
         if not ruled:
             self.halfspaces.fresh = fresh
         nearly = lines[:, -1] == 0.0
         if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
             self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), LONGEST_PAUSE)
-            self.idle = self.patience
+            self._batches = self._batches._replace(idle=self.patience)
 
     @property
     def stirred(self) -> bool:
         """Whether there is something to search for: new halfspaces may rule out every action, or the proof that they do is there."""
         return self.halfspaces.fresh > 0 or self.conflict is not None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether there is nothing that a search could change: no halfspace is kept or waits, and no round of the open batch."""
+        return not (self.open or self.parked or self.halfspaces.sources or self.conflict is not None)
 
     @property
     def near(self) -> float:
@@ -211,19 +284,18 @@ class Ledger:
         witness = np.full(len(where.middle), np.nan) if self.witness is None else self.witness  # nothing is ever beyond NaN
         return Frame(where._replace(domain=None, box=None), np.array(self.levels), witness, self.near)
 
-    def _read(self, rows: Array) -> BatchFindings:
-        """Count the rounds of a batch in, and tell what is found in them."""
-        findings = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._counted)
-        if findings is None:
-            with np.errstate(all="ignore"):
-                counted, findings = read(self.frame(), self.counted, rows)
-            self._counted = records.transform(_as_float, counted)
-        return findings
+    def _read(self, rows: Array) -> tuple[Counted | BatchMemory, BatchFindings]:
+        """What is counted with the rounds of a batch, and what is found in them."""
+        memory = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._batches.counted)
+        if memory is not None:
+            return memory, memory.findings
+        with np.errstate(all="ignore"):
+            counted, findings = read(self.frame(), self.counted, rows)
+        return records.transform(_as_float, counted), findings
 
     def complete(self) -> Ledger:
         """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
-        other = copy(self)
-        other.halfspaces, other.parked = self.halfspaces.copy(), self.parked.copy()
+        other = self.clone()
         other.close()
         other._keep_parked(False)
         return other
@@ -267,13 +339,13 @@ class Ledger:
                     self._begin_search()  # also where another went on: it did not know of these
             self.go_on(now, inf)
 
-    def go_on(self, now: int, most: float = LOOK) -> Conflict | None:
+    def go_on(self, now: int, most: float | None = None) -> Conflict | None:
         """Go on in round `now` with what is being looked for or made smaller, as far as one look may; the proof, if there is one.
 
-        `most` is how much work may be done to find a proof; that all violated rounds together are one is seen in any case, once nothing
-        that names the rounds is being looked for.
+        `most` is how much work may be done to find a proof, where it is not that of a look; that all violated rounds together are one is
+        seen in any case, once nothing that names the rounds is being looked for.
         """
-        work = Work(most)
+        work = Work(LOOK if most is None else most)
         if self.conflict is not None and self.conflict.rounds:
             self.searching = None  # one round has proved it by itself
         try:
@@ -282,7 +354,7 @@ class Ledger:
             if self.searching is not None:
                 self._search_on(self.searching, now, work)
             if self.reduction is not None:
-                self._reduce_on(self.reduction, now, work if most == LOOK else Work(LOOK))
+                self._reduce_on(self.reduction, now, work if most is None else Work(LOOK))
         except FAILURES:  # a proof that was found stays as it is; halfspaces are searched again
             self.halfspaces.fresh = max(self.halfspaces.fresh, int(self.searching is not None))
             self.searching = self.reduction = None
@@ -332,7 +404,7 @@ class Ledger:
     def add_up(self, now: int) -> None:
         """See whether all violated rounds together, those no longer kept too, prove in round `now` that nothing is feasible."""
         if self.conflict is None and self.domain.known and self.counted.limits.weight > 0.0:
-            with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
+            with np.errstate(all="ignore"), suppress(*FAILURES):
                 self._conclude(self._depth_of_sum(), now)
 
     def _conclude(self, margin: float, now: int) -> None:
@@ -369,7 +441,7 @@ class Ledger:
         if not apart:
             self.add_up(now)
         every, regret = inf, inf
-        with np.errstate(over="ignore", invalid="ignore"), suppress(*FAILURES):
+        with np.errstate(all="ignore"), suppress(*FAILURES):
             every = regret_of_any(self.domain, self.counted.sums, self.curved)
             if self.conflict is None and not apart and isfinite(every):
                 self.domain = self.domain.boxed()
@@ -399,7 +471,7 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind."""
-        return {**vars(self), "_counted": self.counted, "_reader": None, "columns": None}
+        return {**vars(self), "_batches": self._batches._replace(counted=self.counted), "_reader": None, "columns": None}
 
     def saved(self) -> tuple[dict[str, Scalar], LedgerFacts]:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
@@ -441,11 +513,12 @@ class Ledger:
         if between.shape != self.counted.between.shape:
             raise ValueError("between")
         # Files of schema 2 did not have the largest value at first.
-        self._counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
+        counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
         self.curved = self._saved_curvature(arrays)
         self.halfspaces.restore(_under("cuts.", arrays))
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
-        self.idle, self.patience = map(int, facts["idle"])
+        idle, self.patience = map(int, facts["idle"])
+        self._batches = BatchesRead(counted, idle, 0)
         self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
         proof = facts["conflict"]
         if proof is not None:

@@ -201,7 +201,7 @@ class SessionParts(NamedTuple):
         gain = self.gain(ledger) if len(self.played) == 1 else sums.lengths * D
         if not isfinite(gain):
             return None
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(all="ignore"):
             total = _total([self.record.certified_squares(copy.state, sums.squares, gain) for copy in self.played])
         if total is None or isnan(total):
             return None if total is None else -inf

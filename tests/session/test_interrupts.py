@@ -1,0 +1,341 @@
+"""A round is counted or it is not: wherever a call is broken off, the session stands as before the round or after it, and says which."""
+
+from __future__ import annotations
+
+import copy
+import random
+import signal
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bridle
+from bridle import records
+from bridle.engines import numba as engine
+from helpers.compiled_games import interpreted
+from helpers.interrupts import interrupted_everywhere
+
+pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
+
+Call = Callable[[bridle.Session], object]
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """The engine without its compiler: what it writes is run as it stands, and counts as one step."""
+    monkeypatch.setattr(engine, "_load", interpreted)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+
+
+def record(t: int, k: int = 1, d: int = 2) -> dict[str, Any]:
+    """What is observed in round t; now and then the constraints are violated, and nothing is feasible in the end."""
+    rng = np.random.default_rng(t)
+    df, dg = rng.standard_normal(d), rng.standard_normal((k, d))
+    return {"f": float(rng.standard_normal()), "df": df, "g": rng.standard_normal(k) - 0.5, "dg": dg}
+
+
+def everything(session: bridle.Session) -> dict[str, Any]:
+    """All that a save file holds of a session, bit for bit."""
+    parts, start, rounds, totals, log, contexts, _, _ = session._snapshot(False)
+    numbers: dict[str, Any] = {"start": start, "rounds": rounds, "log": sorted(log.rounds.items()), "x": session.decide()}
+    numbers |= {f"totals.{name}": leaf for name, leaf in records.leaves(totals).items()}
+    numbers |= {f"desk.{name}": value for name, value in parts.pending.arrays().items() if name != "run"}
+    for i, each in enumerate(parts.pending.copies):
+        numbers |= {f"copies.{i}.{name}": leaf for name, leaf in records.leaves(each.state).items()}
+    numbers["idle"] = sorted(parts.pending.idle)
+    numbers["contexts"] = [(name, feedback.x.tobytes(), feedback.g.tobytes()) for name, feedback in contexts.last.items()]
+    if parts.ledger is not None:
+        arrays, facts = parts.ledger.saved()
+        numbers |= {f"ledger.{name}": value for name, value in arrays.items()} | {f"facts.{name}": fact for name, fact in facts.items()}
+    return {name: value.tobytes() if isinstance(value, np.ndarray) else value for name, value in numbers.items()}
+
+
+def different(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    return [name for name in sorted(a.keys() | b.keys()) if a.get(name, "-") != b.get(name, "-")]
+
+
+SILENT = 25
+"""So many bytecodes of a call, most of them its first, are outside of what it guards: an exception there tells nothing. They are between
+instructions where CPython looks whether a signal has come, so that only a tracer such as the tests' can raise one."""
+
+
+def check(
+    make: Callable[[], bridle.Session], call: Call, go_on: Call, *, every: int = 1, long: int = 50, in_steps: bool = False
+) -> tuple[int, int]:
+    """Break a call off everywhere: the session is as before it or after it, says which, and goes on as if nothing had been.
+
+    One in `long` goes on for as long as `go_on` says. `in_steps`: the call does other things first, each of which it may end with. How
+    often it was not counted, and how often it was.
+    """
+    twin = make()
+    rounds, before = twin.rounds, everything(twin)
+    call(twin)
+    stands = {False: (rounds, before), True: (twin.rounds, everything(twin))}
+    go_on(twin)
+    later, seen, silent = everything(twin), [0, 0], 0
+    for i, (session, raised, step, steps) in enumerate(interrupted_everywhere(make, call, every=every)):
+        where, found = f"step {step} of {steps}", everything(session)
+        if hasattr(raised, "counted"):
+            counted = raised.counted
+        else:
+            counted, silent = different(found, stands[True][1]) == [], silent + 1
+        seen[counted] += 1
+        if in_steps and not counted:
+            call(session)
+            counted, found = True, everything(session)
+        assert session.rounds == stands[counted][0], where
+        assert different(found, stands[counted][1]) == [], where
+        if i % long == 0:
+            if not counted:
+                call(session)
+            go_on(session)
+            assert different(everything(session), later) == [], where
+    assert silent <= SILENT
+    return seen[0], seen[1]
+
+
+def played(rounds: int, k: int = 1, name: str = "anytime", **more: Any) -> bridle.Session:
+    """A session after so many rounds; with the numba engine the last of them are still in the compiled round's memory."""
+    settings = {"horizon": 50, "lipschitz": 1.0} if name == "sinha2024" else {}
+    session = bridle.Session(bridle.policy(name, bridle.Ball(2), **settings), **more)
+    for t in range(1, rounds + 1):
+        session.observe(**record(t, k))
+    return session
+
+
+def prepared(session: bridle.Session, *last: Call) -> Callable[[], bridle.Session]:
+    """Copies of a session, each of which then makes some last calls."""
+
+    def make() -> bridle.Session:
+        other = copy.deepcopy(session)
+        for call in last:
+            call(other)
+        return other
+
+    return make
+
+
+def observe(t: int, k: int = 1, **more: Any) -> Call:
+    return lambda session: session.observe(**record(t, k), **more)
+
+
+def several(first: int, last: int, k: int = 1) -> Call:
+    def play(session: bridle.Session) -> None:
+        for t in range(first, last):
+            session.observe(**record(t, k))
+
+    return play
+
+
+@pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("t", "k", "certify"), [(5, 1, True), (6, 3, True), (33, 1, True), (5, 2, False)])
+def test_a_round_in_python_is_counted_or_not(t, k, certify, every):
+    missed, counted = check(prepared(played(t - 1, k, certify=certify)), observe(t, k), several(t + 1, t + 40, k), every=every)
+    assert missed > 20
+    assert counted >= 1
+
+
+@pytest.mark.parametrize("every", [1999, pytest.param(61, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("t", "k", "name"), [(32, 1, "anytime"), (64, 1, "anytime"), (8, 3, "anytime"), (51, 1, "sinha2024")])
+def test_a_round_with_a_look_is_counted_or_not(t, k, name, every):
+    missed, counted = check(prepared(played(t - 1, k, name)), observe(t, k), several(t + 1, t + 40, k), every=every)
+    assert missed >= 1
+    assert counted >= 1
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("part", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("t", "k", "name", "steps"), [(5, 1, "anytime", 400), (32, 1, "anytime", 80_000), (8, 3, "anytime", 4000), (51, 1, "sinha2024", 4000)]
+)
+def test_a_compiled_round_is_counted_or_not(t, k, name, steps, part):
+    make = prepared(played(t - 3, k, name, engine="numba"), observe(t - 2, k), observe(t - 1, k))
+    assert make()._live is not None
+    missed, counted = check(make, observe(t, k), several(t + 1, t + 40, k), every=max(1, steps // part))
+    assert missed >= 1
+    assert counted >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.compiles
+@pytest.mark.parametrize("k", [1, 3])
+def test_rounds_that_are_really_compiled_are_counted_or_not(k):
+    make = prepared(played(62, k, engine="numba"), observe(63, k))
+    missed, counted = check(make, observe(64, k), several(65, 110, k), every=41)
+    assert missed >= 1
+    assert counted > 50
+
+
+@pytest.mark.usefixtures("plain")
+def test_between_compiled_rounds_and_others():
+    session = played(20, 1, engine="numba")
+    first = prepared(session)  # nothing is compiled yet in a copy
+    check(first, observe(21), several(22, 60), every=503)
+    taking_over = prepared(session, observe(21))
+    check(taking_over, observe(22, 2), several(23, 60), every=503)
+    check(taking_over, observe(22, 1, context="a"), several(23, 60), every=503)
+    check(taking_over, lambda session: session.ask(), several(23, 60), every=503)
+
+
+def late_session(late: str, engine: str = "python") -> tuple[bridle.Session, list[int]]:
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), late=late, pending=4, engine=engine)
+    tickets = []
+    for t in range(1, 40):
+        tickets.append(session.ask().id)
+        if len(tickets) > 3:
+            session.observe(**record(t), ticket=tickets.pop(t % 3))
+    half = record(77)
+    session.observe(f=half["f"], df=half["df"], ticket=tickets[1], partial=True)
+    return session, tickets
+
+
+@pytest.mark.parametrize("late", ["copies", "pool"])
+@pytest.mark.parametrize("what", ["ask", "ask too many", "whole", "first part", "last part", "forget", "forget a part", "plain"])
+def test_late_feedback_is_counted_or_not(late, what):
+    session, tickets = late_session(late)
+    if what == "ask too many":
+        while session.pending < 4:
+            session.ask()
+    now = record(90)
+    cost, limits = {"f": now["f"], "df": now["df"]}, {"g": now["g"], "dg": now["dg"]}
+    calls: dict[str, Call] = {
+        "ask": lambda session: session.ask(),
+        "ask too many": lambda session: session.ask(),
+        "whole": lambda session: session.observe(**now, ticket=tickets[0]),
+        "first part": lambda session: session.observe(**cost, ticket=tickets[2], partial=True),
+        "last part": lambda session: session.observe(**limits, ticket=tickets[1], partial=True),
+        "forget": lambda session: session.forget(tickets[0]),
+        "forget a part": lambda session: session.forget(tickets[1]),
+        "plain": lambda session: session.observe(**now),
+    }
+    check(prepared(session), calls[what], several(100, 140), every=47, in_steps=what == "ask too many")
+
+
+def test_a_step_is_counted_or_not():
+    cost, limit = bridle.Affine([1.0, 0.5]), bridle.Affine([0.3, -1.0], 0.2)
+    step: Call = lambda session: session.step(cost, [limit])  # noqa: E731
+    check(prepared(played(4)), step, several(6, 40), every=31)
+
+
+@pytest.mark.parametrize("engine_name", ["python", "numba"])
+@pytest.mark.usefixtures("plain")
+def test_an_exception_of_history_says_that_the_round_was_counted(engine_name):
+    def refuse(entry: Any) -> None:
+        raise OSError("the disk is full")
+
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), history=refuse, engine=engine_name)
+    for t in range(1, 70):
+        with pytest.raises(OSError, match="the disk is full") as caught:
+            session.observe(**record(t))
+        assert caught.value.counted
+        assert caught.value.__notes__ == ["(the round was counted: do not give it again)"]
+        assert session.rounds == t
+    quiet = played(69, engine=engine_name)
+    assert different(everything(session), everything(quiet)) == []
+
+
+@pytest.mark.parametrize("engine_name", ["python", "numba"])
+@pytest.mark.usefixtures("plain")
+def test_an_alarm_made_an_error_says_that_the_round_was_counted(engine_name):
+    session, told = bridle.Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=50, lipschitz=0.1), engine=engine_name), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for t in range(1, 200):
+            counted = False
+            while not counted:
+                try:
+                    session.observe(**record(t))
+                    counted = True
+                except bridle.BridleWarning as alarm:
+                    told.append((type(alarm).__name__, *alarm.__notes__))
+                    counted = alarm.counted
+            assert session.rounds == t
+    assert sorted(name for name, _ in told) == sorted(session._log.rounds)
+    assert ("HorizonWarning", "(the round was counted: do not give it again)") in told
+    assert len(told) > 1
+
+
+def test_what_is_refused_says_that_nothing_was_counted():
+    session = played(3)
+    for call in (
+        partial(session.observe, f=np.nan), partial(session.observe, ticket=9), partial(session.forget, 9),
+        partial(session.step, lambda x: 1 / 0, ()),
+    ):  # fmt: skip
+        with pytest.raises((bridle.InputError, ZeroDivisionError)) as caught:
+            call()
+        assert caught.value.counted is False
+    assert session.rounds == 3
+
+
+def test_one_exception_that_comes_twice_says_the_truth_each_time():
+    same = OSError("again")
+
+    def refuse(entry: Any) -> None:
+        raise same
+
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), history=refuse)
+    with pytest.raises(OSError, match="again"):
+        session.observe(**record(1))
+    assert same.counted
+
+    def cost(x: Any) -> float:
+        raise same
+
+    with pytest.raises(OSError, match="again"):
+        session.step((cost, cost), ())
+    assert not same.counted
+    assert same.__notes__ == ["(the round was not counted: it can be given again)"]
+
+
+def test_a_look_that_always_fails_stops_nobody_for_long(monkeypatch):
+    def fail(*_: Any) -> None:
+        raise KeyError("a mistake in somebody's domain")
+
+    session = played(63)
+    monkeypatch.setattr("bridle.session.session.search_witness", fail)
+    with pytest.raises(KeyError) as caught:
+        session.observe(**record(64))
+    assert caught.value.counted
+    for t in range(65, 70):
+        session.observe(**record(t))
+    assert session.rounds == 69
+
+
+class Alarm(Exception):
+    """What the handler of a signal raises."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine_name", ["python", pytest.param("numba", marks=pytest.mark.compiles)])
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+def test_signals_at_random_leave_no_half_round(engine_name, tmp_path):
+    """A tight loop is interrupted again and again; whoever trusts what the exception says ends up where nobody was interrupted."""
+
+    def ring(*_: Any) -> None:
+        raise Alarm
+
+    rng, session, t, alarms = random.Random(0), played(0, 1, engine=engine_name), 1, 0
+    records_of = {t: record(t) for t in range(1, 3001)}
+    old = signal.signal(signal.SIGALRM, ring)
+    try:
+        while t <= 3000:
+            before = session.rounds
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-5, 4e-4))
+                while t <= 3000:
+                    session.observe(**records_of[t])
+                    t += 1
+            except Alarm:
+                alarms += 1
+                assert session.rounds >= before
+                t = session.rounds + 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert alarms > 100
+    assert different(everything(session), everything(played(3000, 1, engine=engine_name))) == []
