@@ -195,10 +195,10 @@ class CompiledRound(Mirror[RoundState]):
         else:
             numbers[self._at_g] = g  # type: ignore[assignment]
         if dg.ndim == 1:  # type: ignore[union-attr]
-            self._row[:] = dg  # type: ignore[assignment]
+            self._row[:] = dg  # type: ignore[call-overload]
         else:
             self._dg[...] = dg
-        self._slope[:] = df  # type: ignore[assignment]
+        self._slope[:] = df  # type: ignore[call-overload]
         numbers[self._at_f] = f
         answer = self.step(self.array)
         if answer == DONE:

@@ -343,8 +343,8 @@ class PendingRounds:
             self.astray += self.late == "pool" and not np.array_equal(waiting.x, copy.x)
             self.feed(round_of(number), waiting.copy, state, x, item)
         if not done:
-            new = {name: feedback for name, came in zip(("cost", "limits"), given, strict=True) if came}
-            self.waiting[number] = replace(waiting, **new)  # type: ignore[arg-type]
+            cost, limits = (feedback if came else old for came, old in zip(given, (waiting.cost, waiting.limits), strict=True))
+            self.waiting[number] = replace(waiting, cost=cost, limits=limits)
             return None
         self.close(number)
         return whole

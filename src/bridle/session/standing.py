@@ -19,7 +19,7 @@ from bridle.session.late_feedback import Copy, PendingRounds
 from bridle.session.ledger import Ledger
 
 
-class Due(IntEnum):
+class FollowUp(IntEnum):
     """What is to be done after an observation."""
 
     NOTHING = 0
@@ -27,7 +27,7 @@ class Due(IntEnum):
     LOOK = 2  # also whatever the clocks say
 
 
-NOTHING, READ, LOOK = Due  # names that are looked up faster
+NOTHING, READ, LOOK = FollowUp  # names that are looked up faster
 
 
 class Played(NamedTuple):
@@ -40,7 +40,7 @@ class Played(NamedTuple):
     totals: RunningTotals
     rounds: int
     taken: int
-    due: Due = NOTHING
+    due: FollowUp = NOTHING
 
     @property
     def turn(self) -> int:
