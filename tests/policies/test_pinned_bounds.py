@@ -443,6 +443,13 @@ def test_the_trivial_bound_is_never_exceeded(name):
         for number in (found.regret, found.ccv, found.soft):
             assert number is None or number <= G * D * at * (1 + 1e-12)
     assert bound(name, 1, facts=facts, **given).why in ("", "Algorithm 2 has no costs and bounds violation over intervals")
+    one = bound(name, 1, facts=facts, **given)
+    if name not in ("sinha2024-ocs", "sinha2024-strong", "guo2022-strong", "vaze2025-strong"):  # whose first round is better than that
+        assert one.regret == pytest.approx(G * D)
+    if name not in ("liakopoulos2019", "yu2020"):  # never above F
+        assert all(number == pytest.approx(G * D) for number in (one.ccv, one.soft) if number is not None)
+    else:
+        assert one.soft == pytest.approx(F)
 
 
 @pytest.mark.parametrize("name", ALL)
