@@ -212,7 +212,8 @@ class PendingRounds:
         if number in self.waiting:
             return number, self.waiting[number]
         closed = 1 <= number <= self.begun
-        raise InputError(f"ticket {number} " + ("is closed: it was observed, forgotten or dropped" if closed else "was never given out"))
+        what = "is closed: it was observed, forgotten or dropped" if closed else "was never given out"
+        raise InputError(f"ticket {validate.show(number)} {what}")
 
     def overdue(self) -> list[int]:
         """The rounds to give up so that another may begin: those that have waited too long, and the oldest of too many."""

@@ -251,7 +251,7 @@ class Session:
             self._inside = True
             try:
                 outcome = WRONG_TYPES
-                if ticket is None and modulus is None and context is None and not partial and not (df is None and self._curved):
+                if ticket is None and modulus is None and context is None and partial is False and not (df is None and self._curved):
                     fast = self._live
                     if fast is not None:
                         before = fast.numbers[fast.rounds_at]
@@ -680,6 +680,8 @@ class Session:
         now = self._now
         (copy, begun, totals, rounds, taken, _), (pending, ledger, log, contexts, next_check, next_tick, done) = now
         number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
+        if not isinstance(partial, (bool, np.bool_)):
+            raise InputError(f"partial must be True or False, not {validate.show(partial)}")
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
         name, alone = None if context is None else _context(context), now.alone
@@ -863,4 +865,7 @@ def _ascending(levels: Sequence[float]) -> list[float]:
 def _context(name: object) -> str:
     if not isinstance(name, (str, int)) or isinstance(name, bool):
         raise InputError(f"context must be a name or a whole number, not {validate.show(name)}")
-    return str(name)
+    try:
+        return str(name)
+    except ValueError:  # it has thousands of digits
+        raise InputError(f"context must be a name or a whole number of fewer digits, not {validate.show(name)}") from None
