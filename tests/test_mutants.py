@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -246,3 +247,15 @@ def test_every_group_mutates_something_with_tests_that_are_there(plan):
     for group in plan.groups:
         assert any(group.has(mutant.function) for source in plan.sources(group) for mutant in source.mutants()), group.name
         assert all((ROOT / path).exists() for path in group.tests), group.name
+
+
+def test_the_documentation_shows_the_figures_and_every_survivor(plan):
+    text = importlib.import_module("mutants").page(plan, json.loads(plan.figures.read_text(encoding="utf-8")))
+    assert plan.page.read_text(encoding="utf-8").endswith(f"\n## What survives\n\n{text}"), "run python tools/mutants.py --page"
+
+
+def test_the_figures_reach_the_goals(plan):
+    figures = json.loads(plan.figures.read_text(encoding="utf-8"))
+    goals = {group.name: group.goal for group in plan.groups}
+    assert figures.keys() <= goals.keys()
+    assert {name for name, found in figures.items() if found["killed"] < goals[name] * found["tried"]} == set()

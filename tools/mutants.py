@@ -91,6 +91,8 @@ def page(plan: Plan, figures: dict[str, Figures]) -> str:
 def write_page(plan: Plan, figures: dict[str, Figures]) -> None:
     """Put the figures and the survivors into the documentation, after its heading for them."""
     before, heading, _ = plan.page.read_text(encoding="utf-8").partition("\n## What survives\n")
+    if not heading:
+        raise SystemExit(f"{plan.page} has no heading '## What survives' to put the figures under")
     plan.page.write_text(f"{before}{heading}\n{page(plan, figures)}", encoding="utf-8")
 
 

@@ -419,7 +419,7 @@ def _take_lock(path: str, name: str, kind: str) -> int:
         handle = -1
         try:
             handle = Disk.open(place, os.O_RDWR | os.O_CREAT, 0o666)
-            if not any(_locked(handle) or time.sleep(pause) for pause in PAUSES):
+            if not _locked(handle, PAUSES):
                 raise InputError(f"cannot open {name}: {_holder(handle)} holds it, and a {kind} has one holder at a time")
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(place)):  # its last holder may have removed it just before
@@ -436,8 +436,12 @@ def _take_lock(path: str, name: str, kind: str) -> int:
             raise
 
 
-def _locked(handle: int) -> bool:
-    """Take the system's lock on an open file, without waiting; False where somebody else has it."""
+def _locked(handle: int, pauses: Sequence[float] = ()) -> bool:
+    """Take the system's lock on an open file, at once or after these pauses; False where somebody else has it."""
+    for pause in pauses:
+        if _locked(handle):
+            return True
+        time.sleep(pause)
     try:
         if sys.platform == "win32":
             os.lseek(handle, 1 << 20, os.SEEK_SET)  # behind the text, which others may read

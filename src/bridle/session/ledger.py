@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf, isfinite
 from typing import NamedTuple, TypedDict, cast
@@ -87,13 +87,14 @@ class Parked(NamedTuple):
 
 
 class BatchesRead(NamedTuple):
-    """What reading a batch changes at least: what was counted, for how many rounds to pass over those that are nearly violated, and how
-    many rounds were read. It is replaced by one assignment.
+    """What reading a batch changes, mostly: what was counted, for how many rounds to pass over those that are nearly violated, how many
+    rounds were read, and the halfspaces that wait to be kept. It is replaced by one assignment.
     """
 
     counted: Counted | BatchMemory
     idle: int
     rounds: int
+    parked: tuple[Parked, ...] = ()
 
 
 class Ledger:
@@ -132,8 +133,6 @@ class Ledger:
         self.rows, self.numbers, self.open, self.k = np.zeros((0, 0)), np.zeros(0, dtype=int), 0, 0
         self.moduli = np.zeros(0)  # of its costs, 0 where a round was not said to have one
         self.columns: tuple[Array, ...] | None = None
-        self.parked: list[Parked] = []  # halfspaces that wait to be kept
-        self.waiting = 0  # how many they are
         self._reader = reader
 
     def clone(self) -> Ledger:
@@ -156,16 +155,26 @@ class Ledger:
     @property
     def counted(self) -> Counted:
         """What was added up of all observed rounds but those of the open batch."""
-        counted, idle, rounds = self._batches
+        counted, idle, rounds, parked = self._batches
         if counted.__class__ is not Counted:
             counted = counted.settle()  # type: ignore[union-attr]
-            self._batches = BatchesRead(counted, idle, rounds)
+            self._batches = BatchesRead(counted, idle, rounds, parked)
         return counted  # type: ignore[return-value]
 
     @property
     def idle(self) -> int:
         """For how many rounds to pass over those that are nearly violated."""
         return self._batches.idle
+
+    @property
+    def parked(self) -> tuple[Parked, ...]:
+        """Halfspaces that wait to be kept."""
+        return self._batches.parked
+
+    @property
+    def waiting(self) -> int:
+        """How many they are."""
+        return sum(len(each.rounds) for each in self._batches.parked)
 
     @property
     def rounds_read(self) -> int:
@@ -208,17 +217,24 @@ class Ledger:
             rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
         self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
 
-    def pass_over(self) -> tuple[bool, BatchMemory | None]:
-        """Read the open batch, which is full; if there is nothing in it to keep, that is all, and it is done by one assignment.
+    def pass_over(self, note: Callable[[], None]) -> tuple[bool, BatchMemory | None]:
+        """Read the open batch, which is full; if there is nothing in it to keep at once, that is all, and it is done by one assignment.
 
-        Else nothing is changed, and what the reader has made of the batch is for `close`.
+        Else nothing is changed, and what the reader has made of the batch is for `close`. `note` writes down the rows' rounds.
         """
         assert self._reader is not None
-        counted, idle, rounds = self._batches
+        counted, idle, rounds, parked = self._batches
         memory = self._reader.read(self.rows, self.near, self.witness, counted)
-        if memory is None or self.moduli.any() or memory.findings.proof or np.count_nonzero(memory.findings.chosen):
+        if memory is None or self.moduli.any() or memory.findings.proof:
             return False, memory
-        self._batches = BatchesRead(memory, idle - len(self.rows), rounds + len(self.rows))
+        if np.count_nonzero(memory.findings.chosen):
+            note()
+            found = self._worth_keeping(memory.findings)
+            assert found is not None
+            parked = (*parked, found)
+            if self._urgent(memory.findings, parked):
+                return False, memory
+        self._batches = BatchesRead(memory, idle - len(self.rows), rounds + len(self.rows), parked)
         return True, memory
 
     def close(self, read: BatchMemory | None = None) -> None:
@@ -231,28 +247,32 @@ class Ledger:
         if moduli.any():
             with np.errstate(all="ignore"):
                 self.curved = self.curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
-        self._batches = BatchesRead(counted, self.idle - n, self.rounds_read + n)
+        found, (_, idle, rounds, parked) = self._worth_keeping(findings), self._batches
+        self._batches = BatchesRead(counted, idle - n, rounds + n, parked if found is None else (*parked, found))
         self.open = 0
-        rounds, places = findings.chosen.nonzero()
-        if len(rounds):
-            self.parked = [*self.parked, Parked(findings.lines[rounds, places], self.numbers[rounds])]
-            self.waiting += len(rounds)
-            # There is no hurry while the witness meets them all: then there is no contradiction.
-            ruled = bool(findings.ruled) or not self.sure
-            if ruled or self.waiting >= BATCH_ROUNDS:
-                self._keep_parked(ruled)
+        if found is not None and self._urgent(findings, self.parked):
+            self._keep_parked(bool(findings.ruled) or not self.sure)
         for i in np.flatnonzero(findings.alone).tolist() if findings.proof and self.conflict is None else ():
             _, _, values, gradients = parts(rows[i : i + 1], len(self.domain.middle))
             self.conflict = self.conflict or contradiction_alone(
                 self.domain, float(findings.scales[i]), values[0], gradients[0], int(self.numbers[i])
             )
 
+    def _worth_keeping(self, findings: BatchFindings) -> Parked | None:
+        """The halfspaces of the open batch that are worth keeping, if there are any."""
+        rounds, places = findings.chosen.nonzero()
+        return Parked(findings.lines[rounds, places], self.numbers[rounds]) if len(rounds) else None
+
+    def _urgent(self, findings: BatchFindings, parked: tuple[Parked, ...]) -> bool:
+        """Whether to keep what waits at once. There is no hurry while the witness meets them all: then there is no contradiction."""
+        return bool(findings.ruled) or not self.sure or sum(len(each.rounds) for each in parked) >= BATCH_ROUNDS
+
     def _keep_parked(self, ruled: bool) -> None:
         """Keep the halfspaces that wait to be kept; `ruled` says that one of them may rule the witness out."""
         if not self.parked:
             return
         lines, rounds = self.parked[0] if len(self.parked) == 1 else map(np.concatenate, zip(*self.parked, strict=True))
-        self.parked, self.waiting, fresh = [], 0, self.halfspaces.fresh
+        self._batches, fresh = BatchesRead(self._batches.counted, self.idle, self.rounds_read), self.halfspaces.fresh
         sources = list(zip(rounds.tolist(), lines[:, -2].astype(int).tolist(), strict=True))
         self.halfspaces = self.halfspaces.copy()  # a clone of this ledger may hold the same
         new = self.halfspaces.extend(lines[:, :-3], lines[:, -3], sources)
@@ -531,7 +551,7 @@ class Ledger:
             lines, numbers = arrays["parked.lines"], arrays["parked.rounds"].astype(int)
             if lines.shape != (len(numbers), len(sums.a) + 3):
                 raise ValueError("parked")
-            self.parked, self.waiting = [Parked(lines, numbers)], len(lines)
+            self._batches = self._batches._replace(parked=(Parked(lines, numbers),))
         if "open.rows" in arrays:
             rows, numbers = arrays["open.rows"], arrays["open.numbers"]
             self.begin((rows.shape[1] - 2 * len(sums.a)) // (len(sums.a) + 1))

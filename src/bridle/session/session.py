@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from math import inf
@@ -25,8 +26,8 @@ from bridle.session.certificate import Certificate
 from bridle.session.clocks import Due
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
 from bridle.session.feasibility import TOLERANCE
-from bridle.session.feedback import LARGEST, Numbers, checked_feedback, evaluate, is_sound
-from bridle.session.late_feedback import LATE_FORMS, Copy, PendingRounds, Ticket
+from bridle.session.feedback import LARGEST, Limits, Numbers, checked_feedback, evaluate, is_sound
+from bridle.session.late_feedback import LATE_FORMS, Copy, PendingRounds, Ticket, round_of
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.monitor import check_assumptions, search_witness
 from bridle.session.monitor import next_check as next_check_after
@@ -65,7 +66,8 @@ class Session:
     `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted;
     `tolerance` is how exact constraint values and gradients are (1e-6 for single precision). `late` says how rounds begun by `ask` are
     played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives). At most `pending`
-    rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged.
+    rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged. A record with a number above `largest`
+    in size (1e70 unless told), or with more than `most_constraints` (1000, or ten times the most so far), is refused.
 
     ``engine="numba"`` compiles the round from the policy's own source: several times faster, the same decisions up to rounding. The first
     round takes seconds where nothing was compiled before. Rounds that wait for feedback, or whose number of constraints is not that of
@@ -94,6 +96,8 @@ class Session:
         pending: int = 1000,
         timeout: int | None = None,
         engine: str = "python",
+        largest: float | None = None,
+        most_constraints: int | None = None,
     ) -> None:
         record = record_of(policy)
         for method in ("init", "decide", "update"):
@@ -131,6 +135,10 @@ class Session:
         self._start = start
         each, declared = getattr(record, "each", None), self._parts.parameter("constraints")
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
+        size = LARGEST if largest is None else validate.positive("largest", largest)
+        if size > LARGEST:
+            raise InputError(f"largest must be at most {LARGEST:g}, not {size:g}")
+        self._limits = Limits(size, self._k, None if most_constraints is None else validate.whole("most_constraints", most_constraints))
         horizon = self._parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
         totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
@@ -280,7 +288,8 @@ class Session:
                 raise
             finally:
                 self._inside = False
-            self._tell(entry)
+            if entry is not None or self._now.kept.log.unsent:
+                self._tell(entry)
         except BaseException as wrong:
             mark(wrong, counted)
             raise
@@ -526,6 +535,7 @@ class Session:
         session.unchecked = not saved.checked
         restored = saved.restore(session._snapshot(False))
         pending, ledger, kept = session._parts.pending, session._parts.ledger, session._now.kept
+        pending.reborn()
         taken = 0 if ledger is None else ledger.open
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
         if session.engine != "python" and restored.compiled is not None:
@@ -536,7 +546,9 @@ class Session:
     def _snapshot(self, nested: bool) -> savefile.Snapshot:
         (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
         compiled = None if self._compiled is None else self._compiled.k
-        return savefile.Snapshot(self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled)
+        return savefile.Snapshot(
+            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits
+        )
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
@@ -545,6 +557,11 @@ class Session:
             pending=now.own_pending(), ledger=copy(now.ledger()), log=now.kept.log.clone(), contexts=now.kept.contexts.clone()
         )
         return {**vars(self), "_now": Standing(now.played, kept), "_compiled": None, "_live": None, "_check_at": 0.0, "_inside": False}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """What a copy or a pickle becomes: a session whose tickets have numbers of their own."""
+        vars(self).update(state)
+        self._now.kept.pending.reborn()
 
     # --- inside ----------------------------------------------------------------------------------------------------------------------
 
@@ -577,9 +594,9 @@ class Session:
     def _begin(self, handing_back: bool) -> int:
         """Do first what an earlier call was broken off in, and warn of what nobody has heard of; the turn after which the call begins."""
         if handing_back:
-            (_, _, _, rounds, taken, due), kept = self._now if self._live is None else self._stand()
-            if due is NOTHING and not kept.log.unsent:
-                return rounds + taken
+            played, kept = self._now
+            if self._live is None and played.due is NOTHING and not kept.log.unsent:
+                return played.rounds + played.taken
             self._stand()
         elif self._broken_off():
             self._follow_up()
@@ -619,7 +636,7 @@ class Session:
 
     def _compile(self, k: int) -> CompiledRound:
         (copy, _, totals, *_), kept = now = self._now
-        fast = CompiledRound(self._parts.record, copy, kept.ledger, totals, k, LARGEST)
+        fast = CompiledRound(self._parts.record, copy, kept.ledger, totals, k, self._limits.largest)
         ledger = now.ledger()
         if ledger is not None:
             ledger.read_with(fast.reader)  # also batches that Python ends
@@ -663,7 +680,12 @@ class Session:
 
     def _checked(self, x: Array, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> Feedback:
         with np.errstate(all="ignore"):
-            return checked_feedback(x, self._k, f, df, g, dg)
+            return checked_feedback(x, self._limits, f, df, g, dg, seen=self._most_seen())
+
+    def _most_seen(self) -> int | None:
+        """The most constraints that a record has had so far; None before the first."""
+        played = self._now.played
+        return len(played.totals.hard) if played.taken or self._live is not None else None
 
     def _take(
         self,
@@ -684,23 +706,25 @@ class Session:
             raise InputError(f"partial must be True or False, not {validate.show(partial)}")
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
-        name, alone = None if context is None else _context(context), now.alone
+        seen = len(totals.hard) if rounds or taken else None
+        name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
         with np.errstate(all="ignore"):  # what comes of it is looked at
             if alone:
-                feedback = whole = checked_feedback(copy.x, self._k, f, df, g, dg, modulus)
+                feedback = whole = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
+                state, x = pending.advance(copy, feedback)
                 costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
-                copy, begun = Copy(*pending.advance(copy, feedback), copy.updates + 1, copy.steered, costs), begun + 1
+                copy, begun = Copy(state, x, copy.updates + 1, copy.steered, costs), begun + 1
             else:
                 pending = now.own_pending()
                 if number is None or waiting is None:
                     ready = pending.ready
-                    feedback = whole = checked_feedback(ready.x, self._k, f, df, g, dg, modulus)
+                    feedback = whole = checked_feedback(ready.x, self._limits, f, df, g, dg, modulus, seen=seen)
                     pending.go_on(*pending.advance(ready, feedback), feedback)
                 else:
-                    feedback = checked_feedback(waiting.x, self._k, f, df, g, dg, modulus)
+                    feedback = checked_feedback(waiting.x, self._limits, f, df, g, dg, modulus, seen=seen)
                     whole = pending.receive(number, feedback, (df is not None, g is not None), partial)
                 copy, begun = pending.copies[0], pending.begun
-        t, at, full = rounds + (whole is not None), begun if number is None else number, False
+        t, at, full = rounds + (whole is not None), begun if number is None else round_of(number), False
         values = feedback.g
         if len(totals.hard) != len(values):
             totals, values = totals.padded(len(values)), np.pad(values, (0, max(0, len(totals.hard) - len(values))))
@@ -755,7 +779,7 @@ class Session:
         """A compiled round has filled a batch: read it, and look around if that is due."""
         ledger, read = self._now.kept.ledger, None
         if ledger is not None and not ledger.stirred:
-            done, read = ledger.pass_over()
+            done, read = ledger.pass_over(functools.partial(fast.note, ledger, self._now.played))
             if done and fast.rounds < self._now.kept.next_check:
                 fast.resume(0)
                 return
