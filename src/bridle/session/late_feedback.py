@@ -236,6 +236,8 @@ class PendingRounds:
             number = operator.index(ticket)  # type: ignore[arg-type]
         except TypeError:
             raise InputError(f"ticket must be a ticket from ask(), or its number, not {validate.show(ticket)}") from None
+        if abs(number) > 2**200:  # it may be too long to be written out
+            raise InputError(f"ticket {validate.show(number)} was never given out")
         waiting = self.waiting.get(number)
         if isinstance(ticket, Ticket):
             if ticket.run not in ("", self.run):

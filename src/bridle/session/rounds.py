@@ -229,6 +229,8 @@ class SessionRounds:
         now = self._now
         (copy, begun, totals, rounds, taken, _), (pending, ledger, log, contexts, next_check, next_tick, done) = now
         number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
+        if not isinstance(partial, (bool, np.bool_)):
+            raise InputError(f"partial must be True or False, not {validate.show(partial)}")
         if partial and waiting is None:
             raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
         seen = len(totals.hard) if rounds or taken else None
@@ -447,4 +449,7 @@ class SessionRounds:
 def _context(name: object) -> str:
     if not isinstance(name, (str, int)) or isinstance(name, bool):
         raise InputError(f"context must be a name or a whole number, not {validate.show(name)}")
-    return str(name)
+    try:
+        return str(name)
+    except ValueError:  # it has thousands of digits
+        raise InputError(f"context must be a name or a whole number of fewer digits, not {validate.show(name)}") from None

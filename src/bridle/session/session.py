@@ -208,7 +208,7 @@ class Session(SessionRounds):
             self._inside = True
             try:
                 outcome = WRONG_TYPES
-                if ticket is None and modulus is None and context is None and not partial and not (df is None and self._curved):
+                if ticket is None and modulus is None and context is None and partial is False and not (df is None and self._curved):
                     fast = self._live
                     if fast is not None:
                         before = fast.numbers[fast.rounds_at]
