@@ -208,6 +208,18 @@ def test_a_holder_whose_lock_was_removed_is_fenced_off(tmp_path):
     assert Gate.load(path).spent == 4.0
 
 
+def test_a_glance_at_the_file_that_fails_is_not_the_end(tmp_path, monkeypatch):
+    """Only a file that is another one, or gone, fences a holder off; what the system could not tell is one error, and passes."""
+    with open_gate(tmp_path / "gate") as gate:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fstat", lambda handle: fail())
+            with pytest.raises(InputError, match=r"cannot write .*gate: Input/output error"):
+                gate.pay(1.0)
+        assert gate.spent == 0.0
+        gate.pay(2.0)
+    assert Gate.load(tmp_path / "gate").spent == 2.0
+
+
 def test_a_payment_acknowledged_while_another_takes_over_is_not_lost(tmp_path):
     """Without any lock: at every step of the new holder's opening the old one pays, and is refused or counted."""
     outcomes, n = set(), 0
@@ -577,6 +589,8 @@ def test_an_entry_means_nothing_in_another_place_or_file(tmp_path):
 def test_deep_and_strange_json_is_one_error(tmp_path):
     path = tmp_path / "gate"
     for text in (
+        "",
+        "\n",
         "[" * 100_000,
         '{"library": ' + "[" * 100_000,
         '{"library": "bridle", "kind": "gate", "schema": 1, "unit": ' + "9" * 5000 + "}",

@@ -440,7 +440,7 @@ class Pacer(Held):
         """
         gate, units = self.gate, self.gate._count("amount", self._within("amount", amount, self._spend))
         with gate._owner.lock:
-            pace: Pace = gate._account.pace  # type: ignore[assignment]  (a pacer's gate has one)
+            pace = self._pace
             counted, share = gate._money(units), self._share(pace)
             rounds, played, price, planned, base, rest, step, highest, edited = pace
             price = min(max(price - step * (share - counted), 0.0), highest)

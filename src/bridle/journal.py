@@ -252,7 +252,7 @@ class Journal:
         self._next += 1
 
     def _replace(self, facts: Facts) -> None:
-        data, new = encode(facts, self.kind, self.changing, SLOTS), -1
+        data, new, done = encode(facts, self.kind, self.changing, SLOTS), -1, False
         if sys.platform == "win32" and self._file >= 0:  # where an open file cannot be replaced
             os.close(self._file)
             self._file = -1
@@ -260,11 +260,14 @@ class Journal:
             with storage.replacing(self.path) as file:
                 file.write(data)
                 new = os.dup(file.fileno()) if sys.platform != "win32" else -1
+            done = True
         finally:
             if sys.platform == "win32":
                 with suppress(OSError):
                     new = Disk.open(self.path, os.O_RDWR)
-            if new >= 0 and self._stands(new):  # also where something failed after it had its name
+            with suppress(OSError):
+                done = done or self._stands(new)  # something may have failed after it had its name
+            if new >= 0 and done:
                 new, self._file = self._file, new
                 self._seal, self._next = cast(Facts, storage.parse(data.partition(b"\n")[0]))["digest"], 0
             if new >= 0:
@@ -279,11 +282,7 @@ class Journal:
 
     def _fence(self) -> None:
         """Refuse, now and for ever, where the file is no longer the one that this holder has open."""
-        try:
-            stands = os.path.samestat(os.fstat(self._file), os.stat(self.path))
-        except FileNotFoundError:
-            stands = False
-        if not stands:
+        if not self._stands(self._file):
             self._ended = "another process has taken it over, or it was moved or removed, while this one held it; open it again to go on"
             self.check()
 
@@ -420,7 +419,7 @@ def _take_lock(path: str, name: str, kind: str) -> int:
         handle = -1
         try:
             handle = Disk.open(place, os.O_RDWR | os.O_CREAT, 0o666)
-            if not any(_locked(handle) or time.sleep(pause) for pause in PAUSES):
+            if not _locked(handle, PAUSES):
                 raise InputError(f"cannot open {name}: {_holder(handle)} holds it, and a {kind} has one holder at a time")
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(place)):  # its last holder may have removed it just before
@@ -437,8 +436,12 @@ def _take_lock(path: str, name: str, kind: str) -> int:
             raise
 
 
-def _locked(handle: int) -> bool:
-    """Take the system's lock on an open file, without waiting; False where somebody else has it."""
+def _locked(handle: int, pauses: Sequence[float] = ()) -> bool:
+    """Take the system's lock on an open file, at once or after these pauses; False where somebody else has it."""
+    for pause in pauses:
+        if _locked(handle):
+            return True
+        time.sleep(pause)
     try:
         if sys.platform == "win32":
             os.lseek(handle, 1 << 20, os.SEEK_SET)  # behind the text, which others may read

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from bridle.core import InputError
@@ -52,9 +49,6 @@ def test_a_save_that_fails_leaves_the_old_file_or_the_new_one(kind, fault, tmp_p
             assert [item.name for item in tmp_path.iterdir()] == ["file"], f"point {at}: something is left behind"
         save(new, path)
         assert seen(load(path)) == becomes
-    if kind == "gate":  # where a failure came between two steps of its own, the next start tidies up
-        subprocess.run([sys.executable, "-c", f"import bridle; bridle.Gate(1.0).save({str(tmp_path / 'other')!r})"], check=True)
-        assert {item.name for item in tmp_path.iterdir()} == {"file", "other"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

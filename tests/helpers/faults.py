@@ -22,7 +22,7 @@ import bridle
 PACKAGE = str(Path(bridle.__file__).parent)
 W = TypeVar("W")
 
-MOST_POINTS = None if os.environ.get("BRIDLE_SOAK") == "1.0" else 25
+MOST_POINTS = None if os.environ.get("BRIDLE_SOAK") == "1.0" else 16
 """Of the points of an operation, which may be thousands, so many are tried in a test; `make soak` tries all."""
 
 

@@ -14,15 +14,22 @@ CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 PROTOCOLS = (core.Domain, core.Function, core.Learner, core.Potential, core.Policy, core.Adversary)
 
 OF_OTHER_THINGS = {
+    "O_BINARY": "the operating system",
+    "O_CLOEXEC": "the operating system",
+    "O_NOFOLLOW": "the operating system",
+    "O_NONBLOCK": "the operating system",
     "advance_many": "an engine's module",
     "adversary": "a problem, or why there is none",
     "compile": "a function that numba has made",
+    "fchmod": "the operating system",
     "eqns": "a program that JAX has traced",
     "jaxpr": "a program that JAX has traced, with its constants",
     "model_": "a fitted estimator",
     "ndim": "an array",
     "problem": "a user's module",
     "reason": "an error of the network",
+    "register_at_fork": "the operating system",
+    "requires_grad": "a tensor of PyTorch",
     "sched_getaffinity": "the operating system",
     "strerror": "an error of the operating system",
     "val": "a constant in a program that JAX has traced",

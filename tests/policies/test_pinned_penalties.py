@@ -14,7 +14,7 @@ import pytest
 import bridle
 from bridle.core import Curvature
 
-G, D, F, MU = 1.5, 2.0, 1.9, 0.7
+G, D, F, MU = 1.5, 2.2, 1.9, 0.7
 G_, D_, MU_ = 2.0, 2.5, 0.6
 T, t = 40_000, 30_000
 S = np.arange(1.0, t + 1.0)
@@ -344,7 +344,7 @@ def test_anytime_with_a_modulus():
         R = G**2 * (1 + log(20_000)) * (1 + before) / (0.6 * MU_) + half
         same(bound("anytime", {"curvature": VARIED, "H": H}, V=V, diameter=D_, modulus=MU_),
              **anytime(R, V, lam, 0.5, behind=G * D * 20_000 + half * 15_000))  # fmt: skip
-    assert "within a block" in bound("anytime", {"curvature": VARIED}, V=V, modulus=MU_, hold=2).why
+    assert "within a block" in bound("anytime", {"curvature": VARIED}, V=V, diameter=D_, modulus=MU_, hold=2).why
 
 
 def test_anytime_with_a_margin():
@@ -362,8 +362,8 @@ def test_anytime_with_a_margin():
     assert small.ccv == pytest.approx(anytime(R, V, lam, 0.5)["ccv"])
     assert small.regret == pytest.approx(R + 1e-5 * G / slater * G * D * t + 0.5 / V)
     why = "no action is known to satisfy every constraint by the margin times the Lipschitz constant (slater = 0.4)"
-    assert bound("anytime", {"slater": 0.4}, V=V, margin=r).why == why
-    assert bound("anytime", {"slater": 0.45}, V=V, margin=r).why == ""
+    assert bound("anytime", {"slater": 0.4}, V=V, diameter=D_, margin=r).why == why
+    assert bound("anytime", {"slater": 0.45}, V=V, diameter=D_, margin=r).why == ""
 
 
 def test_anytime_with_self_bounding_constraints():
@@ -373,8 +373,8 @@ def test_anytime_with_self_bounding_constraints():
     Q = log((1 + V * (R + G * D * t) / 0.5) / 0.5) / lam
     same(bound("anytime", {"smoothness": 0.7}, V=V, diameter=D_, form="self-bounding", smoothness=M), regret=R + 0.25 / V, ccv=Q)
     why = "the constraints are not known to be self-bounding with the smoothness the policy was told"
-    assert bound("anytime", V=V, form="self-bounding", smoothness=M).why == why
-    assert bound("anytime", {"smoothness": 0.81}, V=V, form="self-bounding", smoothness=M).why == why
+    assert bound("anytime", V=V, diameter=D_, form="self-bounding", smoothness=M).why == why
+    assert bound("anytime", {"smoothness": 0.81}, V=V, diameter=D_, form="self-bounding", smoothness=M).why == why
 
 
 def test_anytime_before_V_is_known():
@@ -385,8 +385,49 @@ def test_anytime_before_V_is_known():
         assert (found.ccv, found.why) == (None, "the violation bound depends on V, which the policy takes from the first gradient")
     none = bound("anytime", {"V": 0.0}, diameter=D_)
     assert none.regret == G * D * t
-    assert bound("anytime", V=1.0, diameter=1.9).why == "the domain's diameter is 2, more than the policy was told"
-    assert bound("anytime", V=1.0, form="value", lipschitz=1.4).why == "the Lipschitz constant is 1.5, more than the policy was told"
-    assert bound("anytime", V=1.0, lam=0.2).why == "lam = 0.2 is too large for a proof: kappa*lam = 1.6 must be below 1"
-    assert bound("anytime", V=1.0, lam=0.07, modulus=MU_).why == "lam = 0.07 is too large for a proof: kappa*lam = 1.12 must be below 1"
-    assert bound("anytime", V=1.0, lam=0.07).why == ""
+    assert bound("anytime", V=1.0, diameter=2.1).why == "the domain's diameter is 2.2, more than the policy was told"
+    assert (
+        bound("anytime", V=1.0, diameter=D_, form="value", lipschitz=1.4).why
+        == "the Lipschitz constant is 1.5, more than the policy was told"
+    )
+    assert bound("anytime", {"diameter": 2.0}, V=1.0, lam=0.2).why == "lam = 0.2 is too large for a proof: kappa*lam = 1.6 must be below 1"
+    assert (
+        bound("anytime", {"diameter": 2.0}, V=1.0, lam=0.07, modulus=MU_).why
+        == "lam = 0.07 is too large for a proof: kappa*lam = 1.12 must be below 1"
+    )
+    assert bound("anytime", {"diameter": 2.0}, V=1.0, lam=0.07).why == ""
+    assert "kappa*lam = 1 must be below 1" in bound("anytime", {"diameter": 2.0}, V=1.0, lam=0.125).why
+    assert bound("anytime", {"modulus": 0.5}, V=1.0, diameter=D_, modulus=MU_).why.startswith(
+        "the costs' modulus is 0.5, less than the 0.6"
+    )
+    assert bound("anytime", V=1.0, diameter=D, form="value", lipschitz=G).why == ""
+
+
+@pytest.mark.parametrize("form", ["value", "self-bounding"])
+def test_predictable_weights_know_the_largest_measure(form):
+    """theta = kappa lam e^{lam largest}: (D' G')^2 of values, M D'^2/2 of self-bounding constraints; lam = 1/(2.5 kappa)."""
+    V, M, R = 3.0, 0.8, sqrt(2 * t) * D_ * G
+    c, kappa, largest = (1.0, 2 * (D_ * G_) ** 2, (D_ * G_) ** 2) if form == "value" else (0.5, 4 * D_**2 * M, M * D_**2 / 2)
+    about = {"lipschitz": G_} if form == "value" else {"smoothness": M}
+    lam = 1 / (2.5 * kappa)
+    theta = kappa * lam * np.exp(lam * largest)
+    found = bound("anytime", {"smoothness": M}, V=V, diameter=D_, form=form, predictable=True, **about)
+    Q = log((1 + V * (R + G * D * t) / c) / (1 - theta)) / lam
+    assert found.regret == pytest.approx(R + c * theta / V)
+    assert found.ccv == pytest.approx(sqrt(t * Q) if form == "value" else Q)
+
+
+def test_anytime_with_few_costs():
+    """No cost at all counts as one; without H all moduli may have come before the first gradient; H above them changes nothing."""
+    V, half = 7.0, MU_ * D**2 / 2
+    for costs, H, before in ((0.0, 3.0, 0.0), (1.0, 3.0, 0.0), (2.0, 3.0, 0.0), (2.0, None, 1.5), (2.0, 9.0, 0.0)):
+        seen = Curvature(costs, 5.0, 1.5, 4.0, 0.8)
+        R = G**2 * (1 + log(max(costs, 1.0))) * (1 + before) / (0.8 * MU_) + half
+        known = {"curvature": seen} | ({} if H is None else {"H": H * MU_})
+        assert bound("anytime", known, V=V, diameter=D_, modulus=MU_).regret == pytest.approx(R + 0.5 / V)
+
+
+def test_squares_are_at_most_those_of_the_trivial_bound():
+    for name, about in (("yi2023", {"form": "prox"}), ("yi2023", {}), ("yuan2018", {"horizon": T})):
+        one = bound(name, at=1, lipschitz=G_, **about)
+        assert (one.ccv, one.squared) == pytest.approx((G * D, (G * D) ** 2))

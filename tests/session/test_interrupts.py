@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 import signal
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 import bridle
 from bridle import records
 from bridle.engines import numba as engine
+from bridle.session.late_feedback import round_of
 from helpers.compiled_games import interpreted
 from helpers.interrupts import interrupted_everywhere
 
@@ -40,10 +42,11 @@ def record(t: int, k: int = 1, d: int = 2) -> dict[str, Any]:
 
 def everything(session: bridle.Session) -> dict[str, Any]:
     """All that a save file holds of a session, bit for bit."""
-    parts, start, rounds, totals, log, contexts, _, _ = session._snapshot(False)
+    parts, start, rounds, totals, log, contexts, *_ = session._snapshot(False)
     numbers: dict[str, Any] = {"start": start, "rounds": rounds, "log": sorted(log.rounds.items()), "x": session.decide()}
     numbers |= {f"totals.{name}": leaf for name, leaf in records.leaves(totals).items()}
-    numbers |= {f"desk.{name}": value for name, value in parts.pending.arrays().items() if name != "run"}
+    numbers |= {re.sub(r"\d+", "", f"desk.{name}"): value for name, value in parts.pending.arrays().items() if name != "waiting"}
+    numbers["waiting"] = [(round_of(number), each.copy, each.x.tobytes(), each.missing()) for number, each in parts.pending.waiting.items()]
     for i, each in enumerate(parts.pending.copies):
         numbers |= {f"copies.{i}.{name}": leaf for name, leaf in records.leaves(each.state).items()}
     numbers["idle"] = sorted(parts.pending.idle)

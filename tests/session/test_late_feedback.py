@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import pickle
+import re
 import warnings
 from math import log, sqrt
 from typing import Any
@@ -14,7 +18,7 @@ from hypothesis import strategies as st
 import bridle
 from bridle import records
 from bridle.learners.late import late_regret
-from bridle.session.late_feedback import SHARED
+from bridle.session.late_feedback import ROUNDS, SHARED, round_of
 from helpers.instances import constraint_at, cost_at, instances, moves
 from helpers.sessions import assert_identical, snapshot
 
@@ -29,10 +33,13 @@ def start(name: str = "anytime", dim: int = 2, **more: Any) -> bridle.Session:
 
 
 def saved(session: bridle.Session, folder: Any) -> dict[str, bytes]:
-    """Everything there is, as it would be written."""
+    """Everything there is, as it would be written, but for the name of the run and the part of tickets' numbers that is drawn anew."""
     session.save(folder / "now.npz")
     with np.load(folder / "now.npz") as file:
-        return {name: file[name].tobytes() for name in file.files}
+        arrays = {re.sub(r"(?<=parts\.)\d+", lambda found: str(round_of(int(found[0]))), name): file[name] for name in file.files}
+    arrays["header"] = np.array(re.sub(r'"(run|digest)": "\w+"', "", str(arrays["header"])))
+    arrays["desk.waiting"][:, 0] %= ROUNDS
+    return {name: array.tobytes() for name, array in arrays.items() if "digest" not in name}
 
 
 # --- tickets --------------------------------------------------------------------------------------------------------------------------
@@ -43,7 +50,7 @@ def test_a_ticket_is_a_number_and_a_decision():
     first, second = session.ask(), session.ask()
     assert (first.id, int(second), list("abc")[first]) == (1, 2, "b")
     np.testing.assert_array_equal(first.x, [0.0, 0.0])
-    assert first == bridle.Ticket(1, second.x)
+    assert first == bridle.Ticket(1, second.x, first.run)
     assert len({first, second, first}) == 2
     first.x[:] = 9.0  # it is the caller's
     session.observe(**COST, **LIMIT, ticket=int(second))
@@ -528,7 +535,7 @@ def test_rounds_that_wait_are_saved_and_go_on_bit_for_bit(name, late, tmp_path):
     assert saved(second, tmp_path) == before
     assert_identical(snapshot(first), snapshot(second))
     go_on(second, again, other, 30)
-    assert again == waiting
+    assert [round_of(number) for number in again] == waiting
     assert saved(second, tmp_path) == saved(whole, tmp_path)
     assert second.report() == whole.report()
 
@@ -616,3 +623,69 @@ def test_the_bound_on_squares_is_about_the_rounds_that_were_fed():
     ticket = session.ask()
     session.observe(f=0.0, df=[1.0], ticket=ticket, partial=True)
     assert session.certificate().squared_bound >= before
+
+
+# --- whose ticket it is -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_number", [False, True])
+def test_a_ticket_that_was_lost_in_a_crash_is_refused(as_number, tmp_path):
+    session = start()
+    kept = session.ask()
+    session.save(tmp_path / "now.npz")
+    lost = session.ask()  # after the save: a crash forgets it
+    for _ in range(3):
+        loaded = bridle.Session.load(tmp_path / "now.npz")
+        other = loaded.ask()
+        assert other.id != lost.id
+        before = saved(loaded, tmp_path / "..")
+        with pytest.raises(bridle.InputError, match=f"ticket {lost.id} was given out after the file was saved") as refused:
+            loaded.observe(**COST, ticket=lost.id if as_number else lost)
+        assert not refused.value.counted
+        assert saved(loaded, tmp_path / "..") == before
+        loaded.observe(**COST, ticket=kept.id if as_number else kept)
+        loaded.observe(**COST, ticket=other.id if as_number else other)
+        assert loaded.rounds == 2
+        lost = loaded.ask()  # of a session that was loaded, and is lost too
+        loaded = bridle.Session.load(tmp_path / "now.npz")
+        with pytest.raises(bridle.InputError, match=f"ticket {lost.id} is not known"):
+            loaded.observe(**COST, ticket=lost.id if as_number else lost)
+        lost = session.ask()
+
+
+def test_a_ticket_of_another_run_is_refused():
+    one, two = start(), start()
+    ticket = one.ask()
+    two.ask()
+    for refused in (two.observe, two.forget):
+        with pytest.raises(bridle.InputError, match="ticket 1 is of another run"):
+            refused(ticket=ticket)
+    assert two.pending == 1
+    one.observe(**COST, ticket=ticket)
+    assert one.rounds == 1
+
+
+def test_a_ticket_with_another_decision_is_refused():
+    session = start()
+    twin = copy.deepcopy(session)
+    for each, f in ((session, 1.0), (twin, -1.0)):
+        each.ask()
+        each.observe(f=f, df=[f, 0.5], g=0.1, dg=[0.0, f], ticket=next(iter(each._settled().pending.waiting)))
+    mine, theirs = session.ask(), twin.ask()
+    made_up = dataclasses.replace(theirs, id=mine.id, run=mine.run)
+    with pytest.raises(bridle.InputError, match="has another decision than the round that waits"):
+        session.observe(**COST, ticket=made_up)
+    mine.x[:] = 9.0  # it is the caller's
+    session.observe(**COST, ticket=mine)
+
+
+def test_copies_of_a_session_give_out_numbers_of_their_own():
+    session = start()
+    first = session.ask()
+    twin, pickled = copy.deepcopy(session), pickle.dumps(session)
+    others = [twin, pickle.loads(pickled), pickle.loads(pickled)]
+    numbers = {int(each.ask()) for each in (session, *others)}
+    assert len(numbers) == 4
+    for each in others:
+        each.observe(**COST, ticket=first)  # given out before
+        assert each.rounds == 1

@@ -6,9 +6,8 @@ With h_t = g(x_t)^+, for each of the k constraints, and q_0 = 0:
     x_{t+1} = argmin over X of  <grad f_t(x_t), x> + sum_i gamma_{t+1} (q_t + gamma_t h_t)_i g_i(x)^+ + |x - x_t|^2 / alpha_t
 
 (the last term counts twice on purpose). gamma_{t+1} = gamma_0 / sqrt(alpha_t), gamma_1 = gamma_2, gamma_0 = 1 / (sqrt(2k) G); the paper
-has gamma_t = gamma_0 / sqrt(alpha_t), one round earlier. Convex
-costs: alpha_t = step / t^c, step = sqrt(2) D / G (the paper's is 1), c = `exponent`; with `exponent=0` the step is constant. With a
-`modulus` mu of strong convexity: alpha_t = 2 / (mu t).
+has gamma_t = gamma_0 / sqrt(alpha_t), one round earlier. Convex costs: alpha_t = step / t^c, step = sqrt(2) D / G (the paper's is 1),
+c = `exponent`; with `exponent=0` the step is constant. With a `modulus` mu of strong convexity: alpha_t = 2 / (mu t).
 
 With ``form="affine"`` a constraint is read from its value and gradient at x_t, which is exact for affine ones: others need
 ``form="function"``. One affine constraint is plain arithmetic and compiles; several are a quadratic program each round and run on the

@@ -212,7 +212,7 @@ def _along(where: CenteredDomain, costs: Tangent, normal: Array, level: float) -
     at, low, best = 1e-3 * unit, 0.0, value(1e-3 * unit)
     while at < 1e6 * unit and (ahead := value(2.0 * at)) < best:
         low, at, best = at, 2.0 * at, ahead
-    high, low = 2.0 * at, 0.5 * low
+    high = 2.0 * at
     for _ in range(16):
         left, right = low + 0.382 * (high - low), low + 0.618 * (high - low)
         low, high = (low, right) if value(left) <= value(right) else (left, high)

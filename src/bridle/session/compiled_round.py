@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple, cast
 
 import numpy as np
+from numpy import ndarray
 
 from bridle.core import Feedback, Policy
 from bridle.engines.mirror import Mirror, Ring
@@ -95,11 +96,11 @@ class CompiledReader:
     def read(self, rows: Array, near: float, witness: Array | None, before: Counted | BatchMemory) -> BatchMirror | None:
         """The memory with the batch counted in after `before`; None if it is no full batch, or too large to add up."""
         one, other = self._memories
-        memory, held = (other, one) if before is one else (one, other)
+        held, memory = (one, other) if before is one or before is one.equal_to else (other, one)
         if rows.shape != memory.rows.shape:
             return None
         memory.equal_to = None
-        if before is held:
+        if before is held or before is held.equal_to:
             memory.take_over(held)
         else:
             memory.write(before.settle() if isinstance(before, BatchMirror) else cast("Counted", before))
@@ -134,7 +135,9 @@ class CompiledRound(Mirror[RoundState]):
         self.x, self._played = view["states.x"], view["states.played"]
         self.cost, self.hard = view["states.totals.cost"], view["states.totals.hard"]
         self._df, self._g, self._dg = view["given.df"], view["given.g"], view["given.dg"]
-        self._row, self._shape, self._zeros = self._dg[0], (d,), np.zeros(d)
+        self._shape, self._zeros = (d,), np.zeros(d)
+        # Plain views of one axis take arrays faster than NumPy's do.
+        self._slope, self._row = self.numbers[self.end + 1 : self._at_g], self.numbers[self._at_g + k : self._at_g + k + d]
         self._order = np.arange(0 if ring is None else ring.rows)
         self._copy: Copy | None = None
         self._totals: RunningTotals | None = None
@@ -144,6 +147,11 @@ class CompiledRound(Mirror[RoundState]):
     def rounds(self) -> int:
         """How many rounds were observed."""
         return int(self.numbers[self.rounds_at])
+
+    @property
+    def row(self) -> int:
+        """In which row of the open batch the next round is written down."""
+        return int(self.numbers[self.cursor])
 
     def fits(self, standing: Standing) -> bool:
         """Whether the next round can be played here."""
@@ -182,15 +190,15 @@ class CompiledRound(Mirror[RoundState]):
             if floats(self._shape, f, df, g, dg) != self.k:
                 return WRONG_TYPES
         numbers = self.numbers
-        if isinstance(g, float):
-            numbers[self._at_g] = g
-        else:
+        if g.__class__ is ndarray:
             self._g[...] = g
+        else:
+            numbers[self._at_g] = g  # type: ignore[assignment]
         if dg.ndim == 1:  # type: ignore[union-attr]
-            self._row[...] = dg
+            self._row[:] = dg  # type: ignore[call-overload]
         else:
             self._dg[...] = dg
-        self._df[...] = df
+        self._slope[:] = df  # type: ignore[call-overload]
         numbers[self._at_f] = f
         answer = self.step(self.array)
         if answer == DONE:
@@ -201,8 +209,9 @@ class CompiledRound(Mirror[RoundState]):
         """Tell the ledger of which rounds the rows are that were written since `before` was played."""
         ahead = self.rounds - before.rounds
         old, new = max(0, before.taken - ledger.rounds_read), before.taken + ahead - ledger.rounds_read
-        ledger.numbers[old:new] = self._order[old:new] + (before.begun + ahead - new + 1)
-        ledger.moduli[old:new] = 0.0
+        if new > old:
+            ledger.numbers[old:new] = self._order[old:new] + (before.begun + ahead - new + 1)
+            ledger.moduli[old:new] = 0.0
 
     def resume(self, at: int) -> None:
         """Go on writing down in this row of the open batch."""
@@ -222,6 +231,5 @@ class CompiledRound(Mirror[RoundState]):
         if not ahead:
             return before
         copy = Copy(state, x, before.copy.updates + ahead, before.copy.steered, before.copy.costs)
-        self._copy = self._totals = None
         self._copy, self._totals = copy, totals
         return Played(copy, before.begun + ahead, totals, int(rounds), before.taken + ahead)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy import ndarray
@@ -29,46 +29,63 @@ def floats(one: tuple[int, ...], f: object, df: object, g: object, dg: object) -
 
     `one` is the shape of a decision. The numbers themselves are not looked at.
     """
-    if type(df) is not ndarray or type(dg) is not ndarray or df.dtype is not FLOAT or dg.dtype is not FLOAT:
+    if df.__class__ is not ndarray or dg.__class__ is not ndarray or df.dtype is not FLOAT or dg.dtype is not FLOAT:  # type: ignore[attr-defined]
         return 0
-    if df.shape != one or not isinstance(f, float):
+    shape = dg.shape  # type: ignore[attr-defined]
+    if df.shape != one or (f.__class__ is not float and not isinstance(f, float)):  # type: ignore[attr-defined]
         return 0
-    if isinstance(g, float):
-        return 1 if dg.shape == one or dg.shape == (1, *one) else 0
-    if type(g) is not ndarray or g.dtype is not FLOAT or g.ndim != 1:
+    if g.__class__ is float or isinstance(g, float):
+        return 1 if shape == one or shape == (1, *one) else 0
+    if g.__class__ is not ndarray or g.dtype is not FLOAT or g.ndim != 1:  # type: ignore[attr-defined]
         return 0
-    k = len(g)
-    return k if dg.shape == (k, *one) or (k == 1 and dg.shape == one) else 0
+    k = len(g)  # type: ignore[arg-type]
+    return k if shape == (k, *one) or (k == 1 and shape == one) else 0
 
 
-def checked_feedback(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers = None) -> Feedback:
-    """The feedback at x of numbers in any of the accepted forms; `k` is the number of constraints where it is fixed.
+MOST_CONSTRAINTS, GROWTH = 1000, 10
+"""A record may have so many constraints, or so many times more than any before it, unless the session was told how many."""
+
+
+class Limits(NamedTuple):
+    """What a record may be: how large a number, how many constraints where that is fixed, and at most how many where it is not."""
+
+    largest: float = LARGEST
+    k: int | None = None
+    most: int | None = None
+
+
+def checked_feedback(
+    x: Array, limits: Limits, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers = None, *, seen: int | None = None
+) -> Feedback:
+    """The feedback at x of numbers in any of the accepted forms; `seen` is the most constraints that a record has had so far.
 
     Sums of squares may overflow: to be called where NumPy does not warn of that.
     """
-    d = len(x)
+    d, (largest, k, most) = len(x), limits
+    if k is None and most is None and seen is not None:
+        most = max(MOST_CONSTRAINTS, GROWTH * seen)
     none: float | None = None  # 0 where there is no cost: then there is no curvature either, whatever the policy was told of costs
     if modulus is None and isinstance(f, float):  # what is left out is zero, as below
         if df is None and f == 0.0:
             df, none = np.zeros(d), 0.0
         if g is None and dg is None:
             g, dg = np.zeros(k or 1), np.zeros((k or 1, d))
-    if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k is None or k == number):
+    if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k == number or (k is None and (most is None or number <= most))):
         cost: float = float(f)  # type: ignore[arg-type]  # `floats` has seen what they are
         slope: Array = df.copy()  # type: ignore[union-attr]
         slopes: Array = dg.copy().reshape(number, d)  # type: ignore[union-attr]
         values: Array = np.array(g, ndmin=1)
         rows = slopes[0] if number == 1 else slopes.reshape(-1)
         squares = cost * cost + slope.dot(slope) + values.dot(values) + rows.dot(rows)
-        if squares <= LARGEST * LARGEST:  # then every number is finite, and none too large
+        if squares <= largest * largest:  # then every number is finite, and none too large
             return Feedback(x, cost, slope, values, slopes, none)
         f, df, g, dg = cost, slope, values, slopes
-    return _one_by_one(x, k, f, df, g, dg, none if modulus is None else modulus)
+    return _one_by_one(x, Limits(largest, k, most), f, df, g, dg, none if modulus is None else modulus)
 
 
-def _one_by_one(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers) -> Feedback:
+def _one_by_one(x: Array, limits: Limits, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers) -> Feedback:
     """`checked_feedback`, one number after the other, so that the first that is wrong can be named."""
-    d = len(x)
+    d, (largest, k, most) = len(x), limits
     if (g is None) != (dg is None):
         raise InputError("g must be given with dg" if g is None else "dg must be given with g")
     if df is None and not (isinstance(f, (int, float)) and f == 0):
@@ -82,6 +99,8 @@ def _one_by_one(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, 
     values = values.reshape(-1)
     if k is not None and len(values) != k:
         raise InputError(f"g must hold {k} constraint value{'s' if k > 1 else ''}, not {len(values)}")
+    if k is None and most is not None and len(values) > most:
+        raise InputError(f"g must hold at most {most} constraint values, not {len(values)}: see most_constraints of the session")
     slopes = validate.array("dg", dg)
     if slopes.shape != (len(values), d) and not (len(values) == 1 and slopes.shape == (d,)):
         raise InputError(f"dg must have shape {(len(values), d)}, not {slopes.shape}")
@@ -89,10 +108,10 @@ def _one_by_one(x: Array, k: int | None, f: ArrayLike, df: Numbers, g: Numbers, 
     curvature = 0.0 if df is None else curvature  # no cost has none
     rows = slopes.reshape(-1)
     squares = max(slope.dot(slope), values.dot(values), rows.dot(rows))  # one product each tells that all is well
-    if not (abs(cost) <= LARGEST and squares <= LARGEST * LARGEST and (curvature or 0.0) <= LARGEST):
+    if not (abs(cost) <= largest and squares <= largest * largest and (curvature or 0.0) <= largest):
         for name, number in (("f", cost), ("df", slope), ("g", values), ("dg", slopes), ("modulus", curvature or 0.0)):
-            if (size := np.abs(number).max()) > LARGEST:
-                raise InputError(f"{name} must be at most {LARGEST:g} in size, not {size:.3g}")
+            if (size := np.abs(number).max()) > largest:
+                raise InputError(f"{name} must be at most {largest:g} in size, not {size:.3g}")
     return Feedback(x, cost, slope, values, slopes.reshape(len(values), d), curvature)
 
 

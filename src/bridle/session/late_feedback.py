@@ -14,10 +14,12 @@ pool     One policy is fed whatever arrives, with the gradient at the decision o
 from __future__ import annotations
 
 import operator
+import secrets
 from bisect import insort
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol, cast
+from zlib import crc32
 
 import numpy as np
 
@@ -33,9 +35,26 @@ SHARED = 20
 """How many halfspaces the copies of a policy hold in common."""
 
 
+ROUNDS = 2**31
+"""A ticket's number is its round's, plus a multiple of this that is drawn anew whenever a session is made from a file or a copy: so the
+numbers that were given out after a file was saved, and lost in a crash, never come again. Up to 2^53 they are whole floats, too."""
+
+INCARNATIONS = 2**22 - 1
+"""Among so many multiples it is drawn. It has no part in any result."""
+
+
+def round_of(ticket: int) -> int:
+    """The round of a ticket's number.
+
+    >>> round_of(5 * ROUNDS + 17)
+    17
+    """
+    return ticket % ROUNDS
+
+
 @dataclass(frozen=True)
 class Ticket:
-    """A round that has begun: its number, which stands for it, and its decision.
+    """A round that has begun: its number, which stands for it, its decision, and the run that it belongs to.
 
     >>> int(Ticket(3, np.zeros(2)))
     3
@@ -43,6 +62,8 @@ class Ticket:
 
     id: int
     x: Array = field(compare=False)
+    run: str = ""
+    stamp: int = field(default=0, compare=False, repr=False)  # of the decision: `x` is the caller's, who may change it
 
     def __index__(self) -> int:
         return self.id
@@ -158,6 +179,12 @@ class PendingRounds:
         self.shared: list[Shared] = []  # by the number of the round, so that it does not matter in which order they came
         self.ever_shared = 0  # halfspaces, those no longer kept too
         self._ready: Copy | None = None
+        self.run = ""  # the name of the run, which its tickets carry: drawn with the first; no result depends on it
+        self.offset, self.since = 0, 0  # what is added to a round's number to make its ticket's; how many were begun when it was drawn
+
+    def reborn(self) -> None:
+        """Never give out a number that an earlier session of this run may have given out, and lost."""
+        self.offset, self.since = ROUNDS * (1 + secrets.randbelow(INCARNATIONS)), self.begun
 
     def clone(self) -> PendingRounds:
         """Pending rounds of their own that begin like these: what is done to them is not seen here."""
@@ -209,27 +236,40 @@ class PendingRounds:
             number = operator.index(ticket)  # type: ignore[arg-type]
         except TypeError:
             raise InputError(f"ticket must be a ticket from ask(), or its number, not {validate.show(ticket)}") from None
-        if number in self.waiting:
-            return number, self.waiting[number]
-        closed = 1 <= number <= self.begun
+        if abs(number) > 2**200:  # it may be too long to be written out
+            raise InputError(f"ticket {validate.show(number)} was never given out")
+        waiting = self.waiting.get(number)
+        if isinstance(ticket, Ticket):
+            if ticket.run not in ("", self.run):
+                raise InputError(f"ticket {number} is of another run ({ticket.run}): its feedback is not for this one")
+            if waiting is not None and ticket.run and ticket.stamp != crc32(waiting.x.tobytes()):
+                raise InputError(f"ticket {number} has another decision than the round that waits under its number: it is of another run")
+        if waiting is not None:
+            return number, waiting
+        if number - round_of(number) not in (0, self.offset):
+            raise InputError(f"ticket {number} is not known: its round is closed, or was lost before this session was loaded from a file")
+        if number < ROUNDS and self.offset and number > self.since:
+            raise InputError(f"ticket {number} was given out after the file was saved that this session was loaded from: its round is lost")
+        closed = 1 <= round_of(number) <= self.begun and number > 0
         raise InputError(f"ticket {number} " + ("is closed: it was observed, forgotten or dropped" if closed else "was never given out"))
 
     def overdue(self) -> list[int]:
         """The rounds to give up so that another may begin: those that have waited too long, and the oldest of too many."""
         longest = self.begun if self.timeout is None else self.timeout
         many = len(self.waiting) + 1 - self.limit
-        return [number for i, number in enumerate(self.waiting) if i < many or self.begun + 1 - number > longest]
+        return [number for i, number in enumerate(self.waiting) if i < many or self.begun + 1 - round_of(number) > longest]
 
     def ask(self) -> Ticket:
         """Begin a round that waits."""
         at = self.front
         copy = self.take(at)
         self.begun += 1
-        self.waiting[self.begun] = Waiting(copy.x, at)
+        self.run, number = self.run or secrets.token_hex(8), self.offset + self.begun
+        self.waiting[number] = Waiting(copy.x, at)
         if self.late == "copies":
             heappop(self.idle)
             self._ready = None
-        return Ticket(self.begun, np.array(copy.x))
+        return Ticket(number, np.array(copy.x), self.run, crc32(copy.x.tobytes()))
 
     def take(self, at: int) -> Copy:
         """The copy at this place, as it is to play."""
@@ -303,10 +343,10 @@ class PendingRounds:
                 state, x = self.advance(copy, item)
             self.most, self.split = max(self.most, len(self.waiting) - 1 + (not done)), self.split or (self.late == "pool" and partial)
             self.astray += self.late == "pool" and not np.array_equal(waiting.x, copy.x)
-            self.feed(number, waiting.copy, state, x, item)
+            self.feed(round_of(number), waiting.copy, state, x, item)
         if not done:
-            new = {name: feedback for name, came in zip(("cost", "limits"), given, strict=True) if came}
-            self.waiting[number] = replace(waiting, **new)  # type: ignore[arg-type]
+            cost, limits = (feedback if came else old for came, old in zip(given, (waiting.cost, waiting.limits), strict=True))
+            self.waiting[number] = replace(waiting, cost=cost, limits=limits)
             return None
         self.close(number)
         return whole
@@ -319,7 +359,7 @@ class PendingRounds:
             try:
                 with np.errstate(all="ignore"):
                     state, x = self.advance(self.copies[waiting.copy], part)
-                self.feed(number, waiting.copy, state, x, part)
+                self.feed(round_of(number), waiting.copy, state, x, part)
             except InputError:
                 missing = (True, True)  # the policy cannot use it
         self.close(number)

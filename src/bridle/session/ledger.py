@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf, isfinite
 from typing import NamedTuple, TypedDict, cast
@@ -86,13 +86,24 @@ class Parked(NamedTuple):
     rounds: Array
 
 
+class BatchesRead(NamedTuple):
+    """What reading a batch changes, mostly: what was counted, for how many rounds to pass over those that are nearly violated, how many
+    rounds were read, and the halfspaces that wait to be kept. It is replaced by one assignment.
+    """
+
+    counted: Counted | BatchMemory
+    idle: int
+    rounds: int
+    parked: tuple[Parked, ...] = ()
+
+
 class Ledger:
     """The certificates' own memory of a run.
 
     `witness`: an action that met every kept halfspace at the last search, or None. `sure`: whether that search succeeded. `conflict`: the
     proof that no action meets them all. `since`: how many rounds came before the first one in the sums. A `reader` reads full batches
     faster than NumPy does. `searching` is a search for such a proof that goes on, `reduction` a proof that is still made smaller: a look
-    after a round takes either only as far as `LOOK` allows. `rounds_read`: how many rounds of batches it has read itself.
+    after a round takes either only as far as `LOOK` allows.
     """
 
     def __init__(
@@ -104,14 +115,14 @@ class Ledger:
         reader: BatchReader | None = None,
     ) -> None:
         self.levels, self.tolerance = tuple(levels), tolerance
-        self._counted: Counted | BatchMemory = nothing(dim, len(self.levels))
+        self._batches = BatchesRead(nothing(dim, len(self.levels)), 0, 0)
         self.halfspaces = KeptHalfspaces(dim)
         self.domain = centered(domain, dim, tolerance)
         if calls_solver(domain):
             with suppress(*FAILURES):
                 self.domain = self.domain.boxed()  # that many programs must not come in a round
         self.since = 0
-        self.idle, self.patience = 0, 1  # for how many rounds to pass over those nearly violated: now, and the next time
+        self.patience = 1  # for how many rounds to pass over those nearly violated the next time
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
         self.conflict: Conflict | None = None
@@ -122,10 +133,7 @@ class Ledger:
         self.rows, self.numbers, self.open, self.k = np.zeros((0, 0)), np.zeros(0, dtype=int), 0, 0
         self.moduli = np.zeros(0)  # of its costs, 0 where a round was not said to have one
         self.columns: tuple[Array, ...] | None = None
-        self.parked: list[Parked] = []  # halfspaces that wait to be kept
-        self.waiting = 0  # how many they are
         self._reader = reader
-        self.rounds_read = 0
 
     def clone(self) -> Ledger:
         """A ledger of its own that begins like this one: what it does is not seen here, but for rows that this one does not count."""
@@ -136,7 +144,7 @@ class Ledger:
 
     def read_with(self, reader: BatchReader | None) -> None:
         """Read full batches with this reader from now on: it is made for as many constraints as the first round turns out to have."""
-        self._counted = self.counted  # what another reader has counted
+        self._batches = self._batches._replace(counted=self.counted)  # what another reader has counted
         self._reader = reader
 
     @property
@@ -147,8 +155,31 @@ class Ledger:
     @property
     def counted(self) -> Counted:
         """What was added up of all observed rounds but those of the open batch."""
-        counted = self._counted
-        return counted if counted.__class__ is Counted else cast("BatchMemory", counted).settle()
+        counted, idle, rounds, parked = self._batches
+        if counted.__class__ is not Counted:
+            counted = counted.settle()  # type: ignore[union-attr]
+            self._batches = BatchesRead(counted, idle, rounds, parked)
+        return counted  # type: ignore[return-value]
+
+    @property
+    def idle(self) -> int:
+        """For how many rounds to pass over those that are nearly violated."""
+        return self._batches.idle
+
+    @property
+    def parked(self) -> tuple[Parked, ...]:
+        """Halfspaces that wait to be kept."""
+        return self._batches.parked
+
+    @property
+    def waiting(self) -> int:
+        """How many they are."""
+        return sum(len(each.rounds) for each in self._batches.parked)
+
+    @property
+    def rounds_read(self) -> int:
+        """How many rounds this ledger has read in batches itself."""
+        return self._batches.rounds
 
     @property
     def largest(self) -> float:
@@ -186,37 +217,62 @@ class Ledger:
             rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
         self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
 
-    def close(self) -> None:
-        """Read the open batch."""
+    def pass_over(self, note: Callable[[], None]) -> tuple[bool, BatchMemory | None]:
+        """Read the open batch, which is full; if there is nothing in it to keep at once, that is all, and it is done by one assignment.
+
+        Else nothing is changed, and what the reader has made of the batch is for `close`. `note` writes down the rows' rounds.
+        """
+        assert self._reader is not None
+        counted, idle, rounds, parked = self._batches
+        memory = self._reader.read(self.rows, self.near, self.witness, counted)
+        if memory is None or self.moduli.any() or memory.findings.proof:
+            return False, memory
+        if np.count_nonzero(memory.findings.chosen):
+            note()
+            found = self._worth_keeping(memory.findings)
+            assert found is not None
+            parked = (*parked, found)
+            if self._urgent(memory.findings, parked):
+                return False, memory
+        self._batches = BatchesRead(memory, idle - len(self.rows), rounds + len(self.rows), parked)
+        return True, memory
+
+    def close(self, read: BatchMemory | None = None) -> None:
+        """Read the open batch, unless it is given as it was `read`."""
         n = self.open
         if not n:
             return
-        rows, moduli, curved = self.rows[:n], self.moduli[:n], self.curved
-        findings = self._read(rows)
+        rows, moduli = self.rows[:n], self.moduli[:n]
+        counted, findings = self._read(rows) if read is None else (read, read.findings)
         if moduli.any():
             with np.errstate(all="ignore"):
-                curved = curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
-        self.idle, self.open, self.curved, self.rounds_read = self.idle - n, 0, curved, self.rounds_read + n
-        rounds, places = findings.chosen.nonzero()
-        if len(rounds):
-            self.parked = [*self.parked, Parked(findings.lines[rounds, places], self.numbers[rounds])]
-            self.waiting += len(rounds)
-            # There is no hurry while the witness meets them all: then there is no contradiction.
-            ruled = bool(findings.ruled) or not self.sure
-            if ruled or self.waiting >= BATCH_ROUNDS:
-                self._keep_parked(ruled)
+                self.curved = self.curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
+        found, (_, idle, rounds, parked) = self._worth_keeping(findings), self._batches
+        self._batches = BatchesRead(counted, idle - n, rounds + n, parked if found is None else (*parked, found))
+        self.open = 0
+        if found is not None and self._urgent(findings, self.parked):
+            self._keep_parked(bool(findings.ruled) or not self.sure)
         for i in np.flatnonzero(findings.alone).tolist() if findings.proof and self.conflict is None else ():
             _, _, values, gradients = parts(rows[i : i + 1], len(self.domain.middle))
             self.conflict = self.conflict or contradiction_alone(
                 self.domain, float(findings.scales[i]), values[0], gradients[0], int(self.numbers[i])
             )
 
+    def _worth_keeping(self, findings: BatchFindings) -> Parked | None:
+        """The halfspaces of the open batch that are worth keeping, if there are any."""
+        rounds, places = findings.chosen.nonzero()
+        return Parked(findings.lines[rounds, places], self.numbers[rounds]) if len(rounds) else None
+
+    def _urgent(self, findings: BatchFindings, parked: tuple[Parked, ...]) -> bool:
+        """Whether to keep what waits at once. There is no hurry while the witness meets them all: then there is no contradiction."""
+        return bool(findings.ruled) or not self.sure or sum(len(each.rounds) for each in parked) >= BATCH_ROUNDS
+
     def _keep_parked(self, ruled: bool) -> None:
         """Keep the halfspaces that wait to be kept; `ruled` says that one of them may rule the witness out."""
         if not self.parked:
             return
         lines, rounds = self.parked[0] if len(self.parked) == 1 else map(np.concatenate, zip(*self.parked, strict=True))
-        self.parked, self.waiting, fresh = [], 0, self.halfspaces.fresh
+        self._batches, fresh = BatchesRead(self._batches.counted, self.idle, self.rounds_read), self.halfspaces.fresh
         sources = list(zip(rounds.tolist(), lines[:, -2].astype(int).tolist(), strict=True))
         self.halfspaces = self.halfspaces.copy()  # a clone of this ledger may hold the same
         new = self.halfspaces.extend(lines[:, :-3], lines[:, -3], sources)
@@ -225,12 +281,17 @@ class Ledger:
         nearly = lines[:, -1] == 0.0
         if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
             self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), LONGEST_PAUSE)
-            self.idle = self.patience
+            self._batches = self._batches._replace(idle=self.patience)
 
     @property
     def stirred(self) -> bool:
         """Whether there is something to search for: new halfspaces may rule out every action, or the proof that they do is there."""
         return self.halfspaces.fresh > 0 or self.conflict is not None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether there is nothing that a search could change: no halfspace is kept or waits, and no round of the open batch."""
+        return not (self.open or self.parked or self.halfspaces.sources or self.conflict is not None)
 
     @property
     def near(self) -> float:
@@ -243,16 +304,14 @@ class Ledger:
         witness = np.full(len(where.middle), np.nan) if self.witness is None else self.witness  # nothing is ever beyond NaN
         return Frame(where._replace(domain=None, box=None), np.array(self.levels), witness, self.near)
 
-    def _read(self, rows: Array) -> BatchFindings:
-        """Count the rounds of a batch in, and tell what is found in them."""
-        memory = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._counted)
+    def _read(self, rows: Array) -> tuple[Counted | BatchMemory, BatchFindings]:
+        """What is counted with the rounds of a batch, and what is found in them."""
+        memory = None if self._reader is None else self._reader.read(rows, self.near, self.witness, self._batches.counted)
         if memory is not None:
-            self._counted = memory
-            return memory.findings
+            return memory, memory.findings
         with np.errstate(all="ignore"):
             counted, findings = read(self.frame(), self.counted, rows)
-        self._counted = records.transform(_as_float, counted)
-        return findings
+        return records.transform(_as_float, counted), findings
 
     def complete(self) -> Ledger:
         """A ledger with every round read and every halfspace kept; this one stays as it is, so that asking changes nothing."""
@@ -432,7 +491,7 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind."""
-        return {**vars(self), "_counted": self.counted, "_reader": None, "columns": None}
+        return {**vars(self), "_batches": self._batches._replace(counted=self.counted), "_reader": None, "columns": None}
 
     def saved(self) -> tuple[dict[str, Scalar], LedgerFacts]:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
@@ -474,11 +533,12 @@ class Ledger:
         if between.shape != self.counted.between.shape:
             raise ValueError("between")
         # Files of schema 2 did not have the largest value at first.
-        self._counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
+        counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
         self.curved = self._saved_curvature(arrays)
         self.halfspaces.restore(_under("cuts.", arrays))
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
-        self.idle, self.patience = map(int, facts["idle"])
+        idle, self.patience = map(int, facts["idle"])
+        self._batches = BatchesRead(counted, idle, 0)
         self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
         proof = facts["conflict"]
         if proof is not None:
@@ -491,7 +551,7 @@ class Ledger:
             lines, numbers = arrays["parked.lines"], arrays["parked.rounds"].astype(int)
             if lines.shape != (len(numbers), len(sums.a) + 3):
                 raise ValueError("parked")
-            self.parked, self.waiting = [Parked(lines, numbers)], len(lines)
+            self._batches = self._batches._replace(parked=(Parked(lines, numbers),))
         if "open.rows" in arrays:
             rows, numbers = arrays["open.rows"], arrays["open.numbers"]
             self.begin((rows.shape[1] - 2 * len(sums.a)) // (len(sums.a) + 1))

@@ -20,6 +20,7 @@ from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured
 from bridle.session.alarms import Contexts, WarningLog
+from bridle.session.feedback import LARGEST, Limits
 from bridle.session.late_feedback import Copy
 from bridle.session.ledger import LedgerFacts
 from bridle.session.parts import SessionParts
@@ -49,6 +50,9 @@ class SessionFacts(TypedDict, total=False):
     late: str
     pending: int
     timeout: int | None
+    run: str
+    largest: float
+    most_constraints: int | None
     alarms: dict[str, int]
     contexts: list[str]
     engine: str
@@ -66,6 +70,8 @@ class SessionOptions(TypedDict, total=False):
     pending: int
     timeout: int | None
     engine: str
+    largest: float | None
+    most_constraints: int | None
 
 
 class Snapshot(NamedTuple):
@@ -79,6 +85,7 @@ class Snapshot(NamedTuple):
     contexts: Contexts
     engine: str
     compiled: int | None
+    limits: Limits
 
 
 def save(path: str | PathLike[str], session: Snapshot) -> None:
@@ -99,6 +106,12 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         "engine": session.engine,
         "compiled": session.compiled,
     }
+    if session.limits.largest != LARGEST:
+        facts["largest"] = session.limits.largest
+    if session.limits.most is not None:
+        facts["most_constraints"] = session.limits.most
+    if pending.run:
+        facts["run"] = pending.run
     for i, seen in enumerate(session.contexts.last.values()):
         more |= {f"contexts.{i}.x": seen.x, f"contexts.{i}.f": seen.f, f"contexts.{i}.df": seen.df}
         more |= {f"contexts.{i}.g": seen.g, f"contexts.{i}.dg": seen.dg}
@@ -175,6 +188,8 @@ class Saved:
             pending=facts.get("pending", 1000),
             timeout=facts.get("timeout"),
             engine=facts.get("engine", "python"),
+            largest=facts.get("largest"),
+            most_constraints=facts.get("most_constraints"),
         )
         if isinstance(ledger, dict) and "levels" in ledger:
             options["levels"] = ledger["levels"]
@@ -198,6 +213,7 @@ class Saved:
             return restored
         with self.checking():
             arrays = self.part("desk.")
+            pending.run = str(facts.get("run", pending.run))  # files once did not say
             pending.restore(arrays, [state, *(self.fill(template, "copies.", i) for i in range(len(arrays["copies"]) - 1))])
             fresh.log.rounds = {str(kind): int(t) for kind, t in facts["alarms"].items()}
             for i, name in enumerate(facts["contexts"]):

@@ -4,66 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from math import inf
 from os import PathLike
-from typing import Any, NotRequired, TypedDict, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import records, validate
-from bridle.core import Bound, Domain, DroppedWarning, Feedback, InputError, Policy, S
+from bridle.core import Bound, Domain, InputError, Policy, S
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
-from bridle.game.totals import RunningTotals
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, record_of
 from bridle.session import clocks, report_text, savefile
-from bridle.session.alarms import COST, Answer, Contexts, Doubt, Subject, WarningLog, ask_again
+from bridle.session.alarms import COST, Answer, Subject, ask_again
 from bridle.session.certificate import Certificate
-from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
+from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feasibility import TOLERANCE
-from bridle.session.feedback import LARGEST, Numbers, checked_feedback, evaluate, is_sound
-from bridle.session.late_feedback import LATE_FORMS, Copy, PendingRounds, Ticket
+from bridle.session.feedback import LARGEST, Limits, Numbers, evaluate, is_sound
+from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
-from bridle.session.monitor import check_assumptions, search_witness
-from bridle.session.monitor import next_check as next_check_after
 from bridle.session.parts import SessionParts
-from bridle.session.standing import Due, Kept, Played, Standing
+from bridle.session.rounds import ENTRANCES, HistoryEntry, SessionRounds
+from bridle.session.standing import Played, Standing
 from bridle.session.turns import mark, wait
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
 
 ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
 
-ENTRANCES = frozenset({"observe", "ask", "forget", "decide", "_read"})
-"""The calls that are at work in a session one at a time."""
 
-T = TypeVar("T")
-"""What is read of a session."""
-
-
-class HistoryEntry(TypedDict):
-    """What `history` is told of a round; `ticket` where it has one."""
-
-    round: int
-    x: Array
-    f: float
-    g: Array
-    violation: Array
-    cost: float
-    ccv: float
-    ticket: NotRequired[int]
-
-
-class Session:
+class Session(SessionRounds):
     """One policy and its state; totals of what was observed; certificates and alarms; rounds whose feedback comes late.
 
     `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
     `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted;
     `tolerance` is how exact constraint values and gradients are (1e-6 for single precision). `late` says how rounds begun by `ask` are
     played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives). At most `pending`
-    rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged.
+    rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged. A record with a number above `largest`
+    in size (1e70 unless told), or with more than `most_constraints` (1000, or ten times the most so far), is refused.
 
     ``engine="numba"`` compiles the round from the policy's own source: several times faster, the same decisions up to rounding. The first
     round takes seconds where nothing was compiled before. Rounds that wait for feedback, or whose number of constraints is not that of
@@ -92,6 +71,8 @@ class Session:
         pending: int = 1000,
         timeout: int | None = None,
         engine: str = "python",
+        largest: float | None = None,
+        most_constraints: int | None = None,
     ) -> None:
         record = record_of(policy)
         for method in ("init", "decide", "update"):
@@ -110,9 +91,6 @@ class Session:
         start = validate.vector("x1", first, None if domain is None else domain.dim)
         if domain is not None and not domain.contains(start):
             raise InputError(f"x1 must lie in the domain; {validate.show(start)} does not")
-        self.policy, self.history, self.engine = policy, history, engine
-        self.unchecked = False
-        """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         limit = validate.whole("pending", pending)
         told = policy.parameters.get("modulus") if isinstance(policy, Configured) else None
         rounds = PendingRounds(record, start, late, limit, None if timeout is None else validate.whole("timeout", timeout, 0), told)
@@ -124,34 +102,20 @@ class Session:
             )
         precision = validate.positive("tolerance", tolerance)
         ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
+        size = LARGEST if largest is None else validate.positive("largest", largest)
+        if size > LARGEST:
+            raise InputError(f"largest must be at most {LARGEST:g}, not {size:g}")
+        most = None if most_constraints is None else validate.whole("most_constraints", most_constraints)
         configured = policy if isinstance(policy, Configured) else None
-        self._parts = SessionParts(configured, record, domain, rounds, ledger)  # as they were at the start: see `_settled`
-        self._start = start
-        each, declared = getattr(record, "each", None), self._parts.parameter("constraints")
-        self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
-        horizon = self._parts.parameter("horizon")
-        self._horizon = inf if horizon is None else float(horizon)
-        totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
-        self._now = Standing(Played(rounds.copies[0], 0, totals, 0, 0), Kept(rounds, ledger, WarningLog(), Contexts()))
-        self._compiled: CompiledRound | None = None
-        # Compiled rounds have a cost, of the modulus that the policy was told, where it was told one.
-        told_of = (getattr(node, "modulus", None) for node in records.nodes(record))
-        self._curved = any(modulus is not None and np.any(modulus) for modulus in told_of)
-        self._live: CompiledRound | None = None  # the compiled rounds, while they are ahead of `_now`, or equal to it
-        self._check_at = 0.0  # up to this round nothing is due after compiled ones; never above `next_check`
-        self._failed = -1  # the last turn after which a look failed
-        self._inside = False  # whether a call is at work: see `turns`
+        super().__init__(SessionParts(configured, record, domain, rounds, ledger), start, Limits(size, None, most), history, engine)
+        self.policy = policy
+        self.unchecked = False
+        """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         if engine == "numba":
             check_compiled(record)
             require_compiler()  # if it is missing, now is the time to say so
 
     # --- the round -------------------------------------------------------------------------------------------------------------------
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds have been observed."""
-        fast = self._live
-        return self._now.played.rounds if fast is None else fast.rounds
 
     @property
     def cost(self) -> float:
@@ -214,11 +178,6 @@ class Session:
         finally:
             self._inside = False
 
-    def _decision(self) -> Array:
-        fast, now = self._live, self._now
-        x = fast.x if fast is not None else now.played.copy.x if now.alone else now.pending().ready.x
-        return x.copy()
-
     def observe(
         self,
         f: ArrayLike = 0.0,
@@ -241,23 +200,31 @@ class Session:
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
         and values and gradients that cannot be of one convex function raise an alarm.
         """
-        counted, before, entry, outcome = False, None, None, WRONG_TYPES
+        counted = False
+        before = fast = None
         try:
             while self._inside:
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
-                fast, plain = self._live, ticket is None and modulus is None and context is None and not partial
-                plain = plain and not (df is None and self._curved)
-                if fast is not None and plain:
-                    before = fast.numbers[fast.rounds_at]
-                    if before + 1.0 < self._check_at:
-                        outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
-                if outcome is PLAYED_CHECK_NOW:
-                    self._follow_up()
+                outcome = WRONG_TYPES
+                if ticket is None and modulus is None and context is None and partial is False and not (df is None and self._curved):
+                    fast = self._live
+                    if fast is not None:
+                        before = fast.numbers[fast.rounds_at]
+                        if before + 1.0 < self._check_at:
+                            outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
+                            if outcome is PLAYED and self.history is None:
+                                counted = True
+                                return
+                    again = self.engine != "python" and (outcome is not REFUSED or self._out_of_step())
+                else:
+                    again = False
+                entry = None
+                if outcome is PLAYED_CHECK_NOW and fast is not None:
+                    self._end_batch(fast)
                 elif outcome is not PLAYED:
                     fast = before = None
-                    again = plain and self.engine != "python" and (outcome is WRONG_TYPES or self._broken_off())
                     before = self._begin(handing_back=not again)
                     outcome = self._play(f, df, g, dg) if again else REFUSED
                     if outcome is REFUSED:
@@ -270,7 +237,7 @@ class Session:
                 raise
             finally:
                 self._inside = False
-            if outcome is not PLAYED or entry is not None:
+            if entry is not None or self._now.kept.log.unsent:
                 self._tell(entry)
         except BaseException as wrong:
             mark(wrong, counted)
@@ -290,7 +257,7 @@ class Session:
         """
         if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
             raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
-        counted = playing = False
+        counted, rounds = False, None
         try:
             x = self.decide()
             f, df = evaluate("cost", cost, x, several=False)
@@ -302,7 +269,7 @@ class Session:
             if len(answers) > 1:
                 limits["g"] = np.concatenate([each.value.reshape(-1) for each in answers[1:]])
                 limits["dg"] = np.concatenate([each.grad.reshape(-1, len(x)) for each in answers[1:]])
-            playing = True
+            rounds = self.rounds
             self.observe(f=f.item(), df=df, **limits)  # type: ignore[arg-type]
             counted, t = True, self.rounds
             if self._parts.ledger is not None and self._parts.domain is not None and clocks.due(t).assumptions:
@@ -310,16 +277,9 @@ class Session:
                 self._read(lambda _: self._note_doubts(doubts, t))
                 self._tell(None)
         except BaseException as wrong:
-            mark(wrong, counted or (playing and getattr(wrong, "counted", False)))
+            mark(wrong, counted or (rounds is not None and getattr(wrong, "counted", self.rounds > rounds)))
             raise
         return x
-
-    def _note_doubts(self, doubts: list[Doubt], t: int) -> None:
-        now = self._now
-        log = now.kept.log.clone()
-        for doubt in doubts:
-            doubt.warn(log, t)
-        self._now = Standing(now.played, now.kept._replace(log=log))
 
     def warm_up(self, constraints: int | None = None) -> None:
         """Do now what the first rounds would pay for: load every solver, and with ``engine="numba"`` compile the round.
@@ -421,32 +381,6 @@ class Session:
             mark(wrong, counted)
             raise
 
-    def _warn_of_dropping(self, number: int) -> None:
-        now = self._now
-        pending = now.pending()
-        if now.kept.log.fresh(DroppedWarning):
-            why = "too many rounds were waiting" if pending.timeout is None else "it waited too long, or too many did"
-            message = f"ticket {number} was dropped: {why}; it is charged to the bounds, and so will be others"
-            log = now.kept.log.clone()
-            log.warn(DroppedWarning, message, pending.begun, ticket=number)
-            self._now = Standing(now.played, now.kept._replace(log=log))
-            log.send()
-
-    def _give_up(self, number: int) -> None:
-        """Give a round up, and look around if a part of it had come: then it counts as observed."""
-        pending = self._now.own_pending()
-        observed = pending.give_up(number)
-        self._put(pending, observed)
-        if observed:
-            self._follow_up()
-
-    def _put(self, pending: PendingRounds, observed: bool = False) -> None:
-        """Stand with these pending rounds, of which one more was `observed`."""
-        (_, _, totals, rounds, taken, due), kept = self._now
-        kept = kept._replace(pending=pending, next_check=0.0 if observed else kept.next_check)
-        played = Played(pending.copies[0], pending.begun, totals, rounds + observed, taken, Due.LOOK if observed else due)
-        self._now = Standing(played, kept)
-
     # --- what the run proves ---------------------------------------------------------------------------------------------------------
 
     @validate.undisturbed
@@ -517,6 +451,7 @@ class Session:
         session.unchecked = not saved.checked
         restored = saved.restore(session._snapshot(False))
         pending, ledger, kept = session._parts.pending, session._parts.ledger, session._now.kept
+        pending.reborn()
         taken = 0 if ledger is None else ledger.open
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
         if session.engine != "python" and restored.compiled is not None:
@@ -527,7 +462,9 @@ class Session:
     def _snapshot(self, nested: bool) -> savefile.Snapshot:
         (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
         compiled = None if self._compiled is None else self._compiled.k
-        return savefile.Snapshot(self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled)
+        return savefile.Snapshot(
+            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits
+        )
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
@@ -537,268 +474,10 @@ class Session:
         )
         return {**vars(self), "_now": Standing(now.played, kept), "_compiled": None, "_live": None, "_check_at": 0.0, "_inside": False}
 
-    # --- inside ----------------------------------------------------------------------------------------------------------------------
-
-    def _read(self, what: Callable[[bool], T]) -> T:
-        """What is read of this session, while no other call is at work; it is told whether it is inside of a call of this thread."""
-        nested = False
-        while self._inside and not nested:
-            nested = wait(self, ENTRANCES, reading=True)
-        if nested:
-            return what(True)
-        self._inside = True
-        try:
-            return what(False)
-        finally:
-            self._inside = False
-
-    @property
-    def _log(self) -> WarningLog:
-        return self._now.kept.log
-
-    @property
-    def _contexts(self) -> Contexts:
-        return self._now.kept.contexts
-
-    def _turn(self) -> int:
-        """A number that grows with every observation."""
-        played, fast = self._now.played, self._live
-        return played.turn if fast is None else played.turn + 2 * (fast.rounds - played.rounds)
-
-    def _begin(self, handing_back: bool) -> int:
-        """Do first what an earlier call was broken off in, and warn of what nobody has heard of; the turn after which the call begins."""
-        if handing_back:
-            self._stand()
-        elif self._broken_off():
-            self._follow_up()
-        self._now.kept.log.send()
-        return self._turn()
-
-    def _stand(self, nested: bool = False) -> Standing:
-        """Where this session stands: with what compiled rounds have played, and with nothing left to do.
-
-        Inside of another call nothing is done to the session itself: what that call is about to do is done to a standing of its own.
-        """
-        fast = self._live
-        if nested:
-            now = self._now
-            if self._broken_off():
-                now = Standing(now.played, self._what_is_due(now, fast, apart=True))
-            return now if fast is None else Standing(fast.played(now.played, now.kept.ledger), now.kept)
-        if self._broken_off():
-            self._follow_up()
-        if fast is not None:
-            self._now = Standing(fast.played(self._now.played, self._now.kept.ledger), self._now.kept)
-            self._live = None
-        return self._now
-
-    def _settled(self, nested: bool = False) -> SessionParts:
-        """The parts of this session as it stands."""
-        return self._parts_of(self._stand(nested))
-
-    def _parts_of(self, now: Standing) -> SessionParts:
-        _, record, domain, *_ = self._parts
-        ledger = now.kept.ledger
-        if ledger is not None and ledger.open != now.played.taken - ledger.rounds_read:
-            ledger = now.ledger()
-        return SessionParts(self._parts.configured, record, domain, now.pending(), ledger)
-
-    def _compile(self, k: int) -> CompiledRound:
-        (copy, _, totals, *_), kept = now = self._now
-        fast = CompiledRound(self._parts.record, copy, kept.ledger, totals, k, LARGEST)
-        ledger = now.ledger()
-        if ledger is not None:
-            ledger.read_with(fast.reader)  # also batches that Python ends
-            self._now = Standing(now.played, kept._replace(ledger=ledger))
-        self._compiled = fast
-        return fast
-
-    def _play(self, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> PlayOutcome:
-        """Play a round of decide and observe in compiled code, in whatever form the numbers come."""
-        fast = self._live
-        if fast is None:
-            fast = self._compiled
-            if fast is None:
-                feedback = self._checked(self._decision(), f, df, g, dg)
-                fast = self._compile(len(feedback.g))
-            now = self._now
-            if not fast.fits(now):
-                return REFUSED
-            ledger = fast.follow(now)
-            if ledger is not now.kept.ledger:
-                self._now = Standing(now.played, now.kept._replace(ledger=ledger))
-            self._check_at, self._live = now.kept.next_check, fast
-        outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
-        if outcome is WRONG_TYPES:
-            feedback = self._checked(fast.x, f, df, g, dg)
-            if not self.rounds and len(feedback.g) != fast.k:  # the first round decides, whatever `warm_up` was told
-                fast = self._compile(len(feedback.g))
-                self._live = None
-                return self._play(f, df, g, dg)
-            outcome = fast.play(float(feedback.f), feedback.df, feedback.g, feedback.dg)
-        if outcome is PLAYED_CHECK_NOW or (outcome is PLAYED and fast.rounds >= self._now.kept.next_check):
-            self._follow_up()
-            return PLAYED_CHECK_NOW
-        if outcome is PLAYED:
-            return PLAYED
-        self._stand()
-        return REFUSED
-
-    def _checked(self, x: Array, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> Feedback:
-        with np.errstate(all="ignore"):
-            return checked_feedback(x, self._k, f, df, g, dg)
-
-    def _take(
-        self,
-        f: ArrayLike,
-        df: Numbers,
-        g: Numbers,
-        dg: Numbers,
-        modulus: Numbers,
-        ticket: Ticket | int | None,
-        partial: bool,
-        context: str | int | None,
-    ) -> HistoryEntry | None:
-        """Take in an observation; what `history` is to be told where that ends a round."""
-        now = self._now
-        (copy, begun, totals, rounds, taken, _), (pending, ledger, log, contexts, next_check, next_tick, done) = now
-        number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
-        if partial and waiting is None:
-            raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
-        name, alone = None if context is None else _context(context), now.alone
-        with np.errstate(all="ignore"):  # what comes of it is looked at
-            if alone:
-                feedback = whole = checked_feedback(copy.x, self._k, f, df, g, dg, modulus)
-                costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
-                copy, begun = Copy(*pending.advance(copy, feedback), copy.updates + 1, copy.steered, costs), begun + 1
-            else:
-                pending = now.own_pending()
-                if number is None or waiting is None:
-                    ready = pending.ready
-                    feedback = whole = checked_feedback(ready.x, self._k, f, df, g, dg, modulus)
-                    pending.go_on(*pending.advance(ready, feedback), feedback)
-                else:
-                    feedback = checked_feedback(waiting.x, self._k, f, df, g, dg, modulus)
-                    whole = pending.receive(number, feedback, (df is not None, g is not None), partial)
-                copy, begun = pending.copies[0], pending.begun
-        t, at, full = rounds + (whole is not None), begun if number is None else number, False
-        values = feedback.g
-        if len(totals.hard) != len(values):
-            totals, values = totals.padded(len(values)), np.pad(values, (0, max(0, len(totals.hard) - len(values))))
-        if ledger is not None:
-            if not ledger.fits(len(feedback.g)):
-                ledger = now.ledger()
-                assert ledger is not None
-                ledger.begin(len(feedback.g))
-            row = taken - ledger.rounds_read
-            ledger.write(row, feedback, at)
-            full = row + 1 == len(ledger.rows)
-        if name is not None:
-            contexts = contexts.clone()
-            doubt = contexts.meet(name, feedback, df is not None, g is not None)
-            if doubt is not None:
-                log = log.clone()
-                doubt.warn(log, at)
-        if name is not None or not alone or ledger is not now.kept.ledger:
-            kept = Kept(pending, ledger, log, contexts, next_check, next_tick, done)
-        else:
-            kept = now.kept
-        clock = whole is not None and (t >= next_check or t >= next_tick or self._compiled is not None)
-        due = Due.LOOK if clock else Due.READ if full else Due.NOTHING
-        self._now = Standing(Played(copy, begun, totals.add(feedback.f, values), t, taken + 1, due), kept)
-        if due:
-            self._follow_up()
-        return None if self.history is None or whole is None else self._entry(whole, number)
-
-    def _broken_off(self) -> bool:
-        """Whether what was due after the last observation is still to be done."""
-        now, fast = self._now, self._live
-        if fast is None:
-            return now.unfinished
-        (_, _, _, rounds, taken, _), (_, ledger, _, _, next_check, _, done) = now
-        ahead = fast.rounds - rounds
-        full = ledger is not None and taken + ahead - ledger.rounds_read == len(ledger.rows)
-        return (full or rounds + ahead >= next_check) and done != self._turn()
-
-    def _follow_up(self) -> None:
-        """Do what is due after the last observation; the session stands with it, or as before.
-
-        A look that fails is repeated before the next observation, and given up if it fails again.
-        """
-        fast = self._live
-        if fast is not None and (clocks.due(fast.rounds).assumptions or fast.rounds > self._horizon):
-            self._now = Standing(fast.played(self._now.played, self._now.kept.ledger), self._now.kept)
-        now, turn = self._now, self._turn()
-        try:
-            kept = self._what_is_due(now, fast)
-        except Exception:
-            if self._failed != turn:
-                self._failed = turn
-                raise
-            kept = self._what_is_due(now, fast, giving_up=True)
-        self._check_at = 0.0
-        self._now = Standing(now.played, kept)
-        if fast is not None:
-            if kept.ledger is not None:
-                fast.resume(kept.ledger.open)
-            self._check_at = kept.next_check
-
-    def _what_is_due(self, now: Standing, fast: CompiledRound | None, *, apart: bool = False, giving_up: bool = False) -> Kept:
-        """What is kept once everything is done that is due after the last observation: a full batch is read, assumptions are checked.
-
-        `fast` has played rounds beyond `now`. `apart`: nothing of the session's own memory may be used; `giving_up`: without a look.
-        """
-        (_, _, _, t, _, due_now), (pending, ledger, log, contexts, next_check, next_tick, _) = now
-        ahead, look = 0 if fast is None else fast.rounds - t, False
-        t, turn, ledger = t + ahead, now.played.turn + 2 * ahead, now.ledger(ahead)
-        if ledger is not None:
-            if fast is not None:
-                fast.note(ledger, now.played)
-            if apart:
-                ledger.read_with(None)
-            if 0 < ledger.open == len(ledger.rows):
-                ledger.close()
-                look = fast is not None and ledger.stirred
-        due = clocks.due(t)
-        if fast is not None or due_now is Due.LOOK:
-            if t >= next_check:
-                look = True
-            elif fast is None and t >= next_tick:
-                next_tick = clocks.next_multiple(t, clocks.WITNESS_EVERY)
-                look = due.contradiction or (due.witness and ledger is not None and ledger.stirred)
-        if look:
-            log, next_check = log.clone(), clocks.next_multiple(t, clocks.ASSUMPTIONS_EVERY)
-            if not giving_up:
-                parts = SessionParts(self._parts.configured, self._parts.record, self._parts.domain, now.pending(), ledger)
-                if search_witness(parts, log, t, due):
-                    check_assumptions(parts, log, t, now.played.begun + ahead, due)
-                next_check = next_check_after(parts, log, t)
-        if fast is None and self._compiled is not None and due_now is Due.LOOK:
-            next_check = 0.0  # batches may be out of step: the next compiled round sees
-        return Kept(pending, ledger, log, contexts, next_check, next_tick, turn)
-
-    def _entry(self, feedback: Feedback, number: int | None) -> HistoryEntry:
-        """What `history` is told of a round."""
-        fast = self._live
-        cost, _, hard = (self._now.played.totals.cost, None, self._now.played.totals.hard) if fast is None else (fast.cost, None, fast.hard)
-        entry: HistoryEntry = {
-            "round": self.rounds,
-            "x": np.array(feedback.x),
-            "f": feedback.f,  # type: ignore[typeddict-item]
-            "g": feedback.g.copy(),
-            "violation": np.maximum(feedback.g, 0.0),
-            "cost": float(cost),
-            "ccv": float(hard.max()),
-        }
-        if number is not None:
-            entry["ticket"] = number
-        return entry
-
-    def _tell(self, entry: HistoryEntry | None) -> None:
-        """Warn of what was found, and tell of the round: it is counted, and the session is free."""
-        self._now.kept.log.send()
-        if entry is not None and self.history is not None:
-            self.history(entry)
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """What a copy or a pickle becomes: a session whose tickets have numbers of their own."""
+        vars(self).update(state)
+        self._now.kept.pending.reborn()
 
 
 def _ascending(levels: Sequence[float]) -> list[float]:
@@ -806,9 +485,3 @@ def _ascending(levels: Sequence[float]) -> list[float]:
     if numbers.ndim != 1 or (numbers <= 0.0).any() or (np.diff(numbers) <= 0.0).any():
         raise InputError(f"levels must be numbers above 0 in ascending order, not {validate.show(levels)}")
     return numbers.tolist()  # type: ignore[no-any-return]
-
-
-def _context(name: object) -> str:
-    if not isinstance(name, (str, int)) or isinstance(name, bool):
-        raise InputError(f"context must be a name or a whole number, not {validate.show(name)}")
-    return str(name)

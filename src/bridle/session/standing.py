@@ -19,12 +19,15 @@ from bridle.session.late_feedback import Copy, PendingRounds
 from bridle.session.ledger import Ledger
 
 
-class Due(IntEnum):
+class FollowUp(IntEnum):
     """What is to be done after an observation."""
 
     NOTHING = 0
     READ = 1  # the batch is full
     LOOK = 2  # also whatever the clocks say
+
+
+NOTHING, READ, LOOK = FollowUp  # names that are looked up faster
 
 
 class Played(NamedTuple):
@@ -37,7 +40,7 @@ class Played(NamedTuple):
     totals: RunningTotals
     rounds: int
     taken: int
-    due: Due = Due.NOTHING
+    due: FollowUp = NOTHING
 
     @property
     def turn(self) -> int:
@@ -70,7 +73,7 @@ class Standing(NamedTuple):
     @property
     def unfinished(self) -> bool:
         """Whether what was due after the last observation was broken off."""
-        return self.played.due is not Due.NOTHING and self.kept.done != self.played.turn
+        return self.played.due is not NOTHING and self.kept.done != self.played.turn
 
     @property
     def alone(self) -> bool:
@@ -79,9 +82,10 @@ class Standing(NamedTuple):
         return len(pending.copies) == 1 and not pending.waiting
 
     def pending(self) -> PendingRounds:
-        """The pending rounds, up to date; to be changed by nobody."""
-        (copy, begun, *_), pending = self.played, self.kept.pending
-        return pending if pending.begun == begun and pending.copies[0] is copy else self.own_pending()
+        """The pending rounds, up to date; to be changed by nobody else."""
+        pending = self.kept.pending  # what is put right here is said by `played` alone, so that it does not matter who sees it
+        pending.copies[0], pending.begun = self.played.copy, self.played.begun
+        return pending
 
     def own_pending(self) -> PendingRounds:
         """The pending rounds, up to date; the caller's own."""

@@ -1,0 +1,455 @@
+"""How a round gets a session further: what is worked out first, the one assignment that counts it, and what is due after it.
+
+`Session` is the face of this: every call that comes in there is played out here, one at a time (`turns`), on where the session stands
+(`standing`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from math import inf
+from typing import NotRequired, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bridle import records, validate
+from bridle.core import DroppedWarning, Feedback, InputError
+from bridle.game.totals import RunningTotals
+from bridle.ops import Array
+from bridle.session import clocks
+from bridle.session.alarms import Contexts, Doubt, WarningLog
+from bridle.session.batch_sums import BatchMemory
+from bridle.session.clocks import Due
+from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
+from bridle.session.feedback import Limits, Numbers, checked_feedback
+from bridle.session.late_feedback import Copy, PendingRounds, Ticket, round_of
+from bridle.session.monitor import check_assumptions, search_witness
+from bridle.session.monitor import next_check as next_check_after
+from bridle.session.parts import SessionParts
+from bridle.session.standing import LOOK, NOTHING, READ, Kept, Played, Standing
+from bridle.session.turns import wait
+
+ENTRANCES = frozenset({"observe", "ask", "forget", "decide", "_read"})
+"""The calls that are at work in a session one at a time."""
+
+T = TypeVar("T")
+"""What is read of a session."""
+
+
+class HistoryEntry(TypedDict):
+    """What `history` is told of a round; `ticket` where it has one."""
+
+    round: int
+    x: Array
+    f: float
+    g: Array
+    violation: Array
+    cost: float
+    ccv: float
+    ticket: NotRequired[int]
+
+
+class SessionRounds:
+    """Where a session stands, and the machinery that plays its rounds, in Python or compiled."""
+
+    def __init__(
+        self, parts: SessionParts, start: Array, limits: Limits, history: Callable[[HistoryEntry], object] | None, engine: str
+    ) -> None:
+        self.history, self.engine = history, engine
+        self._parts = parts  # as they were at the start: see `_settled`
+        self._start = start
+        each, declared = getattr(parts.record, "each", None), parts.parameter("constraints")
+        self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
+        self._limits = limits._replace(k=self._k)
+        horizon = parts.parameter("horizon")
+        self._horizon = inf if horizon is None else float(horizon)
+        totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
+        first = Played(parts.pending.copies[0], 0, totals, 0, 0)
+        self._now = Standing(first, Kept(parts.pending, parts.ledger, WarningLog(), Contexts()))
+        self._compiled: CompiledRound | None = None
+        # Compiled rounds have a cost, of the modulus that the policy was told, where it was told one.
+        told_of = (getattr(node, "modulus", None) for node in records.nodes(parts.record))
+        self._curved = any(modulus is not None and np.any(modulus) for modulus in told_of)
+        self._live: CompiledRound | None = None  # the compiled rounds, while they are ahead of `_now`, or equal to it
+        self._check_at = 0.0  # up to this round nothing is due after compiled ones; never above `next_check`
+        self._failed = -1  # the last turn after which a look failed
+        self._inside = False  # whether a call is at work: see `turns`
+
+    # --- where it stands -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been observed."""
+        fast = self._live
+        return self._now.played.rounds if fast is None else fast.rounds
+
+    @property
+    def _log(self) -> WarningLog:
+        return self._now.kept.log
+
+    @property
+    def _contexts(self) -> Contexts:
+        return self._now.kept.contexts
+
+    def _read(self, what: Callable[[bool], T]) -> T:
+        """What is read of this session, while no other call is at work; it is told whether it is inside of a call of this thread."""
+        nested = False
+        while self._inside and not nested:
+            nested = wait(self, ENTRANCES, reading=True)
+        if nested:
+            return what(True)
+        self._inside = True
+        try:
+            return what(False)
+        finally:
+            self._inside = False
+
+    def _turn(self) -> int:
+        """A number that grows with every observation."""
+        played, fast = self._now.played, self._live
+        return played.turn if fast is None else played.turn + 2 * (fast.rounds - played.rounds)
+
+    def _stand(self, nested: bool = False) -> Standing:
+        """Where this session stands: with what compiled rounds have played, and with nothing left to do.
+
+        Inside of another call nothing is done to the session itself: what that call is about to do is done to a standing of its own.
+        """
+        fast = self._live
+        if nested:
+            now = self._now
+            if self._broken_off():
+                now = Standing(now.played, self._what_is_due(now, fast, clocks.due(self.rounds), apart=True))
+            return now if fast is None else Standing(fast.played(now.played, now.kept.ledger), now.kept)
+        if self._broken_off():
+            self._follow_up()
+        if fast is not None:
+            self._now = Standing(fast.played(self._now.played, self._now.kept.ledger), self._now.kept)
+            self._live = None
+        return self._now
+
+    def _settled(self, nested: bool = False) -> SessionParts:
+        """The parts of this session as it stands."""
+        return self._parts_of(self._stand(nested))
+
+    def _parts_of(self, now: Standing) -> SessionParts:
+        _, record, domain, *_ = self._parts
+        ledger = now.kept.ledger
+        if ledger is not None and ledger.open != now.played.taken - ledger.rounds_read:
+            ledger = now.ledger()
+        return SessionParts(self._parts.configured, record, domain, now.pending(), ledger)
+
+    def _decision(self) -> Array:
+        fast, now = self._live, self._now
+        x = fast.x if fast is not None else now.played.copy.x if now.alone else now.pending().ready.x
+        return x.copy()
+
+    # --- one observation ---------------------------------------------------------------------------------------------------------------
+
+    def _begin(self, handing_back: bool) -> int:
+        """Do first what an earlier call was broken off in, and warn of what nobody has heard of; the turn after which the call begins."""
+        if handing_back:
+            played, kept = self._now
+            if self._live is None and played.due is NOTHING and not kept.log.unsent:
+                return played.rounds + played.taken
+            self._stand()
+        elif self._broken_off():
+            self._follow_up()
+        log = self._now.kept.log
+        if log.unsent:
+            log.send()
+        return self._turn()
+
+    def _compile(self, k: int) -> CompiledRound:
+        (copy, _, totals, *_), kept = now = self._now
+        fast = CompiledRound(self._parts.record, copy, kept.ledger, totals, k, self._limits.largest)
+        ledger = now.ledger()
+        if ledger is not None:
+            ledger.read_with(fast.reader)  # also batches that Python ends
+            self._now = Standing(now.played, kept._replace(ledger=ledger))
+        self._compiled = fast
+        return fast
+
+    def _play(self, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> PlayOutcome:
+        """Play a round of decide and observe in compiled code, in whatever form the numbers come."""
+        fast = self._live
+        if fast is None:
+            fast = self._compiled
+            if fast is None:
+                feedback = self._checked(self._decision(), f, df, g, dg)
+                fast = self._compile(len(feedback.g))
+            now = self._now
+            if not fast.fits(now):
+                return REFUSED
+            ledger = fast.follow(now)
+            if ledger is not now.kept.ledger:
+                self._now = Standing(now.played, now.kept._replace(ledger=ledger))
+            self._check_at, self._live = now.kept.next_check, fast
+        outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
+        if outcome is WRONG_TYPES:
+            feedback = self._checked(fast.x, f, df, g, dg)
+            if not self.rounds and len(feedback.g) != fast.k:  # the first round decides, whatever `warm_up` was told
+                fast = self._compile(len(feedback.g))
+                self._live = None
+                return self._play(f, df, g, dg)
+            outcome = fast.play(float(feedback.f), feedback.df, feedback.g, feedback.dg)
+        if outcome is PLAYED and fast.rounds >= self._now.kept.next_check:
+            self._follow_up()
+            return PLAYED_CHECK_NOW
+        if outcome is PLAYED_CHECK_NOW:
+            self._end_batch(fast)
+            return PLAYED_CHECK_NOW
+        if outcome is PLAYED:
+            return PLAYED
+        self._stand()
+        return REFUSED
+
+    def _checked(self, x: Array, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> Feedback:
+        with np.errstate(all="ignore"):
+            return checked_feedback(x, self._limits, f, df, g, dg, seen=self._most_seen())
+
+    def _most_seen(self) -> int | None:
+        """The most constraints that a record has had so far; None before the first."""
+        played = self._now.played
+        return len(played.totals.hard) if played.taken or self._live is not None else None
+
+    def _take(
+        self,
+        f: ArrayLike,
+        df: Numbers,
+        g: Numbers,
+        dg: Numbers,
+        modulus: Numbers,
+        ticket: Ticket | int | None,
+        partial: bool,
+        context: str | int | None,
+    ) -> HistoryEntry | None:
+        """Take in an observation; what `history` is to be told where that ends a round."""
+        now = self._now
+        (copy, begun, totals, rounds, taken, _), (pending, ledger, log, contexts, next_check, next_tick, done) = now
+        number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
+        if not isinstance(partial, (bool, np.bool_)):
+            raise InputError(f"partial must be True or False, not {validate.show(partial)}")
+        if partial and waiting is None:
+            raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
+        seen = len(totals.hard) if rounds or taken else None
+        name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
+        whole: Feedback | None
+        with np.errstate(all="ignore"):  # what comes of it is looked at
+            if alone:
+                feedback = whole = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
+                state, x = pending.advance(copy, feedback)
+                costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
+                copy, begun = Copy(state, x, copy.updates + 1, copy.steered, costs), begun + 1
+            else:
+                pending = now.own_pending()
+                if number is None or waiting is None:
+                    ready = pending.ready
+                    feedback = whole = checked_feedback(ready.x, self._limits, f, df, g, dg, modulus, seen=seen)
+                    pending.go_on(*pending.advance(ready, feedback), feedback)
+                else:
+                    feedback = checked_feedback(waiting.x, self._limits, f, df, g, dg, modulus, seen=seen)
+                    whole = pending.receive(number, feedback, (df is not None, g is not None), partial)
+                copy, begun = pending.copies[0], pending.begun
+        t, at, full = rounds + (whole is not None), begun if number is None else round_of(number), False
+        values = feedback.g
+        if len(totals.hard) != len(values):
+            totals, values = totals.padded(len(values)), np.pad(values, (0, max(0, len(totals.hard) - len(values))))
+        if ledger is not None:
+            if not ledger.fits(len(feedback.g)):
+                ledger = now.ledger()
+                assert ledger is not None
+                ledger.begin(len(feedback.g))
+            row = taken - ledger.rounds_read
+            ledger.write(row, feedback, at)
+            full = row + 1 == len(ledger.rows)
+        if name is not None:
+            contexts = contexts.clone()
+            doubt = contexts.meet(name, feedback, df is not None, g is not None)
+            if doubt is not None:
+                log = log.clone()
+                doubt.warn(log, at)
+        if name is not None or not alone or ledger is not now.kept.ledger:
+            kept = Kept(pending, ledger, log, contexts, next_check, next_tick, done)
+        else:
+            kept = now.kept
+        clock = whole is not None and (t >= next_check or t >= next_tick or self._compiled is not None)
+        due = LOOK if clock else READ if full else NOTHING
+        self._now = Standing(Played(copy, begun, totals.add(feedback.f, values), t, taken + 1, due), kept)
+        if due:
+            self._follow_up()
+        return None if self.history is None or whole is None else self._entry(whole, number)
+
+    # --- what is due after it ----------------------------------------------------------------------------------------------------------
+
+    def _broken_off(self) -> bool:
+        """Whether what was due after the last observation is still to be done."""
+        now, fast = self._now, self._live
+        if fast is None:
+            return now.unfinished
+        (_, _, _, rounds, taken, _), (_, ledger, _, _, next_check, _, done) = now
+        n = fast.rounds
+        if n < next_check and (ledger is None or taken + n - rounds - ledger.rounds_read != len(ledger.rows)):
+            return False
+        return done != rounds + taken + 2 * (n - rounds)
+
+    def _out_of_step(self) -> bool:
+        """Whether the compiled rounds have no row to write in, because the end of a batch was broken off; they have one then."""
+        (_, _, _, rounds, taken, _), (_, ledger, *_), fast = *self._now, self._live
+        if fast is None or ledger is None or self._broken_off():
+            return fast is not None and ledger is not None
+        row = taken + fast.rounds - rounds - ledger.rounds_read
+        if fast.row == row:
+            return False
+        fast.resume(row)
+        return True
+
+    def _end_batch(self, fast: CompiledRound) -> None:
+        """A compiled round has filled a batch: read it, and look around if that is due."""
+        ledger, read = self._now.kept.ledger, None
+        if ledger is not None and not ledger.stirred:
+            done, read = ledger.pass_over(functools.partial(fast.note, ledger, self._now.played))
+            if done and fast.rounds < self._now.kept.next_check:
+                fast.resume(0)
+                return
+        self._follow_up(read)
+
+    def _follow_up(self, read: BatchMemory | None = None) -> None:
+        """Do what is due after the last observation; the session stands with it, or as before. `read`: what was made of a full batch.
+
+        A look that fails is repeated before the next observation, and given up if it fails again.
+        """
+        fast, now = self._live, self._now
+        t = now.played.rounds if fast is None else fast.rounds
+        due = clocks.due(t)
+        if fast is not None and (due.assumptions or t > self._horizon):
+            self._now = now = Standing(fast.played(now.played, now.kept.ledger), now.kept)
+        try:
+            kept = self._what_is_due(now, fast, due, read)
+        except Exception:
+            if self._failed != self._turn():
+                self._failed = self._turn()
+                raise
+            kept = self._what_is_due(now, fast, due, giving_up=True)
+        self._check_at = 0.0
+        self._now = Standing(now.played, kept)
+        if fast is not None:
+            if kept.ledger is not None:
+                fast.resume(now.played.taken + t - now.played.rounds - kept.ledger.rounds_read)
+            self._check_at = kept.next_check
+
+    def _what_is_due(
+        self,
+        now: Standing,
+        fast: CompiledRound | None,
+        due: Due,
+        read: BatchMemory | None = None,
+        *,
+        apart: bool = False,
+        giving_up: bool = False,
+    ) -> Kept:
+        """What is kept once everything is done that is due after the last observation: a full batch is read, assumptions are checked.
+
+        `fast` has played rounds beyond `now`. `read` is what was made of a full batch. `apart`: nothing of the session's own memory may be
+        used; `giving_up`: without a look.
+        """
+        (_, _, _, t, taken, to_do), (pending, ledger, log, contexts, next_check, next_tick, _) = now
+        ahead, look = 0 if fast is None else fast.rounds - t, False
+        t, taken = t + ahead, taken + ahead
+        if ledger is not None and not (ledger.rounds_read == taken and ledger.at_rest):
+            ledger = now.ledger(ahead)
+            assert ledger is not None
+            if fast is not None and ahead:
+                fast.note(ledger, now.played)
+            if apart:
+                ledger.read_with(None)
+            if 0 < ledger.open == len(ledger.rows):
+                ledger.close(read)
+                look = fast is not None and ledger.stirred
+        if fast is not None or to_do is LOOK:
+            if t >= next_check:
+                look = True
+            elif fast is None and t >= next_tick:
+                next_tick = clocks.next_multiple(t, clocks.WITNESS_EVERY)
+                look = due.contradiction or (due.witness and ledger is not None and ledger.stirred)
+        if look and giving_up:
+            next_check = clocks.next_multiple(t, clocks.ASSUMPTIONS_EVERY)
+        elif look:
+            log, (configured, record, domain, _, _) = log.clone(), self._parts
+            parts = SessionParts(configured, record, domain, now.pending(), ledger)
+            if search_witness(parts, log, t, due):
+                check_assumptions(parts, log, t, now.played.begun + ahead, due)
+            next_check = next_check_after(parts, log, t)
+        if fast is None and self._compiled is not None and to_do is LOOK:
+            next_check = 0.0  # batches may be out of step: the next compiled round sees
+        return Kept(pending, ledger, log, contexts, next_check, next_tick, t + taken)
+
+    # --- rounds given up ---------------------------------------------------------------------------------------------------------------
+
+    def _warn_of_dropping(self, number: int) -> None:
+        now = self._now
+        pending = now.pending()
+        if now.kept.log.fresh(DroppedWarning):
+            why = "too many rounds were waiting" if pending.timeout is None else "it waited too long, or too many did"
+            message = f"ticket {number} was dropped: {why}; it is charged to the bounds, and so will be others"
+            log = now.kept.log.clone()
+            log.warn(DroppedWarning, message, pending.begun, ticket=number)
+            self._now = Standing(now.played, now.kept._replace(log=log))
+            log.send()
+
+    def _give_up(self, number: int) -> None:
+        """Give a round up, and look around if a part of it had come: then it counts as observed."""
+        pending = self._now.own_pending()
+        observed = pending.give_up(number)
+        self._put(pending, observed)
+        if observed:
+            self._follow_up()
+
+    def _put(self, pending: PendingRounds, observed: bool = False) -> None:
+        """Stand with these pending rounds, of which one more was `observed`."""
+        (_, _, totals, rounds, taken, due), kept = self._now
+        kept = kept._replace(pending=pending, next_check=0.0 if observed else kept.next_check)
+        played = Played(pending.copies[0], pending.begun, totals, rounds + observed, taken, LOOK if observed else due)
+        self._now = Standing(played, kept)
+
+    # --- what is said of it ------------------------------------------------------------------------------------------------------------
+
+    def _note_doubts(self, doubts: list[Doubt], t: int) -> None:
+        now = self._now
+        log = now.kept.log.clone()
+        for doubt in doubts:
+            doubt.warn(log, t)
+        self._now = Standing(now.played, now.kept._replace(log=log))
+
+    def _entry(self, feedback: Feedback, number: int | None) -> HistoryEntry:
+        """What `history` is told of a round."""
+        fast = self._live
+        cost, _, hard = (self._now.played.totals.cost, None, self._now.played.totals.hard) if fast is None else (fast.cost, None, fast.hard)
+        entry: HistoryEntry = {
+            "round": self.rounds,
+            "x": np.array(feedback.x),
+            "f": feedback.f,  # type: ignore[typeddict-item]
+            "g": feedback.g.copy(),
+            "violation": np.maximum(feedback.g, 0.0),
+            "cost": float(cost),
+            "ccv": float(hard.max()),
+        }
+        if number is not None:
+            entry["ticket"] = number
+        return entry
+
+    def _tell(self, entry: HistoryEntry | None) -> None:
+        """Warn of what was found, and tell of the round: it is counted, and the session is free."""
+        self._now.kept.log.send()
+        if entry is not None and self.history is not None:
+            self.history(entry)
+
+
+def _context(name: object) -> str:
+    if not isinstance(name, (str, int)) or isinstance(name, bool):
+        raise InputError(f"context must be a name or a whole number, not {validate.show(name)}")
+    try:
+        return str(name)
+    except ValueError:  # it has thousands of digits
+        raise InputError(f"context must be a name or a whole number of fewer digits, not {validate.show(name)}") from None
