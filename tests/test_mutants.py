@@ -66,6 +66,8 @@ def forgotten(a):
     return a + 1.0
 '''
 STRONG = """
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +109,10 @@ def test_larger():
 
 def test_forgotten():
     assert forgotten(2.0) == 3.0
+
+
+def test_that_cannot_be_followed():
+    assert sys.gettrace() is None
 """
 WEAK = """
 from toy import Disk, bound

@@ -390,8 +390,10 @@ def record(items: list[Any], files: set[str], reports: Reports, answer: Path) ->
         threading.settrace(None)  # type: ignore[arg-type]
         found.seconds[item.nodeid] = round(time.process_time() - began, 4)
         found.lines[item.nodeid] = hit
-        if failure is not None:
-            found.failed += [item.nodeid, failure]
+        if failure is not None:  # a test that sets a trace of its own cannot be followed, and is not tried on mutants
+            found.lines[item.nodeid] = {}
+            if (failure := run_item(item, following, reports)) is not None:
+                found.failed += [item.nodeid, failure]
     found.modules = sorted(name for name in set(sys.modules) - before if not name.startswith(("test_", "conftest", "helpers", "jax", "__")))
     answer.write_text(json.dumps(found.to_json()), encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
