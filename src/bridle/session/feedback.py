@@ -29,16 +29,16 @@ def floats(one: tuple[int, ...], f: object, df: object, g: object, dg: object) -
 
     `one` is the shape of a decision. The numbers themselves are not looked at.
     """
-    if df.__class__ is not ndarray or dg.__class__ is not ndarray or df.dtype is not FLOAT or dg.dtype is not FLOAT:  # type: ignore[attr-defined]
+    if df.__class__ is not ndarray or dg.__class__ is not ndarray or df.dtype is not FLOAT or dg.dtype is not FLOAT:
         return 0
-    shape = dg.shape  # type: ignore[attr-defined]
-    if df.shape != one or (f.__class__ is not float and not isinstance(f, float)):  # type: ignore[attr-defined]
+    shape = dg.shape
+    if df.shape != one or (f.__class__ is not float and not isinstance(f, float)):
         return 0
     if g.__class__ is float or isinstance(g, float):
         return 1 if shape == one or shape == (1, *one) else 0
-    if g.__class__ is not ndarray or g.dtype is not FLOAT or g.ndim != 1:  # type: ignore[attr-defined]
+    if g.__class__ is not ndarray or g.dtype is not FLOAT or g.ndim != 1:
         return 0
-    k = len(g)  # type: ignore[arg-type]
+    k = len(g)
     return k if shape == (k, *one) or (k == 1 and shape == one) else 0
 
 

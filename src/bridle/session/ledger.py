@@ -159,7 +159,7 @@ class Ledger:
         if counted.__class__ is not Counted:
             counted = counted.settle()  # type: ignore[union-attr]
             self._batches = BatchesRead(counted, idle, rounds, parked)
-        return counted  # type: ignore[return-value]
+        return counted
 
     @property
     def idle(self) -> int:

@@ -35,7 +35,7 @@ def wait(session: object, entrances: frozenset[str], reading: bool) -> bool:
             )
         asking, frame = frame.f_code is wait.__code__, frame.f_back  # type: ignore[assignment]
     if threading.active_count() == 1:  # the call was torn out of its frame, as only a debugger can
-        session._inside = False  # type: ignore[attr-defined]
+        session._inside = False
     else:
         time.sleep(PAUSE)
     return False
