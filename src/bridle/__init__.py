@@ -17,6 +17,7 @@ from bridle.core import (
     LipschitzWarning,
     NoiseWarning,
     NotKeptWarning,
+    OutlierWarning,
     Round,
     UncheckedWarning,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "NoComparator",
     "NoiseWarning",
     "NotKeptWarning",
+    "OutlierWarning",
     "Pacer",
     "Polyhedron",
     "Problem",

@@ -73,6 +73,13 @@ class LipschitzWarning(BridleWarning):
     observed: float
 
 
+class OutlierWarning(BridleWarning):
+    """A record is far beyond all before it: `observed` against `before`. It was taken in; ``Session(largest=...)`` would refuse it."""
+
+    before: float
+    observed: float
+
+
 class InfeasibleWarning(BridleWarning):
     """Proved: no action satisfies the constraints of `rounds`; each is at least `margin` away from one of them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -81,3 +82,29 @@ def test_the_first_record_says_how_many_constraints_are_usual():
     assert session.rounds == 1
     with pytest.raises(bridle.InputError, match="most_constraints must be"):
         bridle.Session(bridle.policy("anytime", bridle.Ball(2)), most_constraints=0)
+
+
+@pytest.mark.parametrize("engine", ["python", pytest.param("numba", marks=pytest.mark.compiles)])
+@pytest.mark.parametrize(
+    ("part", "what"), [("df", "a gradient of a cost"), ("dg", "a gradient of a constraint"), ("g", "a constraint value")]
+)
+@pytest.mark.parametrize("factor", [1e5, 1e7])
+def test_an_outlier_is_reported_once_and_taken_in(engine, part, what, factor, tmp_path):
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine=engine)
+    usual = {"f": 1.0, "df": np.array([1.0, 0.0]), "g": np.array([-1.0]), "dg": np.array([[0.0, 1.0]])}
+    told: list[warnings.WarningMessage] = []
+    for t in range(1, 257):
+        if t == 100:  # between two checks, and after a file
+            session.save(tmp_path / "now.npz")
+            session = bridle.Session.load(tmp_path / "now.npz")
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            session.observe(**(usual | ({part: factor * usual[part]} if t in (101, 201) else {})))
+        told += [each for each in heard if issubclass(each.category, bridle.OutlierWarning)]
+    assert session.rounds == 256
+    if factor < 1e6:
+        assert not told
+    else:
+        (warning,) = told
+        assert str(warning.message).startswith(f"{what} of size 1e+07 was seen by round 128, 1e+07 times the largest before")
+        assert (warning.message.before, warning.message.observed, warning.message.round) == (1.0, 1e7, 128)

@@ -112,8 +112,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
                 raise InputError("sample_weight must be 0 or above for every row")
         numbers = None
         if groups is not None:
-            given = [nan if one is None else one for one in groups] if isinstance(groups, (list, tuple)) else groups
-            numbers = validate.floats("groups", given, "an array of numbers")
+            numbers = validate.floats("groups", _memberships(groups), "an array of numbers")
             if numbers.shape != (len(X),):
                 raise InputError(f"groups must have shape {(len(X),)}, one number for each row, not {numbers.shape}")
         self.model_.learn_many(X, np.where(second, 1.0, -1.0), weights, numbers, self.engine)
@@ -166,3 +165,10 @@ def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = Tr
         raise
     except Exception:  # whatever an object of somebody else's raises where it is asked for its numbers
         raise InputError(f"X must be an array of numbers, not {validate.show(X)}") from None
+
+
+def _memberships(groups: ArrayLike) -> ArrayLike:
+    """Which group each row is of, with truth values as the numbers they stand for; None is for a row whose group is not known."""
+    if isinstance(groups, (list, tuple)):
+        return [nan if one is None else float(one) if isinstance(one, bool) else one for one in groups]
+    return np.asarray(groups).astype(float) if getattr(getattr(groups, "dtype", None), "kind", "") == "b" else groups

@@ -33,17 +33,19 @@ STEP = 1e-2
 class WarningLog:
     """Which kinds of warning a session has given, by name, and in which round; `unsent` are those that nobody has heard of yet.
 
-    A warning may be made an error. So it is sent only when all that led to it is done with, and the round is counted.
+    A warning may be made an error. So it is sent only when all that led to it is done with, and the round is counted. `sizes`: the longest
+    gradient of a cost and of a constraint, and the largest constraint value, when assumptions were last checked.
     """
 
     def __init__(self) -> None:
         self.rounds: dict[str, int] = {}
         self.unsent: list[BridleWarning] = []
+        self.sizes = (0.0, 0.0, 0.0)
 
     def clone(self) -> WarningLog:
         """A log of its own that begins like this one."""
         other = WarningLog()
-        other.rounds, other.unsent = self.rounds.copy(), self.unsent.copy()
+        other.rounds, other.unsent, other.sizes = self.rounds.copy(), self.unsent.copy(), self.sizes
         return other
 
     def fresh(self, kind: type[BridleWarning]) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from bridle.core import AssumptionWarning, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning
+from bridle.core import AssumptionWarning, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning, OutlierWarning
 from bridle.session import clocks
 from bridle.session.alarms import WarningLog
 from bridle.session.certificate import Conflict
 from bridle.session.clocks import CROWDED, Due
 from bridle.session.ledger import Ledger
 from bridle.session.parts import SessionParts
+
+OUTLIER = 1e6
+"""A record that is this many times larger than all before the last check is reported."""
+
+MEASURED = ("a gradient of a cost", "a gradient of a constraint", "a constraint value")
 
 
 def search_witness(parts: SessionParts, log: WarningLog, t: int, due: Due) -> bool:
@@ -80,6 +85,7 @@ def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int)
     if largest is not None and not parts.noisy and ledger.largest > largest * (1.0 + 1e-9):
         message = f"a constraint value of size {ledger.largest:.6g} was seen by round {t}, and the policy was told bound = {largest:g}"
         log.warn(AssumptionWarning, message, t, declared=float(largest), observed=ledger.largest)
+    _check_sizes(ledger, log, t)
     delay = parts.parameter("delay")
     if pending.astray and delay is not None and pending.outstanding > delay:
         message = (
@@ -89,6 +95,19 @@ def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int)
     absurd = None if ledger.conflict is not None else parts.absurd()
     if absurd is not None:
         log.warn(AssumptionWarning, f"by round {t} {absurd.text}", t, **absurd.figures)
+
+
+def _check_sizes(ledger: Ledger, log: WarningLog, t: int) -> None:
+    """Report a record that is far beyond all that came before the last check."""
+    sums = ledger.counted.sums
+    sizes = (float(sums.cost), float(sums.constraint), ledger.largest)
+    for what, before, now in zip(MEASURED, log.sizes, sizes, strict=True):
+        if now > OUTLIER * before > 0.0:
+            message = f"{what} of size {now:.3g} was seen by round {t}, {now / before:.3g} times the largest before"
+            taken = "it was taken in, and whatever adapts to the scale of the stream now adapts to it"
+            advice = "if a source is broken, Session(largest=...) refuses such records"
+            log.warn(OutlierWarning, f"{message}: {taken}; {advice}", t, before=before, observed=now)
+    log.sizes = sizes
 
 
 def _warn_infeasible(log: WarningLog, conflict: Conflict) -> None:

@@ -54,6 +54,7 @@ class SessionFacts(TypedDict, total=False):
     largest: float
     most_constraints: int | None
     alarms: dict[str, int]
+    sizes: Sequence[float]
     contexts: list[str]
     engine: str
     compiled: int | None
@@ -102,6 +103,7 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         "pending": pending.limit,
         "timeout": pending.timeout,
         "alarms": session.log.rounds,
+        "sizes": session.log.sizes,
         "contexts": list(session.contexts.last),
         "engine": session.engine,
         "compiled": session.compiled,
@@ -216,6 +218,8 @@ class Saved:
             pending.run = str(facts.get("run", pending.run))  # files once did not say
             pending.restore(arrays, [state, *(self.fill(template, "copies.", i) for i in range(len(arrays["copies"]) - 1))])
             fresh.log.rounds = {str(kind): int(t) for kind, t in facts["alarms"].items()}
+            cost, constraint, value = facts.get("sizes", fresh.log.sizes)  # files once did not say
+            fresh.log.sizes = (float(cost), float(constraint), float(value))
             for i, name in enumerate(facts["contexts"]):
                 seen = self.part(f"contexts.{i}.")
                 fresh.contexts.last[str(name)] = Feedback(seen["x"], float(seen["f"]), seen["df"], seen["g"], seen["dg"])
