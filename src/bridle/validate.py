@@ -154,7 +154,7 @@ def intact(name: str, value: object) -> None:
     except Exception:  # the library that is asked next says what is wrong with it
         return
     never = (str, bytes, np.datetime64, np.timedelta64)
-    if raw.dtype.kind not in NUMBER_KINDS + "bO" or (raw.dtype.kind == "O" and any(isinstance(entry, never) for entry in raw.flat)):
+    if raw.dtype.kind not in NUMBER_KINDS + "bcO" or (raw.dtype.kind == "O" and any(isinstance(entry, never) for entry in raw.flat)):
         raise InputError(f"{name} must be an array of numbers, not {show(value)}")
 
 

@@ -100,6 +100,7 @@ def play(situation: Situation) -> bridle.Session:
 def ready(before: bridle.Session, situation: Situation) -> bridle.Session:
     """The session as it stands before the operation: its compiled round is in use."""
     session = copy.deepcopy(before)
+    session._now.kept.pending.offset = 0  # a copy draws where the numbers of its tickets begin: here they are those of the rounds
     session.engine = situation.engine
     session.observe(**record(session.rounds, session.decide()))
     for _ in range(situation.asked):

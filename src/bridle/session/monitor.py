@@ -66,16 +66,18 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
             conflict = ledger.go_on(now)
         if conflict is not None:
             _warn_infeasible(log, conflict)
+        if ledger.conflict is not None:
+            ledger.told = True
     if not due.assumptions:
         return
     alarm = next(iter(parts.alarms), None)
     if alarm is not None and not (alarm.infeasible and parts.conflict is not None):  # else the proof above says the same
         log.warn(AssumptionWarning, alarm.text, now)
     if ledger is not None:
-        _check_figures(parts, ledger, log, now)
+        _check_figures(parts, ledger, log, now, due)
 
 
-def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -> None:
+def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int, due: Due) -> None:
     """Compare what the policy was told, and what its proof gives, with what was observed."""
     declared, pending, seen = parts.parameter("lipschitz"), parts.pending, parts.longest_gradient
     if declared is not None and seen is not None and seen > declared * (1.0 + 1e-9):
@@ -92,7 +94,7 @@ def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int)
             f"{pending.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
         )
         log.warn(DelayWarning, message, t, declared=float(delay), observed=float(pending.outstanding))
-    absurd = None if ledger.conflict is not None else parts.absurd()
+    absurd = None if ledger.conflict is not None else parts.absurd(squares_too=due.ranking)
     if absurd is not None:
         log.warn(AssumptionWarning, f"by round {t} {absurd.text}", t, **absurd.figures)
 

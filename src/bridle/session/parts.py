@@ -157,17 +157,21 @@ class SessionParts(NamedTuple):
             return None, None
         return self.own_regret(), self.squared_bound(ledger)
 
-    def absurd(self) -> Absurd | None:
-        """Where the run contradicts the policy's own proof, so that something it assumes is not so; None where all is well."""
+    def absurd(self, *, squares_too: bool = True) -> Absurd | None:
+        """Where the run contradicts the policy's own proof, so that something it assumes is not so; None where all is well.
+
+        What it says of squared violation costs as much as all the rest, and is left out unless `squares_too`.
+        """
         ledger = self.ledger
         if ledger is None or ledger.since:
             return None
-        own, squares, seen = self.own_regret(), self.squared_bound(ledger), ledger.counted.limits.distances
+        own = self.own_regret()
         if own is not None and own < ledger.behind():  # else the middle of the domain alone shows that all is well
             gain = self.gain(ledger)
             if isfinite(gain) and own < -gain - RELATIVE * (abs(own) + abs(gain)):
                 text = f"by the policy's own proof regret is at most {own:.6g}, while no action can have lost more than {gain:.6g}"
                 return Absurd(f"{text}: {self._assumed}", {"regret": own, "least": -gain})
+        squares, seen = self.squared_bound(ledger) if squares_too else None, ledger.counted.limits.distances
         if squares is not None and not seen <= squares + RELATIVE * (seen + abs(squares)):
             most = "no number at all" if isinf(squares) else f"at most {squares:.6g}"
             text = f"by the policy's own proof squared distances add up to {most}, while they are {seen:.6g}"

@@ -229,10 +229,11 @@ class SessionRounds:
         now = self._now
         (copy, begun, totals, rounds, taken, _), (pending, ledger, log, contexts, next_check, next_tick, done) = now
         number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
-        if not isinstance(partial, (bool, np.bool_)):
-            raise InputError(f"partial must be True or False, not {validate.show(partial)}")
-        if partial and waiting is None:
-            raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
+        if partial is not False:
+            if not isinstance(partial, (bool, np.bool_)):
+                raise InputError(f"partial must be True or False, not {validate.show(partial)}")
+            if partial and waiting is None:
+                raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
         seen = len(totals.hard) if rounds or taken else None
         name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
         whole: Feedback | None
@@ -261,6 +262,7 @@ class SessionRounds:
                 ledger = now.ledger()
                 assert ledger is not None
                 ledger.begin(len(feedback.g))
+                next_tick = 0  # a batch was read
             row = taken - ledger.rounds_read
             ledger.write(row, feedback, at)
             full = row + 1 == len(ledger.rows)
@@ -371,8 +373,12 @@ class SessionRounds:
             if t >= next_check:
                 look = True
             elif fast is None and t >= next_tick:
-                next_tick = clocks.next_multiple(t, clocks.WITNESS_EVERY)
                 look = due.contradiction or (due.witness and ledger is not None and ledger.stirred)
+        elif due.witness and ledger is not None:  # a batch was read
+            look = ledger.stirred
+        if fast is None:  # only a batch that is read can stir up anything
+            stirred = ledger is not None and ledger.stirred
+            next_tick = clocks.next_multiple(t, clocks.WITNESS_EVERY if stirred else clocks.CONTRADICTION_EVERY)
         if look and giving_up:
             next_check = clocks.next_multiple(t, clocks.ASSUMPTIONS_EVERY)
         elif look:
