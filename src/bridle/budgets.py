@@ -51,7 +51,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bridle import storage, validate
 from bridle.core import InputError
-from bridle.journal import Held, Kept
+from bridle.journal import Held, Keeping
 from bridle.ops import Array
 
 MOST_UNITS = 10**13
@@ -122,7 +122,7 @@ class Gate(Held):
         self._attach()
 
     def _attach(self) -> None:
-        self._owner = self._kept = Kept("gate", ("spent",), self._facts)  # a pacer is the owner of its gate
+        self._owner = self._kept = Keeping("gate", ("spent",), self._facts)  # a pacer is the owner of its gate
 
     @classmethod
     def open(cls, path: str | PathLike[str], budget: float | None = None, unit: float | None = None) -> Gate:
@@ -324,7 +324,7 @@ class Pacer(Held):
         self._attach()
 
     def _attach(self) -> None:
-        self._kept = self.gate._owner = Kept("pacer", ("gate.spent", "played", "price", "planned"), self.facts)
+        self._kept = self.gate._owner = Keeping("pacer", ("gate.spent", "played", "price", "planned"), self.facts)
 
     @classmethod
     def open(

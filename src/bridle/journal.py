@@ -287,7 +287,7 @@ class Journal:
             self.check()
 
 
-class Kept:
+class Keeping:
     """How an object is kept in files: copies of it that are saved and loaded, and the one that it is opened on, if any.
 
     `facts` gives its facts as they are; those named in `changing` change often.
@@ -360,7 +360,7 @@ class Kept:
 class Held:
     """What can be opened on a file, and holds it until it is closed, at the latest at the end of its `with`."""
 
-    _kept: Kept
+    _kept: Keeping
 
     @property
     def unchecked(self) -> bool:
