@@ -286,7 +286,7 @@ def test_sklearn_tables():
         return (np.ma.stack if np.ma.isMA(v) else np.stack)([v, v])
 
     for name, entrance in {
-        "groups": Entrance(lambda v: model.partial_fit(X, y, groups=v), "groups", state, ("nans", "bool")),
+        "groups": Entrance(lambda v: model.partial_fit(X, y, groups=v), "groups", state, ("nans", "bool", "bools", "bool in a list")),
         "sample_weight": Entrance(lambda v: model.partial_fit(X, y, groups=[0.0, 1.0], sample_weight=v), "sample_weight", state),
         "X": Entrance(lambda v: model.partial_fit(table(v), y, groups=[0.0, 1.0]), "X", state, FEATURES + OTHERS_SAY),
         "X to score": Entrance(lambda v: model.decision_function(table(v)), "X", state, FEATURES + OTHERS_SAY),

@@ -320,26 +320,29 @@ class SessionRounds:
     def _follow_up(self, read: BatchMemory | None = None) -> None:
         """Do what is due after the last observation; the session stands with it, or as before. `read`: what was made of a full batch.
 
-        A look that fails is repeated before the next observation, and given up if it fails again.
+        A look that fails is repeated before the next observation, and given up if it fails again; either failure is the caller's to hear.
         """
         fast, now = self._live, self._now
         t = now.played.rounds if fast is None else fast.rounds
         due = clocks.due(t)
         if fast is not None and (due.assumptions or t > self._horizon):
             self._now = now = Standing(fast.played(now.played, now.kept.ledger), now.kept)
+        failure: Exception | None = None
         try:
             kept = self._what_is_due(now, fast, due, read)
-        except Exception:
+        except Exception as wrong:
             if self._failed != self._turn():
                 self._failed = self._turn()
                 raise
-            kept = self._what_is_due(now, fast, due, giving_up=True)
+            kept, failure = self._what_is_due(now, fast, due, giving_up=True), wrong
         self._check_at = 0.0
         self._now = Standing(now.played, kept)
         if fast is not None:
             if kept.ledger is not None:
                 fast.resume(now.played.taken + t - now.played.rounds - kept.ledger.rounds_read)
             self._check_at = kept.next_check
+        if failure is not None:
+            raise failure
 
     def _what_is_due(
         self,
