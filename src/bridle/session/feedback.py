@@ -62,15 +62,13 @@ def checked_feedback(
     Sums of squares may overflow: to be called where NumPy does not warn of that.
     """
     d, (largest, k, most) = len(x), limits
-    if k is None and most is None and seen is not None:
-        most = max(MOST_CONSTRAINTS, GROWTH * seen)
     none: float | None = None  # 0 where there is no cost: then there is no curvature either, whatever the policy was told of costs
     if modulus is None and isinstance(f, float):  # what is left out is zero, as below
         if df is None and f == 0.0:
             df, none = np.zeros(d), 0.0
         if g is None and dg is None:
             g, dg = np.zeros(k or 1), np.zeros((k or 1, d))
-    if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k == number or (k is None and (most is None or number <= most))):
+    if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k == number or (k is None and number <= (most or MOST_CONSTRAINTS))):
         cost: float = float(f)  # type: ignore[arg-type]  # `floats` has seen what they are
         slope: Array = df.copy()  # type: ignore[union-attr]
         slopes: Array = dg.copy().reshape(number, d)  # type: ignore[union-attr]
@@ -80,6 +78,8 @@ def checked_feedback(
         if squares <= largest * largest:  # then every number is finite, and none too large
             return Feedback(x, cost, slope, values, slopes, none)
         f, df, g, dg = cost, slope, values, slopes
+    if k is None and most is None and seen is not None:
+        most = max(MOST_CONSTRAINTS, GROWTH * seen)
     return _one_by_one(x, Limits(largest, k, most), f, df, g, dg, none if modulus is None else modulus)
 
 
@@ -165,8 +165,15 @@ def _has_nan(part: object, sound: Array) -> bool:
     if isinstance(part, float):
         return part != part
     if isinstance(part, tuple):
-        for inner in part:  # noqa: SIM110 (a generator costs as much as all the rest)
-            if _has_nan(inner, sound):
+        for inner in part:  # what there is most of is written out: calls cost as much as all the rest
+            kind = inner.__class__
+            if kind is float:
+                if inner != inner:
+                    return True
+            elif kind is ndarray and inner.ndim == 1:
+                if inner is not sound and (square := inner.dot(inner)) != square:
+                    return True
+            elif inner is not None and _has_nan(inner, sound):
                 return True
         return False
     if part is None or part is sound:
