@@ -80,6 +80,9 @@ def test_the_first_record_says_how_many_constraints_are_usual():
     session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
     session.observe(f=0.5, df=np.ones(2), g=np.full(5000, -0.1), dg=np.ones((5000, 2)))
     assert session.rounds == 1
+    with pytest.raises(bridle.InputError, match="g must hold at most 10000 constraint values, not 300000"):
+        bridle.Session(session.policy).observe(g=np.full(300_000, -0.1), dg=np.ones((300_000, 2)))
+    bridle.Session(session.policy, most_constraints=300_000).observe(g=np.full(300_000, -0.1), dg=np.ones((300_000, 2)))
     with pytest.raises(bridle.InputError, match="most_constraints must be"):
         bridle.Session(bridle.policy("anytime", bridle.Ball(2)), most_constraints=0)
 

@@ -43,7 +43,7 @@ def floats(one: tuple[int, ...], f: object, df: object, g: object, dg: object) -
 
 
 MOST_CONSTRAINTS, GROWTH = 1000, 10
-"""A record may have so many constraints, or so many times more than any before it, unless the session was told how many."""
+"""A record may have so many constraints, or so many times more than any before it (the first, so many times as many), unless told."""
 
 
 class Limits(NamedTuple):
@@ -78,8 +78,8 @@ def checked_feedback(
         if squares <= largest * largest:  # then every number is finite, and none too large
             return Feedback(x, cost, slope, values, slopes, none)
         f, df, g, dg = cost, slope, values, slopes
-    if k is None and most is None and seen is not None:
-        most = max(MOST_CONSTRAINTS, GROWTH * seen)
+    if k is None and most is None:
+        most = max(MOST_CONSTRAINTS, GROWTH * (MOST_CONSTRAINTS if seen is None else seen))
     return _one_by_one(x, Limits(largest, k, most), f, df, g, dg, none if modulus is None else modulus)
 
 
