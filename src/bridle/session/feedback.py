@@ -68,7 +68,8 @@ def checked_feedback(
             df, none = np.zeros(d), 0.0
         if g is None and dg is None:
             g, dg = np.zeros(k or 1), np.zeros((k or 1, d))
-    if modulus is None and (number := floats(x.shape, f, df, g, dg)) and (k == number or (k is None and number <= (most or MOST_CONSTRAINTS))):
+    number = floats(x.shape, f, df, g, dg) if modulus is None else 0
+    if number and (k == number or (k is None and number <= (most or MOST_CONSTRAINTS))):
         cost: float = float(f)  # type: ignore[arg-type]  # `floats` has seen what they are
         slope: Array = df.copy()  # type: ignore[union-attr]
         slopes: Array = dg.copy().reshape(number, d)  # type: ignore[union-attr]
