@@ -15,6 +15,7 @@ import bridle
 from bridle import cli
 from bridle.cli import output
 from bridle.core import InputError
+from helpers.instances import PROGRAM
 
 LONG = "x" * 400
 COMMANDS: dict[str, list[str]] = {
@@ -196,7 +197,7 @@ def test_a_mistake_in_bridle_keeps_its_traceback(monkeypatch):
 @pytest.mark.slow
 def test_an_interrupt_from_the_keyboard_is_one_line():
     with subprocess.Popen(
-        [sys.executable, "-m", "bridle", "play", "fixed", "--horizon", "100000000"],
+        [*PROGRAM, "play", "fixed", "--horizon", "100000000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -126,7 +126,6 @@ class Ledger:
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
         self.conflict: Conflict | None = None
-        self.told = False  # whether a look has seen the proof
         self.curved = CurvedSums(0.0, np.zeros(dim), 0.0)
         self.searching: Search | None = None
         self.reduction: Reduction | None = None
@@ -286,8 +285,8 @@ class Ledger:
 
     @property
     def stirred(self) -> bool:
-        """Whether to look: new halfspaces may rule out every action, or nobody has heard of the proof that they do."""
-        return self.halfspaces.fresh > 0 if self.conflict is None else not self.told
+        """Whether to look: new halfspaces may rule out every action, or the proof that they do is there."""
+        return self.halfspaces.fresh > 0 or self.conflict is not None
 
     @property
     def at_rest(self) -> bool:

@@ -66,8 +66,6 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
             conflict = ledger.go_on(now)
         if conflict is not None:
             _warn_infeasible(log, conflict)
-        if ledger.conflict is not None:
-            ledger.told = True
     if not due.assumptions:
         return
     alarm = next(iter(parts.alarms), None)
