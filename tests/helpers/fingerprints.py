@@ -10,7 +10,7 @@ import numpy as np
 import bridle
 from bridle import records
 
-SEARCHED = ("witness", "conflict", "regret", "regret_algorithm", "why", "alarms", "bound", "squared_bound")
+SEARCHED = ("witness", "conflict", "regret", "why", "alarms", "bound", "squared_bound")
 """What a certificate holds that a search may have improved: it comes after the round, and may be broken off."""
 
 

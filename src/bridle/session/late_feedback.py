@@ -342,7 +342,8 @@ class PendingRounds:
             with np.errstate(all="ignore"):
                 state, x = self.advance(copy, item)
             self.most, self.split = max(self.most, len(self.waiting) - 1 + (not done)), self.split or (self.late == "pool" and partial)
-            self.astray += self.late == "pool" and not np.array_equal(waiting.x, copy.x)
+            # Not by np.array_equal, which takes an error inside of it (no memory) for a difference.
+            self.astray += self.late == "pool" and bool((waiting.x != copy.x).any())
             self.feed(round_of(number), waiting.copy, state, x, item)
         if not done:
             cost, limits = (feedback if came else old for came, old in zip(given, (waiting.cost, waiting.limits), strict=True))
