@@ -76,7 +76,8 @@ def measure(quick: bool) -> dict[str, Any]:
         state = record.update(state, seen[-1])
     nothing, one = np.zeros(()), np.zeros(1)
     zero = Totals(0.0, nothing, one, one, one, nothing, one, one)
-    session, lines = bridle.Session(policy), (table.cost.a, table.constraints[0].a, table.constraints[0].b, trace.decisions)
+    session, limits = bridle.Session(policy), feedback.Limits()
+    lines = (table.cost.a, table.constraints[0].a, table.constraints[0].b, trace.decisions)
     found = best(
         {
             "play": lambda: bridle.play(policy, problem),
@@ -91,7 +92,7 @@ def measure(quick: bool) -> dict[str, Any]:
             "the caller's arithmetic": each(lambda c, a, b, x: (float(c @ x), float(a @ x + b)), zip(*lines, strict=True)),
             "Session.decide": each(session.decide, (() for _ in range(rounds))),
             "checks of what is observed": each(
-                feedback.checked_feedback, ((one.x, None, one.f, one.df, float(one.g[0]), one.dg[0], None) for one in seen)
+                feedback.checked_feedback, ((one.x, limits, one.f, one.df, float(one.g[0]), one.dg[0], None) for one in seen)
             ),
         },
         rounds, repeats,

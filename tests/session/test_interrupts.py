@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import random
 import re
 import signal
@@ -315,24 +316,35 @@ class Alarm(BaseException):
     """What the handler of a signal raises. (Where it is an Exception, a look that it breaks off twice is given up: `_follow_up`.)"""
 
 
+PATIENCE = 200
+"""So many rounds are played for each bell: at some 10 microseconds each it rings in them."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine_name", ["python", pytest.param("numba", marks=pytest.mark.compiles)])
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
 def test_signals_at_random_leave_no_half_round(engine_name, tmp_path):
-    """A tight loop is interrupted again and again; whoever trusts what the exception says ends up where nobody was interrupted."""
+    """A tight loop is interrupted again and again; whoever trusts what the exception says ends up where nobody was interrupted.
+
+    Garbage is not collected meanwhile: other libraries do things then (JAX has a callback), and an error there is reported, not raised.
+    Everything is compiled before: an alarm that falls into JAX's own tracing leaves JAX itself half set up.
+    """
 
     def ring(*_: Any) -> None:
         raise Alarm
 
-    rng, session, t, alarms, most = random.Random(0), played(0, 1, engine=engine_name), 1, 0, 30_000
+    begun, most = 200, 30_000
+    rng, session, t, alarms = random.Random(0), played(begun, 1, engine=engine_name), begun + 1, 0
     records_of = {t: record(t) for t in range(1, most + 1)}
     old = signal.signal(signal.SIGALRM, ring)
+    gc.disable()
     try:
         while alarms < 100 and t <= most:
             before = session.rounds
             try:
                 signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-5, 4e-4))
-                while t <= most:
+                last = min(t + PATIENCE, most)  # a bell that rings in somebody's clean-up is not heard: it is rung again soon
+                while t <= last:
                     session.observe(**records_of[t])
                     t += 1
             except Alarm:
@@ -342,6 +354,7 @@ def test_signals_at_random_leave_no_half_round(engine_name, tmp_path):
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
     finally:
+        gc.enable()
         signal.signal(signal.SIGALRM, old)
     assert alarms >= 20  # on a busy machine the bell rings while others are at work
     assert different(everything(session), everything(played(session.rounds, 1, engine=engine_name))) == []
