@@ -18,6 +18,7 @@ import pytest
 import bridle
 from bridle import records
 from bridle.engines import numba as engine
+from bridle.session.compiled_round import CompiledRound
 from bridle.session.late_feedback import round_of
 from helpers.compiled_games import interpreted
 from helpers.interrupts import interrupted_everywhere
@@ -310,6 +311,32 @@ def test_a_look_that_always_fails_stops_nobody_for_long(monkeypatch):
     for t in range(65, 70):
         session.observe(**record(t))
     assert session.rounds == 69
+
+
+@pytest.mark.compiles
+def test_a_look_in_the_middle_of_a_batch_is_done_or_not(monkeypatch):
+    """The session stands with what the look found, and is broken off before the compiled rounds know where to write on."""
+    session, t = played(200, engine="numba"), 201
+
+    def break_off(self: CompiledRound, at: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CompiledRound, "resume", break_off)
+    counted = False
+    while not counted:
+        try:
+            session.observe(**record(t))
+        except KeyboardInterrupt as broken:
+            counted = broken.counted  # type: ignore[attr-defined]
+        t += 1
+    monkeypatch.undo()
+    ledger = session._now.kept.ledger
+    assert ledger is not None
+    assert session.rounds == ledger.rounds_read
+    assert session.rounds % len(ledger.rows) != 0
+    for t in range(session.rounds + 1, session.rounds + 200):
+        session.observe(**record(t))
+    assert different(everything(session), everything(played(session.rounds, engine="numba"))) == []
 
 
 class Alarm(BaseException):

@@ -186,6 +186,8 @@ class SessionRounds:
             if ledger is not now.kept.ledger:
                 self._now = Standing(now.played, now.kept._replace(ledger=ledger))
             self._check_at, self._live = now.kept.next_check, fast
+        elif not self._check_at:
+            self._out_of_step()  # perhaps: what is due was done, and broken off before these rounds were told
         outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
         if outcome is WRONG_TYPES:
             feedback = self._checked(fast.x, f, df, g, dg)
@@ -298,13 +300,14 @@ class SessionRounds:
 
     def _out_of_step(self) -> bool:
         """Whether the compiled rounds have no row to write in, because the end of a batch was broken off; they have one then."""
-        (_, _, _, rounds, taken, _), (_, ledger, *_), fast = *self._now, self._live
+        (_, _, _, rounds, taken, _), (_, ledger, _, _, next_check, _, _), fast = *self._now, self._live
         if fast is None or ledger is None or self._broken_off():
             return fast is not None and ledger is not None
         row = taken + fast.rounds - rounds - ledger.rounds_read
         if fast.row == row:
             return False
         fast.resume(row)
+        self._check_at = next_check
         return True
 
     def _end_batch(self, fast: CompiledRound) -> None:
