@@ -41,6 +41,7 @@ from bridle.policies import (
 )
 from bridle.policies.common import STATE_CONSTANTS
 from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
+from bridle.policies.round_maps import SETTINGS, RuleMixture, round_map
 
 __all__ = [
     "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
@@ -88,6 +89,7 @@ class Configured:
     """A registered policy with its parameters: the record that plays, and what it was made from.
 
     `parameters` holds what the caller gave, canonically; `runs` is how many runs the record stands for where a parameter was a list.
+    `through` is the map through which its rounds are played, where they are: `domain` is then that of the weights.
     """
 
     name: str
@@ -95,6 +97,14 @@ class Configured:
     parameters: dict[str, Any]
     record: Any  # of the policy's own type
     runs: int | None
+    through: RuleMixture | None = None
+
+    @property
+    def recipe(self) -> tuple[Domain, dict[str, Any]]:
+        """The domain and the parameters with which `policy` makes it again."""
+        if self.through is None:
+            return self.domain, self.parameters
+        return self.through.outer, self.parameters | self.through.settings
 
     @property
     def settings(self) -> dict[str, object]:
@@ -218,16 +228,22 @@ def parameters(name: str) -> list[Parameter]:
 def policy(name: str, domain: Domain, **settings: object) -> Configured:
     """The policy registered as `name`, on `domain`, with its own parameters.
 
-    A list for a numeric parameter makes a sweep: one record that stands for as many runs.
+    A list for a numeric parameter makes a sweep: one record that stands for as many runs. With `rules` (how many, or their names) a session
+    plays mixtures of what they propose, and the policy's own domain and constants are those of the weights (`rules_per`: of the whole
+    "round", or of every "coordinate"); see `bridle.policies.round_maps`.
 
     >>> import bridle
     >>> policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0).name
     'sinha2024'
+    >>> policy("anytime", bridle.Box(0.0, 40.0, dim=1), rules=["ewma", "seasonal"]).domain.dim
+    2
     """
     item = entry(name)
     if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
         raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
     by_name = {p.name: p for p in parameters(name)}
+    through = round_map(domain, **{key: settings.pop(key) for key in SETTINGS if key in settings and key not in by_name})
+    domain = domain if through is None else through.inner
     for key in settings:
         validate.one_of(f"parameter of policy {name}", key, by_name)
     missing = [p.name for p in by_name.values() if p.required and p.name not in settings]
@@ -244,7 +260,10 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
         for leaf, inner in records.leaves(value).items() if records.is_record(value) else ():
             if np.ndim(inner) == 2 and np.shape(inner)[1] == 1 and leaf.split(".")[-1] not in ("Z", "A") and "domain" not in leaf:
                 raise InputError(f"{key} holds {len(inner)} values of {leaf!r}; a sweep is made by giving lists to bridle.policy itself")
-    return Configured(name, domain, canonical, item.factory(domain, **canonical), next(iter(lengths.values()), None))
+    runs = next(iter(lengths.values()), None)
+    if through is not None and runs is not None:
+        raise InputError(f"{through.keyword} are for one run: give every other parameter as a number")
+    return Configured(name, domain, canonical, item.factory(domain, **canonical), runs, through)
 
 
 def _canonical(name: str, value: object) -> object:

@@ -31,6 +31,9 @@ from bridle.session.feedback import is_sound, join
 LATE_FORMS = ("copies", "pool")
 """How rounds whose feedback comes late are played."""
 
+ASLEEP = -1e300
+"""What stands in a file for a rule that proposes nothing: files hold finite numbers."""
+
 SHARED = 20
 """How many halfspaces the copies of a policy hold in common."""
 
@@ -41,6 +44,16 @@ numbers that were given out after a file was saved, and lost in a crash, never c
 
 INCARNATIONS = 2**22 - 1
 """Among so many multiples it is drawn. It has no part in any result."""
+
+
+def written(terms: Array) -> Array:
+    """What a map is made of, as a file holds it."""
+    return np.where(np.isnan(terms), ASLEEP, terms)
+
+
+def unwritten(terms: Array) -> Array:
+    """What `written` was given."""
+    return np.where(terms == ASLEEP, np.nan, terms)
 
 
 def round_of(ticket: int) -> int:
@@ -71,12 +84,16 @@ class Ticket:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come."""
+    """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come.
+
+    `terms` is what the map is made of through which it is played, where it is.
+    """
 
     x: Array
     copy: int
     cost: Feedback | None = None
     limits: Feedback | None = None
+    terms: Array | None = None
 
     def missing(self) -> tuple[bool, bool]:
         """Whether the cost, and whether the constraints, are still to come."""
@@ -201,6 +218,10 @@ class PendingRounds:
     def _fresh(self, start: Array) -> Copy:
         state = self.record.init(start)
         return Copy(state, np.asarray(self.record.decide(state), dtype=float), 0, 0)
+
+    def begin_at(self, start: Array) -> None:
+        """Start from another decision, before the first round."""
+        self.copies = [self._fresh(start)]
 
     @property
     def front(self) -> int:
@@ -388,6 +409,8 @@ class PendingRounds:
             "waiting": np.array([[number, each.copy, *each.x] for number, each in waiting], dtype=float).reshape(-1, d + 2),
         }
         for number, each in waiting:
+            if each.terms is not None:
+                saved[f"terms.{number}"] = written(each.terms)
             for name, part in (("cost", each.cost), ("limits", each.limits)):
                 if part is not None:
                     modulus = 0.0 if part.modulus is None else part.modulus or -1.0  # for old files 0 was none
@@ -419,7 +442,8 @@ class PendingRounds:
             for state, (updates, steered), unlike in zip(states, saved["copies"], rows, strict=True)
         ]
         for number, copy, *x in saved["waiting"].tolist():
-            self.waiting[int(number)] = Waiting(np.array(x), int(copy))
+            terms = saved.get(f"terms.{int(number)}")
+            self.waiting[int(number)] = Waiting(np.array(x), int(copy), terms=None if terms is None else unwritten(terms))
         for part in sorted({name.rpartition(".")[0] for name in saved if name.startswith("parts.")}):
             _, number, name = part.split(".")
             each = self.waiting[int(number)]

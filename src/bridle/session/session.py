@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from dataclasses import replace
 from os import PathLike
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from bridle.engines.round import check_compiled
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, record_of
 from bridle.session import clocks, report_text, savefile
+from bridle.session.actions import Boundary, SessionActions
 from bridle.session.alarms import COST, Answer, Subject, ask_again
 from bridle.session.certificate import Certificate
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
@@ -25,7 +27,7 @@ from bridle.session.feedback import LARGEST, Limits, Numbers, evaluate, is_sound
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.parts import SessionParts
-from bridle.session.rounds import ENTRANCES, HistoryEntry, SessionRounds
+from bridle.session.rounds import ENTRANCES, HistoryEntry
 from bridle.session.standing import Played, Standing
 from bridle.session.turns import mark, wait
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
@@ -34,7 +36,7 @@ ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
 
 
-class Session(SessionRounds):
+class Session(SessionActions):
     """One policy and its state; totals of what was observed; certificates and alarms; rounds whose feedback comes late.
 
     `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
@@ -109,6 +111,10 @@ class Session(SessionRounds):
         configured = policy if isinstance(policy, Configured) else None
         super().__init__(SessionParts(configured, record, domain, rounds, ledger), start, Limits(size, None, most), history, engine)
         self.policy = policy
+        through = None if configured is None else configured.through
+        if through is not None and configured is not None:
+            entropic = configured.parameters.get("mirror") == "entropic"  # a weight of 0 would stay there
+            self._boundary = Boundary(through, free=x1 is None and not entropic)
         self.unchecked = False
         """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         if engine == "numba":
@@ -121,7 +127,8 @@ class Session(SessionRounds):
     def cost(self) -> float:
         """The total cost so far."""
         fast = self._live
-        return float(self._now.played.totals.cost if fast is None else fast.cost)
+        cost = float(self._now.played.totals.cost if fast is None else fast.cost)
+        return cost if self._boundary is None else cost + self._charge().cost
 
     @property
     def ccv(self) -> float:
@@ -131,15 +138,15 @@ class Session(SessionRounds):
     @property
     def violations(self) -> Array:
         """The cumulative violation of every constraint."""
-        return self._read(lambda _: np.array(self._now.played.totals.hard if self._live is None else self._live.hard))
+        return self._read(lambda _: self._violations())
 
     @property
     def balances(self) -> Array:
         """The sum of every constraint's values with their signs: 0 or below where the limit was held on average."""
-        signed = self._read(self._stand).played.totals.signed
+        signed = self._read(self._balances)
         if signed is None:
             raise InputError("the file that this session was loaded from is older than balances are: they are not known")
-        return np.array(signed)
+        return signed
 
     @property
     def price(self) -> Array:
@@ -165,16 +172,22 @@ class Session(SessionRounds):
         state = self._read(lambda nested: self._settled(nested).pending.ready.state)
         return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, state)
 
-    def decide(self) -> Array:
-        """The decision of this round; the same until `observe` is called."""
+    def decide(self, *, rules: Numbers = None) -> Array:
+        """The decision of this round; the same until `observe` is called.
+
+        `rules` is for a policy made with ``rules=``: what each of them proposes in this round, one a row. A row of NaN is a rule that has
+        nothing to say. The decision is the mixture of the others.
+        """
         nested = False
         while self._inside and not nested:
-            nested = wait(self, ENTRANCES, reading=True)
+            nested = wait(self, ENTRANCES, reading=rules is None)
         if nested:
-            return self._decision()
+            return self._decision() if self._boundary is None else self._action()
         self._inside = True
         try:
-            return self._decision()
+            if rules is not None:
+                self._say(rules)
+            return self._decision() if self._boundary is None else self._action()
         finally:
             self._inside = False
 
@@ -189,6 +202,7 @@ class Session(SessionRounds):
         ticket: Ticket | int | None = None,
         partial: bool = False,
         context: str | int | None = None,
+        played: Numbers = None,
     ) -> None:
         """Take in what was revealed at the decision: cost and constraint values and their gradients.
 
@@ -199,6 +213,9 @@ class Session(SessionRounds):
         With a `ticket` from `ask` it is the feedback of that round; `partial=True` says that its other half, the cost or the constraints,
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
         and values and gradients that cannot be of one convex function raise an alarm.
+
+        `played` is what was played in place of the decision, an action of the domain: values and gradients are then those at `played`, and
+        so are all totals and certificates; what the difference may have cost is charged to what is proved (`Certificate.moved`).
         """
         counted = False
         before = fast = None
@@ -207,6 +224,8 @@ class Session(SessionRounds):
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
+                if played is not None or self._boundary is not None:
+                    f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
                 outcome = WRONG_TYPES
                 if ticket is None and modulus is None and context is None and partial is False and not (df is None and self._curved):
                     fast = self._live
@@ -243,8 +262,8 @@ class Session(SessionRounds):
             mark(wrong, counted)
             raise
 
-    def step(self, cost: object, constraints: Iterable[object] = ()) -> Array:
-        """One whole round from functions: decide, evaluate, observe; gives the decision that was played.
+    def step(self, cost: object, constraints: Iterable[object] = (), *, rules: Numbers = None) -> Array:
+        """One whole round from functions: decide, evaluate, observe; gives the decision that was played. `rules` is as for `decide`.
 
         Each function is a `Function` (a constraint may hold several), a pair (value, gradient) of callables, or one callable, whose
         gradient JAX then takes. Now and then they are asked again, at the decision and near it, to see whether their values and gradients
@@ -259,7 +278,7 @@ class Session(SessionRounds):
             raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
         counted, rounds = False, None
         try:
-            x = self.decide()
+            x = self.decide(rules=rules)
             f, df = evaluate("cost", cost, x, several=False)
             answers = [Answer(COST, cost, f, df)]
             for i, constraint in enumerate(constraints):
@@ -272,8 +291,8 @@ class Session(SessionRounds):
             rounds = self.rounds
             self.observe(f=f.item(), df=df, **limits)  # type: ignore[arg-type]
             counted, t = True, self.rounds
-            if self._parts.ledger is not None and self._parts.domain is not None and clocks.due(t).assumptions:
-                doubts = ask_again(answers, x, self._parts.domain, t // clocks.ASSUMPTIONS_EVERY)
+            if self._parts.ledger is not None and self._actions is not None and clocks.due(t).assumptions:
+                doubts = ask_again(answers, x, self._actions, t // clocks.ASSUMPTIONS_EVERY)
                 self._read(lambda _: self._note_doubts(doubts, t))
                 self._tell(None)
         except BaseException as wrong:
@@ -304,7 +323,7 @@ class Session(SessionRounds):
             load_solvers()
         use_domain(parts)
         if parts.configured is not None:  # a policy of the user's own may take notice
-            other = Session(parts.configured, self._start, domain=parts.domain, certify=False)
+            other = Session(replace(parts.configured, through=None), self._start, domain=parts.domain, certify=False)
             rehearse(other.decide, other.observe, k or 1)
         if compiles and k is not None:
             self._compile(k)
@@ -322,8 +341,8 @@ class Session(SessionRounds):
         costs, limits = self._now.kept.pending.lost
         return costs, limits
 
-    def ask(self) -> Ticket:
-        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`.
+    def ask(self, *, rules: Numbers = None) -> Ticket:
+        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`. `rules` is as for `decide`.
 
         >>> import bridle
         >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
@@ -340,12 +359,16 @@ class Session(SessionRounds):
             self._inside = True
             try:
                 self._begin(handing_back=True)
+                if rules is not None:
+                    self._say(rules)
+                if self._boundary is not None:
+                    self._action()  # or what is missing
                 begun = self._now.played.begun
                 for number in self._now.pending().overdue():
                     self._warn_of_dropping(number)  # first: it may be made an error
                     self._give_up(number)
                 pending = self._now.own_pending()
-                ticket = pending.ask()
+                ticket = self._begin_waiting(pending.ask, pending.waiting)
                 self._put(pending)
                 counted = True
             except BaseException:
@@ -401,7 +424,8 @@ class Session(SessionRounds):
 
     def _certificate(self, nested: bool) -> Certificate | None:
         (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
-        return self._parts_of(now).certificate(rounds, totals, self._k or len(totals.hard), kept.log.rounds)
+        proof = self._parts_of(now).certificate(rounds, totals, self._k or len(totals.hard), kept.log.rounds)
+        return None if proof is None else self._as_played(proof, now)
 
     @validate.undisturbed
     def report(self) -> str:
@@ -419,7 +443,7 @@ class Session(SessionRounds):
     def _bound(self, nested: bool) -> Bound:
         now = self._stand(nested)
         totals = now.played.totals
-        return self._parts_of(now).complete().bound(totals, self._k or len(totals.hard))
+        return self._bound_as_played(self._parts_of(now).complete().bound(totals, self._k or len(totals.hard)))
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
@@ -454,6 +478,7 @@ class Session(SessionRounds):
         pending.reborn()
         taken = 0 if ledger is None else ledger.open
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
+        session._boundary = restored.boundary
         if session.engine != "python" and restored.compiled is not None:
             with saved.checking():
                 session._compile(restored.compiled)
@@ -463,8 +488,9 @@ class Session(SessionRounds):
         (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
         compiled = None if self._compiled is None else self._compiled.k
         return savefile.Snapshot(
-            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits
-        )
+            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
+            self._boundary, self._charge(),
+        )  # fmt: skip
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
