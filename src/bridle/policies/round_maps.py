@@ -21,8 +21,8 @@ Reference: N. Cesa-Bianchi, G. Lugosi, Prediction, Learning, and Games, 2006, ch
 >>> session = bridle.Session(bridle.policy("adagrad", bridle.Box(0.0, 40.0, dim=1), rules=["low", "high"]))
 >>> for _ in range(100):
 ...     x = session.decide(rules=[[1.0], [9.0]])
-...     session.observe(f=float(abs(x[0] - 7.0)), df=[1.0 if x[0] > 7.0 else -1.0])
->>> session.decide(rules=[[1.0], [9.0]]).round(), session.weights.round(2)
+...     session.observe(f=float((x[0] - 7.0) ** 2), df=2.0 * (x - 7.0))
+>>> session.decide(rules=[[1.0], [9.0]]).round(3), session.weights.round(3)
 (array([7.]), array([0.25, 0.75]))
 """
 
