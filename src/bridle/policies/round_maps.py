@@ -29,7 +29,7 @@ Reference: N. Cesa-Bianchi, G. Lugosi, Prediction, Learning, and Games, 2006, ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import sqrt
 from typing import Any
 
@@ -143,11 +143,27 @@ class RuleMixture:
         """What is played."""
         return self.awake(R, w)[1]
 
-    def map(self, R: Array, w: Array) -> AffineMap:
+    def map(self, R: Array, w: Array) -> AffineMap | None:
         """The map of this round, in which the weights were w."""
         whole, _ = self.awake(R, w)
         mean = whole.mean(axis=0)
         return AffineMap((whole - mean).T, mean, self.apart)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnMixture(RuleMixture):
+    """Rules that the policy's record mixes itself: it is handed what they propose (``propose``), and decides on actions."""
+
+    def action(self, R: Array, w: Array) -> Array:
+        return w
+
+    def map(self, R: Array, w: Array) -> None:
+        return None
+
+
+def mixed_by_the_policy(through: RuleMixture) -> OwnMixture:
+    """The same rules, for a policy that mixes them itself."""
+    return OwnMixture(**{each.name: getattr(through, each.name) for each in fields(through)})
 
 
 def rules_lipschitz(G: float, D: float, rules: int) -> float:

@@ -14,21 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.core import Bound, Domain, Feedback, InputError
+from bridle.core import Bound, Domain, Feedback, InputError, Policy, S
 from bridle.ops import Array, Scalar
-from bridle.policies.round_maps import RuleMixture
+from bridle.policies.round_maps import OwnMixture, RuleMixture
 from bridle.session.certificate import UNMOVED, Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
 from bridle.session.feedback import Numbers, checked_feedback
 from bridle.session.late_feedback import Ticket, Waiting, unwritten, written
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
+
+
+class MixingPolicy(Policy[S], Protocol[S]):
+    """A policy that mixes the rules of a session itself."""
+
+    def begin(self, state: S, weights: Array) -> S: ...
+
+    def weights(self, state: S) -> Array: ...
+
+    def propose(self, state: S, proposals: Array) -> S: ...
 
 
 class Said(NamedTuple):
@@ -89,7 +99,13 @@ class SessionActions(SessionRounds):
         array([0.5, 0.5])
         """
         through = self._through("weights")
-        return self._read(lambda _: through.shaped(self._decision()))
+        return self._read(lambda nested: self._weights(through, self._stand(nested)))
+
+    def _weights(self, through: RuleMixture, now: Standing) -> Array:
+        ready = now.pending().ready
+        return through.shaped(
+            cast("MixingPolicy[object]", self._parts.record).weights(ready.state) if isinstance(through, OwnMixture) else ready.x
+        )
 
     def _through(self, what: str) -> RuleMixture:
         through = None if self._boundary is None else self._boundary.through
@@ -110,13 +126,28 @@ class SessionActions(SessionRounds):
         terms = through.checked(rules)
         boundary, begun = self._boundary, self._begun()
         assert boundary is not None
-        if boundary.free and not begun:
+        if isinstance(through, OwnMixture):
+            self._hand_over(through, terms, first=boundary.free and not begun)
+        elif boundary.free and not begun:
             self._stand()
             self._start = through.first(terms)
             pending = self._now.own_pending()
             pending.begin_at(self._start)
             self._put(pending)
         self._boundary = boundary._replace(said=Said(begun, terms))
+
+    def _hand_over(self, through: OwnMixture, terms: Array, first: bool) -> None:
+        """Tell a policy that mixes its rules itself what they propose; in the `first` round it begins with the medoid."""
+        record = cast("MixingPolicy[object]", self._parts.record)
+
+        def told(state: object) -> object:
+            state = record.begin(state, through.first(terms)) if first else state
+            return record.propose(state, through.awake(terms, record.weights(state))[0])
+
+        self._stand()
+        pending = self._now.own_pending()
+        pending.tell(told)
+        self._put(pending)
 
     def _terms(self) -> Array:
         """What the map of this round is made of."""
@@ -246,7 +277,7 @@ class SessionActions(SessionRounds):
         if boundary is None:
             return proof
         if boundary.through is not None:
-            proof = replace(proof, rules=boundary.through.names, weights=boundary.through.shaped(now.pending().ready.x))
+            proof = replace(proof, rules=boundary.through.names, weights=self._weights(boundary.through, now))
         if not charge.rounds:
             return proof
         above = tuple((level, count + int(more)) for (level, count), more in zip(proof.above, charge.above.tolist(), strict=True))

@@ -30,6 +30,7 @@ from bridle.domains.closed_form import EPS
 from bridle.ops import Array
 from bridle.session.batch_sums import CurvedSums, Sums, ViolatedSums
 from bridle.session.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
+from bridle.session.rates import RateLimit
 
 SWEEPS = 40
 """At most this many rounds of projections, on the halfspaces and on the domain, for the action that a curved bound is read at."""
@@ -52,7 +53,7 @@ class Certificate:
     what one more unit of each limit seems to be worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of
     each constraint's values then. `rules` and `weights`: the names of the rules whose mixtures are played, and what each is worth; an
     "action" of which something is proved is then a fixed mixture of them. `moved`: what was charged where something else was played than
-    was decided; it is in all other numbers but `squared`, which is about the decisions.
+    was decided; it is in all other numbers but `squared` and `rates`, which are about the decisions. `rates`: the limits on how often.
     """
 
     rounds: int
@@ -79,6 +80,7 @@ class Certificate:
     rules: tuple[str, ...] = ()
     weights: Array | None = None
     moved: Moved | None = None
+    rates: tuple[RateLimit, ...] = ()
 
 
 class Conflict(NamedTuple):

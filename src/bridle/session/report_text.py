@@ -17,7 +17,7 @@ def report(proof: Certificate) -> str:
     >>> print(session.report().splitlines()[0])
     1 round was observed; the total cost is 0, the cumulative violation 0.
     """
-    parts = (_what, _regret, _rules, _violation, _average, _price, _feasible, _moved, _missing, _promise, _alarms)
+    parts = (_what, _regret, _rules, _violation, _rates, _average, _price, _feasible, _moved, _missing, _promise, _alarms)
     return "\n".join(line for part in parts for line in part(proof))
 
 
@@ -32,7 +32,7 @@ def _regret(proof: Certificate) -> list[str]:
     known = [value for value in (proof.regret, proof.regret_algorithm) if value is not None]
     if not known:
         lines = [f"Regret: no certificate, because {proof.why}."] if proof.why else []
-        if proof.regret_any is not None and proof.since + proof.rounds > 0:
+        if proof.regret_any is not None and not proof.rates and proof.since + proof.rounds > 0:
             lines.append(f"Regret against any {_action(proof)} at all, feasible or not, is at most {proof.regret_any:.6g}.")
         return lines
     best = min(known)
@@ -92,6 +92,23 @@ def _violation(proof: Certificate) -> list[str]:
             f"The squared distances to the limits add up to {proof.squared:.6g}; the policy's proof allows {proof.squared_bound:.6g} "
             "after costs like these."
         )
+    return lines
+
+
+def _rates(proof: Certificate) -> list[str]:
+    lines = []
+    for limit in proof.rates:
+        if limit.measured is None:
+            continue
+        shares = f"{100.0 * limit.measured:.4g} %; {100.0 * limit.at_most:.4g} % were asked for"
+        line = f"Rate: {limit.name} was violated in {limit.violated} of {limit.counted} counted rounds, {shares}."
+        if limit.unavoidable:
+            line += f" In {_many(limit.unavoidable, 'round', '')} of them even the safe action violated it."
+        if limit.proved is None:
+            line += f" Nothing more is proved, because {limit.why}."
+        else:
+            line += f" Whatever had come, it could not have been more than {100.0 * limit.proved:.4g} %."
+        lines.append(line)
     return lines
 
 

@@ -27,6 +27,7 @@ from bridle.session.feedback import LARGEST, Limits, Numbers, evaluate, is_sound
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.parts import SessionParts
+from bridle.session.rates import RateLimit
 from bridle.session.rounds import ENTRANCES, HistoryEntry
 from bridle.session.standing import Played, Standing
 from bridle.session.turns import mark, wait
@@ -69,7 +70,7 @@ class Session(SessionActions):
         certify: bool = True,
         levels: Sequence[float] = LEVELS,
         tolerance: float = TOLERANCE,
-        late: str = "copies",
+        late: str | None = None,
         pending: int = 1000,
         timeout: int | None = None,
         engine: str = "python",
@@ -84,7 +85,7 @@ class Session(SessionActions):
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
-        validate.one_of("late", late, LATE_FORMS)
+        late = getattr(record, "late", "copies") if late is None else validate.one_of("late", late, LATE_FORMS)
         validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:
@@ -165,6 +166,22 @@ class Session(SessionActions):
             name = getattr(self.policy, "name", type(self._parts.record).__name__)
             raise InputError(f"policy {name} keeps no price here; policies with queues do, such as soft (without clip)")
         return price
+
+    @property
+    def rates(self) -> tuple[RateLimit, ...]:
+        """The limits on how often, one record each: what was asked, what came out, and what is proved.
+
+        >>> import bridle
+        >>> session = Session(bridle.policy("rate", bridle.Box(0.0, 40.0, dim=1), at_most=0.05, safe=[40.0]))
+        >>> session.observe(f=20.0, df=[1.0], g=-5.0, dg=[-1.0])
+        >>> session.rates[0].at_most, session.rates[0].measured, session.rates[0].counted
+        (0.05, 0.0, 1)
+        """
+        rates = self._read(lambda nested: self._settled(nested).rates())
+        if not rates:
+            name = getattr(self.policy, "name", type(self._parts.record).__name__)
+            raise InputError(f"policy {name} keeps no limits on how often; policy rate does")
+        return rates
 
     @property
     def state(self) -> Any:
