@@ -25,8 +25,14 @@ PROBLEMS = size(
     ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint"), ("fixed",)
 )
 SEEDS, ENGINE = size(3, 1), size("jax", "python")
-SLOW = {"steiner": ("nested-bodies",), "banditq": (), "vaze2025": ("halfspaces", "violation-seeking", "fixed"), "vaze2025-strong": ()}
-"""Policies that the common problems do not suit: some solve programs every round, banditq lives on the simplex with a reward an arm."""
+SLOW = {
+    "steiner": ("nested-bodies",),
+    "banditq": (),
+    "rate": (),
+    "vaze2025": ("halfspaces", "violation-seeking", "fixed"),
+    "vaze2025-strong": (),
+}
+"""Policies that the common problems do not suit: some solve programs every round, banditq lives on the simplex with a reward an arm, rate bounds no sum."""
 
 FOLDER = target(Path(__file__).with_name("exponents"))
 BEGIN, END = "<!-- measured by benchmarks/exponents.py -->", "<!-- end -->"

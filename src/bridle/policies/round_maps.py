@@ -162,7 +162,7 @@ class OwnMixture(RuleMixture):
 
 
 def mixed_by_the_policy(through: RuleMixture) -> OwnMixture:
-    """The same rules, for a policy that mixes them itself."""
+    """These rules, for a policy that mixes them itself."""
     return OwnMixture(**{each.name: getattr(through, each.name) for each in fields(through)})
 
 
