@@ -32,7 +32,8 @@ SLOW = {
     "vaze2025": ("halfspaces", "violation-seeking", "fixed"),
     "vaze2025-strong": (),
 }
-"""Policies that the common problems do not suit: some solve programs every round, banditq lives on the simplex with a reward an arm, rate bounds no sum."""
+"""Policies that the common problems do not suit: some solve programs every round, banditq lives on the simplex with a reward an arm,
+rate bounds no sum."""
 
 FOLDER = target(Path(__file__).with_name("exponents"))
 BEGIN, END = "<!-- measured by benchmarks/exponents.py -->", "<!-- end -->"
