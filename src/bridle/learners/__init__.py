@@ -17,7 +17,7 @@ from typing import Any
 
 from bridle.core import Learner
 from bridle.learners.adagrad import AdaGrad, AdaGradFrom, AdaGradNorm, adagrad_regret, adaptive_step
-from bridle.learners.base import Iterate
+from bridle.learners.base import Iterate, moved
 from bridle.learners.follow_the_leader import (
     FTPL,
     AdaFTRL,
@@ -44,7 +44,7 @@ from bridle.learners.gradient_descent import (
 __all__ = [
     "FTPL", "LEARNERS", "OGD", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaptiveFTPL", "ConstantOGD", "CurvedOGD",
     "DecreasingOGD", "FixedFTPL", "Iterate", "LeaderState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "adaftrl_regret",
-    "adagrad_regret", "adaptive_ftpl_regret", "adaptive_step", "decreasing_ogd_regret", "ftpl_regret", "ogd_regret",
+    "adagrad_regret", "adaptive_ftpl_regret", "adaptive_step", "decreasing_ogd_regret", "ftpl_regret", "moved", "ogd_regret",
     "strongly_convex_regret",
 ]  # fmt: skip
 

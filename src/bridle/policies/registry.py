@@ -104,7 +104,7 @@ class Configured:
         """The domain and the parameters with which `policy` makes it again."""
         if self.through is None:
             return self.domain, self.parameters
-        return self.through.outer, self.parameters | self.through.settings
+        return self.through.outer, self.parameters | self.through.settings  # which say more than a record's own `rules` do
 
     @property
     def settings(self) -> dict[str, object]:
@@ -242,8 +242,11 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
         raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
     by_name = {p.name: p for p in parameters(name)}
-    through = round_map(domain, **{key: settings.pop(key) for key in SETTINGS if key in settings and key not in by_name})
+    maps = {key: settings.pop(key) for key in SETTINGS if key in settings}
+    through = round_map(domain, **maps, own="rules" in by_name)
     domain = domain if through is None else through.inner
+    if through is not None and through.own:
+        settings |= {"rules": len(through.names), "rules_per": maps.get("rules_per")}
     for key in settings:
         validate.one_of(f"parameter of policy {name}", key, by_name)
     missing = [p.name for p in by_name.values() if p.required and p.name not in settings]

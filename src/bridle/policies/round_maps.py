@@ -67,18 +67,24 @@ class AffineMap:
             return np.ascontiguousarray(gradients @ self.B)
         return (gradients[..., None] * self.B).reshape(*gradients.shape[:-1], -1)
 
+    def limits(self, A: Array, b: Array) -> tuple[Array, Array]:
+        """Limits A x <= b as limits on the weights."""
+        return self.pull(A), b - A @ self.b
+
 
 @dataclass(frozen=True, eq=False)
 class RuleMixture:
     """Actions as mixtures of what rules propose: their names, the actions' domain, and that of the weights.
 
-    `apart`: every coordinate has a mixture of its own.
+    `apart`: every coordinate has a mixture of its own. `own`: the policy's record mixes for itself (it has ``propose(state, proposals)``
+    and ``weights(state)``), so that its decisions are actions, and no map lies between.
     """
 
     names: tuple[str, ...]
     outer: Domain
     inner: Domain
     apart: bool
+    own: bool = False
     keyword = "rules"
 
     @property
@@ -162,8 +168,11 @@ def rules_lipschitz(G: float, D: float, rules: int) -> float:
     return G * D * sqrt((rules - 1.0) / 2.0)
 
 
-def round_map(domain: Domain, rules: object = None, rules_per: object = None) -> RuleMixture | None:
-    """Through which map rounds on `domain` are played, by the settings of `bridle.policy`; None where there are none of these."""
+def round_map(domain: Domain, rules: object = None, rules_per: object = None, own: bool = False) -> RuleMixture | None:
+    """Through which map rounds on `domain` are played, by the settings of `bridle.policy`; None where there are none of these.
+
+    `own`: the policy is to mix for itself.
+    """
     if rules is None:
         if rules_per is not None:
             raise InputError(f"rules_per must be given with rules, not alone ({validate.show(rules_per)})")
@@ -172,6 +181,8 @@ def round_map(domain: Domain, rules: object = None, rules_per: object = None) ->
     if apart and not isinstance(domain, BoxSet):
         raise InputError(f"rules_per='coordinate' is for a box: elsewhere mixtures apart may leave the domain, {validate.show(domain)}")
     names = _names(rules)
+    if own:
+        return RuleMixture(names, domain, domain, apart, own)
     simplex = Simplex(len(names))
     return RuleMixture(names, domain, Product(*[simplex] * domain.dim) if apart else simplex, apart)
 

@@ -48,6 +48,10 @@ class Unconstrained(NamedTuple, Generic[L]):
     def decide(self, state: object) -> Array:
         return self.learner.decide(state)
 
+    def move(self, state: object, x: Array) -> object | None:
+        """The state with x in place of its next decision; None where the learner keeps no iterate."""
+        return learners.moved(self.learner, state, x)
+
     def update(self, state: object, feedback: Feedback) -> object:
         return self.learner.step(state, feedback.df)
 

@@ -86,7 +86,7 @@ class Ticket:
 class Waiting:
     """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come.
 
-    `terms` is what the map is made of through which it is played, where it is.
+    `terms` is what the map is made of through which it is played, where it is; `action` what is played in place of the decision.
     """
 
     x: Array
@@ -94,6 +94,7 @@ class Waiting:
     cost: Feedback | None = None
     limits: Feedback | None = None
     terms: Array | None = None
+    action: Array | None = None
 
     def missing(self) -> tuple[bool, bool]:
         """Whether the cost, and whether the constraints, are still to come."""
@@ -222,6 +223,12 @@ class PendingRounds:
     def begin_at(self, start: Array) -> None:
         """Start from another decision, before the first round."""
         self.copies = [self._fresh(start)]
+
+    def adopt(self, state: object) -> None:
+        """Give the copy that is ready another state."""
+        at = self.front
+        copy = self.take(at)
+        self.copies[at], self._ready = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float)), None
 
     @property
     def front(self) -> int:
@@ -411,6 +418,8 @@ class PendingRounds:
         for number, each in waiting:
             if each.terms is not None:
                 saved[f"terms.{number}"] = written(each.terms)
+            if each.action is not None:
+                saved[f"action.{number}"] = each.action
             for name, part in (("cost", each.cost), ("limits", each.limits)):
                 if part is not None:
                     modulus = 0.0 if part.modulus is None else part.modulus or -1.0  # for old files 0 was none
@@ -443,7 +452,9 @@ class PendingRounds:
         ]
         for number, copy, *x in saved["waiting"].tolist():
             terms = saved.get(f"terms.{int(number)}")
-            self.waiting[int(number)] = Waiting(np.array(x), int(copy), terms=None if terms is None else unwritten(terms))
+            self.waiting[int(number)] = Waiting(
+                np.array(x), int(copy), terms=None if terms is None else unwritten(terms), action=saved.get(f"action.{int(number)}")
+            )
         for part in sorted({name.rpartition(".")[0] for name in saved if name.startswith("parts.")}):
             _, number, name = part.split(".")
             each = self.waiting[int(number)]
