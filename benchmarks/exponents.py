@@ -37,8 +37,11 @@ def games() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for strong in (False, True):
         names = [name for name in policies.names() if policies.entry(name).strongly_convex == strong and name not in SLOW]
+        names = [name for name in names if policies.entry(name).domains != ("simplex",)]
         sweep = {"modulus": [1.0]} if strong else {}
         rows += compare(PROBLEMS, names, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], **sweep}, engine=ENGINE)
+    mixtures = [name for name in policies.names() if policies.entry(name).domains == ("simplex",) and name not in SLOW]
+    rows += compare(PROBLEMS, mixtures, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], "domain": ["simplex"]}, engine=ENGINE)
     for name, places in SLOW.items():
         if places:
             rows += compare(places, [name], SHORT, SEEDS, FOLDER, sweep={"dim": [2]})

@@ -38,7 +38,7 @@ from bridle.game.metrics import (
     static_violation,
 )
 from bridle.game.play import Trace, play, policy_for
-from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD, potentials
+from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, potentials
 from bridle.learners.late import LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
@@ -60,6 +60,7 @@ __all__ = [
     "AbsoluteDeviation",
     "AdaFTRL",
     "AdaGrad",
+    "AdaHedge",
     "Advice",
     "Affine",
     "AssumptionWarning",
@@ -88,6 +89,7 @@ __all__ = [
     "LogWealth",
     "Logistic",
     "Lyapunov",
+    "MLPoly",
     "Maximum",
     "Network",
     "NoComparator",

@@ -116,10 +116,15 @@ class Lyapunov(NamedTuple):
     def certified_regret(self, state: LyapunovState) -> float | None:
         """The proof's own upper bound on the regret so far: (c sqrt(S_t) - Phi(Q(t))) / (beta V), with the surrogates' S_t as it is.
 
+        Where the learner has a bound of its own on its regret so far, that takes the place of c sqrt(S_t).
         Every update must have been fed with the feedback at the state's own decision. It holds whatever `lipschitz` was given.
         """
         overflown = isinstance(self.potential, ExponentialPotential) and self.potential.units(state.Q) > 0.0
-        if not (hasattr(self.learner, "squares") and hasattr(self.learner, "adaptivity")) or overflown:
+        if overflown:
+            return None
+        if hasattr(self.learner, "certified"):
+            return float((self.learner.certified(state.learner) - self.potential.value(state.Q)) / (self.beta * self.V))
+        if not (hasattr(self.learner, "squares") and hasattr(self.learner, "adaptivity")):
             return None
         c, S = self.learner.adaptivity(self.domain.diameter()), self.learner.squares(state.learner)
         return float((c * S**0.5 - self.potential.value(state.Q)) / (self.beta * self.V))
