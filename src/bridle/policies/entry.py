@@ -135,6 +135,7 @@ class Entry:
     cost: str = "1 projection"
     needs: tuple[str, ...] = field(default_factory=tuple)
     variants: tuple[Variant, ...] = ()
+    mixed: Callable[..., Policy[Any]] | None = None  # mixed(domain, through, **settings): it is handed what the user's rules propose
 
     @property
     def constraints(self) -> str:

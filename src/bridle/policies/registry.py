@@ -41,7 +41,7 @@ from bridle.policies import (
 )
 from bridle.policies.common import STATE_CONSTANTS
 from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
-from bridle.policies.round_maps import SETTINGS, RuleMixture, round_map
+from bridle.policies.round_maps import SETTINGS, RuleMixture, mixed_by_the_policy, round_map
 
 __all__ = [
     "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
@@ -89,7 +89,8 @@ class Configured:
     """A registered policy with its parameters: the record that plays, and what it was made from.
 
     `parameters` holds what the caller gave, canonically; `runs` is how many runs the record stands for where a parameter was a list.
-    `through` is the map through which its rounds are played, where they are: `domain` is then that of the weights.
+    `through` is the map through which its rounds are played, where they are: `domain` is then that of the weights, unless the policy mixes
+    its rules itself.
     """
 
     name: str
@@ -104,7 +105,7 @@ class Configured:
         """The domain and the parameters with which `policy` makes it again."""
         if self.through is None:
             return self.domain, self.parameters
-        return self.through.outer, self.parameters | self.through.settings  # which say more than a record's own `rules` do
+        return self.through.outer, self.parameters | self.through.settings
 
     @property
     def settings(self) -> dict[str, object]:
@@ -242,11 +243,10 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
         raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
     by_name = {p.name: p for p in parameters(name)}
-    maps = {key: settings.pop(key) for key in SETTINGS if key in settings}
-    through = round_map(domain, **maps, own="rules" in by_name)
-    domain = domain if through is None else through.inner
-    if through is not None and through.own:
-        settings |= {"rules": len(through.names), "rules_per": maps.get("rules_per")}
+    through = round_map(domain, **{key: settings.pop(key) for key in SETTINGS if key in settings and key not in by_name})
+    own = through is not None and item.mixed is not None
+    through = mixed_by_the_policy(through) if through is not None and own else through
+    domain = domain if through is None or own else through.inner
     for key in settings:
         validate.one_of(f"parameter of policy {name}", key, by_name)
     missing = [p.name for p in by_name.values() if p.required and p.name not in settings]
@@ -266,7 +266,8 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     runs = next(iter(lengths.values()), None)
     if through is not None and runs is not None:
         raise InputError(f"{through.keyword} are for one run: give every other parameter as a number")
-    return Configured(name, domain, canonical, item.factory(domain, **canonical), runs, through)
+    record = item.mixed(domain, through, **canonical) if own and item.mixed is not None else item.factory(domain, **canonical)
+    return Configured(name, domain, canonical, record, runs, through)
 
 
 def _canonical(name: str, value: object) -> object:

@@ -29,7 +29,7 @@ Reference: N. Cesa-Bianchi, G. Lugosi, Prediction, Learning, and Games, 2006, ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import sqrt
 from typing import Any
 
@@ -76,15 +76,13 @@ class AffineMap:
 class RuleMixture:
     """Actions as mixtures of what rules propose: their names, the actions' domain, and that of the weights.
 
-    `apart`: every coordinate has a mixture of its own. `own`: the policy's record mixes for itself (it has ``propose(state, proposals)``
-    and ``weights(state)``), so that its decisions are actions, and no map lies between.
+    `apart`: every coordinate has a mixture of its own.
     """
 
     names: tuple[str, ...]
     outer: Domain
     inner: Domain
     apart: bool
-    own: bool = False
     keyword = "rules"
 
     @property
@@ -149,11 +147,27 @@ class RuleMixture:
         """What is played."""
         return self.awake(R, w)[1]
 
-    def map(self, R: Array, w: Array) -> AffineMap:
+    def map(self, R: Array, w: Array) -> AffineMap | None:
         """The map of this round, in which the weights were w."""
         whole, _ = self.awake(R, w)
         mean = whole.mean(axis=0)
         return AffineMap((whole - mean).T, mean, self.apart)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnMixture(RuleMixture):
+    """Rules that the policy's record mixes itself: it is handed what they propose (``propose``), and decides on actions."""
+
+    def action(self, R: Array, w: Array) -> Array:
+        return w
+
+    def map(self, R: Array, w: Array) -> None:
+        return None
+
+
+def mixed_by_the_policy(through: RuleMixture) -> OwnMixture:
+    """The same rules, for a policy that mixes them itself."""
+    return OwnMixture(**{each.name: getattr(through, each.name) for each in fields(through)})
 
 
 def rules_lipschitz(G: float, D: float, rules: int) -> float:
@@ -168,11 +182,8 @@ def rules_lipschitz(G: float, D: float, rules: int) -> float:
     return G * D * sqrt((rules - 1.0) / 2.0)
 
 
-def round_map(domain: Domain, rules: object = None, rules_per: object = None, own: bool = False) -> RuleMixture | None:
-    """Through which map rounds on `domain` are played, by the settings of `bridle.policy`; None where there are none of these.
-
-    `own`: the policy is to mix for itself.
-    """
+def round_map(domain: Domain, rules: object = None, rules_per: object = None) -> RuleMixture | None:
+    """Through which map rounds on `domain` are played, by the settings of `bridle.policy`; None where there are none of these."""
     if rules is None:
         if rules_per is not None:
             raise InputError(f"rules_per must be given with rules, not alone ({validate.show(rules_per)})")
@@ -181,8 +192,6 @@ def round_map(domain: Domain, rules: object = None, rules_per: object = None, ow
     if apart and not isinstance(domain, BoxSet):
         raise InputError(f"rules_per='coordinate' is for a box: elsewhere mixtures apart may leave the domain, {validate.show(domain)}")
     names = _names(rules)
-    if own:
-        return RuleMixture(names, domain, domain, apart, own)
     simplex = Simplex(len(names))
     return RuleMixture(names, domain, Product(*[simplex] * domain.dim) if apart else simplex, apart)
 

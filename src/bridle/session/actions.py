@@ -20,28 +20,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import records, validate
-from bridle.core import Bound, Domain, Feedback, InputError, S
+from bridle.core import Bound, Domain, Feedback, InputError, Policy, S
 from bridle.ops import Array, Scalar
-from bridle.policies.round_maps import RuleMixture
+from bridle.policies.round_maps import OwnMixture, RuleMixture
 from bridle.session.certificate import UNMOVED, Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
 from bridle.session.feedback import Numbers, checked_feedback
 from bridle.session.known_limits import KnownLimits, known_limits, nearest_kept, projector, refusal
-from bridle.session.late_feedback import Copy, PendingRounds, Ticket, Waiting, unwritten, written
+from bridle.session.late_feedback import PendingRounds, Ticket, Waiting, unwritten, written
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
 from bridle.solvers.nearest_point import CutProjector
 
 
-class Mixing(Protocol[S]):
-    """A policy that mixes rules for itself."""
+class MixingPolicy(Policy[S], Protocol[S]):
+    """A policy that mixes the rules of a session itself."""
 
-    def propose(self, state: S, proposals: Array) -> S:
-        """The state before its next decision, told what each rule proposes, one a row."""
+    def begin(self, state: S, weights: Array) -> S:
+        """The state before the first round, with these weights to begin with."""
         ...
 
     def weights(self, state: S) -> Array:
-        """What each rule is worth: (K,), or (K, dim) where every coordinate has a mixture of its own."""
+        """What each rule is worth; of every coordinate, one block after the other, where each has a mixture of its own."""
+        ...
+
+    def propose(self, state: S, proposals: Array) -> S:
+        """The state before its next decision, told what each rule proposes, one a row."""
         ...
 
 
@@ -116,12 +120,13 @@ class SessionActions(SessionRounds):
         array([0.5, 0.5])
         """
         through = self._through("weights")
-        return self._read(lambda nested: self._weights(through, self._stand(nested).pending().ready))
+        return self._read(lambda nested: self._weights(through, self._stand(nested)))
 
-    def _weights(self, through: RuleMixture, copy: Copy) -> Array:
-        if through.own:
-            return np.array(cast("Mixing[object]", self._parts.record).weights(copy.state), dtype=float)
-        return through.shaped(copy.x)
+    def _weights(self, through: RuleMixture, now: Standing) -> Array:
+        ready = now.pending().ready
+        return through.shaped(
+            cast("MixingPolicy[object]", self._parts.record).weights(ready.state) if isinstance(through, OwnMixture) else ready.x
+        )
 
     def _through(self, what: str) -> RuleMixture:
         through = None if self._boundary is None else self._boundary.through
@@ -147,22 +152,21 @@ class SessionActions(SessionRounds):
         elif through is not None and terms is None:
             raise InputError(through.wanted)
         limits = None if known is None else known_limits(known, self._dim)
-        first = boundary.free and not begun
-        if limits is None and not first and (last is None or last.at is None) and (through is None or not through.own):
+        first, own = boundary.free and not begun, isinstance(through, OwnMixture)
+        if limits is None and not first and (last is None or last.at is None) and not own:
             self._boundary = boundary._replace(said=Said(begun, terms))
             return
         self._stand()
         pending = self._now.own_pending()
         if last is not None and last.before is not None and same_decision(last.at, pending.ready.x):
-            pending.adopt(last.before)
+            pending.tell(lambda _: last.before)
         before, start = pending.ready.state, self._start
-        if through is not None and terms is not None:
-            if through.own:
-                pending.adopt(self._proposed(before, terms))
-            elif first:
-                start = through.first(terms)
-                pending.begin_at(start)
-                before = pending.ready.state
+        if isinstance(through, OwnMixture) and terms is not None:
+            self._hand_over(through, terms, pending, first)
+        elif through is not None and terms is not None and first:
+            start = through.first(terms)
+            pending.begin_at(start)
+            before = pending.ready.state
         action = None if limits is None else self._keep(limits, pending, terms)
         ready = pending.ready
         at, before = (None, None) if limits is None and ready.state is before else (ready.x, before)
@@ -170,11 +174,15 @@ class SessionActions(SessionRounds):
         self._put(pending)
         self._boundary = boundary._replace(said=Said(begun, terms, action, at, before))
 
-    def _proposed(self, state: object, terms: Array) -> object:
-        """The state of a record that mixes for itself, told what the rules propose."""
-        through, record = self._through("rules"), cast("Mixing[object]", self._parts.record)
-        weights = np.asarray(record.weights(state), dtype=float)
-        return record.propose(state, through.awake(terms, weights.T.reshape(-1) if through.apart else weights)[0])
+    def _hand_over(self, through: OwnMixture, terms: Array, pending: PendingRounds, first: bool) -> None:
+        """Tell a policy that mixes its rules itself what they propose; in the `first` round it begins with the medoid."""
+        record = cast("MixingPolicy[object]", self._parts.record)
+
+        def told(state: object) -> object:
+            state = record.begin(state, through.first(terms)) if first else state
+            return record.propose(state, through.awake(terms, record.weights(state))[0])
+
+        pending.tell(told)
 
     def _keep(self, limits: KnownLimits, pending: PendingRounds, terms: Array | None) -> Array | None:
         """Move the state onto the limits that are known, where it can be; else what to play in place of its decision, None for itself."""
@@ -182,14 +190,14 @@ class SessionActions(SessionRounds):
         through, domain, outer = boundary.through, self._parts.domain, self._actions
         if domain is None or outer is None:
             raise InputError("known cannot be used: the policy does not say what its domain is")
-        map = through.map(terms, pending.ready.x) if through is not None and terms is not None and not through.own else None
+        map = through.map(terms, pending.ready.x) if through is not None and terms is not None else None
         rows = (limits.A, limits.b) if map is None else map.limits(limits.A, limits.b)
         move: Callable[[object, Array], object | None] | None = getattr(record, "move", None)
         w = None if move is None else nearest_kept(domain, *rows, pending.ready.x, self._projector("decisions", domain))
         if move is not None and w is not None and (w != pending.ready.x).any():
             state = move(pending.ready.state, w)
             if state is not None:
-                pending.adopt(state)
+                pending.tell(lambda _: state)
         y = self._stands_for(pending.ready.x, terms)
         if limits.kept_by(y, outer):
             return None
@@ -234,7 +242,7 @@ class SessionActions(SessionRounds):
         through = None if self._boundary is None else self._boundary.through
         if action is not None:
             return action.copy()
-        return w if through is None or through.own or terms is None else through.action(terms, w)
+        return w if through is None or terms is None else through.action(terms, w)
 
     def _begin_waiting(self, begin: Callable[[], Ticket], waiting: dict[int, Waiting]) -> Ticket:
         """Begin a round that waits, with what was said of it."""
@@ -261,12 +269,12 @@ class SessionActions(SessionRounds):
         """An observation in the world of decisions; what it is charged is noted, and counts once the observation does."""
         boundary = self._boundary or Boundary(None)
         through, waiting = boundary.through, None if ticket is None else self._now.pending().find(ticket)[1]
-        if through is not None and not through.own and modulus is not None:
+        if through is not None and not isinstance(through, OwnMixture) and modulus is not None:
             raise InputError(f"modulus cannot be given with {through.keyword}: a cost is not strongly convex in the weights")
         w, said = (self._decision(), self._valid()) if waiting is None else (waiting.x, waiting)
         terms, action = (None, None) if said is None else (said.terms, said.action)
         y = self._stands_for(w, terms)
-        map = through.map(terms, w) if through is not None and not through.own and terms is not None else None
+        map = through.map(terms, w) if through is not None and terms is not None else None
         x = self._stands_for(w, terms, action) if played is None else self._admissible(played)
         with np.errstate(all="ignore"):
             seen = checked_feedback(x, self._limits, f, df, g, dg, modulus, seen=self._most_seen())
@@ -343,8 +351,7 @@ class SessionActions(SessionRounds):
         if boundary is None:
             return proof
         if boundary.through is not None:
-            weights = self._weights(boundary.through, now.pending().ready)
-            proof = replace(proof, rules=boundary.through.names, weights=weights)
+            proof = replace(proof, rules=boundary.through.names, weights=self._weights(boundary.through, now))
         if not charge.rounds:
             return proof
         above = tuple((level, count + int(more)) for (level, count), more in zip(proof.above, charge.above.tolist(), strict=True))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 import secrets
 from bisect import insort
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol, cast
@@ -224,11 +225,13 @@ class PendingRounds:
         """Start from another decision, before the first round."""
         self.copies = [self._fresh(start)]
 
-    def adopt(self, state: object) -> None:
-        """Give the copy that is ready another state."""
+    def tell(self, change: Callable[[object], object]) -> None:
+        """Change the state of the copy that plays next, before it does."""
         at = self.front
         copy = self.take(at)
-        self.copies[at], self._ready = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float)), None
+        state = change(copy.state)
+        self.copies[at] = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
+        self._ready = None
 
     @property
     def front(self) -> int:
