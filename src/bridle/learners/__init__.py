@@ -19,7 +19,7 @@ from typing import Any
 from bridle.core import Learner
 from bridle.learners.adagrad import AdaGrad, AdaGradFrom, AdaGradNorm, adagrad_regret, adaptive_step
 from bridle.learners.adahedge import AdaHedge, Hedge, HedgeState, hedge_regret, hedge_variance_regret
-from bridle.learners.base import Grouped, Iterate
+from bridle.learners.base import Grouped, Iterate, moved
 from bridle.learners.follow_the_leader import (
     FTPL,
     AdaFTRL,
@@ -48,7 +48,7 @@ __all__ = [
     "FTPL", "LEARNERS", "OGD", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaHedge", "AdaptiveFTPL", "ConstantOGD",
     "CurvedOGD", "DecreasingOGD", "FixedFTPL", "Grouped", "Hedge", "HedgeState", "Iterate", "LeaderState", "MLPoly", "MLPolyLearner",
     "PolyState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "adaftrl_regret", "adagrad_regret", "adaptive_ftpl_regret",
-    "adaptive_step", "decreasing_ogd_regret", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "ogd_regret", "poly_psi",
+    "adaptive_step", "decreasing_ogd_regret", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "moved", "ogd_regret", "poly_psi",
     "poly_regret", "strongly_convex_regret",
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.core import Domain, InputError
+from bridle.core import Domain, InputError, S
 from bridle.domains.closed_form import ProductSet, SimplexSet
 from bridle.ops import Array, Scalar
 from bridle.records import same
@@ -27,6 +27,15 @@ class Iterate(NamedTuple):
 
     x: Array
     seen: Scalar
+
+
+def moved(learner: object, state: S, x: Array) -> S | None:
+    """The learner's state with x in place of its next decision; None where it cannot be replaced.
+
+    Where a learner has `move`, its proof measures progress by the distance to the comparator: it stays as it is where x is nearer to that.
+    """
+    move: Callable[[S, Array], S] | None = getattr(learner, "move", None)
+    return None if move is None else move(state, x)
 
 
 def diameter_or_own(domain: Domain, diameter: Setting | None) -> Scalar:

@@ -67,6 +67,10 @@ class AffineMap:
             return np.ascontiguousarray(gradients @ self.B)
         return (gradients[..., None] * self.B).reshape(*gradients.shape[:-1], -1)
 
+    def limits(self, A: Array, b: Array) -> tuple[Array, Array]:
+        """Limits A x <= b as limits on the weights."""
+        return self.pull(A), b - A @ self.b
+
 
 @dataclass(frozen=True, eq=False)
 class RuleMixture:

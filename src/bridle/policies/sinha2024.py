@@ -30,7 +30,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError, Learner, Potential
-from bridle.learners import OGD, AdaGrad, CurvedOGD, Iterate, StronglyConvexOGD
+from bridle.learners import OGD, AdaGrad, CurvedOGD, Iterate, StronglyConvexOGD, moved
 from bridle.learners.late import LateOGD
 from bridle.learners.potentials import UNIT, ExponentialPotential, PowerPotential, QuadraticPotential
 from bridle.learners.wrappers import doubling_epochs
@@ -80,6 +80,11 @@ class Lyapunov(NamedTuple):
 
     def decide(self, state: LyapunovState) -> Array:
         return self.learner.decide(state.learner)  # line 5
+
+    def move(self, state: LyapunovState, x: Array) -> LyapunovState | None:
+        """The state with x in place of its next decision; None where the learner keeps no iterate."""
+        learner = moved(self.learner, state.learner, x)
+        return None if learner is None else LyapunovState(state.Q, learner)
 
     def weigh(self, state: LyapunovState, g: Scalar) -> LyapunovWeights:
         """Lines 6 to 8 without the gradients."""

@@ -49,6 +49,10 @@ class Unconstrained(NamedTuple, Generic[L]):
     def decide(self, state: object) -> Array:
         return self.learner.decide(state)
 
+    def move(self, state: object, x: Array) -> object | None:
+        """The state with x in place of its next decision; None where the learner keeps no iterate."""
+        return learners.moved(self.learner, state, x)
+
     def update(self, state: object, feedback: Feedback) -> object:
         if hasattr(self.learner, "step_at"):
             return self.learner.step_at(state, feedback.df, feedback.x)

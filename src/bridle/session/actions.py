@@ -12,40 +12,56 @@ played   Where x was played in place of y, values and gradients at x are read at
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import validate
+from bridle import records, validate
 from bridle.core import Bound, Domain, Feedback, InputError, Policy, S
 from bridle.ops import Array, Scalar
 from bridle.policies.round_maps import OwnMixture, RuleMixture
 from bridle.session.certificate import UNMOVED, Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
 from bridle.session.feedback import Numbers, checked_feedback
-from bridle.session.late_feedback import Ticket, Waiting, unwritten, written
+from bridle.session.known_limits import KnownLimits, known_limits, nearest_kept, projector, refusal
+from bridle.session.late_feedback import PendingRounds, Ticket, Waiting, unwritten, written
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
+from bridle.solvers.nearest_point import CutProjector
 
 
 class MixingPolicy(Policy[S], Protocol[S]):
     """A policy that mixes the rules of a session itself."""
 
-    def begin(self, state: S, weights: Array) -> S: ...
+    def begin(self, state: S, weights: Array) -> S:
+        """The state before the first round, with these weights to begin with."""
+        ...
 
-    def weights(self, state: S) -> Array: ...
+    def weights(self, state: S) -> Array:
+        """What each rule is worth; of every coordinate, one block after the other, where each has a mixture of its own."""
+        ...
 
-    def propose(self, state: S, proposals: Array) -> S: ...
+    def propose(self, state: S, proposals: Array) -> S:
+        """The state before its next decision, told what each rule proposes, one a row."""
+        ...
 
 
 class Said(NamedTuple):
-    """What was said before the round that comes after `begun` others: what the map is made of."""
+    """What was said before the round that comes after `begun` others.
+
+    `terms` is what its map is made of; `action` what is played in place of the decision, where that does not keep the limits that are known
+    and the policy's state cannot move. Where the state was changed, `at` is the decision that it has since, and `before` what it was, so
+    that the last word on a round counts.
+    """
 
     begun: int
-    terms: Array
+    terms: Array | None = None
+    action: Array | None = None
+    at: Array | None = None
+    before: object = None
 
 
 class Boundary(NamedTuple):
@@ -66,16 +82,20 @@ class Boundary(NamedTuple):
     def saved(self, charge: Moved) -> dict[str, Scalar]:
         """What a file holds of it, as arrays; with what is charged."""
         rounds, cost, hard, signed, violated, above = charge
-        begun = -1.0 if self.said is None else float(self.said.begun)
+        begun, terms, action, at, before = self.said or Said(-1)
         arrays: dict[str, Scalar] = {"numbers": np.array([float(self.free), begun, rounds, cost, violated])}
         arrays |= {"hard": hard, "signed": signed, "above": above}
-        return arrays if self.said is None else arrays | {"terms": written(self.said.terms)}
+        arrays |= {} if terms is None else {"terms": written(terms)}
+        arrays |= {name: value for name, value in (("action", action), ("at", at)) if value is not None}
+        return arrays | {f"before.{name}": leaf for name, leaf in records.leaves(before).items()}
 
-    def restored(self, saved: dict[str, Array]) -> Boundary:
-        """With what a file holds."""
+    def restored(self, saved: dict[str, Array], before: object) -> Boundary:
+        """With what a file holds; `before` is the state before it was moved, where it was."""
         free, begun, rounds, cost, violated = saved["numbers"].tolist()
         charge = Moved(int(rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
-        said = Said(int(begun), self.through.checked(unwritten(saved["terms"]))) if self.through is not None and "terms" in saved else None
+        terms = unwritten(saved["terms"]) if "terms" in saved else None
+        terms = terms if terms is None or self.through is None else self.through.checked(terms)
+        said = None if begun < 0.0 else Said(int(begun), terms, saved.get("action"), saved.get("at"), before)
         return Boundary(self.through, bool(free), said, before=charge, after=charge)
 
 
@@ -83,6 +103,7 @@ class SessionActions(SessionRounds):
     """A session's rounds, with what is said before them and played in them; `_boundary` is None where decisions are played as they are."""
 
     _boundary: Boundary | None = None
+    _projectors: Mapping[str, CutProjector | None] = {}
 
     @property
     def _actions(self) -> Domain | None:
@@ -120,23 +141,40 @@ class SessionActions(SessionRounds):
 
     # --- before acting ---------------------------------------------------------------------------------------------------------------
 
-    def _say(self, rules: object) -> None:
-        """Take in what is said before a round; what was said of the same round before is forgotten."""
-        through = self._through("rules")
-        terms = through.checked(rules)
-        boundary, begun = self._boundary, self._begun()
-        assert boundary is not None
-        if isinstance(through, OwnMixture):
-            self._hand_over(through, terms, first=boundary.free and not begun)
-        elif boundary.free and not begun:
-            self._stand()
-            self._start = through.first(terms)
-            pending = self._now.own_pending()
-            pending.begin_at(self._start)
-            self._put(pending)
-        self._boundary = boundary._replace(said=Said(begun, terms))
+    def _say(self, rules: object, known: object) -> None:
+        """Take in what is said before a round, or refuse it; what was said of the same round before is forgotten."""
+        boundary, begun = self._boundary or Boundary(None), self._begun()
+        through, last = boundary.through, boundary.said
+        last = last if last is not None and last.begun == begun else None
+        terms = None if last is None else last.terms
+        if rules is not None:
+            terms = self._through("rules").checked(rules)
+        elif through is not None and terms is None:
+            raise InputError(through.wanted)
+        limits = None if known is None else known_limits(known, self._dim)
+        first, own = boundary.free and not begun, isinstance(through, OwnMixture)
+        if limits is None and not first and (last is None or last.at is None) and not own:
+            self._boundary = boundary._replace(said=Said(begun, terms))
+            return
+        self._stand()
+        pending = self._now.own_pending()
+        if last is not None and last.before is not None and same_decision(last.at, pending.ready.x):
+            pending.tell(lambda _: last.before)
+        before, start = pending.ready.state, self._start
+        if isinstance(through, OwnMixture) and terms is not None:
+            self._hand_over(through, terms, pending, first)
+        elif through is not None and terms is not None and first:
+            start = through.first(terms)
+            pending.begin_at(start)
+            before = pending.ready.state
+        action = None if limits is None else self._keep(limits, pending, terms)
+        ready = pending.ready
+        at, before = (None, None) if limits is None and ready.state is before else (ready.x, before)
+        self._start = start
+        self._put(pending)
+        self._boundary = boundary._replace(said=Said(begun, terms, action, at, before))
 
-    def _hand_over(self, through: OwnMixture, terms: Array, first: bool) -> None:
+    def _hand_over(self, through: OwnMixture, terms: Array, pending: PendingRounds, first: bool) -> None:
         """Tell a policy that mixes its rules itself what they propose; in the `first` round it begins with the medoid."""
         record = cast("MixingPolicy[object]", self._parts.record)
 
@@ -144,34 +182,76 @@ class SessionActions(SessionRounds):
             state = record.begin(state, through.first(terms)) if first else state
             return record.propose(state, through.awake(terms, record.weights(state))[0])
 
-        self._stand()
-        pending = self._now.own_pending()
         pending.tell(told)
-        self._put(pending)
 
-    def _terms(self) -> Array:
-        """What the map of this round is made of."""
+    def _keep(self, limits: KnownLimits, pending: PendingRounds, terms: Array | None) -> Array | None:
+        """Move the state onto the limits that are known, where it can be; else what to play in place of its decision, None for itself."""
+        boundary, record = self._boundary or Boundary(None), self._parts.record
+        through, domain, outer = boundary.through, self._parts.domain, self._actions
+        if domain is None or outer is None:
+            raise InputError("known cannot be used: the policy does not say what its domain is")
+        map = through.map(terms, pending.ready.x) if through is not None and terms is not None else None
+        rows = (limits.A, limits.b) if map is None else map.limits(limits.A, limits.b)
+        move: Callable[[object, Array], object | None] | None = getattr(record, "move", None)
+        w = None if move is None else nearest_kept(domain, *rows, pending.ready.x, self._projector("decisions", domain))
+        if move is not None and w is not None and (w != pending.ready.x).any():
+            state = move(pending.ready.state, w)
+            if state is not None:
+                pending.tell(lambda _: state)
+        y = self._stands_for(pending.ready.x, terms)
+        if limits.kept_by(y, outer):
+            return None
+        x = nearest_kept(outer, limits.A, limits.b, y, self._projector("actions", outer))
+        if x is None:
+            raise refusal(outer, limits)
+        return x
+
+    def _projector(self, of: str, domain: Domain) -> CutProjector | None:
+        """What finds the nearest points of the domain of decisions or of actions; None where nothing but its projection does."""
+        if of not in self._projectors:
+            self._projectors = {**self._projectors, of: projector(domain)}
+        return self._projectors[of]
+
+    @property
+    def _dim(self) -> int:
+        """How many coordinates an action has."""
+        domain = self._actions
+        return len(self._start) if domain is None else domain.dim
+
+    def _valid(self) -> Said | None:
+        """What was said of this round; None where nothing was, and nothing had to be."""
         boundary = self._boundary
-        assert boundary is not None
-        if boundary.said is None or boundary.said.begun != self._begun():
-            assert boundary.through is not None
+        if boundary is None:
+            return None
+        said = boundary.said
+        if said is not None and said.begun == self._begun():
+            if said.at is not None and not same_decision(said.at, self._decision()):
+                raise InputError("known and rules must be given again: since they were, feedback has come that changed the decision")
+            return said
+        if boundary.through is not None:
             raise InputError(boundary.through.wanted)
-        return boundary.said.terms
+        return None
 
     def _action(self) -> Array:
         """What is to be played in this round."""
+        said = self._valid()
+        return self._stands_for(self._decision(), None if said is None else said.terms, None if said is None else said.action)
+
+    def _stands_for(self, w: Array, terms: Array | None, action: Array | None = None) -> Array:
+        """The action that a decision stands for, or what is played in place of it."""
         through = None if self._boundary is None else self._boundary.through
-        return self._decision() if through is None else through.action(self._terms(), self._decision())
+        if action is not None:
+            return action.copy()
+        return w if through is None or terms is None else through.action(terms, w)
 
     def _begin_waiting(self, begin: Callable[[], Ticket], waiting: dict[int, Waiting]) -> Ticket:
-        """Begin a round that waits, with its map where it has one."""
-        boundary = self._boundary
-        if boundary is None or boundary.through is None:
-            return begin()
-        terms = self._terms()
+        """Begin a round that waits, with what was said of it."""
+        said = self._valid()
         ticket = begin()
-        waiting[ticket.id] = replace(waiting[ticket.id], terms=terms)
-        return replace(ticket, x=boundary.through.action(terms, waiting[ticket.id].x))
+        if said is None:
+            return ticket
+        each = waiting[ticket.id] = replace(waiting[ticket.id], terms=said.terms, action=said.action)
+        return replace(ticket, x=self._stands_for(each.x, said.terms, said.action).copy())
 
     # --- after it --------------------------------------------------------------------------------------------------------------------
 
@@ -189,19 +269,13 @@ class SessionActions(SessionRounds):
         """An observation in the world of decisions; what it is charged is noted, and counts once the observation does."""
         boundary = self._boundary or Boundary(None)
         through, waiting = boundary.through, None if ticket is None else self._now.pending().find(ticket)[1]
-        w = self._decision() if waiting is None else waiting.x
-        if through is None:
-            y, map = w, None
-        else:
-            if modulus is not None:
-                raise InputError(f"modulus cannot be given with {through.keyword}: a cost is not strongly convex in the weights")
-            terms = self._terms() if waiting is None else waiting.terms
-            if terms is None:
-                raise InputError(
-                    f"ticket {validate.show(ticket)} began without {through.keyword}: its round cannot be told from its weights"
-                )
-            y, map = through.action(terms, w), through.map(terms, w)
-        x = y if played is None else self._admissible(played)
+        if through is not None and not isinstance(through, OwnMixture) and modulus is not None:
+            raise InputError(f"modulus cannot be given with {through.keyword}: a cost is not strongly convex in the weights")
+        w, said = (self._decision(), self._valid()) if waiting is None else (waiting.x, waiting)
+        terms, action = (None, None) if said is None else (said.terms, said.action)
+        y = self._stands_for(w, terms)
+        map = through.map(terms, w) if through is not None and terms is not None else None
+        x = self._stands_for(w, terms, action) if played is None else self._admissible(played)
         with np.errstate(all="ignore"):
             seen = checked_feedback(x, self._limits, f, df, g, dg, modulus, seen=self._most_seen())
             moved = bool((x != y).any())
@@ -221,7 +295,7 @@ class SessionActions(SessionRounds):
     def _admissible(self, played: Numbers) -> Array:
         """What was played, an action of the domain: that is what all is compared with."""
         domain = self._actions
-        x = validate.vector("played", played, len(self._start) if domain is None else domain.dim)
+        x = validate.vector("played", played, self._dim)
         if domain is not None and not domain.contains(x):
             raise InputError(f"played must lie in the domain, as every action that it is compared with; {validate.show(x)} does not")
         return x
@@ -304,6 +378,11 @@ class SessionActions(SessionRounds):
         return bound._replace(
             regret=_more(bound.regret, charge.cost), ccv=_more(bound.ccv, hard), soft=_more(bound.soft, signed), squared=None
         )
+
+
+def same_decision(one: Array | None, other: Array) -> bool:
+    """Whether these are the same numbers."""
+    return one is not None and one.shape == other.shape and not (one != other).any()
 
 
 def _more(value: Scalar | None, charge: float) -> float | None:

@@ -88,8 +88,8 @@ class Ticket:
 class Waiting:
     """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come.
 
-    `terms` is what the map is made of through which it is played, where it is; `made` is what its decision was made of, where the policy
-    must be told again.
+    `terms` is what the map is made of through which it is played, where it is; `action` what is played in place of the decision; `made`
+    what the decision was made of, where the policy must be told again.
     """
 
     x: Array
@@ -97,6 +97,7 @@ class Waiting:
     cost: Feedback | None = None
     limits: Feedback | None = None
     terms: Array | None = None
+    action: Array | None = None
     made: object | None = None
 
     def missing(self) -> tuple[bool, bool]:
@@ -232,6 +233,10 @@ class PendingRounds:
         state = self.record.init(start)
         return Copy(state, np.asarray(self.record.decide(state), dtype=float), 0, 0)
 
+    def begin_at(self, start: Array) -> None:
+        """Start from another decision, before the first round."""
+        self.copies = [self._fresh(start)]
+
     def tell(self, change: Callable[[object], object]) -> None:
         """Change the state of the copy that plays next, before it does."""
         at = self.front
@@ -239,10 +244,6 @@ class PendingRounds:
         state = change(copy.state)
         self.copies[at] = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
         self._ready = None
-
-    def begin_at(self, start: Array) -> None:
-        """Start from another decision, before the first round."""
-        self.copies = [self._fresh(start)]
 
     @property
     def front(self) -> int:
@@ -439,6 +440,8 @@ class PendingRounds:
         for number, each in waiting:
             if each.terms is not None:
                 saved[f"terms.{number}"] = written(each.terms)
+            if each.action is not None:
+                saved[f"action.{number}"] = each.action
             saved |= {
                 f"made.{number}.{key}": np.asarray(value, dtype=float) for key, value in records.leaves(each.made).items() if each.made
             }
@@ -477,7 +480,8 @@ class PendingRounds:
             made = None
             if self._remembering is not None:
                 made = records.filled(self._remembering.made(self.copies[int(copy)].state), saved, f"made.{int(number)}")
-            self.waiting[int(number)] = Waiting(np.array(x), int(copy), terms=None if terms is None else unwritten(terms), made=made)
+            whole = None if terms is None else unwritten(terms)
+            self.waiting[int(number)] = Waiting(np.array(x), int(copy), terms=whole, action=saved.get(f"action.{int(number)}"), made=made)
         for part in sorted({name.rpartition(".")[0] for name in saved if name.startswith("parts.")}):
             _, number, name = part.split(".")
             each = self.waiting[int(number)]

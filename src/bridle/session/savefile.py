@@ -34,7 +34,7 @@ READS = (1, 2)
 MEMBERS = ("start", "state", "totals", "copies", "desk", "contexts", "ledger", "boundary", "domain", "parameters")
 """What the names of a save file's arrays begin with, up to the first dot."""
 
-FINITE = ("desk", "contexts", "boundary")
+FINITE = ("desk", "contexts")
 """Those that never hold an infinite number: what was given or decided."""
 
 CLOSE = 1e-6
@@ -232,7 +232,8 @@ class Saved:
             if ledger is not None:
                 ledger.restore(self.part("ledger."), facts["ledger"])
             if boundary := self.part("boundary."):
-                restored = restored._replace(boundary=(fresh.boundary or Boundary(None)).restored(boundary))
+                before = self.fill(template, "boundary.before.") if any(name.startswith("before.") for name in boundary) else None
+                restored = restored._replace(boundary=(fresh.boundary or Boundary(None)).restored(boundary, before))
             compiled = facts.get("compiled")
             restored = restored._replace(compiled=None if compiled is None else int(compiled))
         self.check_decisions(parts)

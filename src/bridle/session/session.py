@@ -189,21 +189,26 @@ class Session(SessionActions):
         state = self._read(lambda nested: self._settled(nested).pending.ready.state)
         return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, state)
 
-    def decide(self, *, rules: Numbers = None) -> Array:
+    def decide(self, *, rules: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Array:
         """The decision of this round; the same until `observe` is called.
 
         `rules` is for a policy made with ``rules=``: what each of them proposes in this round, one a row. A row of NaN is a rule that has
         nothing to say. The decision is the mixture of the others.
+
+        `known` are limits A x <= b of this round, a pair (A, b), that are known before acting, and are kept: the decision is the nearest
+        action to what the policy wants. Where the policy's state can move there too (`anytime`; OGD and AdaGrad, alone or under the
+        paper's reductions), its theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with
+        `played`. That no action keeps them is an error, and changes nothing. The last word on a round counts.
         """
-        nested = False
+        nested, silent = False, rules is None and known is None
         while self._inside and not nested:
-            nested = wait(self, ENTRANCES, reading=rules is None)
+            nested = wait(self, ENTRANCES, reading=silent)
         if nested:
             return self._decision() if self._boundary is None else self._action()
         self._inside = True
         try:
-            if rules is not None:
-                self._say(rules)
+            if not silent:
+                self._say(rules, known)
             return self._decision() if self._boundary is None else self._action()
         finally:
             self._inside = False
@@ -279,8 +284,15 @@ class Session(SessionActions):
             mark(wrong, counted)
             raise
 
-    def step(self, cost: object, constraints: Iterable[object] = (), *, rules: Numbers = None) -> Array:
-        """One whole round from functions: decide, evaluate, observe; gives the decision that was played. `rules` is as for `decide`.
+    def step(
+        self,
+        cost: object,
+        constraints: Iterable[object] = (),
+        *,
+        rules: Numbers = None,
+        known: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> Array:
+        """One whole round from functions: decide, evaluate, observe; gives the decision that was played. Keywords are as for `decide`.
 
         Each function is a `Function` (a constraint may hold several), a pair (value, gradient) of callables, or one callable, whose
         gradient JAX then takes. Now and then they are asked again, at the decision and near it, to see whether their values and gradients
@@ -295,7 +307,7 @@ class Session(SessionActions):
             raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
         counted, rounds = False, None
         try:
-            x = self.decide(rules=rules)
+            x = self.decide(rules=rules, known=known)
             f, df = evaluate("cost", cost, x, several=False)
             answers = [Answer(COST, cost, f, df)]
             for i, constraint in enumerate(constraints):
@@ -358,8 +370,8 @@ class Session(SessionActions):
         costs, limits = self._now.kept.pending.lost
         return costs, limits
 
-    def ask(self, *, rules: Numbers = None) -> Ticket:
-        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`. `rules` is as for `decide`.
+    def ask(self, *, rules: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Ticket:
+        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`. Keywords are as for `decide`.
 
         >>> import bridle
         >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
@@ -376,14 +388,15 @@ class Session(SessionActions):
             self._inside = True
             try:
                 self._begin(handing_back=True)
-                if rules is not None:
-                    self._say(rules)
-                if self._boundary is not None:
-                    self._action()  # or what is missing
-                begun = self._now.played.begun
-                for number in self._now.pending().overdue():
+                if rules is not None or known is not None:
+                    self._say(rules, known)
+                self._valid()  # or what is missing
+                begun, overdue = self._now.played.begun, self._now.pending().overdue()
+                for number in overdue:
                     self._warn_of_dropping(number)  # first: it may be made an error
                     self._give_up(number)
+                if overdue and (rules is not None or known is not None):
+                    self._say(rules, known)  # to the copy that plays now
                 pending = self._now.own_pending()
                 ticket = self._begin_waiting(pending.ask, pending.waiting)
                 self._put(pending)
@@ -515,7 +528,15 @@ class Session(SessionActions):
         kept = now.kept._replace(
             pending=now.own_pending(), ledger=copy(now.ledger()), log=now.kept.log.clone(), contexts=now.kept.contexts.clone()
         )
-        return {**vars(self), "_now": Standing(now.played, kept), "_compiled": None, "_live": None, "_check_at": 0.0, "_inside": False}
+        own: dict[str, object] = {
+            "_now": Standing(now.played, kept),
+            "_compiled": None,
+            "_live": None,
+            "_check_at": 0.0,
+            "_inside": False,
+            "_projectors": {},
+        }
+        return {**vars(self), **own}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """What a copy or a pickle becomes: a session whose tickets have numbers of their own."""
