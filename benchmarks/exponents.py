@@ -25,8 +25,15 @@ PROBLEMS = size(
     ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint"), ("fixed",)
 )
 SEEDS, ENGINE = size(3, 1), size("jax", "python")
-SLOW = {"steiner": ("nested-bodies",), "banditq": (), "vaze2025": ("halfspaces", "violation-seeking", "fixed"), "vaze2025-strong": ()}
-"""Policies that the common problems do not suit: some solve programs every round, banditq lives on the simplex with a reward an arm."""
+SLOW = {
+    "steiner": ("nested-bodies",),
+    "banditq": (),
+    "rate": (),
+    "vaze2025": ("halfspaces", "violation-seeking", "fixed"),
+    "vaze2025-strong": (),
+}
+"""Policies that the common problems do not suit: some solve programs every round, banditq lives on the simplex with a reward an arm,
+rate bounds no sum."""
 
 FOLDER = target(Path(__file__).with_name("exponents"))
 BEGIN, END = "<!-- measured by benchmarks/exponents.py -->", "<!-- end -->"
@@ -37,8 +44,11 @@ def games() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for strong in (False, True):
         names = [name for name in policies.names() if policies.entry(name).strongly_convex == strong and name not in SLOW]
+        names = [name for name in names if policies.entry(name).domains != ("simplex",)]
         sweep = {"modulus": [1.0]} if strong else {}
         rows += compare(PROBLEMS, names, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], **sweep}, engine=ENGINE)
+    mixtures = [name for name in policies.names() if policies.entry(name).domains == ("simplex",) and name not in SLOW]
+    rows += compare(PROBLEMS, mixtures, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], "domain": ["simplex"]}, engine=ENGINE)
     for name, places in SLOW.items():
         if places:
             rows += compare(places, [name], SHORT, SEEDS, FOLDER, sweep={"dim": [2]})

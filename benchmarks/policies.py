@@ -33,8 +33,8 @@ SLOW = {"steiner": size(60, 3)}
 def game(name: str, rounds: int):
     """A policy and a problem it is for."""
     item = policies.entry(name)
-    if name == "banditq":
-        problem = bridle.problem("halfspaces", horizon=rounds, dim=DIM, domain="simplex", constraints=DIM)
+    if item.domains == ("simplex",):
+        problem = bridle.problem("halfspaces", horizon=rounds, dim=DIM, domain="simplex", constraints=DIM if item.rewards else 1)
     else:
         kind = "halfspaces" if item.time_varying else "fixed"
         problem = bridle.problem(kind, horizon=rounds, dim=DIM, domain="box", modulus=1.0 if item.strongly_convex else 0.0)

@@ -38,7 +38,7 @@ from bridle.game.metrics import (
     static_violation,
 )
 from bridle.game.play import Trace, play, policy_for
-from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, StronglyConvexOGD, potentials
+from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, potentials
 from bridle.learners.late import LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
@@ -46,6 +46,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem, problem
+from bridle.rounding import round_randomly
 from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
@@ -59,6 +60,7 @@ __all__ = [
     "AbsoluteDeviation",
     "AdaFTRL",
     "AdaGrad",
+    "AdaHedge",
     "Advice",
     "Affine",
     "AssumptionWarning",
@@ -87,6 +89,7 @@ __all__ = [
     "LogWealth",
     "Logistic",
     "Lyapunov",
+    "MLPoly",
     "Maximum",
     "Network",
     "NoComparator",
@@ -122,6 +125,7 @@ __all__ = [
     "register",
     "regret",
     "regret_curve",
+    "round_randomly",
     "smallest_window",
     "soft_violation",
     "squared_ccv",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from types import ModuleType, SimpleNamespace
-from typing import Protocol, TypeAlias, TypeVar, cast, overload
+from typing import Literal, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,6 +166,21 @@ def dot(a: Array, b: Array) -> Scalar:
         product = getattr(namespace(a, b), "bridle_dot", None)
         return (a * b).sum() if product is None else product(a, b)
     return (a * b).sum(axis=-1, keepdims=True)
+
+
+def along(x: Array | NDArray[np.bool_], reduction: Literal["sum", "max", "min"]) -> Scalar:
+    """The sum, or the largest or smallest entry, of the last axis: a scalar in the sense of `dot`.
+
+    >>> float(along(np.array([1.0, 5.0, 2.0]), "max")), along(np.ones((2, 3)), "sum").shape
+    (5.0, (2, 1))
+    """
+    if x.ndim == 1:
+        reduced: Scalar = getattr(x, reduction)()
+    elif isinstance(x, np.ndarray):
+        reduced = getattr(x, reduction)(axis=-1, keepdims=True)
+    else:
+        reduced = getattr(namespace(x), reduction)(x, axis=-1, keepdims=True)
+    return reduced
 
 
 def descend(x: Array, step: Scalar, grad: Array) -> Array:

@@ -89,6 +89,18 @@ def leaves(record: object, prefix: str = "") -> dict[str, Any]:
     return named
 
 
+def filled(record: R, named: dict[str, Any], prefix: str) -> R:
+    """A record like this one with the leaves of these dotted names, the inverse of `leaves`.
+
+    >>> filled((1.0, (2.0, None)), {"a.0": 5.0, "a.1.0": 6.0}, "a")
+    (5.0, (6.0, None))
+    """
+    if not is_record(record):
+        leaf = None if record is None else named[prefix]
+        return cast(R, float(leaf) if isinstance(record, float) and leaf is not None else leaf)
+    return rebuild(record, [filled(part, named, f"{prefix}.{name}") for name, part in children(record)])  # type: ignore[return-value]
+
+
 def same(a: object, b: object) -> bool:
     """Whether two records are of one type and hold equal numbers throughout.
 

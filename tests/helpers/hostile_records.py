@@ -157,7 +157,7 @@ class Case(NamedTuple):
     certify: bool = True
 
     def session(self) -> bridle.Session:
-        domain = bridle.Simplex(DIM) if self.policy == "banditq" else bridle.Ball(DIM)
+        domain = bridle.Simplex(DIM) if bridle.policies.entry(self.policy).domains == ("simplex",) else bridle.Ball(DIM)
         strong = 1.0 if bridle.policies.entry(self.policy).strongly_convex else 0.0
         source = bridle.problem("halfspaces", 50, domain=domain, constraints=self.k or 1, modulus=strong)
         policy = bridle.policy_for(self.policy, source)

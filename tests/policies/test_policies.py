@@ -226,8 +226,10 @@ def refusal(name: str, where: str) -> str:
     if policies.entry(name).strongly_convex and not curved(where):
         return "not strongly convex"
     placed = takes(where, "domain") or where == "game"  # on a simplex, or on any domain
-    if name == "banditq" and not (placed and takes(where, "constraints")):
-        return r"made for 10, the problem reveals \d" if placed else "domain must be a simplex"
+    if policies.entry(name).domains == ("simplex",) and not placed:
+        return "domain must be a simplex"
+    if name == "banditq" and not takes(where, "constraints"):
+        return r"made for 10, the problem reveals \d"
     if any(p.name == "slater" and p.required for p in policies.parameters(name)):
         return "" if bridle.problem(where, horizon=ROUNDS).constants.get("slater") else "slater"
     return ""

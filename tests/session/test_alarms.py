@@ -13,7 +13,7 @@ from bridle.core import Alarm, AssumptionWarning, InfeasibleWarning
 
 UNIT = np.array([[1.0], [-1.0]])
 INTERVAL = bridle.Box([-1.0], [1.0])
-NOT_ON_AN_INTERVAL = {"banditq"}  # it lives on the simplex
+NOT_ON_AN_INTERVAL = {name for name in bridle.policies.names() if bridle.policies.entry(name).domains == ("simplex",)}
 
 
 def contradict(session: bridle.Session, rounds: int) -> None:

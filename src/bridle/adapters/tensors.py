@@ -37,6 +37,10 @@ NAMESPACE = SimpleNamespace(
         for name in ("sqrt", "exp", "log", "floor", "where", "argmax", "broadcast_to", "zeros", "arange", "stack")
     },
     **{name: _on_tensors(getattr(torch, name)) for name in ("maximum", "minimum", "logaddexp")},
+    **{
+        name: lambda x, axis, keepdims, reduce=reduce: reduce(x, dim=axis, keepdim=keepdims)
+        for name, reduce in (("sum", torch.sum), ("max", torch.amax), ("min", torch.amin))
+    },
     concatenate=torch.cat,
     full=lambda shape, value: torch.full(shape, float(value)),
     take_along_axis=lambda array, places, axis: torch.take_along_dim(array, places, dim=axis),

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from itertools import product
 from math import isqrt, sqrt
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bridle import ops
 from bridle.backends import UNBOUNDED
 from bridle.core import Domain
 from bridle.domains.facets import LISTED_DIMENSIONS, BallPart, ConePart, Facets, Slab, facets, side_by_side
-from bridle.ops import Array, Flag, Scalar, absolute, dot, norm
+from bridle.ops import Array, Flag, Scalar, absolute, along, dot, norm
 
 EPS = 2.0**-52
 
@@ -122,7 +121,7 @@ class SimplexSet(NamedTuple):
     def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
         """Whether every row of `x` is in the simplex, up to `tolerance` times (diameter + |centre|) in each coordinate and in the sum."""
         slack = margin(self, tolerance)
-        return all_of(x >= -slack) and all_of(absolute(_each(x, "sum") - self.mass) <= slack)
+        return all_of(x >= -slack) and all_of(absolute(along(x, "sum") - self.mass) <= slack)
 
     def linear_min(self, v: Array) -> Scalar:
         return dot(v, self.linear_argmin(v))
@@ -151,7 +150,7 @@ class L1BallSet(NamedTuple):
     def project(self, x: Array) -> Array:
         away = x - self.middle
         sizes = abs(away)
-        inside = _each(sizes, "sum") <= self.radius
+        inside = along(sizes, "sum") <= self.radius
         if surely(inside):
             return x
         top, level = _water(sizes, self.radius)
@@ -166,7 +165,7 @@ class L1BallSet(NamedTuple):
 
     def contains(self, x: Array, tolerance: float = 1e-9) -> bool:
         """Whether every row of `x` is in the ball, up to `tolerance` times (diameter + |centre|) in the sum of |x - centre|."""
-        return all_of(_each(abs(x - self.middle), "sum") <= self.radius + margin(self, tolerance))
+        return all_of(along(abs(x - self.middle), "sum") <= self.radius + margin(self, tolerance))
 
     def linear_min(self, v: Array) -> Scalar:
         return dot(v, self.linear_argmin(v))
@@ -286,20 +285,14 @@ def _water(x: Array, mass: float) -> tuple[Scalar, Scalar]:
 
     The rest is at least -mass, whatever the size of x: subtracting the two one after the other cancels nothing.
     """
-    top = _each(x, "max")
+    top = along(x, "max")
     x = x - top
     xp = ops.namespace(x)
-    level = _each((xp.cumsum(xp.sort(x)[..., ::-1], axis=-1) - mass) / xp.arange(1.0, x.shape[-1] + 1.0), "max")
+    level = along((xp.cumsum(xp.sort(x)[..., ::-1], axis=-1) - mass) / xp.arange(1.0, x.shape[-1] + 1.0), "max")
     if x.shape[-1] > 32:  # the running sums of a long vector are far larger than mass, and so is their rounding: correct for it
         left = ops.pos(x - level)
-        level = level + (_each(left, "sum") - mass) / ops.maximum(_each(left > 0.0, "sum"), 1.0)
+        level = level + (along(left, "sum") - mass) / ops.maximum(along(left > 0.0, "sum"), 1.0)
     return top, level
-
-
-def _each(x: Array | NDArray[np.bool_], reduction: Literal["sum", "max"]) -> Scalar:
-    """The reduction of the last axis, a scalar of each run."""
-    reduced: Scalar = getattr(x, reduction)() if x.ndim == 1 else getattr(x, reduction)(axis=-1, keepdims=True)
-    return reduced
 
 
 def _square(x: Array) -> Array:

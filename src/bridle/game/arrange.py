@@ -86,6 +86,8 @@ def start_points(x1: ArrayLike | None, domain: Domain, runs: int | None) -> Arra
 def _playing_record(policy: object) -> Policy[object]:
     """The record that plays, with the methods of a policy."""
     record: Policy[object] = record_of(policy)
+    if getattr(policy, "through", None) is not None:
+        raise InputError("policy decides on weights (rules): somebody must say in every round what they stand for, as a Session is told")
     for method in ("init", "decide", "update"):
         if not hasattr(record, method):
             raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")

@@ -1,13 +1,14 @@
 """Algorithms for unconstrained online convex optimisation: what runs under the Lyapunov reduction.
 
 The paper's Algorithm 3 is projected online gradient descent; its Theorem 6 gives two step sizes, and its appendix names what may take
-their place. Every learner here is a record with `init`, `decide` and `step`; in its file stand the record, the factory that checks what it
-is given, and the regret bound as a function.
+their place; those on a simplex are for mixtures. Every learner here is a record with `init`, `decide` and `step`; in its file stand the
+record, the factory that checks what it is given, and the regret bound as a function.
 
 `scale_free` says that multiplying every gradient by one constant leaves the decisions as they are; such a learner also has
 ``rescale(state, factor)``, the state it would be in had all gradients so far been multiplied by `factor`. `adaptivity(diameter)` is
 the constant c of a regret bound  c sqrt(sum |p_s|^2)  that holds for every sequence of gradients, where there is one, and
-`squares(state)` that sum so far.
+`squares(state)` that sum so far. `certified(state)` is a learner's own upper bound on its regret, with what has happened; and
+``step_at(state, grad, x)`` the step for a gradient that belongs to another decision than the state's, where that makes a difference.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 
 from bridle.core import Learner
 from bridle.learners.adagrad import AdaGrad, AdaGradFrom, AdaGradNorm, adagrad_regret, adaptive_step
-from bridle.learners.base import Iterate
+from bridle.learners.adahedge import AdaHedge, Hedge, HedgeState, hedge_regret, hedge_variance_regret
+from bridle.learners.base import Grouped, Iterate, moved
 from bridle.learners.follow_the_leader import (
     FTPL,
     AdaFTRL,
@@ -40,18 +42,22 @@ from bridle.learners.gradient_descent import (
     ogd_regret,
     strongly_convex_regret,
 )
+from bridle.learners.mlpoly import MLPoly, MLPolyLearner, PolyState, poly_psi, poly_regret
 
 __all__ = [
-    "FTPL", "LEARNERS", "OGD", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaptiveFTPL", "ConstantOGD", "CurvedOGD",
-    "DecreasingOGD", "FixedFTPL", "Iterate", "LeaderState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "adaftrl_regret",
-    "adagrad_regret", "adaptive_ftpl_regret", "adaptive_step", "decreasing_ogd_regret", "ftpl_regret", "ogd_regret",
-    "strongly_convex_regret",
+    "FTPL", "LEARNERS", "OGD", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaHedge", "AdaptiveFTPL", "ConstantOGD",
+    "CurvedOGD", "DecreasingOGD", "FixedFTPL", "Grouped", "Hedge", "HedgeState", "Iterate", "LeaderState", "MLPoly", "MLPolyLearner",
+    "PolyState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "adaftrl_regret", "adagrad_regret", "adaptive_ftpl_regret",
+    "adaptive_step", "decreasing_ogd_regret", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "moved", "ogd_regret", "poly_psi",
+    "poly_regret", "strongly_convex_regret",
 ]  # fmt: skip
 
 LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "adagrad": AdaGrad,
     "adaftrl": AdaFTRL,
+    "adahedge": AdaHedge,
     "ftpl": FTPL,
+    "mlpoly": MLPoly,
     "ogd": OGD,
     "strongly-convex-ogd": StronglyConvexOGD,
 }

@@ -34,6 +34,10 @@ class AdaGradNorm(NamedTuple):
     def decide(self, state: Iterate) -> Array:
         return state.x
 
+    def move(self, state: Iterate, x: Array) -> Iterate:
+        """The state with x in place of its next decision."""
+        return Iterate(x, state.seen)
+
     def step(self, state: Iterate, grad: Array, modulus: Scalar | None = None) -> Iterate:
         S = state.seen + dot(grad, grad)
         return Iterate(self.domain.project(ops.descend(state.x, adaptive_step(self.diameter, S), grad)), S)
@@ -66,6 +70,10 @@ class AdaGradFrom(NamedTuple):
 
     def decide(self, state: Iterate) -> Array:
         return state.x
+
+    def move(self, state: Iterate, x: Array) -> Iterate:
+        """The state with x in place of its next decision."""
+        return Iterate(x, state.seen)
 
     def step(self, state: Iterate, grad: Array, modulus: Scalar | None = None) -> Iterate:
         return AdaGradNorm(self.domain, self.diameter).step(state, grad)

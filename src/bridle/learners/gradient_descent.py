@@ -33,6 +33,10 @@ class ConstantOGD(NamedTuple):
     def decide(self, state: Iterate) -> Array:
         return state.x
 
+    def move(self, state: Iterate, x: Array) -> Iterate:
+        """The state with x in place of its next decision."""
+        return Iterate(x, state.seen)
+
     def step(self, state: Iterate, grad: Array, modulus: Scalar | None = None) -> Iterate:
         return Iterate(self.domain.project(state.x - self.step_size * grad), state.seen + 1.0)
 
@@ -52,6 +56,10 @@ class DecreasingOGD(NamedTuple):
 
     def decide(self, state: Iterate) -> Array:
         return state.x
+
+    def move(self, state: Iterate, x: Array) -> Iterate:
+        """The state with x in place of its next decision."""
+        return Iterate(x, state.seen)
 
     def step(self, state: Iterate, grad: Array, modulus: Scalar | None = None) -> Iterate:
         t = state.seen + 1.0
@@ -103,6 +111,10 @@ class CurvedOGD(NamedTuple):
 
     def decide(self, state: Iterate) -> Array:
         return state.x
+
+    def move(self, state: Iterate, x: Array) -> Iterate:
+        """The state with x in place of its next decision."""
+        return Iterate(x, state.seen)
 
     def step(self, state: Iterate, grad: Array, modulus: Scalar | None = None) -> Iterate:
         H = state.seen + (self.modulus if modulus is None else modulus)

@@ -220,6 +220,10 @@ class Anytime(NamedTuple):
         """The state before its next decision, moved onto halfspaces found elsewhere: all hold every feasible action, so it comes closer."""
         return state._replace(x=self.domain.project(sweep(A, b, state.x)))
 
+    def move(self, state: AnytimeState, x: Array) -> AnytimeState:
+        """The state with x in place of its next decision, which is to be no farther from any action that counts."""
+        return state._replace(x=x)
+
     def certified_regret(self, state: AnytimeState) -> float | None:
         """The proof's own upper bound on the regret so far, (sqrt(2) D sqrt(S_t) - 2 Y) / V (Y once for self-bounding constraints).
 

@@ -45,7 +45,7 @@ PARAMETER_HELP = {
     "bound": "F, the largest |g| on the domain",
     "slater": "margin by which some action satisfies every constraint",
     "window": "K or S: over every so many rounds in a row constraints sum to 0 or less",
-    "learner": "the OCO algorithm inside: a name (adagrad, adaftrl, ftpl, ogd) or a learner",
+    "learner": "the OCO algorithm inside: a name (adagrad, adaftrl, ftpl, ogd; on a simplex adahedge, mlpoly) or a learner",
     "potential": "the Lyapunov function: exponential, quadratic, power, or a potential",
     "V": "weight of the cost against the potential's slope",
     "beta": "scale of the constraints in the queue (sinha2024: of costs and constraints alike)",
@@ -71,6 +71,8 @@ PARAMETER_HELP = {
     "weight": "v: how much costs weigh against limits; below 1 keeps limits closer and costs more",
     "cap": "the largest price of a unit of constraint, in units of cost; guarantees on limits end where it is reached",
     "delay": "how many other rounds may be waiting when late feedback is fed in",
+    "at_most": "the share of rounds that may violate a limit: one number, or one for each limit",
+    "safe": "an action that keeps every limit whatever comes, to fall back on",
 }
 """One name for each parameter everywhere: in Python, in --set and in the JSON."""
 
@@ -111,7 +113,7 @@ class Entry:
     `bound(configured, constants, t)` is the sharpest proved form, `paper` the paper's own. `reduces` says how k constraints are treated:
     "max" (the worst one), "max-distance" or "all". `time_varying`, `slater` and `strongly_convex` are what `bound` is proved for;
     `paper_constraints` is what the paper itself proves, "time-varying" or "fixed". `domains` names the kinds of domain the policy is for
-    ("simplex", "box", ...), where it is not for all.
+    ("simplex", "box", ...), where it is not for all. `vectors` names the parameters for which a list is one value: they are not swept.
     """
 
     name: str
@@ -135,6 +137,8 @@ class Entry:
     cost: str = "1 projection"
     needs: tuple[str, ...] = field(default_factory=tuple)
     variants: tuple[Variant, ...] = ()
+    vectors: tuple[str, ...] = ()  # parameters for which a list is one value, not a sweep
+    mixed: Callable[..., Policy[Any]] | None = None  # mixed(domain, through, **settings): it is handed what the user's rules propose
 
     @property
     def constraints(self) -> str:

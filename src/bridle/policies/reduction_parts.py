@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
 from bridle import validate
 from bridle.core import Domain, InputError, Learner, Potential
-from bridle.learners import FTPL, AdaFTRL, AdaGrad
+from bridle.learners import FTPL, AdaFTRL, AdaGrad, AdaHedge, MLPoly
 from bridle.learners.potentials import Exponential, Power, Quadratic
 from bridle.ops import Scalar
 from bridle.policies.entry import Setting
@@ -16,6 +17,10 @@ from bridle.records import same
 
 NOT_ADAPTIVE = "{} has no proved regret bound of the form c*sqrt(sum of squared gradients) (that of FTPL is for the exact expectation)"
 """Why there is no bound, with the name of the learner's type."""
+
+
+ON_SIMPLICES: dict[str, Callable[[Domain], Learner[Any]]] = {"adahedge": AdaHedge, "mlpoly": MLPoly}
+"""The learners that play on a simplex, or on several side by side, and need to know nothing."""
 
 
 def learner_or_step(
@@ -34,8 +39,10 @@ def learner_or_step(
         return None
     if learner == "ftpl":
         return FTPL(domain, samples=1000 if samples is None else samples, seed=0 if seed is None else seed)
+    if learner in ON_SIMPLICES:
+        return ON_SIMPLICES[learner](domain)
     if learner not in ("adagrad", "adaftrl"):
-        raise validate.unknown("learner", learner, ("adagrad", "adaftrl", "ftpl", "ogd"))
+        raise validate.unknown("learner", learner, ("adagrad", "adaftrl", "ftpl", "ogd", *ON_SIMPLICES))
     return AdaGrad(domain, D) if learner == "adagrad" else AdaFTRL(domain, D)
 
 

@@ -25,6 +25,7 @@ from bridle.policies import (
     liakopoulos2019,
     mahdavi2012,
     neely2017,
+    rate,
     sinha2023,
     sinha2024,
     sinha2024_ocs,
@@ -41,6 +42,7 @@ from bridle.policies import (
 )
 from bridle.policies.common import STATE_CONSTANTS
 from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
+from bridle.policies.round_maps import SETTINGS, RuleMixture, mixed_by_the_policy, round_map
 
 __all__ = [
     "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
@@ -53,6 +55,7 @@ _MODULES: tuple[ModuleType, ...] = (
     sinha2024_ocs,
     anytime,
     soft,
+    rate,
     mahdavi2012,
     jenatton2016,
     sun2017,
@@ -88,6 +91,8 @@ class Configured:
     """A registered policy with its parameters: the record that plays, and what it was made from.
 
     `parameters` holds what the caller gave, canonically; `runs` is how many runs the record stands for where a parameter was a list.
+    `through` is the map through which its rounds are played, where they are: `domain` is then that of the weights, unless the policy mixes
+    its rules itself.
     """
 
     name: str
@@ -95,6 +100,14 @@ class Configured:
     parameters: dict[str, Any]
     record: Any  # of the policy's own type
     runs: int | None
+    through: RuleMixture | None = None
+
+    @property
+    def recipe(self) -> tuple[Domain, dict[str, Any]]:
+        """The domain and the parameters with which `policy` makes it again."""
+        if self.through is None:
+            return self.domain, self.parameters
+        return self.through.outer, self.parameters | self.through.settings
 
     @property
     def settings(self) -> dict[str, object]:
@@ -218,22 +231,34 @@ def parameters(name: str) -> list[Parameter]:
 def policy(name: str, domain: Domain, **settings: object) -> Configured:
     """The policy registered as `name`, on `domain`, with its own parameters.
 
-    A list for a numeric parameter makes a sweep: one record that stands for as many runs.
+    A list for a numeric parameter makes a sweep: one record that stands for as many runs. With `rules` (how many, or their names) a session
+    plays mixtures of what they propose, and the policy's own domain and constants are those of the weights (`rules_per`: of the whole
+    "round", or of every "coordinate"); see `bridle.policies.round_maps`.
 
     >>> import bridle
     >>> policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0).name
     'sinha2024'
+    >>> policy("anytime", bridle.Box(0.0, 40.0, dim=1), rules=["ewma", "seasonal"]).domain.dim
+    2
     """
     item = entry(name)
     if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
         raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
     by_name = {p.name: p for p in parameters(name)}
+    through = round_map(domain, **{key: settings.pop(key) for key in SETTINGS if key in settings and key not in by_name})
+    own = through is not None and item.mixed is not None
+    through = mixed_by_the_policy(through) if through is not None and own else through
+    domain = domain if through is None or own else through.inner
     for key in settings:
         validate.one_of(f"parameter of policy {name}", key, by_name)
     missing = [p.name for p in by_name.values() if p.required and p.name not in settings]
     if missing:
         raise InputError(f"policy {name} needs {missing[0]}: {by_name[missing[0]].help}")
-    canonical = {key: _canonical(key, value) for key, value in settings.items() if value is not None}
+    canonical = {
+        key: _one_value(key, value) if key in item.vectors else _canonical(key, value)
+        for key, value in settings.items()
+        if value is not None
+    }
     lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
     for key in lengths:
         if key == "learner" or isinstance(by_name[key].default, str):
@@ -244,7 +269,11 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
         for leaf, inner in records.leaves(value).items() if records.is_record(value) else ():
             if np.ndim(inner) == 2 and np.shape(inner)[1] == 1 and leaf.split(".")[-1] not in ("Z", "A") and "domain" not in leaf:
                 raise InputError(f"{key} holds {len(inner)} values of {leaf!r}; a sweep is made by giving lists to bridle.policy itself")
-    return Configured(name, domain, canonical, item.factory(domain, **canonical), next(iter(lengths.values()), None))
+    runs = next(iter(lengths.values()), None)
+    if through is not None and runs is not None:
+        raise InputError(f"{through.keyword} are for one run: give every other parameter as a number")
+    record = item.mixed(domain, through, **canonical) if own and item.mixed is not None else item.factory(domain, **canonical)
+    return Configured(name, domain, canonical, record, runs, through)
 
 
 def _canonical(name: str, value: object) -> object:
@@ -259,6 +288,14 @@ def _canonical(name: str, value: object) -> object:
             raise InputError(f"{name} must be a number, or a list of one number per run, not {validate.show(value)}")
         return swept[:, None]
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "fiubU" else value
+
+
+def _one_value(name: str, value: object) -> object:
+    """A number, or a list of numbers that is one value, as a tuple."""
+    numbers = validate.array(name, value)
+    if numbers.ndim > 1 or numbers.size == 0:
+        raise InputError(f"{name} must be a number or a list of numbers, not {validate.show(value)}")
+    return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
 
 
 def record_of(policy: object) -> Any:

@@ -30,7 +30,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError, Learner, Potential
-from bridle.learners import OGD, AdaGrad, CurvedOGD, Iterate, StronglyConvexOGD
+from bridle.learners import OGD, AdaGrad, CurvedOGD, Iterate, StronglyConvexOGD, moved
 from bridle.learners.late import LateOGD
 from bridle.learners.potentials import UNIT, ExponentialPotential, PowerPotential, QuadraticPotential
 from bridle.learners.wrappers import doubling_epochs
@@ -81,6 +81,11 @@ class Lyapunov(NamedTuple):
     def decide(self, state: LyapunovState) -> Array:
         return self.learner.decide(state.learner)  # line 5
 
+    def move(self, state: LyapunovState, x: Array) -> LyapunovState | None:
+        """The state with x in place of its next decision; None where the learner keeps no iterate."""
+        learner = moved(self.learner, state.learner, x)
+        return None if learner is None else LyapunovState(state.Q, learner)
+
     def weigh(self, state: LyapunovState, g: Scalar) -> LyapunovWeights:
         """Lines 6 to 8 without the gradients."""
         Q = state.Q + self.beta * pos(g)  # lines 6, 7
@@ -111,10 +116,15 @@ class Lyapunov(NamedTuple):
     def certified_regret(self, state: LyapunovState) -> float | None:
         """The proof's own upper bound on the regret so far: (c sqrt(S_t) - Phi(Q(t))) / (beta V), with the surrogates' S_t as it is.
 
+        Where the learner has a bound of its own on its regret so far, that takes the place of c sqrt(S_t).
         Every update must have been fed with the feedback at the state's own decision. It holds whatever `lipschitz` was given.
         """
         overflown = isinstance(self.potential, ExponentialPotential) and self.potential.units(state.Q) > 0.0
-        if not (hasattr(self.learner, "squares") and hasattr(self.learner, "adaptivity")) or overflown:
+        if overflown:
+            return None
+        if hasattr(self.learner, "certified"):
+            return float((self.learner.certified(state.learner) - self.potential.value(state.Q)) / (self.beta * self.V))
+        if not (hasattr(self.learner, "squares") and hasattr(self.learner, "adaptivity")):
             return None
         c, S = self.learner.adaptivity(self.domain.diameter()), self.learner.squares(state.learner)
         return float((c * S**0.5 - self.potential.value(state.Q)) / (self.beta * self.V))

@@ -25,7 +25,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Bound, Constants, Domain, Feedback, Learner
-from bridle.learners import AdaGradNorm
+from bridle.learners import AdaGradNorm, moved
 from bridle.ops import Array, combine, pos, vector
 from bridle.policies.common import diameter_of, excess, harmonic
 from bridle.policies.entry import Configuration, Entry, Setting
@@ -66,6 +66,11 @@ class ConstraintSatisfaction(NamedTuple):
 
     def decide(self, state: QueueState) -> Array:
         return self.learner.decide(state.learner)  # line 5
+
+    def move(self, state: QueueState, x: Array) -> QueueState | None:
+        """The state with x in place of its next decision; None where the learner keeps no iterate."""
+        learner = moved(self.learner, state.learner, x)
+        return None if learner is None else state._replace(learner=learner)
 
     def weigh(self, state: QueueState, g: Array) -> QueueWeights:
         """Line 6, and the weights on the constraints' gradients; the cost has none."""

@@ -4,10 +4,11 @@
 
 What a comparison needs on the other side of every constrained policy: the regret to be had, and the violation it costs.
 
-Guarantee: `ogd_bound`, `adagrad_bound`, `adaftrl_bound`, against every action of the domain, feasible or not; none on violation.
-    `ftpl_theorem` is for the exact expectation, of which the policy plays a Monte-Carlo mean.
+Guarantee: `ogd_bound`, `adagrad_bound`, `adaftrl_bound`, `adahedge_bound`, `mlpoly_bound`, against every action of the domain, feasible or
+    not; none on violation. `ftpl_theorem` is for the exact expectation, of which the policy plays a Monte-Carlo mean.
 Reference: M. Zinkevich, ICML 2003 (ogd); J. Duchi, E. Hazan, Y. Singer, JMLR 2011 (adagrad); F. Orabona, D. Pal, Theoretical Computer
-    Science 2018 (adaftrl); J. Abernethy, C. Lee, A. Sinha, A. Tewari, COLT 2014 (ftpl).
+    Science 2018 (adaftrl); J. Abernethy, C. Lee, A. Sinha, A. Tewari, COLT 2014 (ftpl); S. de Rooij, T. van Erven, P. Grunwald, W. Koolen,
+    JMLR 2014 (adahedge); P. Gaillard, G. Stoltz, T. van Erven, COLT 2014 (mlpoly).
 
 >>> import bridle
 >>> problem = bridle.problem("halfspaces", horizon=500, dim=3)
@@ -48,8 +49,18 @@ class Unconstrained(NamedTuple, Generic[L]):
     def decide(self, state: object) -> Array:
         return self.learner.decide(state)
 
+    def move(self, state: object, x: Array) -> object | None:
+        """The state with x in place of its next decision; None where the learner keeps no iterate."""
+        return learners.moved(self.learner, state, x)
+
     def update(self, state: object, feedback: Feedback) -> object:
+        if hasattr(self.learner, "step_at"):
+            return self.learner.step_at(state, feedback.df, feedback.x)
         return self.learner.step(state, feedback.df)
+
+    def certified_regret(self, state: object) -> float | None:
+        """What the learner's own proof says of the regret so far, where it says anything."""
+        return float(self.learner.certified(state)) if hasattr(self.learner, "certified") else None
 
 
 def ogd(
@@ -84,6 +95,16 @@ def adaftrl(domain: Domain, diameter: Setting | None = None) -> Unconstrained[le
 def ftpl(domain: Domain, samples: int = 1000, seed: int = 0) -> Unconstrained[learners.FixedFTPL | learners.AdaptiveFTPL]:
     """Follow the perturbed leader, as the mean over fixed draws, with the perturbation grown along."""
     return Unconstrained(learners.FTPL(domain, samples=samples, seed=seed))
+
+
+def adahedge(domain: Domain) -> Unconstrained[learners.Hedge | learners.Grouped]:
+    """AdaHedge: exponential weights on a simplex, or on equal simplices side by side."""
+    return Unconstrained(learners.AdaHedge(domain))
+
+
+def mlpoly(domain: Domain) -> Unconstrained[learners.MLPolyLearner | learners.Grouped]:
+    """ML-Poly with a scale for each corner of a simplex, or of equal simplices side by side."""
+    return Unconstrained(learners.MLPoly(domain))
 
 
 def _regret(constants: Constants, t: float, value: Scalar) -> Bound:
@@ -127,6 +148,26 @@ def ftpl_theorem(policy: Configuration[Unconstrained[learners.AdaptiveFTPL]], co
     return _regret(constants, t, learners.adaptive_ftpl_regret(constants["diameter"], policy.domain.dim, G * G * t))
 
 
+def adahedge_bound(policy: Configuration[Unconstrained[learners.Hedge | learners.Grouped]], constants: Constants, t: float) -> Bound:
+    """`bridle.learners.hedge_regret`: a range of losses is at most G D, D = sqrt(2) mass."""
+    if why := unsized(constants):
+        return Bound(why=why)
+    return _regret(constants, t, policy.record.learner.adaptivity(constants["diameter"]) * constants["lipschitz"] * sqrt(t))
+
+
+def mlpoly_bound(policy: Configuration[Unconstrained[learners.MLPolyLearner | learners.Grouped]], constants: Constants, t: float) -> Bound:
+    """`bridle.learners.poly_regret` with b <= G D and S <= (G D)^2 t, and the Psi of the game, which does not fall."""
+    if why := unsized(constants):
+        return Bound(why=why)
+    learner, Psi = policy.record.learner, constants.get("Psi")
+    if not isinstance(learner, learners.MLPolyLearner):
+        return Bound(why="the bound of several mixtures is the sum of their own, each with its own Psi")
+    if Psi is None:
+        return Bound(why="the bound depends on how the sizes of losses spread (Psi), which a game finds out")
+    range_ = constants["lipschitz"] * constants["diameter"]
+    return _regret(constants, t, learners.poly_regret(range_, range_ * range_ * t, learner.prior.min(), 1.0) * Psi)
+
+
 _GRADIENT = "gradient of the cost"
 ENTRIES = (
     Entry(
@@ -144,5 +185,13 @@ ENTRIES = (
     Entry(
         "ftpl", ftpl, "perturbed leader, constraints ignored", "Abernethy, Lee, Sinha & Tewari, COLT 2014", "O(sqrt(T)) in expectation",
         "-", feedback=_GRADIENT, bound=ftpl_bound, paper=ftpl_theorem, cost="1 linear minimisation per draw",
+    ),
+    Entry(
+        "adahedge", adahedge, "exponential weights, constraints ignored", "Rooij, Erven, Grunwald & Koolen, JMLR 2014",
+        "O(sqrt(T log K))", "-", feedback=_GRADIENT, bound=adahedge_bound, domains=("simplex",), cost="2 softmax",
+    ),
+    Entry(
+        "mlpoly", mlpoly, "a mixture with a scale for each corner, constraints ignored", "Gaillard, Stoltz & Erven, COLT 2014",
+        "O(sqrt(T K log T))", "-", feedback=_GRADIENT, bound=mlpoly_bound, domains=("simplex",), cost="a few sums",
     ),
 )  # fmt: skip

@@ -25,11 +25,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle.core import Bound
+from bridle.core import Bound, Feedback
 from bridle.domains.closed_form import EPS
 from bridle.ops import Array
 from bridle.session.batch_sums import CurvedSums, Sums, ViolatedSums
 from bridle.session.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
+from bridle.session.rates import RateLimit
 
 SWEEPS = 40
 """At most this many rounds of projections, on the halfspaces and on the domain, for the action that a curved bound is read at."""
@@ -50,7 +51,9 @@ class Certificate:
     `pending`: rounds whose feedback is still to come; `dropped`: costs and constraints that never will, and `charge` what they may add.
     `bound`: the policy's theorem for this run, with the charge added. `alarms`: which warnings were given, and in which round. `price`:
     what one more unit of each limit seems to be worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of
-    each constraint's values then.
+    each constraint's values then. `rules` and `weights`: the names of the rules whose mixtures are played, and what each is worth; an
+    "action" of which something is proved is then a fixed mixture of them. `moved`: what was charged where something else was played than
+    was decided; it is in all other numbers but `squared` and `rates`, which are about the decisions. `rates`: the limits on how often.
     """
 
     rounds: int
@@ -74,6 +77,10 @@ class Certificate:
     alarms: tuple[tuple[str, int], ...]
     price: Array | None = None
     balance: Array | None = None
+    rules: tuple[str, ...] = ()
+    weights: Array | None = None
+    moved: Moved | None = None
+    rates: tuple[RateLimit, ...] = ()
 
 
 class Conflict(NamedTuple):
@@ -100,6 +107,43 @@ class Charge(NamedTuple):
     regret: float = 0.0
     ccv: float = 0.0
     declared: bool = True
+
+
+class Moved(NamedTuple):
+    """What it cost to play something else than was decided, in all: in how many observations, and what that added.
+
+    `cost` is the sum of <grad f, played - decided>: at least what it cost more. `hard` and `signed` are what it added to the violation of
+    each constraint and to the sum of its values; `violated` and `above` what it added to the numbers of violated rounds.
+    """
+
+    rounds: int = 0
+    cost: float = 0.0
+    hard: Array = np.zeros(1)
+    signed: Array = np.zeros(1)
+    violated: int = 0
+    above: Array = np.zeros(0)
+
+    def after(self, played: Feedback, read: Feedback, levels: Array, floor: float) -> Moved:
+        """With one more observation: at what was played, and as it was read at the decision. Values up to `floor` are rounding."""
+        k = max(len(self.hard), len(played.g))
+        hard = np.maximum(played.g, 0.0) - np.maximum(read.g, 0.0)
+        worst, worst_read = float(played.g.max()), float(read.g.max())
+        return Moved(
+            self.rounds + 1,
+            self.cost + float(played.f) - float(read.f),
+            padded(self.hard, k) + padded(hard, k),
+            padded(self.signed, k) + padded(played.g - read.g, k),
+            self.violated + (worst > floor) - (worst_read > floor),
+            padded(self.above, len(levels)) + (worst > levels) - 1.0 * (worst_read > levels),
+        )
+
+
+UNMOVED = Moved()
+
+
+def padded(values: Array, length: int) -> Array:
+    """With zeros for the constraints that are not there."""
+    return values if len(values) >= length else np.pad(values, (0, length - len(values)))
 
 
 def slack(where: CenteredDomain, sums: Sums) -> float:

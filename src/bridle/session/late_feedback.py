@@ -8,7 +8,8 @@ copies   Each round that begins while others wait is played by a copy of the pol
          Halfspaces that one copy of `anytime` finds are shared with the others before they play; they hold every feasible action, so the
          proof stays as it is. (Joulani, Gyorgy and Szepesvari 2013, who call it BOLD.)
 pool     One policy is fed whatever arrives, with the gradient at the decision of its own round. A guarantee only where the policy has one:
-         `sinha2024` with its parameter `delay`. Cost and constraints that come apart count as two items.
+         `sinha2024` with its parameter `delay`, and `rate`, which remembers what each decision was made of (and is played so unless told
+         otherwise). Cost and constraints that come apart count as two items.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import operator
 import secrets
 from bisect import insort
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol, cast
@@ -23,13 +25,16 @@ from zlib import crc32
 
 import numpy as np
 
-from bridle import validate
+from bridle import records, validate
 from bridle.core import Curvature, Feedback, InputError, Policy, S
 from bridle.ops import Array
 from bridle.session.feedback import is_sound, join
 
 LATE_FORMS = ("copies", "pool")
 """How rounds whose feedback comes late are played."""
+
+ASLEEP = -1e300
+"""What stands in a file for a rule that proposes nothing: files hold finite numbers."""
 
 SHARED = 20
 """How many halfspaces the copies of a policy hold in common."""
@@ -41,6 +46,16 @@ numbers that were given out after a file was saved, and lost in a crash, never c
 
 INCARNATIONS = 2**22 - 1
 """Among so many multiples it is drawn. It has no part in any result."""
+
+
+def written(terms: Array) -> Array:
+    """What a map is made of, as a file holds it."""
+    return np.where(np.isnan(terms), ASLEEP, terms)
+
+
+def unwritten(terms: Array) -> Array:
+    """What `written` was given."""
+    return np.where(terms == ASLEEP, np.nan, terms)
 
 
 def round_of(ticket: int) -> int:
@@ -71,12 +86,19 @@ class Ticket:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come."""
+    """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come.
+
+    `terms` is what the map is made of through which it is played, where it is; `action` what is played in place of the decision; `made`
+    what the decision was made of, where the policy must be told again.
+    """
 
     x: Array
     copy: int
     cost: Feedback | None = None
     limits: Feedback | None = None
+    terms: Array | None = None
+    action: Array | None = None
+    made: object | None = None
 
     def missing(self) -> tuple[bool, bool]:
         """Whether the cost, and whether the constraints, are still to come."""
@@ -86,6 +108,14 @@ class Waiting:
         """All that has come, with `part`."""
         cost, limits = self.cost or part, self.limits or part
         return join(cost, limits)
+
+
+class RememberingPolicy(Protocol[S]):
+    """A policy that learns from late feedback by what the decision was made of: `others` is how many other rounds wait."""
+
+    def made(self, state: S) -> object: ...
+
+    def update_late(self, state: S, feedback: Feedback, made: object, others: float) -> S: ...
 
 
 class SharingPolicy(Protocol[S]):
@@ -171,6 +201,7 @@ class PendingRounds:
     ) -> None:
         self.record, self.late, self.limit, self.timeout, self.modulus = record, late, limit, timeout, modulus
         self._sharing = cast("SharingPolicy[object]", record) if hasattr(record, "steer") else None
+        self._remembering = cast("RememberingPolicy[object]", record) if hasattr(record, "update_late") and late == "pool" else None
         self.copies = [self._fresh(start)]
         self.idle = [0]  # a heap: the copies that wait for nothing, of which the first plays next
         self.waiting: dict[int, Waiting] = {}
@@ -201,6 +232,18 @@ class PendingRounds:
     def _fresh(self, start: Array) -> Copy:
         state = self.record.init(start)
         return Copy(state, np.asarray(self.record.decide(state), dtype=float), 0, 0)
+
+    def begin_at(self, start: Array) -> None:
+        """Start from another decision, before the first round."""
+        self.copies = [self._fresh(start)]
+
+    def tell(self, change: Callable[[object], object]) -> None:
+        """Change the state of the copy that plays next, before it does."""
+        at = self.front
+        copy = self.take(at)
+        state = change(copy.state)
+        self.copies[at] = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
+        self._ready = None
 
     @property
     def front(self) -> int:
@@ -265,7 +308,7 @@ class PendingRounds:
         copy = self.take(at)
         self.begun += 1
         self.run, number = self.run or secrets.token_hex(8), self.offset + self.begun
-        self.waiting[number] = Waiting(copy.x, at)
+        self.waiting[number] = Waiting(copy.x, at, made=None if self._remembering is None else self._remembering.made(copy.state))
         if self.late == "copies":
             heappop(self.idle)
             self._ready = None
@@ -313,10 +356,17 @@ class PendingRounds:
         cost = float(modulus) > 0.0 or bool(feedback.df.any())  # one of curvature 0 and without a slope is none
         return before.after(copy.updates, float(modulus) / told, bool(feedback.g.max() > 0.0), cost)
 
-    def advance(self, copy: Copy, feedback: Feedback) -> tuple[object, Array]:
-        """The state and the decision after this feedback; nothing is changed. To be called where NumPy does not warn of overflow."""
+    def advance(self, copy: Copy, feedback: Feedback, made: object | None = None) -> tuple[object, Array]:
+        """The state and the decision after this feedback; nothing is changed. To be called where NumPy does not warn of overflow.
+
+        `made` is what its decision was made of, where that was some time ago.
+        """
         try:
-            state = self.record.update(copy.state, feedback)
+            if self._remembering is not None and self.waiting:
+                others = float(len(self.waiting) - (made is not None))
+                state = self._remembering.update_late(copy.state, feedback, made or self._remembering.made(copy.state), others)
+            else:
+                state = self.record.update(copy.state, feedback)
             x = np.asarray(self.record.decide(state), dtype=float)
             if x.shape != copy.x.shape or not is_sound(x, state):
                 raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
@@ -340,7 +390,7 @@ class PendingRounds:
         if done if self.late == "copies" else any(given) or all(waiting.missing()):
             copy, item = self.copies[waiting.copy], whole if self.late == "copies" else feedback
             with np.errstate(all="ignore"):
-                state, x = self.advance(copy, item)
+                state, x = self.advance(copy, item, waiting.made)
             self.most, self.split = max(self.most, len(self.waiting) - 1 + (not done)), self.split or (self.late == "pool" and partial)
             # Not by np.array_equal, which takes an error inside of it (no memory) for a difference.
             self.astray += self.late == "pool" and bool((waiting.x != copy.x).any())
@@ -388,6 +438,13 @@ class PendingRounds:
             "waiting": np.array([[number, each.copy, *each.x] for number, each in waiting], dtype=float).reshape(-1, d + 2),
         }
         for number, each in waiting:
+            if each.terms is not None:
+                saved[f"terms.{number}"] = written(each.terms)
+            if each.action is not None:
+                saved[f"action.{number}"] = each.action
+            saved |= {
+                f"made.{number}.{key}": np.asarray(value, dtype=float) for key, value in records.leaves(each.made).items() if each.made
+            }
             for name, part in (("cost", each.cost), ("limits", each.limits)):
                 if part is not None:
                     modulus = 0.0 if part.modulus is None else part.modulus or -1.0  # for old files 0 was none
@@ -419,7 +476,12 @@ class PendingRounds:
             for state, (updates, steered), unlike in zip(states, saved["copies"], rows, strict=True)
         ]
         for number, copy, *x in saved["waiting"].tolist():
-            self.waiting[int(number)] = Waiting(np.array(x), int(copy))
+            terms = saved.get(f"terms.{int(number)}")
+            made = None
+            if self._remembering is not None:
+                made = records.filled(self._remembering.made(self.copies[int(copy)].state), saved, f"made.{int(number)}")
+            whole = None if terms is None else unwritten(terms)
+            self.waiting[int(number)] = Waiting(np.array(x), int(copy), terms=whole, action=saved.get(f"action.{int(number)}"), made=made)
         for part in sorted({name.rpartition(".")[0] for name in saved if name.startswith("parts.")}):
             _, number, name = part.split(".")
             each = self.waiting[int(number)]

@@ -15,6 +15,7 @@ from bridle.policies.registry import Configured
 from bridle.session.certificate import Certificate, Charge, Conflict
 from bridle.session.late_feedback import Copy, PendingRounds
 from bridle.session.ledger import Ledger
+from bridle.session.rates import RateLimit, rates_of
 
 DECLARED = ("modulus", "slater", "bound", "smoothness")
 """What a session cannot observe: the theorem takes the policy's parameters for it."""
@@ -66,12 +67,19 @@ class SessionParts(NamedTuple):
         """Why the constraints seen need not agree with each other, in words; empty where they must."""
         if self.moving:
             return "the feasible action may move (drift), and no single one is compared with"
+        if self.sometimes:
+            return "the limits are on how often, and no action that keeps them always is compared with"
         return "constraint values are noisy, so that no single one proves anything" if self.noisy else ""
 
     @property
     def moving(self) -> bool:
         """Whether the policy was told that the feasible action may move."""
         return _above_zero(self.parameter("drift"))
+
+    @property
+    def sometimes(self) -> bool:
+        """Whether a limit need not hold in every round."""
+        return hasattr(self.record, "tally")
 
     @property
     def noisy(self) -> bool:
@@ -81,7 +89,7 @@ class SessionParts(NamedTuple):
     @property
     def conflict(self) -> Conflict | None:
         """The proof that no action is feasible: values with errors prove nothing."""
-        return None if self.ledger is None or self.noisy else self.ledger.conflict
+        return None if self.ledger is None or self.noisy or self.sometimes else self.ledger.conflict
 
     @property
     def alarms(self) -> list[Alarm]:
@@ -112,6 +120,10 @@ class SessionParts(NamedTuple):
         price = self.record.price(self.pending.ready.state) if hasattr(self.record, "price") else None
         return None if price is None else np.array(price, dtype=float)
 
+    def rates(self) -> tuple[RateLimit, ...]:
+        """The limits on how often that the policy keeps."""
+        return rates_of(self.record, [copy.state for copy in self.pending.copies], len(self.pending.waiting))
+
     def certificate(self, rounds: int, totals: RunningTotals, constraints: int, alarms: dict[str, int]) -> Certificate | None:
         """What the observations prove; None where no ledger is kept."""
         parts, (regret, every, why) = self._concluded()
@@ -134,7 +146,7 @@ class SessionParts(NamedTuple):
             squared=ledger.counted.limits.distances,
             squared_bound=squares,
             conflict=parts.conflict,
-            witness=None if self.noisy else ledger.met(),
+            witness=None if self.noisy or self.sometimes else ledger.met(),
             pending=len(self.pending.waiting),
             dropped=(costs, limits),
             charge=parts.charge(),
@@ -142,6 +154,7 @@ class SessionParts(NamedTuple):
             alarms=tuple(alarms.items()),
             price=price,
             balance=None if price is None or totals.signed is None else np.array(totals.signed),
+            rates=self.rates(),
         )
 
     def own_regret(self) -> float | None:
@@ -289,7 +302,7 @@ class SessionParts(NamedTuple):
             return absurd.text
         if pending.modulus is not None and any(copy.costs is None for copy in self.played):
             return "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
-        if not pending.astray:
+        if not pending.astray or hasattr(self.record, "update_late"):
             return ""
         if allowed is None:
             return "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"

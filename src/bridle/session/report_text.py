@@ -17,7 +17,7 @@ def report(proof: Certificate) -> str:
     >>> print(session.report().splitlines()[0])
     1 round was observed; the total cost is 0, the cumulative violation 0.
     """
-    parts = (_what, _regret, _violation, _average, _price, _feasible, _missing, _promise, _alarms)
+    parts = (_what, _regret, _rules, _violation, _rates, _average, _price, _feasible, _moved, _missing, _promise, _alarms)
     return "\n".join(line for part in parts for line in part(proof))
 
 
@@ -32,20 +32,52 @@ def _regret(proof: Certificate) -> list[str]:
     known = [value for value in (proof.regret, proof.regret_algorithm) if value is not None]
     if not known:
         lines = [f"Regret: no certificate, because {proof.why}."] if proof.why else []
-        if proof.regret_any is not None and proof.since + proof.rounds > 0:
-            lines.append(f"Regret against any action at all, feasible or not, is at most {proof.regret_any:.6g}.")
+        if proof.regret_any is not None and not proof.rates and proof.since + proof.rounds > 0:
+            lines.append(f"Regret against any {_action(proof)} at all, feasible or not, is at most {proof.regret_any:.6g}.")
         return lines
     best = min(known)
     gain = (
-        f"every feasible action would have cost at least {-best:.6g} more"
+        f"every feasible {_action(proof)} would have cost at least {-best:.6g} more"
         if best < 0
-        else f"no feasible action would have saved more than {best:.6g}"
+        else f"no feasible {_action(proof)} would have saved more than {best:.6g}"
     )
     alone = best == proof.regret
     assumed = "it assumes only" if alone else "by the policy's own proof it assumes that what the policy was told is true,"
     return [
         f"Regret: {gain} over these rounds. This is proved by what was observed; {assumed} that costs and constraints are convex "
         "and that values and gradients are right."
+    ]
+
+
+def _action(proof: Certificate) -> str:
+    """What the run is compared with."""
+    return "action" if proof.weights is None else "fixed mixture of the rules"
+
+
+CARRY = 0.9
+"""The rules that are named have this share of the weight, or more, together."""
+
+
+def _rules(proof: Certificate) -> list[str]:
+    if proof.weights is None:
+        return []
+    weights = proof.weights if proof.weights.ndim == 1 else proof.weights.mean(axis=1)  # of a mixture for each coordinate
+    order = (-weights).argsort(kind="stable")
+    most = int((weights[order].cumsum() < CARRY).sum()) + 1
+    carry = ", ".join(f"{proof.rules[i]} {100.0 * weights[i]:.3g} %" for i in order[:most])
+    means = "" if proof.weights.ndim == 1 else " on average over the coordinates"
+    idle = int((weights <= 0.0).sum())
+    return [f"Rules: {carry} of the mixture at present{means}" + (f"; {idle} of {len(weights)} have no weight." if idle else ".")]
+
+
+def _moved(proof: Certificate) -> list[str]:
+    moved = proof.moved
+    if moved is None:
+        return []
+    extra = max(0.0, float(moved.hard.max()))
+    return [
+        f"Played: in {_many(moved.rounds, 'round', '')} something else was played than was decided. That is charged with "
+        f"{moved.cost:.6g} of regret and {extra:.6g} of violation, which the figures here include."
     ]
 
 
@@ -60,6 +92,23 @@ def _violation(proof: Certificate) -> list[str]:
             f"The squared distances to the limits add up to {proof.squared:.6g}; the policy's proof allows {proof.squared_bound:.6g} "
             "after costs like these."
         )
+    return lines
+
+
+def _rates(proof: Certificate) -> list[str]:
+    lines = []
+    for limit in proof.rates:
+        if limit.measured is None:
+            continue
+        shares = f"{100.0 * limit.measured:.4g} %; {100.0 * limit.at_most:.4g} % were asked for"
+        line = f"Rate: {limit.name} was violated in {limit.violated} of {limit.counted} counted rounds, {shares}."
+        if limit.unavoidable:
+            line += f" In {_many(limit.unavoidable, 'round', '')} of them even the safe action violated it."
+        if limit.proved is None:
+            line += f" Nothing more is proved, because {limit.why}."
+        else:
+            line += f" Whatever had come, it could not have been more than {100.0 * limit.proved:.4g} %."
+        lines.append(line)
     return lines
 
 
@@ -88,16 +137,20 @@ def _limits(values: Array) -> list[tuple[str, float]]:
 def _feasible(proof: Certificate) -> list[str]:
     conflict = proof.conflict
     if conflict is None:
-        return ["Feasible: one action satisfies every constraint that is kept for comparison."] if proof.witness is not None else []
+        return (
+            [f"Feasible: one {_action(proof)} satisfies every constraint that is kept for comparison."] if proof.witness is not None else []
+        )
     if not conflict.rounds:
         culprits = "the constraints of all violated rounds together"
     elif len(conflict.rounds) == 1:
         culprits = f"the constraint of round {conflict.rounds[0]}"
     else:
         culprits = "the constraints of rounds " + ", ".join(map(str, conflict.rounds[:-1])) + f" and {conflict.rounds[-1]} together"
-    away = f": every action is {conflict.margin:.4g} or farther outside one of them" if 0.0 < conflict.margin < float("inf") else ""
+    away = (
+        f": every {_action(proof)} is {conflict.margin:.4g} or farther outside one of them" if 0.0 < conflict.margin < float("inf") else ""
+    )
     return [
-        f"Infeasible: no action satisfies {culprits}{away} (found in round {conflict.found}).",
+        f"Infeasible: no {_action(proof)} satisfies {culprits}{away} (found in round {conflict.found}).",
         "No bound on violation holds from here on. Relax one of these limits, check them for mistakes and noise, or use a policy for "
         "limits that hold on average or that move (drift).",
     ]

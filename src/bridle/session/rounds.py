@@ -270,7 +270,7 @@ class SessionRounds:
             full = row + 1 == len(ledger.rows)
         if name is not None:
             contexts = contexts.clone()
-            doubt = contexts.meet(name, feedback, df is not None, g is not None)
+            doubt = contexts.meet(name, self._as_seen(feedback), df is not None, g is not None)
             if doubt is not None:
                 log = log.clone()
                 doubt.warn(log, at)
@@ -433,6 +433,10 @@ class SessionRounds:
         for doubt in doubts:
             doubt.warn(log, t)
         self._now = Standing(now.played, now.kept._replace(log=log))
+
+    def _as_seen(self, feedback: Feedback) -> Feedback:
+        """An observation as it came."""
+        return feedback
 
     def _entry(self, feedback: Feedback, number: int | None) -> HistoryEntry:
         """What `history` is told of a round."""

@@ -19,7 +19,9 @@ from bridle.core import Feedback, InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured
+from bridle.session.actions import Boundary
 from bridle.session.alarms import Contexts, WarningLog
+from bridle.session.certificate import UNMOVED, Moved
 from bridle.session.feedback import LARGEST, Limits
 from bridle.session.late_feedback import Copy
 from bridle.session.ledger import LedgerFacts
@@ -29,7 +31,7 @@ SCHEMA = 2
 READS = (1, 2)
 """Schema 1 knew neither certificates nor rounds that wait."""
 
-MEMBERS = ("start", "state", "totals", "copies", "desk", "contexts", "ledger", "domain", "parameters")
+MEMBERS = ("start", "state", "totals", "copies", "desk", "contexts", "ledger", "boundary", "domain", "parameters")
 """What the names of a save file's arrays begin with, up to the first dot."""
 
 FINITE = ("desk", "contexts")
@@ -87,6 +89,8 @@ class Snapshot(NamedTuple):
     engine: str
     compiled: int | None
     limits: Limits
+    boundary: Boundary | None = None
+    charge: Moved = UNMOVED
 
 
 def save(path: str | PathLike[str], session: Snapshot) -> None:
@@ -120,6 +124,8 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
     if parts.ledger is not None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
+    if session.boundary is not None:
+        more |= {f"boundary.{key}": value for key, value in session.boundary.saved(session.charge).items()}
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
     _write(storage.named(path), parts, session.start, first.state, totals, more, facts)
 
@@ -225,6 +231,9 @@ class Saved:
                 fresh.contexts.last[str(name)] = Feedback(seen["x"], float(seen["f"]), seen["df"], seen["g"], seen["dg"])
             if ledger is not None:
                 ledger.restore(self.part("ledger."), facts["ledger"])
+            if boundary := self.part("boundary."):
+                before = self.fill(template, "boundary.before.") if any(name.startswith("before.") for name in boundary) else None
+                restored = restored._replace(boundary=(fresh.boundary or Boundary(None)).restored(boundary, before))
             compiled = facts.get("compiled")
             restored = restored._replace(compiled=None if compiled is None else int(compiled))
         self.check_decisions(parts)
@@ -305,8 +314,9 @@ def _write(
     header["session"] = facts
     if policy is not None:
         try:
-            codes = {key: _encode(value, f"parameters.{key}", arrays) for key, value in policy.parameters.items()}
-            header |= {"domain": _encode(policy.domain, "domain", arrays), "parameters": codes, "policy": policy.name}
+            domain, parameters = policy.recipe
+            codes = {key: _encode(value, f"parameters.{key}", arrays) for key, value in parameters.items()}
+            header |= {"domain": _encode(domain, "domain", arrays), "parameters": codes, "policy": policy.name}
         except Unportable:
             arrays = {"start": start}  # a learner, potential or domain of the user's own: loading needs policy=...
     arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from dataclasses import replace
 from os import PathLike
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from bridle.engines.round import check_compiled
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, record_of
 from bridle.session import clocks, report_text, savefile
+from bridle.session.actions import Boundary, SessionActions
 from bridle.session.alarms import COST, Answer, Subject, ask_again
 from bridle.session.certificate import Certificate
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
@@ -25,7 +27,8 @@ from bridle.session.feedback import LARGEST, Limits, Numbers, evaluate, is_sound
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.parts import SessionParts
-from bridle.session.rounds import ENTRANCES, HistoryEntry, SessionRounds
+from bridle.session.rates import RateLimit
+from bridle.session.rounds import ENTRANCES, HistoryEntry
 from bridle.session.standing import Played, Standing
 from bridle.session.turns import mark, wait
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
@@ -34,7 +37,7 @@ ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
 
 
-class Session(SessionRounds):
+class Session(SessionActions):
     """One policy and its state; totals of what was observed; certificates and alarms; rounds whose feedback comes late.
 
     `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
@@ -67,7 +70,7 @@ class Session(SessionRounds):
         certify: bool = True,
         levels: Sequence[float] = LEVELS,
         tolerance: float = TOLERANCE,
-        late: str = "copies",
+        late: str | None = None,
         pending: int = 1000,
         timeout: int | None = None,
         engine: str = "python",
@@ -82,7 +85,7 @@ class Session(SessionRounds):
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
-        validate.one_of("late", late, LATE_FORMS)
+        late = getattr(record, "late", "copies") if late is None else validate.one_of("late", late, LATE_FORMS)
         validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:
@@ -109,6 +112,10 @@ class Session(SessionRounds):
         configured = policy if isinstance(policy, Configured) else None
         super().__init__(SessionParts(configured, record, domain, rounds, ledger), start, Limits(size, None, most), history, engine)
         self.policy = policy
+        through = None if configured is None else configured.through
+        if through is not None and configured is not None:
+            entropic = configured.parameters.get("mirror") == "entropic"  # a weight of 0 would stay there
+            self._boundary = Boundary(through, free=x1 is None and not entropic)
         self.unchecked = False
         """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         if engine == "numba":
@@ -121,7 +128,8 @@ class Session(SessionRounds):
     def cost(self) -> float:
         """The total cost so far."""
         fast = self._live
-        return float(self._now.played.totals.cost if fast is None else fast.cost)
+        cost = float(self._now.played.totals.cost if fast is None else fast.cost)
+        return cost if self._boundary is None else cost + self._charge().cost
 
     @property
     def ccv(self) -> float:
@@ -131,15 +139,15 @@ class Session(SessionRounds):
     @property
     def violations(self) -> Array:
         """The cumulative violation of every constraint."""
-        return self._read(lambda _: np.array(self._now.played.totals.hard if self._live is None else self._live.hard))
+        return self._read(lambda _: self._violations())
 
     @property
     def balances(self) -> Array:
         """The sum of every constraint's values with their signs: 0 or below where the limit was held on average."""
-        signed = self._read(self._stand).played.totals.signed
+        signed = self._read(self._balances)
         if signed is None:
             raise InputError("the file that this session was loaded from is older than balances are: they are not known")
-        return np.array(signed)
+        return signed
 
     @property
     def price(self) -> Array:
@@ -160,20 +168,49 @@ class Session(SessionRounds):
         return price
 
     @property
+    def rates(self) -> tuple[RateLimit, ...]:
+        """The limits on how often, one record each: what was asked, what came out, and what is proved.
+
+        >>> import bridle
+        >>> session = Session(bridle.policy("rate", bridle.Box(0.0, 40.0, dim=1), at_most=0.05, safe=[40.0]))
+        >>> session.observe(f=20.0, df=[1.0], g=-5.0, dg=[-1.0])
+        >>> session.rates[0].at_most, session.rates[0].measured, session.rates[0].counted
+        (0.05, 0.0, 1)
+        """
+        rates = self._read(lambda nested: self._settled(nested).rates())
+        if not rates:
+            name = getattr(self.policy, "name", type(self._parts.record).__name__)
+            raise InputError(f"policy {name} keeps no limits on how often; policy rate does")
+        return rates
+
+    @property
     def state(self) -> Any:
         """The policy's state, a plain record; a copy, so that nothing done to it reaches the session."""
         state = self._read(lambda nested: self._settled(nested).pending.ready.state)
         return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, state)
 
-    def decide(self) -> Array:
-        """The decision of this round; the same until `observe` is called."""
-        nested = False
+    def decide(self, *, rules: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Array:
+        """The decision of this round; the same until `observe` is called.
+
+        `rules` is for a policy made with ``rules=``: what each of them proposes in this round, one a row. A row of NaN is a rule that has
+        nothing to say. The decision is the mixture of the others.
+
+        `known` are limits A x <= b of this round, a pair (A, b), that are known before acting, and are kept: the decision is the nearest
+        action to what the policy wants. Where the policy's state can move there too (`anytime`; OGD and AdaGrad, alone or under the
+        paper's reductions), its theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with
+        `played`. That no action keeps them is an error, and changes nothing. The last word on a round counts.
+        """
+        nested, silent = False, rules is None and known is None
         while self._inside and not nested:
-            nested = wait(self, ENTRANCES, reading=True)
+            nested = wait(self, ENTRANCES, reading=silent)
         if nested:
-            return self._decision()
+            return self._decision() if self._boundary is None else self._action()
         self._inside = True
         try:
+            if not silent:
+                self._say(rules, known)
+            if self._boundary is not None:
+                return self._action()
             fast = self._live
             return self._decision() if fast is None else fast.x.copy()
         finally:
@@ -190,6 +227,7 @@ class Session(SessionRounds):
         ticket: Ticket | int | None = None,
         partial: bool = False,
         context: str | int | None = None,
+        played: Numbers = None,
     ) -> None:
         """Take in what was revealed at the decision: cost and constraint values and their gradients.
 
@@ -200,6 +238,9 @@ class Session(SessionRounds):
         With a `ticket` from `ask` it is the feedback of that round; `partial=True` says that its other half, the cost or the constraints,
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
         and values and gradients that cannot be of one convex function raise an alarm.
+
+        `played` is what was played in place of the decision, an action of the domain: values and gradients are then those at `played`, and
+        so are all totals and certificates; what the difference may have cost is charged to what is proved (`Certificate.moved`).
         """
         counted = False
         before = fast = None
@@ -208,6 +249,8 @@ class Session(SessionRounds):
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
+                if played is not None or self._boundary is not None:
+                    f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
                 outcome = WRONG_TYPES
                 if ticket is None and modulus is None and context is None and partial is False and not (df is None and self._curved):
                     fast = self._live
@@ -244,8 +287,15 @@ class Session(SessionRounds):
             mark(wrong, counted)
             raise
 
-    def step(self, cost: object, constraints: Iterable[object] = ()) -> Array:
-        """One whole round from functions: decide, evaluate, observe; gives the decision that was played.
+    def step(
+        self,
+        cost: object,
+        constraints: Iterable[object] = (),
+        *,
+        rules: Numbers = None,
+        known: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> Array:
+        """One whole round from functions: decide, evaluate, observe; gives the decision that was played. Keywords are as for `decide`.
 
         Each function is a `Function` (a constraint may hold several), a pair (value, gradient) of callables, or one callable, whose
         gradient JAX then takes. Now and then they are asked again, at the decision and near it, to see whether their values and gradients
@@ -260,7 +310,7 @@ class Session(SessionRounds):
             raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
         counted, rounds = False, None
         try:
-            x = self.decide()
+            x = self.decide(rules=rules, known=known)
             f, df = evaluate("cost", cost, x, several=False)
             answers = [Answer(COST, cost, f, df)]
             for i, constraint in enumerate(constraints):
@@ -273,8 +323,8 @@ class Session(SessionRounds):
             rounds = self.rounds
             self.observe(f=f.item(), df=df, **limits)  # type: ignore[arg-type]
             counted, t = True, self.rounds
-            if self._parts.ledger is not None and self._parts.domain is not None and clocks.due(t).assumptions:
-                doubts = ask_again(answers, x, self._parts.domain, t // clocks.ASSUMPTIONS_EVERY)
+            if self._parts.ledger is not None and self._actions is not None and clocks.due(t).assumptions:
+                doubts = ask_again(answers, x, self._actions, t // clocks.ASSUMPTIONS_EVERY)
                 self._read(lambda _: self._note_doubts(doubts, t))
                 self._tell(None)
         except BaseException as wrong:
@@ -305,7 +355,7 @@ class Session(SessionRounds):
             load_solvers()
         use_domain(parts)
         if parts.configured is not None:  # a policy of the user's own may take notice
-            other = Session(parts.configured, self._start, domain=parts.domain, certify=False)
+            other = Session(replace(parts.configured, through=None), self._start, domain=parts.domain, certify=False)
             rehearse(other.decide, other.observe, k or 1)
         if compiles and k is not None:
             self._compile(k)
@@ -323,8 +373,8 @@ class Session(SessionRounds):
         costs, limits = self._now.kept.pending.lost
         return costs, limits
 
-    def ask(self) -> Ticket:
-        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`.
+    def ask(self, *, rules: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Ticket:
+        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`. Keywords are as for `decide`.
 
         >>> import bridle
         >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
@@ -341,12 +391,17 @@ class Session(SessionRounds):
             self._inside = True
             try:
                 self._begin(handing_back=True)
-                begun = self._now.played.begun
-                for number in self._now.pending().overdue():
+                if rules is not None or known is not None:
+                    self._say(rules, known)
+                self._valid()  # or what is missing
+                begun, overdue = self._now.played.begun, self._now.pending().overdue()
+                for number in overdue:
                     self._warn_of_dropping(number)  # first: it may be made an error
                     self._give_up(number)
+                if overdue and (rules is not None or known is not None):
+                    self._say(rules, known)  # to the copy that plays now
                 pending = self._now.own_pending()
-                ticket = pending.ask()
+                ticket = self._begin_waiting(pending.ask, pending.waiting)
                 self._put(pending)
                 counted = True
             except BaseException:
@@ -402,7 +457,8 @@ class Session(SessionRounds):
 
     def _certificate(self, nested: bool) -> Certificate | None:
         (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
-        return self._parts_of(now).certificate(rounds, totals, self._k or len(totals.hard), kept.log.rounds)
+        proof = self._parts_of(now).certificate(rounds, totals, self._k or len(totals.hard), kept.log.rounds)
+        return None if proof is None else self._as_played(proof, now)
 
     @validate.undisturbed
     def report(self) -> str:
@@ -420,7 +476,7 @@ class Session(SessionRounds):
     def _bound(self, nested: bool) -> Bound:
         now = self._stand(nested)
         totals = now.played.totals
-        return self._parts_of(now).complete().bound(totals, self._k or len(totals.hard))
+        return self._bound_as_played(self._parts_of(now).complete().bound(totals, self._k or len(totals.hard)))
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
@@ -455,6 +511,7 @@ class Session(SessionRounds):
         pending.reborn()
         taken = 0 if ledger is None else ledger.open
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
+        session._boundary = restored.boundary
         if session.engine != "python" and restored.compiled is not None:
             with saved.checking():
                 session._compile(restored.compiled)
@@ -464,8 +521,9 @@ class Session(SessionRounds):
         (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
         compiled = None if self._compiled is None else self._compiled.k
         return savefile.Snapshot(
-            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits
-        )
+            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
+            self._boundary, self._charge(),
+        )  # fmt: skip
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
@@ -473,7 +531,15 @@ class Session(SessionRounds):
         kept = now.kept._replace(
             pending=now.own_pending(), ledger=copy(now.ledger()), log=now.kept.log.clone(), contexts=now.kept.contexts.clone()
         )
-        return {**vars(self), "_now": Standing(now.played, kept), "_compiled": None, "_live": None, "_check_at": 0.0, "_inside": False}
+        own: dict[str, object] = {
+            "_now": Standing(now.played, kept),
+            "_compiled": None,
+            "_live": None,
+            "_check_at": 0.0,
+            "_inside": False,
+            "_projectors": {},
+        }
+        return {**vars(self), **own}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """What a copy or a pickle becomes: a session whose tickets have numbers of their own."""

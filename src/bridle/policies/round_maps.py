@@ -1,0 +1,207 @@
+"""Rounds that are played through a map: the policy decides on weights, and what is played is an affine function of them.
+
+    x_t = B_t w_t + b_t,     f~_t(w) = f_t(B_t w + b_t),     grad f~_t = B_t' grad f_t,     the same for every constraint
+
+The map of a round is known before the round is played, and the weights are of a fixed convex set W. So f~ and the g~ are convex functions
+on W, the policy is an ordinary one on W, and every theorem, certificate and total is about them, word for word.
+
+rules      K rules propose an action each, W is the simplex, and x_t is a mixture: in the domain, because that is convex. What is proved is
+           about the best fixed mixture of the rules that keeps the limits. With ``rules_per="coordinate"``, on a box, W is a product of
+           simplices, and every coordinate has a mixture of its own.
+
+Weights sum to 1, so b_t may be any point that is subtracted from all proposals: it is their mean, which makes the gradients shortest. A
+rule that proposes nothing (NaN) sleeps: it is taken to propose what is played, the mixture of the others with the weights as they are. So
+it gains and loses nothing in that round, and what is proved against it is about the rounds in which it was awake.
+
+Guarantee: that of the policy, with the constants of f~ and g~ on W: the diameter is sqrt(2), and with |grad f| <= G and no two proposals of
+    a round farther apart than D, |grad f~| <= G D sqrt((K - 1)/2) (`rules_lipschitz`).
+Reference: N. Cesa-Bianchi, G. Lugosi, Prediction, Learning, and Games, 2006, ch. 2 (experts and their mixtures).
+
+>>> import bridle
+>>> session = bridle.Session(bridle.policy("adagrad", bridle.Box(0.0, 40.0, dim=1), rules=["low", "high"]))
+>>> for _ in range(100):
+...     x = session.decide(rules=[[1.0], [9.0]])
+...     session.observe(f=float((x[0] - 7.0) ** 2), df=2.0 * (x - 7.0))
+>>> session.decide(rules=[[1.0], [9.0]]).round(3), session.weights.round(3)
+(array([7.]), array([0.25, 0.75]))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Domain, InputError
+from bridle.domains import Product, Simplex
+from bridle.domains.closed_form import BoxSet
+from bridle.ops import Array
+
+SETTINGS = ("rules", "rules_per")
+"""The parameters of `bridle.policy` that say through which maps the rounds are played; every policy takes them."""
+
+SHARES = ("round", "coordinate")
+"""What has one mixture of the rules."""
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """x = B w + b; with `apart` every coordinate has weights of its own, one block of w after the other: x_j = <B_j, w_j> + b_j."""
+
+    B: Array
+    b: Array
+    apart: bool = False
+
+    def at(self, w: Array) -> Array:
+        """What the weights stand for."""
+        moved: Array = (self.B * w.reshape(self.B.shape)).sum(axis=1) if self.apart else self.B @ w
+        return moved + self.b
+
+    def pull(self, gradients: Array) -> Array:
+        """Gradients with respect to the weights, from those with respect to what is played; one, or one a row."""
+        if not self.apart:
+            return np.ascontiguousarray(gradients @ self.B)
+        return (gradients[..., None] * self.B).reshape(*gradients.shape[:-1], -1)
+
+    def limits(self, A: Array, b: Array) -> tuple[Array, Array]:
+        """Limits A x <= b as limits on the weights."""
+        return self.pull(A), b - A @ self.b
+
+
+@dataclass(frozen=True, eq=False)
+class RuleMixture:
+    """Actions as mixtures of what rules propose: their names, the actions' domain, and that of the weights.
+
+    `apart`: every coordinate has a mixture of its own.
+    """
+
+    names: tuple[str, ...]
+    outer: Domain
+    inner: Domain
+    apart: bool
+    keyword = "rules"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What to give to `bridle.policy` for it."""
+        return {"rules": self.names} | ({"rules_per": "coordinate"} if self.apart else {})
+
+    @property
+    def wanted(self) -> str:
+        """What a caller is asked for, in words."""
+        return f"rules must be given, decide(rules=R), with what each of the {len(self.names)} rules proposes in this round"
+
+    def checked(self, given: object) -> Array:
+        """What the rules propose, one a row: actions of the domain, or NaN where a rule sleeps."""
+        K, d = len(self.names), self.outer.dim
+        R = validate.floats("rules", given, "an array of numbers")
+        R = R.reshape(K, 1) if R.shape == (K,) and d == 1 else R
+        if R.shape != (K, d):
+            raise InputError(f"rules must have shape {(K, d)}, a row for each rule, not {R.shape}")
+        asleep = np.isnan(R)
+        if not asleep.any():
+            if self.outer.contains(R):  # also finite
+                return R
+        elif asleep.all(axis=0).any():
+            raise InputError("rules must propose something: every rule sleeps (proposes NaN)" + (" in a coordinate" if self.apart else ""))
+        elif not self.apart and (asleep != asleep[:, :1]).any():
+            i = int(np.flatnonzero((asleep != asleep[:, :1]).any(axis=1))[0])
+            raise InputError(f"rules must propose a whole action or sleep (NaN throughout); {self._name(i)} proposes {validate.show(R[i])}")
+        whole = np.where(asleep, self.outer.center(), R)
+        for i in range(K):
+            if not (np.isfinite(whole[i]).all() and self.outer.contains(whole[i])):
+                raise InputError(f"rules must propose actions of the domain; {self._name(i)} proposes {validate.show(R[i])}")
+        return R
+
+    def _name(self, i: int) -> str:
+        return f"rules[{i}] ({self.names[i]})"
+
+    def first(self, R: Array) -> Array:
+        """The weights to begin with: all on the medoid, the proposal that is nearest to all others; of every coordinate, if apart."""
+        gaps = np.where(np.isnan(R), np.inf, 0.0)[:, None] + np.nan_to_num(np.abs(R[:, None] - R[None]))  # (K, K, d)
+        sums = gaps.sum(axis=1) if self.apart else np.sqrt((gaps * gaps).sum(axis=2)).sum(axis=1)[:, None]
+        medoids: Array = np.eye(len(R))[sums.argmin(axis=0)].reshape(-1)
+        return medoids
+
+    def shaped(self, w: Array) -> Array:
+        """The weights as a caller sees them: one for each rule, or a column of them for each coordinate."""
+        return w.reshape(-1, len(self.names)).T.copy() if self.apart else w.copy()
+
+    def awake(self, R: Array, w: Array) -> tuple[Array, Array]:
+        """The proposals with what sleeping rules are taken to propose, and the mixture that is played."""
+        there, weights = ~np.isnan(R), self.shaped(w) if self.apart else w[:, None]
+        low, high = np.fmin.reduce(R, axis=0), np.fmax.reduce(R, axis=0)
+        if there.all():
+            return R, np.clip((weights * R).sum(axis=0), low, high)  # rounding must not lead out of the domain
+        share = np.where(there, weights, 0.0)
+        total = share.sum(axis=0)
+        share = np.where(total > 0.0, share / np.where(total > 0.0, total, 1.0), there / there.sum(axis=0))
+        x = np.clip((share * np.where(there, R, 0.0)).sum(axis=0), low, high)
+        return np.where(there, R, x), x
+
+    def action(self, R: Array, w: Array) -> Array:
+        """What is played."""
+        return self.awake(R, w)[1]
+
+    def map(self, R: Array, w: Array) -> AffineMap | None:
+        """The map of this round, in which the weights were w."""
+        whole, _ = self.awake(R, w)
+        mean = whole.mean(axis=0)
+        return AffineMap((whole - mean).T, mean, self.apart)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnMixture(RuleMixture):
+    """Rules that the policy's record mixes itself: it is handed what they propose (``propose``), and decides on actions."""
+
+    def action(self, R: Array, w: Array) -> Array:
+        return w
+
+    def map(self, R: Array, w: Array) -> None:
+        return None
+
+
+def mixed_by_the_policy(through: RuleMixture) -> OwnMixture:
+    """These rules, for a policy that mixes them itself."""
+    return OwnMixture(**{each.name: getattr(through, each.name) for each in fields(through)})
+
+
+def rules_lipschitz(G: float, D: float, rules: int) -> float:
+    """The longest gradient with respect to the weights of K rules: G D sqrt((K - 1)/2), if no two proposals are farther apart than D.
+
+    |B' p|^2 <= |p|^2 sum |a_i - mean|^2, and that sum is the sum of |a_i - a_j|^2 over all pairs, divided by K. The best constant for
+    K = 2, where it is G D / sqrt(2).
+
+    >>> rules_lipschitz(1.0, 2.0, 9)
+    4.0
+    """
+    return G * D * sqrt((rules - 1.0) / 2.0)
+
+
+def round_map(domain: Domain, rules: object = None, rules_per: object = None) -> RuleMixture | None:
+    """Through which map rounds on `domain` are played, by the settings of `bridle.policy`; None where there are none of these."""
+    if rules is None:
+        if rules_per is not None:
+            raise InputError(f"rules_per must be given with rules, not alone ({validate.show(rules_per)})")
+        return None
+    apart = rules_per is not None and validate.one_of("rules_per", rules_per, SHARES) == "coordinate"
+    if apart and not isinstance(domain, BoxSet):
+        raise InputError(f"rules_per='coordinate' is for a box: elsewhere mixtures apart may leave the domain, {validate.show(domain)}")
+    names = _names(rules)
+    simplex = Simplex(len(names))
+    return RuleMixture(names, domain, Product(*[simplex] * domain.dim) if apart else simplex, apart)
+
+
+def _names(rules: object) -> tuple[str, ...]:
+    if isinstance(rules, Sequence) and not isinstance(rules, (str, bytes)):
+        for each in rules:
+            if not isinstance(each, str) or not each:
+                raise InputError(f"rules must be a whole number or a list of names, not {validate.show(rules)}")
+        if not rules or len(set(rules)) < len(rules):
+            raise InputError(f"rules must have names that differ, at least one, not {validate.show(rules)}")
+        return tuple(rules)
+    return tuple(str(i) for i in range(validate.whole("rules", rules)))

@@ -1,0 +1,91 @@
+"""Rounding at random without bias: whole numbers, levels, or points of a finite set whose mean is the decision.
+
+A system that can only do some actions plays another one than was decided (``Session.observe(..., played=...)``), and what is proved is
+charged with the sum of <grad f_t, played - decided>. Where the mean of what is played is the decision, and the gradient does not depend on
+the draw, as with a linear cost, every term has mean 0. The gradient of a convex cost grows towards where it was drawn: there the mean is 0
+or above, and the charge is what rounding costs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bridle import validate
+from bridle.backends import linear_program
+from bridle.core import InputError
+from bridle.ops import Array
+
+EXACT = 1e-9
+"""A point is a mixture of others if it is one up to this part of their spread."""
+
+
+def round_randomly(x: ArrayLike, rng: np.random.Generator, to: ArrayLike | None = None, *, keep_sum: bool = False) -> Array:
+    """A random point whose mean is x: whole numbers next to each coordinate, or what `to` holds.
+
+    `to` is a list of levels, to the nearest two of which every coordinate is rounded, or a set of points, one a row: one is drawn, with the
+    weights that spread least among all whose mean is x. With `keep_sum` whole numbers are drawn together, so that their sum is x's own,
+    rounded up or down; one that is whole stays. `rng` is a generator such as ``numpy.random.default_rng(seed)``, the same in every round.
+
+    >>> rng = np.random.default_rng(0)
+    >>> np.mean([round_randomly([2.25, 7.0], rng) for _ in range(10_000)], axis=0).round(1)
+    array([2.2, 7. ])
+    >>> int(round_randomly([0.5, 1.25, 2.25], rng, keep_sum=True).sum())
+    4
+    >>> round_randomly([3.0], rng, to=[1.0, 2.0, 4.0]).tolist() in ([2.0], [4.0])
+    True
+    """
+    point = validate.vector("x", x)
+    if not isinstance(rng, np.random.Generator):
+        raise InputError(f"rng must be a generator such as numpy.random.default_rng(0), not {validate.show(rng)}")
+    if to is None:
+        return _whole_together(point, rng) if keep_sum else np.floor(point) + (rng.random(len(point)) < point - np.floor(point))
+    if keep_sum:
+        raise InputError("keep_sum is for whole numbers: it cannot be given with to")
+    choices = validate.array("to", to)
+    if choices.ndim == 1 and choices.size:
+        return _levels(point, np.unique(choices), rng)
+    if choices.ndim != 2 or choices.shape[1] != len(point) or not len(choices):
+        raise InputError(f"to must be a list of levels, or points of shape (m, {len(point)}), not an array of shape {choices.shape}")
+    weights = mixture_of(point, choices)
+    if weights is None:
+        raise InputError(f"x must be a mixture of the points in to; {validate.show(point)} is none")
+    return np.array(choices[rng.choice(len(choices), p=weights)])
+
+
+def _whole_together(x: Array, rng: np.random.Generator) -> Array:
+    """One draw for all: the steps of a staircase that is moved by it."""
+    base = np.floor(x)
+    stairs = np.floor(np.concatenate([[0.0], np.cumsum(x - base)]) + rng.random())
+    whole: Array = np.clip(base + np.diff(stairs), base, np.ceil(x))
+    return whole
+
+
+def _levels(x: Array, levels: Array, rng: np.random.Generator) -> Array:
+    if (x < levels[0]).any() or (x > levels[-1]).any():
+        raise InputError(f"x must lie between the least and the largest of to; {validate.show(x)} does not")
+    above = np.searchsorted(levels, x, side="left")
+    low, high = levels[np.maximum(above - 1, 0)], levels[above]
+    low = np.where(high == x, high, low)
+    gap = high - low
+    share = np.where(gap > 0.0, (x - low) / np.where(gap > 0.0, gap, 1.0), 0.0)
+    return np.where(rng.random(len(x)) < share, high, low)
+
+
+def mixture_of(x: Array, points: Array) -> Array | None:
+    """The weights of points whose mean is x and whose spread around it, sum w |p - x|^2, is least; None where there are none.
+
+    >>> mixture_of(np.array([1.0]), np.array([[0.0], [2.0], [4.0], [1.5]])).round(3)
+    array([0.333, 0.   , 0.   , 0.667])
+    """
+    away = points - x
+    unit = max(float(np.abs(away).max()), 1e-6 * float(np.abs(x).max())) or 1.0  # far from 0, rounding is all there may be
+    away = away / unit
+    rows = np.vstack([away.T, np.ones(len(points))])
+    sums = np.append(np.zeros(len(x)), 1.0)
+    found = linear_program((away * away).sum(axis=1), np.vstack([rows, -rows]), np.append(sums, -sums), (0.0, None))
+    if found is None:
+        return None
+    weights = np.maximum(found.x, 0.0)
+    weights = weights / (weights.sum() or 1.0)
+    return weights if float(np.abs(weights @ away).max()) <= EXACT else None

@@ -1,0 +1,395 @@
+"""What is played, between the policy's decision and the caller: actions that are mixtures of rules, and actions that somebody else chose.
+
+The policy, the ledger and the totals live in one world: that of the policy's decisions w_t, each read at w_t itself. At its boundary every
+observation is translated, once, before anything else looks at it:
+
+map      Where rounds are played through a map (`bridle.policies.round_maps`), y = B w + b stands for w, and gradients are pulled back, B'p.
+played   Where x was played in place of y, values and gradients at x are read at y as affine functions: f + <df, y - x>, g + <dg, y - x>.
+         These are below the costs and the limits, so an action that keeps the limits keeps what is read, and everything that is proved of
+         the decisions holds for it. What the difference adds, to cost and to each limit, is charged (`Moved`): the sum of <df, x - y>,
+         and what was violated at x beyond what was read at y. Everything that a caller sees has it added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple, Protocol, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bridle import records, validate
+from bridle.core import Bound, Domain, Feedback, InputError, Policy, S
+from bridle.ops import Array, Scalar
+from bridle.policies.round_maps import OwnMixture, RuleMixture
+from bridle.session.certificate import UNMOVED, Certificate, Moved, padded
+from bridle.session.feasibility import FLOOR
+from bridle.session.feedback import Numbers, checked_feedback
+from bridle.session.known_limits import KnownLimits, known_limits, nearest_kept, projector, refusal
+from bridle.session.late_feedback import PendingRounds, Ticket, Waiting, unwritten, written
+from bridle.session.rounds import HistoryEntry, SessionRounds
+from bridle.session.standing import Standing
+from bridle.solvers.nearest_point import CutProjector
+
+
+class MixingPolicy(Policy[S], Protocol[S]):
+    """A policy that mixes the rules of a session itself."""
+
+    def begin(self, state: S, weights: Array) -> S:
+        """The state before the first round, with these weights to begin with."""
+        ...
+
+    def weights(self, state: S) -> Array:
+        """What each rule is worth; of every coordinate, one block after the other, where each has a mixture of its own."""
+        ...
+
+    def propose(self, state: S, proposals: Array) -> S:
+        """The state before its next decision, told what each rule proposes, one a row."""
+        ...
+
+
+class Said(NamedTuple):
+    """What was said before the round that comes after `begun` others.
+
+    `terms` is what its map is made of; `action` what is played in place of the decision, where that does not keep the limits that are known
+    and the policy's state cannot move. Where the state was changed, `at` is the decision that it has since, and `before` what it was, so
+    that the last word on a round counts.
+    """
+
+    begun: int
+    terms: Array | None = None
+    action: Array | None = None
+    at: Array | None = None
+    before: object = None
+
+
+class Boundary(NamedTuple):
+    """Where a session's world ends: the map of its rounds, what was said of this one, and what is charged.
+
+    `free`: the first round may still choose its weights. `seen` is the last observation as it came. The charge is `after` as soon as the
+    session's turn is no longer `turn`, that is, once that observation is counted; so a round that is broken off charges nothing.
+    """
+
+    through: RuleMixture | None
+    free: bool = False
+    said: Said | None = None
+    seen: Feedback | None = None
+    turn: int = -1
+    before: Moved = UNMOVED
+    after: Moved = UNMOVED
+
+    def saved(self, charge: Moved) -> dict[str, Scalar]:
+        """What a file holds of it, as arrays; with what is charged."""
+        rounds, cost, hard, signed, violated, above = charge
+        begun, terms, action, at, before = self.said or Said(-1)
+        arrays: dict[str, Scalar] = {"numbers": np.array([float(self.free), begun, rounds, cost, violated])}
+        arrays |= {"hard": hard, "signed": signed, "above": above}
+        arrays |= {} if terms is None else {"terms": written(terms)}
+        arrays |= {name: value for name, value in (("action", action), ("at", at)) if value is not None}
+        return arrays | {f"before.{name}": leaf for name, leaf in records.leaves(before).items()}
+
+    def restored(self, saved: dict[str, Array], before: object) -> Boundary:
+        """With what a file holds; `before` is the state before it was moved, where it was."""
+        free, begun, rounds, cost, violated = saved["numbers"].tolist()
+        charge = Moved(int(rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
+        terms = unwritten(saved["terms"]) if "terms" in saved else None
+        terms = terms if terms is None or self.through is None else self.through.checked(terms)
+        said = None if begun < 0.0 else Said(int(begun), terms, saved.get("action"), saved.get("at"), before)
+        return Boundary(self.through, bool(free), said, before=charge, after=charge)
+
+
+class SessionActions(SessionRounds):
+    """A session's rounds, with what is said before them and played in them; `_boundary` is None where decisions are played as they are."""
+
+    _boundary: Boundary | None = None
+    _projectors: Mapping[str, CutProjector | None] = {}
+
+    @property
+    def _actions(self) -> Domain | None:
+        """The domain of what is played."""
+        boundary = self._boundary
+        return self._parts.domain if boundary is None or boundary.through is None else boundary.through.outer
+
+    @property
+    def weights(self) -> Array:
+        """What each rule is worth at present: one weight for each, or ``(rules, dim)`` with ``rules_per="coordinate"``.
+
+        >>> import bridle
+        >>> bridle.Session(bridle.policy("anytime", bridle.Box(0.0, 1.0, dim=2), rules=2)).weights
+        array([0.5, 0.5])
+        """
+        through = self._through("weights")
+        return self._read(lambda nested: self._weights(through, self._stand(nested)))
+
+    def _weights(self, through: RuleMixture, now: Standing) -> Array:
+        ready = now.pending().ready
+        return through.shaped(
+            cast("MixingPolicy[object]", self._parts.record).weights(ready.state) if isinstance(through, OwnMixture) else ready.x
+        )
+
+    def _through(self, what: str) -> RuleMixture:
+        through = None if self._boundary is None else self._boundary.through
+        if through is None:
+            raise InputError(f"{what}: the policy of this session was made without rules=, and plays its decisions as they are")
+        return through
+
+    def _begun(self) -> int:
+        """How many rounds were begun."""
+        played, fast = self._now.played, self._live
+        return played.begun if fast is None else played.begun + fast.rounds - played.rounds
+
+    # --- before acting ---------------------------------------------------------------------------------------------------------------
+
+    def _say(self, rules: object, known: object) -> None:
+        """Take in what is said before a round, or refuse it; what was said of the same round before is forgotten."""
+        boundary, begun = self._boundary or Boundary(None), self._begun()
+        through, last = boundary.through, boundary.said
+        last = last if last is not None and last.begun == begun else None
+        terms = None if last is None else last.terms
+        if rules is not None:
+            terms = self._through("rules").checked(rules)
+        elif through is not None and terms is None:
+            raise InputError(through.wanted)
+        limits = None if known is None else known_limits(known, self._dim)
+        first, own = boundary.free and not begun, isinstance(through, OwnMixture)
+        if limits is None and not first and (last is None or last.at is None) and not own:
+            self._boundary = boundary._replace(said=Said(begun, terms))
+            return
+        self._stand()
+        pending = self._now.own_pending()
+        if last is not None and last.before is not None and same_decision(last.at, pending.ready.x):
+            pending.tell(lambda _: last.before)
+        before, start = pending.ready.state, self._start
+        if isinstance(through, OwnMixture) and terms is not None:
+            self._hand_over(through, terms, pending, first)
+        elif through is not None and terms is not None and first:
+            start = through.first(terms)
+            pending.begin_at(start)
+            before = pending.ready.state
+        action = None if limits is None else self._keep(limits, pending, terms)
+        ready = pending.ready
+        at, before = (None, None) if limits is None and ready.state is before else (ready.x, before)
+        self._start = start
+        self._put(pending)
+        self._boundary = boundary._replace(said=Said(begun, terms, action, at, before))
+
+    def _hand_over(self, through: OwnMixture, terms: Array, pending: PendingRounds, first: bool) -> None:
+        """Tell a policy that mixes its rules itself what they propose; in the `first` round it begins with the medoid."""
+        record = cast("MixingPolicy[object]", self._parts.record)
+
+        def told(state: object) -> object:
+            state = record.begin(state, through.first(terms)) if first else state
+            return record.propose(state, through.awake(terms, record.weights(state))[0])
+
+        pending.tell(told)
+
+    def _keep(self, limits: KnownLimits, pending: PendingRounds, terms: Array | None) -> Array | None:
+        """Move the state onto the limits that are known, where it can be; else what to play in place of its decision, None for itself."""
+        boundary, record = self._boundary or Boundary(None), self._parts.record
+        through, domain, outer = boundary.through, self._parts.domain, self._actions
+        if domain is None or outer is None:
+            raise InputError("known cannot be used: the policy does not say what its domain is")
+        map = through.map(terms, pending.ready.x) if through is not None and terms is not None else None
+        rows = (limits.A, limits.b) if map is None else map.limits(limits.A, limits.b)
+        move: Callable[[object, Array], object | None] | None = getattr(record, "move", None)
+        w = None if move is None else nearest_kept(domain, *rows, pending.ready.x, self._projector("decisions", domain))
+        if move is not None and w is not None and (w != pending.ready.x).any():
+            state = move(pending.ready.state, w)
+            if state is not None:
+                pending.tell(lambda _: state)
+        y = self._stands_for(pending.ready.x, terms)
+        if limits.kept_by(y, outer):
+            return None
+        x = nearest_kept(outer, limits.A, limits.b, y, self._projector("actions", outer))
+        if x is None:
+            raise refusal(outer, limits)
+        return x
+
+    def _projector(self, of: str, domain: Domain) -> CutProjector | None:
+        """What finds the nearest points of the domain of decisions or of actions; None where nothing but its projection does."""
+        if of not in self._projectors:
+            self._projectors = {**self._projectors, of: projector(domain)}
+        return self._projectors[of]
+
+    @property
+    def _dim(self) -> int:
+        """How many coordinates an action has."""
+        domain = self._actions
+        return len(self._start) if domain is None else domain.dim
+
+    def _valid(self) -> Said | None:
+        """What was said of this round; None where nothing was, and nothing had to be."""
+        boundary = self._boundary
+        if boundary is None:
+            return None
+        said = boundary.said
+        if said is not None and said.begun == self._begun():
+            if said.at is not None and not same_decision(said.at, self._decision()):
+                raise InputError("known and rules must be given again: since they were, feedback has come that changed the decision")
+            return said
+        if boundary.through is not None:
+            raise InputError(boundary.through.wanted)
+        return None
+
+    def _action(self) -> Array:
+        """What is to be played in this round."""
+        said = self._valid()
+        return self._stands_for(self._decision(), None if said is None else said.terms, None if said is None else said.action)
+
+    def _stands_for(self, w: Array, terms: Array | None, action: Array | None = None) -> Array:
+        """The action that a decision stands for, or what is played in place of it."""
+        through = None if self._boundary is None else self._boundary.through
+        if action is not None:
+            return action.copy()
+        return w if through is None or terms is None else through.action(terms, w)
+
+    def _begin_waiting(self, begin: Callable[[], Ticket], waiting: dict[int, Waiting]) -> Ticket:
+        """Begin a round that waits, with what was said of it."""
+        said = self._valid()
+        ticket = begin()
+        if said is None:
+            return ticket
+        each = waiting[ticket.id] = replace(waiting[ticket.id], terms=said.terms, action=said.action)
+        return replace(ticket, x=self._stands_for(each.x, said.terms, said.action).copy())
+
+    # --- after it --------------------------------------------------------------------------------------------------------------------
+
+    def _translate(
+        self,
+        f: ArrayLike,
+        df: Numbers,
+        g: Numbers,
+        dg: Numbers,
+        modulus: Numbers,
+        ticket: Ticket | int | None,
+        partial: object,
+        played: Numbers,
+    ) -> tuple[ArrayLike, Numbers, Numbers, Numbers]:
+        """An observation in the world of decisions; what it is charged is noted, and counts once the observation does."""
+        boundary = self._boundary or Boundary(None)
+        through, waiting = boundary.through, None if ticket is None else self._now.pending().find(ticket)[1]
+        if through is not None and not isinstance(through, OwnMixture) and modulus is not None:
+            raise InputError(f"modulus cannot be given with {through.keyword}: a cost is not strongly convex in the weights")
+        w, said = (self._decision(), self._valid()) if waiting is None else (waiting.x, waiting)
+        terms, action = (None, None) if said is None else (said.terms, said.action)
+        y = self._stands_for(w, terms)
+        map = through.map(terms, w) if through is not None and terms is not None else None
+        x = self._stands_for(w, terms, action) if played is None else self._admissible(played)
+        with np.errstate(all="ignore"):
+            seen = checked_feedback(x, self._limits, f, df, g, dg, modulus, seen=self._most_seen())
+            moved = bool((x != y).any())
+            read = seen
+            if moved:
+                if partial is not False:
+                    raise InputError("partial cannot be given where something else was played than was decided: give the round as a whole")
+                read = seen._replace(x=y, f=float(seen.f) + float(seen.df @ (y - x)), g=seen.g + seen.dg @ (y - x))
+            if map is not None:
+                read = read._replace(x=w, df=map.pull(read.df), dg=map.pull(read.dg))
+        charge = self._charge()
+        after = charge.after(seen, read, *self._scales(seen)) if moved else charge
+        self._boundary = boundary._replace(seen=seen, turn=self._turn(), before=charge, after=after)
+        cost = (0.0, None) if df is None else (float(read.f), read.df)
+        return (*cost, None, None) if g is None else (*cost, read.g, read.dg)
+
+    def _admissible(self, played: Numbers) -> Array:
+        """What was played, an action of the domain: that is what all is compared with."""
+        domain = self._actions
+        x = validate.vector("played", played, self._dim)
+        if domain is not None and not domain.contains(x):
+            raise InputError(f"played must lie in the domain, as every action that it is compared with; {validate.show(x)} does not")
+        return x
+
+    def _scales(self, seen: Feedback) -> tuple[Array, float]:
+        """The levels whose violations are counted, and what of a constraint's value is rounding."""
+        ledger = self._parts.ledger
+        if ledger is None:
+            return np.zeros(0), 0.0
+        steepest = float(np.sqrt((seen.dg * seen.dg).sum(axis=1)).max()) * float(np.abs(seen.x).max(initial=1.0))
+        return np.asarray(ledger.levels), FLOOR * ledger.domain.tolerance * max(float(np.abs(seen.g).max()), steepest)
+
+    def _charge(self) -> Moved:
+        """What is charged for what was played in place of decisions."""
+        boundary = self._boundary
+        if boundary is None:
+            return UNMOVED
+        return boundary.before if boundary.turn == self._turn() else boundary.after
+
+    # --- what is said of it ----------------------------------------------------------------------------------------------------------
+
+    def _as_seen(self, feedback: Feedback) -> Feedback:
+        """An observation as it came, in the caller's own terms."""
+        boundary = self._boundary
+        return feedback if boundary is None or boundary.seen is None else boundary.seen
+
+    def _entry(self, feedback: Feedback, number: int | None) -> HistoryEntry:
+        """What `history` is told of a round: what was played."""
+        entry = super()._entry(feedback, number)
+        boundary, charge = self._boundary, self._charge()
+        if boundary is not None and boundary.seen is not None:
+            entry["x"] = boundary.seen.x.copy()
+            if boundary.after is not boundary.before:
+                entry["f"], entry["g"] = float(boundary.seen.f), boundary.seen.g.copy()
+                entry["violation"] = np.maximum(entry["g"], 0.0)
+            entry["cost"] += charge.cost
+            entry["ccv"] = float(self._violations().max())
+        return entry
+
+    def _violations(self) -> Array:
+        """The cumulative violation of every constraint."""
+        hard = self._now.played.totals.hard if self._live is None else self._live.hard
+        return np.array(hard) if self._boundary is None else _sum(hard, self._charge().hard)
+
+    def _balances(self, nested: bool) -> Array | None:
+        """The sum of every constraint's values; None where an old file did not say."""
+        signed = self._stand(nested).played.totals.signed
+        return None if signed is None else _sum(signed, self._charge().signed)
+
+    def _as_played(self, proof: Certificate, now: Standing) -> Certificate:
+        """A certificate of the decisions as one of what was played: with what is charged, and what the rules are worth."""
+        boundary, charge = self._boundary, self._charge()
+        if boundary is None:
+            return proof
+        if boundary.through is not None:
+            proof = replace(proof, rules=boundary.through.names, weights=self._weights(boundary.through, now))
+        if not charge.rounds:
+            return proof
+        above = tuple((level, count + int(more)) for (level, count), more in zip(proof.above, charge.above.tolist(), strict=True))
+        return replace(
+            proof,
+            cost=proof.cost + charge.cost,
+            ccv=float(_sum(now.played.totals.hard, charge.hard).max()),
+            regret=_more(proof.regret, charge.cost),
+            regret_any=_more(proof.regret_any, charge.cost),
+            regret_algorithm=_more(proof.regret_algorithm, charge.cost),
+            violated=proof.violated + charge.violated,
+            above=above,
+            bound=self._bound_as_played(proof.bound),
+            balance=None if proof.balance is None else _sum(proof.balance, charge.signed),
+            moved=charge,
+        )
+
+    def _bound_as_played(self, bound: Bound) -> Bound:
+        """The policy's theorem with what is charged."""
+        charge = self._charge()
+        if not charge.rounds:
+            return bound
+        hard, signed = max(0.0, float(charge.hard.max())), max(0.0, float(charge.signed.max()))
+        return bound._replace(
+            regret=_more(bound.regret, charge.cost), ccv=_more(bound.ccv, hard), soft=_more(bound.soft, signed), squared=None
+        )
+
+
+def same_decision(one: Array | None, other: Array) -> bool:
+    """Whether these are the same numbers."""
+    return one is not None and one.shape == other.shape and not (one != other).any()
+
+
+def _more(value: Scalar | None, charge: float) -> float | None:
+    return None if value is None else float(value) + charge
+
+
+def _sum(values: Array, more: Array) -> Array:
+    """The sum of what there is of each constraint, of which there may be more in one than in the other."""
+    size = max(len(values), len(more))
+    return padded(values, size) + padded(more, size)

@@ -1,0 +1,122 @@
+"""Limits that are known before acting: halfspaces A x <= b of one round, and the nearest action of the domain that keeps them.
+
+Where it replaces the policy's iterate, no action that keeps the limits is farther from the new one than from the old: a projection on a
+convex set only brings a point closer to the set's own. So the proof of every policy that measures its progress by that distance stays as it
+is (`move` of a record), for the actions that keep what was known in every round.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.backends import SEVERAL, package
+from bridle.core import Domain, InputError, Unavailable
+from bridle.ops import Array
+from bridle.session.feasibility import nearest_on
+from bridle.solvers.nearest_point import ROW_TOLERANCE, ByProjection, CutProjector, nearest, projector_for
+
+MOST_CUTS = 500
+"""At most so many tangents of the domain are used, where the solver for programs is not installed."""
+
+CLOSE = 1e-9
+"""Times the domain's scale: limits that are exceeded by no more than this count as kept, where rounding leaves nothing better."""
+
+
+class KnownLimits(NamedTuple):
+    """A x <= b, with rows of unit length; `given` are the lengths that they had."""
+
+    A: Array
+    b: Array
+    given: Array
+
+    def kept_by(self, x: Array, domain: Domain) -> bool:
+        """Whether an action keeps them, up to rounding."""
+        return bool((self.A @ x - self.b).max(initial=0.0) <= CLOSE * _scale(domain)) and domain.contains(x)
+
+    def text(self, i: int) -> str:
+        """One of them, as it was given."""
+        return f"{validate.show(self.given[i] * self.A[i])} x <= {self.given[i] * self.b[i]:.6g}"
+
+
+def known_limits(known: object, dim: int) -> KnownLimits:
+    """What a caller gives as ``known=(A, b)``, checked; a row of zeros is left out, if it holds."""
+    if not isinstance(known, (tuple, list)) or len(known) != 2:
+        raise InputError(f"known must be a pair (A, b) of limits A x <= b, not {validate.show(known)}")
+    rows, levels = validate.array("known[0]", known[0]), validate.array("known[1]", known[1])
+    rows, levels = np.atleast_2d(rows), np.atleast_1d(levels)
+    if rows.ndim != 2 or rows.shape[1] != dim or levels.shape != (len(rows),):
+        raise InputError(f"known must hold A of shape (m, {dim}) and b of shape (m,), not {rows.shape} and {levels.shape}")
+    with np.errstate(over="ignore"):
+        sizes = np.abs(rows).max(axis=1, initial=0.0)
+        lengths = sizes * np.sqrt(((rows / np.where(sizes > 0.0, sizes, 1.0)[:, None]) ** 2).sum(axis=1))
+    for i in np.flatnonzero((lengths == 0.0) & (levels < 0.0)):
+        raise InputError(f"known cannot be kept: limit {i} says 0 <= {levels[i]:.6g}")
+    some = lengths > 0.0
+    return KnownLimits(rows[some] / lengths[some, None], levels[some] / lengths[some], lengths[some])
+
+
+def projector(domain: Domain) -> CutProjector | None:
+    """What finds nearest points of this domain; None where the solver that it needs is not installed."""
+    with suppress(Unavailable):
+        package("daqp", SEVERAL)
+        with suppress(InputError):
+            return projector_for(domain)
+        return ByProjection(domain, np.asarray(domain.center()), _scale(domain))
+    return None
+
+
+def _scale(domain: Domain) -> float:
+    return float(domain.diameter()) + 1e-4 * float(np.linalg.norm(domain.center()))
+
+
+def nearest_kept(domain: Domain, A: Array, b: Array, x: Array, projector: CutProjector | None) -> Array | None:
+    """The action of the domain nearest to x with A x <= b (rows of any length); None where there is none.
+
+    One that keeps them comes back bit for bit.
+    """
+    start = np.asarray(domain.project(x), dtype=float)
+    if not (A @ start > b).any():
+        return start
+    lengths = np.sqrt((A * A).sum(axis=1))
+    sloped = lengths > 0.0
+    if (b[~sloped] < 0.0).any():
+        return None
+    A, b = A[sloped] / lengths[sloped, None], b[sloped] / lengths[sloped]
+    scale = _scale(domain)
+    for inside in (2.0 * ROW_TOLERANCE * scale, 0.0):  # a solver ends on either side of a limit: one that is a little tighter is kept
+        levels = b - inside
+        found = _by_cuts(domain, A, levels, x) if projector is None else nearest(projector, x, A, levels - A @ projector.middle, [])[0]
+        if found is not None and float((A @ found - b).max()) <= (0.0 if inside else CLOSE * scale):
+            return found
+    return None
+
+
+def _by_cuts(domain: Domain, A: Array, b: Array, x: Array) -> Array | None:
+    """The nearest point below the rows, and below a tangent of the domain for each answer that was outside of it."""
+    close = ROW_TOLERANCE * _scale(domain)
+    for _ in range(MOST_CUTS):
+        met = nearest_on(x, A, b)
+        if met is None:
+            return None
+        inside = np.asarray(domain.project(met[0]), dtype=float)
+        gap = float(np.linalg.norm(met[0] - inside))
+        if gap <= close:
+            return inside
+        normal = (met[0] - inside) / gap
+        A, b = np.vstack([A, normal]), np.append(b, float(normal @ inside))
+    return None
+
+
+def refusal(domain: Domain, limits: KnownLimits) -> InputError:
+    """The error for limits that no action of the domain keeps: it names one that none keeps, or all of them."""
+    for i, row in enumerate(limits.A):
+        least = float(domain.linear_min(row))
+        if least > limits.b[i]:
+            text = f"limit {i}, {limits.text(i)}, is {limits.given[i] * least:.6g} or more everywhere"
+            return InputError(f"known cannot be kept by any action of the domain: {text}; nothing was changed")
+    texts = "; ".join(limits.text(i) for i in range(min(3, len(limits.b)))) + (" ..." if len(limits.b) > 3 else "")
+    return InputError(f"known cannot be kept by any action of the domain: {texts} together; nothing was changed")

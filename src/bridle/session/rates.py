@@ -1,0 +1,74 @@
+"""Limits on how often, as a session reports them: what was asked, what came out, and what is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bridle.policies.levels import Tally
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """A limit on how often, and how it fared.
+
+    `at_most` is the share that was asked for, `measured` the share of the `counted` rounds that violated (None before the first), `proved`
+    the share that is proved to be the most, whatever the stream had done; None where no safe action was given, and `why` says so. `open`:
+    how many rounds wait for their feedback, and are not counted yet. `violated` and `unavoidable` are numbers of rounds: the latter are
+    those in which even the safe action violated. `exact`: whether the whole numbers of the level agree with these, as they must.
+    """
+
+    name: str
+    at_most: float
+    measured: float | None
+    proved: float | None
+    counted: int
+    open: int
+    violated: int
+    unavoidable: int
+    exact: bool
+    why: str = ""
+
+
+NO_SAFE_ACTION = "no safe action was given (safe=), so that nothing bounds the level"
+
+
+def rates_of(record: object, states: Sequence[object], waiting: int) -> tuple[RateLimit, ...]:
+    """The limits on how often that a policy keeps, over the states of all its copies; none where it keeps none."""
+    if not hasattr(record, "tally"):
+        return ()
+    tallies: list[Tally] = [record.tally(state) for state in states]
+    first = tallies[0]
+    violated, counted, unavoidable = (
+        np.sum([getattr(each, name) for each in tallies], axis=0) for name in ("violated", "counted", "unavoidable")
+    )
+    # Copies that have played nothing can have violated nothing.
+    allowed = np.sum([each.most for each in tallies if each.counted.any()] or [first.most], axis=0)
+    exact = np.all([each.identity == 0.0 for each in tallies], axis=0)
+    names = ["the limit" if not first.any else "any limit"] if len(counted) == 1 else [f"limit {i}" for i in range(len(counted))]
+    return tuple(
+        RateLimit(
+            name,
+            share,
+            violations / n if n else None,
+            None if np.isinf(most) else min(1.0, most / n) if n else 1.0,
+            int(n),
+            waiting,
+            int(violations),
+            int(excused),
+            bool(holds),
+            NO_SAFE_ACTION if np.isinf(most) else "",
+        )
+        for name, share, violations, n, excused, most, holds in zip(
+            names,
+            first.share.tolist(),
+            violated.tolist(),
+            counted.tolist(),
+            unavoidable.tolist(),
+            allowed.tolist(),
+            exact.tolist(),
+            strict=True,
+        )
+    )
