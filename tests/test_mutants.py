@@ -252,7 +252,13 @@ def test_every_mutant_with_a_name_is_in_the_source(plan):
 def test_every_group_mutates_something_with_tests_that_are_there(plan):
     for group in plan.groups:
         assert any(group.has(mutant.function) for source in plan.sources(group) for mutant in source.mutants()), group.name
-        assert all((ROOT / path).exists() for path in group.tests), group.name
+        assert all((ROOT / path).exists() for path in plan.tests(group)), group.name
+
+
+def test_tests_that_are_not_there_are_told(toy):
+    assert mutants(toy, "stron*", "--list")[0] == 0  # a pattern
+    status, _, err = mutants(toy, "gone/test_*.py")
+    assert (status, err.strip()) == (1, "the tests of toy are not there: gone/test_*.py")
 
 
 def test_the_documentation_shows_the_figures_and_every_survivor(plan):

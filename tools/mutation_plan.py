@@ -69,6 +69,13 @@ class Plan:
             page=root / "docs" / "mutants.md",
         )
 
+    def tests(self, group: Group) -> list[str]:
+        """The files and folders of a group's tests, as pytest takes them."""
+        found = {pattern: sorted(self.root.glob(pattern)) for pattern in group.tests}
+        if nothing := [pattern for pattern, paths in found.items() if not paths]:
+            raise SystemExit(f"the tests of {group.name} are not there: {', '.join(nothing)}")
+        return [str(path.relative_to(self.root)) for paths in found.values() for path in paths]
+
     def sources(self, group: Group) -> list[Source]:
         """The modules of a group."""
         paths = sorted(path for pattern in group.modules for path in self.source.glob(pattern))

@@ -405,7 +405,7 @@ def run_group(plan: Plan, group: Group, chosen: list[tuple[Source, Mutant]], wor
     import pytest
 
     plan.store.mkdir(exist_ok=True)
-    log = plan.store / "pytest.log"
+    log, tests = plan.store / "pytest.log", plan.tests(group)
     child = fork()
     if child == 0:
         show = aside(log)
@@ -413,7 +413,7 @@ def run_group(plan: Plan, group: Group, chosen: list[tuple[Source, Mutant]], wor
         sys.path.insert(0, str(plan.source))
         os.chdir(plan.root)
         laboratory = Laboratory(plan, group, chosen, workers, Store(plan.store), show)
-        arguments = ["-p", "no:cacheprovider", "-p", "no:xdist", "-s", f"--rootdir={plan.root}", *plan.options, *group.tests]
+        arguments = ["-p", "no:cacheprovider", "-p", "no:xdist", "-s", f"--rootdir={plan.root}", *plan.options, *tests]
         pytest.main(arguments, plugins=[laboratory, laboratory.reports])
         write_json(plan.store / "wrong.json", laboratory.wrong)
         os._exit(0)

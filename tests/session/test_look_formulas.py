@@ -1,0 +1,133 @@
+"""When a ledger looks for a proof and when it does not: what a look reads, keeps, ranks and begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bridle
+from bridle.core import Feedback
+from bridle.session import ledger as ledgers
+from bridle.session.batch_sums import Counted, read
+from bridle.session.ledger import Ledger
+
+MIDDLE = np.array([3.0, 4.0])
+LEFT, RIGHT, UP = [-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]
+
+
+def take(ledger: Ledger, t: int, x: Any, g: float, dg: Any, df: Any = (0.0, 0.0)) -> None:
+    """A round at middle + x with one constraint."""
+    ledger.take(Feedback(MIDDLE + np.array(x), 0.0, np.array(df), np.array([g]), np.array([dg])), t)
+
+
+@pytest.fixture
+def ledger():
+    """A ledger of the disk of radius 2 around (3, 4)."""
+    return Ledger(bridle.Ball(radius=2.0, center=MIDDLE), 2)
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The searches that were begun: how many halfspaces each had."""
+    searches: list[int] = []
+    begin = ledgers.begin
+    monkeypatch.setattr(ledgers, "begin", lambda where, normals, *more: searches.append(len(normals)) or begin(where, normals, *more))
+    return searches
+
+
+def test_a_look_reads_the_open_batch_first(ledger, begun):
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(ledger, 2, [0.0, 0.0], 0.5, LEFT)
+    assert (ledger.open, ledger.rounds_read) == (2, 0)
+    found = ledger.search(3, ranking=False)
+    assert (ledger.open, ledger.rounds_read, found.rounds, begun) == (0, 2, (1, 2), [2])
+
+
+def test_a_halfspace_that_waits_is_ranked_and_not_searched(ledger, begun):
+    """The middle meets u_1 >= -1/2: there is nothing to be found out about it but what it is good for."""
+    take(ledger, 1, [-1.0, 0.0], 0.5, LEFT, df=[5.0, 0.0])
+    assert ledger.search(2, ranking=False) is None
+    assert (ledger.waiting, ledger.halfspaces.useful) == (1, set())
+    assert ledger.search(3, ranking=True) is None
+    assert (ledger.waiting, ledger.halfspaces.useful, ledger.halfspaces.fresh, begun) == (0, {0}, 0, [])
+
+
+def test_ranks_are_about_levels_from_the_middle(ledger):
+    """Costs along -u_1 are held by u_1 >= -1/2; 0.6 u_1 + 0.8 u_2 >= -1 holds there by far, from the middle."""
+    take(ledger, 1, [-1.0, 0.0], 0.5, LEFT, df=[5.0, 0.0])
+    take(ledger, 2, [-1.2, -1.2], 0.68, [-0.6, -0.8])
+    ledger.search(3, ranking=True)
+    assert ledger.halfspaces.sources == [(1, 0), (2, 0)]
+    assert ledger.halfspaces.useful == {0}
+
+
+def test_nothing_is_searched_once_there_is_a_proof_or_while_one_is_looked_for(ledger, begun, monkeypatch):
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(ledger, 2, [0.0, 0.0], 0.5, LEFT)
+    proof = ledger.search(3, ranking=False)
+    take(ledger, 4, [0.0, 0.0], 0.5, UP)
+    assert ledger.search(5, ranking=True) is proof
+    assert ledger.halfspaces.fresh == 1
+    assert begun == [2]
+    monkeypatch.setattr(ledgers, "LOOK", 1e-9)
+    other = Ledger(bridle.Ball(radius=2.0, center=MIDDLE), 2)
+    take(other, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(other, 2, [0.0, 0.0], 0.5, LEFT)
+    other.search(3, ranking=False)
+    take(other, 4, [0.0, 0.0], 0.5, UP)
+    other.search(5, ranking=False)
+    assert begun == [2, 2]
+    assert other.halfspaces.fresh == 1
+
+
+def test_an_unknown_domain_is_not_searched(begun):
+    ledger = Ledger(None, 2)
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT, df=[1.0, 0.0])
+    assert ledger.search(2, ranking=True) is None
+    assert begun == []
+    assert not ledger.halfspaces.useful
+
+
+def test_a_ledger_is_busy_and_at_rest(ledger):
+    assert ledger.at_rest
+    ledger.take(Feedback(MIDDLE, 0.0, np.zeros(2), np.array([1.0]), np.zeros((1, 2))), 1)
+    assert not ledger.at_rest
+    ledger.close()  # a constraint without a slope that is violated is a proof, and no halfspace
+    assert (ledger.conflict.rounds, ledger.halfspaces.sources, ledger.waiting) == ((1,), [], 0)
+    assert not ledger.at_rest
+    assert not ledger.busy
+    ledger.reduction = object()  # type: ignore[assignment]
+    assert ledger.busy
+    ledger.reduction, ledger.searching = None, object()  # type: ignore[assignment]
+    assert ledger.busy
+
+
+def test_a_batch_is_read_once(ledger):
+    reads: list[int] = []
+
+    class Reader:
+        def read(self, rows: Any, near: float, witness: Any, before: Any) -> Any:
+            reads.append(len(rows))
+            counted = before if isinstance(before, Counted) else before.settle()
+            reading = read(ledger.frame(), counted, rows)
+
+            class Memory:
+                findings = reading.findings
+
+                def settle(self) -> Counted:
+                    return reading.counted
+
+            return Memory()
+
+    ledger.read_with(Reader())
+    ledger.begin(1)
+    for at in range(32):
+        ledger.write(at, Feedback(MIDDLE + np.array([1.0, 0.0]), 0.0, np.zeros(2), np.array([1.5]), np.array([RIGHT])), at + 1)
+    ledger.open = 32
+    done, memory = ledger.pass_over(lambda: None)
+    assert not done
+    ledger.close(memory)
+    assert reads == [32]
+    assert (ledger.counted.sums.rounds, ledger.halfspaces.sources) == (32.0, [(1, 0)])
