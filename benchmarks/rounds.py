@@ -2,7 +2,8 @@
 
 Linear costs and constraints, d = 30, L2 ball, preset practice. Repeats are interleaved; the table shows the median and the spread of the
 ratios. Every path is checked to end at the same decision before anything is timed. A second table has logistic regression under a limit on
-the loss of the rare class, one row at a time through a session, against river's `learn_one` on the same rows (if river is installed).
+the loss of the rare class, one row at a time through a session, against river's `learn_one` on the same rows (if river is installed). A
+third has mixtures of 26 rules by their weights, against AdaGrad.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import bridle
 from parts.toy import size
 
 D, ROUNDS, RUNS, REPEATS = size((30, 20_000, 256, 5), (4, 100, 4, 3))
+RULES = size(26, 3)
 
 
 def plain_numpy(problem, policy) -> np.ndarray:
@@ -124,7 +126,25 @@ def main() -> None:
     for end in ends[1:]:
         assert np.abs(end - ends[0]).max() < 1e-10, "the paths do not compute the same decisions"
     show(f"Algorithm 1, d = {D}, T = {ROUNDS:,}", "NumPy", {name: (run, ROUNDS * runs) for name, (run, runs) in paths.items()})
+    mixtures()
     against_river()
+
+
+def mixtures() -> None:
+    """The weights of 26 rules, compiled, against AdaGrad in 30 dimensions: whole games, whose draws are part of the round."""
+    ball, simplex = bridle.problem("halfspaces", ROUNDS, dim=D), bridle.problem("halfspaces", ROUNDS, dim=RULES, domain="simplex")
+    games = {"adagrad": ball, "adahedge": simplex, "mlpoly": simplex, "track": simplex}
+    configured = {name: bridle.policy_for(name, where) for name, where in games.items()}
+    for name, where in games.items():
+        bridle.play(configured[name], where, engine="numba")
+    paths = {
+        f"{name}, {f'{RULES} rules' if where is simplex else f'd = {D}'}": (
+            partial(bridle.play, configured[name], where, engine="numba"),
+            ROUNDS,
+        )
+        for name, where in games.items()
+    }
+    show(f"Mixtures, engine numba, T = {ROUNDS:,}", "adagrad", paths)
 
 
 def show(title: str, base: str, paths) -> None:

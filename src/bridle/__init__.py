@@ -38,7 +38,7 @@ from bridle.game.metrics import (
     static_violation,
 )
 from bridle.game.play import Trace, play, policy_for
-from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, potentials
+from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
 from bridle.learners.late import LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
@@ -108,6 +108,7 @@ __all__ = [
     "StronglyConvexOGD",
     "Ticket",
     "Trace",
+    "Track",
     "UncheckedWarning",
     "advise",
     "best_action",

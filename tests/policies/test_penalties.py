@@ -388,7 +388,7 @@ def settled(name: str, problem, **more):
     return bridle.policy_for(name, problem, **more)
 
 
-ON_A_SIMPLEX = ("banditq", "adahedge", "mlpoly")
+ON_A_SIMPLEX = ("banditq", "adahedge", "mlpoly", "track")
 ALL = (*CONSTRAINED, "ogd", "adagrad", "adaftrl", "ftpl", *ON_A_SIMPLEX)
 PLACES = {"ball": bridle.Ball(4), "box": bridle.Box(-1.0, 0.5, dim=4), "simplex": bridle.Simplex(4)}
 

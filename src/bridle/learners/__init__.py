@@ -43,13 +43,14 @@ from bridle.learners.gradient_descent import (
     strongly_convex_regret,
 )
 from bridle.learners.mlpoly import MLPoly, MLPolyLearner, PolyState, poly_psi, poly_regret
+from bridle.learners.track import Track, Tracking, TrackState, share_regret, track_regret
 
 __all__ = [
     "FTPL", "LEARNERS", "OGD", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaHedge", "AdaptiveFTPL", "ConstantOGD",
     "CurvedOGD", "DecreasingOGD", "FixedFTPL", "Grouped", "Hedge", "HedgeState", "Iterate", "LeaderState", "MLPoly", "MLPolyLearner",
-    "PolyState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "adaftrl_regret", "adagrad_regret", "adaptive_ftpl_regret",
-    "adaptive_step", "decreasing_ogd_regret", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "moved", "ogd_regret", "poly_psi",
-    "poly_regret", "strongly_convex_regret",
+    "PolyState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "Track", "TrackState", "Tracking", "adaftrl_regret", "adagrad_regret",
+    "adaptive_ftpl_regret", "adaptive_step", "decreasing_ogd_regret", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "moved",
+    "ogd_regret", "poly_psi", "poly_regret", "share_regret", "strongly_convex_regret", "track_regret",
 ]  # fmt: skip
 
 LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
@@ -60,5 +61,6 @@ LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "mlpoly": MLPoly,
     "ogd": OGD,
     "strongly-convex-ogd": StronglyConvexOGD,
+    "track": Track,
 }
 """The learners by name; `learner=` of a policy takes those that need nothing more than the policy knows."""

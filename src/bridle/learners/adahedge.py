@@ -39,11 +39,16 @@ from numpy.typing import ArrayLike
 from bridle import ops
 from bridle.core import Domain
 from bridle.domains.closed_form import SimplexSet
-from bridle.learners.base import Grouped, on_simplices, prior_of
+from bridle.learners.base import VANISHED, Grouped, on_simplices, prior_of
 from bridle.ops import Array, Scalar, along, dot, exp, minimum, pos, ratio, scalar
 
-FARTHEST = 745.0
-"""No weight is smaller than e^-745 of the largest, the last that is not 0."""
+FARTHEST = 690.0
+"""No weight is smaller than e^-690 of the largest: below that arithmetic is slow, and a little further there is nothing."""
+
+
+def rate(c: Scalar, Delta: Scalar) -> Scalar:
+    """eta = c / Delta; 0 while Delta is, or is so small that the rate would be none."""
+    return ratio(c, Delta * (Delta > VANISHED))  # type: ignore[arg-type]
 
 
 class HedgeState(NamedTuple):
@@ -92,7 +97,7 @@ class Hedge(NamedTuple):
 
     def masses(self, L: Array, Delta: Scalar) -> tuple[Array, Scalar]:
         """pi e^{-c L / Delta} and its sum Z; pi itself while Delta = 0."""
-        each = self.prior * exp(-ratio(minimum(self.c * L, FARTHEST * Delta), Delta))
+        each = self.prior * exp(-minimum(rate(self.c, Delta) * L, FARTHEST))
         return each, along(each, "sum")
 
     def moved(self, state: HedgeState, L: Array, Delta: Scalar) -> HedgeState:

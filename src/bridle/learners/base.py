@@ -50,6 +50,9 @@ def diameter_or_own(domain: Domain, diameter: Setting | None) -> Scalar:
 
 # --- learners on a simplex ------------------------------------------------------------------------------------------------------------
 
+VANISHED = 1e-300
+"""What is below this is taken for 0, so that what is divided by it stays finite."""
+
 
 def on_simplices(name: str, domain: Domain, make: Callable[[SimplexSet], L]) -> L | Grouped:
     """The learner of this name on a simplex, made by `make`, or one on each of equal simplices side by side."""
@@ -96,9 +99,11 @@ class Grouped(NamedTuple):
     def step(self, state: object, grad: Array, modulus: Scalar | None = None) -> object:
         return self.inner.step(state, self._apart(grad))
 
-    def step_at(self, state: object, grad: Array, x: Array) -> object:
+    @property
+    def step_at(self) -> Callable[[object, Array, Array], object]:
         """The state after a gradient that belongs to the decision `x`, which may be an earlier one."""
-        return self.inner.step_at(state, self._apart(grad), self._apart(x))
+        of_each: Callable[[object, Array, Array], object] = self.inner.step_at
+        return lambda state, grad, x: of_each(state, self._apart(grad), self._apart(x))
 
     def rescale(self, state: object, factor: Scalar) -> object:
         return self.inner.rescale(state, factor if np.ndim(factor) == 0 else factor[..., None])  # type: ignore[index]

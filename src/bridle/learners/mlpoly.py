@@ -42,14 +42,11 @@ from numpy.typing import ArrayLike
 from bridle import ops
 from bridle.core import Domain
 from bridle.domains.closed_form import SimplexSet
-from bridle.learners.base import Grouped, on_simplices, prior_of
+from bridle.learners.base import VANISHED, Grouped, on_simplices, prior_of
 from bridle.ops import Array, Scalar, along, dot, maximum, minimum, pos, ratio, scalar
 
 FINEST = 1e-6
 """No corner's scale is a smaller part of the largest: below that its losses are taken for nothing."""
-
-VANISHED = 1e-300
-"""Squares below this are taken for 0, so that what is divided by them stays finite."""
 
 
 class PolyState(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Domain, InputError, Learner, Potential
-from bridle.learners import FTPL, AdaFTRL, AdaGrad, AdaHedge, MLPoly
+from bridle.learners import FTPL, AdaFTRL, AdaGrad, AdaHedge, MLPoly, Track
 from bridle.learners.potentials import Exponential, Power, Quadratic
 from bridle.ops import Scalar
 from bridle.policies.entry import Setting
@@ -19,7 +19,7 @@ NOT_ADAPTIVE = "{} has no proved regret bound of the form c*sqrt(sum of squared 
 """Why there is no bound, with the name of the learner's type."""
 
 
-ON_SIMPLICES: dict[str, Callable[[Domain], Learner[Any]]] = {"adahedge": AdaHedge, "mlpoly": MLPoly}
+ON_SIMPLICES: dict[str, Callable[[Domain], Learner[Any]]] = {"adahedge": AdaHedge, "mlpoly": MLPoly, "track": Track}
 """The learners that play on a simplex, or on several side by side, and need to know nothing."""
 
 

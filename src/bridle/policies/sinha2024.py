@@ -305,6 +305,27 @@ def reduction_bound(record: Lyapunov, constants: Constants, t: float) -> Bound:
     return capped_bound(regret, ccv, G * D, 1.0, t)
 
 
+def mixture_bound(K: int, ranges: float, t: float, T: float) -> Bound:
+    """Algorithm 1 with ``learner="adahedge"`` on a simplex of mass 1 with K corners, where no gradient's range exceeds `ranges`.
+
+    `reduction_bound` with ranges in place of lengths: gradients are no longer than the policy is told where
+    ``lipschitz=ranges / sqrt(2)``, and then c = sqrt(4 + ln K), kappa = c beta ranges = 1/sqrt(2), lam = 1/(2 sqrt(T)), V = 1. Values of
+    the costs, and of constraints that hold somewhere, differ by no more than `ranges`.
+
+        Regret_t <= c ranges sqrt(t) (1 + 1/(2 sqrt(T)))
+        CCV_t <= 2 sqrt(2) c ranges sqrt(T) ln[(1 + sqrt(t/2) + t/(sqrt(2) c)) / (1 - sqrt(t/(8T)))]
+
+    AdaGrad, with gradients centred, has sqrt(K) in place of c: they may be sqrt(K)/2 times as long as their ranges. That is more from K = 6.
+
+    >>> round(float(mixture_bound(128, 1.0, 1000, 1000).regret), 1)
+    95.6
+    """
+    c = sqrt(4.0 + log(K))
+    regret = c * ranges * sqrt(t) * (1.0 + 0.5 / sqrt(T))
+    inside = (1.0 + sqrt(t / 2.0) + t / (sqrt(2.0) * c)) / (1.0 - sqrt(t / (8.0 * T)))
+    return capped_bound(regret, 2.0 * sqrt(2.0) * c * ranges * sqrt(T) * log(inside), ranges, 1.0, t)
+
+
 def strong_bound(policy: Configuration[Lyapunov], constants: Constants, t: float) -> Bound:
     """Algorithm 1 with Phi(q) = q^2 and steps 1 / (V beta alpha t), on alpha-strongly convex costs.
 

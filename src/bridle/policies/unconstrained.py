@@ -4,11 +4,11 @@
 
 What a comparison needs on the other side of every constrained policy: the regret to be had, and the violation it costs.
 
-Guarantee: `ogd_bound`, `adagrad_bound`, `adaftrl_bound`, `adahedge_bound`, `mlpoly_bound`, against every action of the domain, feasible or
+Guarantee: `ogd_bound`, `adagrad_bound`, `adaftrl_bound`, `ranged_bound`, `mlpoly_bound`, against every action of the domain, feasible or
     not; none on violation. `ftpl_theorem` is for the exact expectation, of which the policy plays a Monte-Carlo mean.
 Reference: M. Zinkevich, ICML 2003 (ogd); J. Duchi, E. Hazan, Y. Singer, JMLR 2011 (adagrad); F. Orabona, D. Pal, Theoretical Computer
     Science 2018 (adaftrl); J. Abernethy, C. Lee, A. Sinha, A. Tewari, COLT 2014 (ftpl); S. de Rooij, T. van Erven, P. Grunwald, W. Koolen,
-    JMLR 2014 (adahedge); P. Gaillard, G. Stoltz, T. van Erven, COLT 2014 (mlpoly).
+    JMLR 2014 (adahedge); P. Gaillard, G. Stoltz, T. van Erven, COLT 2014 (mlpoly); `bridle.learners.track` (track).
 
 >>> import bridle
 >>> problem = bridle.problem("halfspaces", horizon=500, dim=3)
@@ -107,6 +107,11 @@ def mlpoly(domain: Domain) -> Unconstrained[learners.MLPolyLearner | learners.Gr
     return Unconstrained(learners.MLPoly(domain))
 
 
+def track(domain: Domain) -> Unconstrained[learners.Tracking | learners.Grouped]:
+    """A mixture that follows the corner that is best at the time."""
+    return Unconstrained(learners.Track(domain))
+
+
 def _regret(constants: Constants, t: float, value: Scalar) -> Bound:
     return Bound(flat(np.minimum(value, constants["lipschitz"] * constants["diameter"] * t)))
 
@@ -148,8 +153,11 @@ def ftpl_theorem(policy: Configuration[Unconstrained[learners.AdaptiveFTPL]], co
     return _regret(constants, t, learners.adaptive_ftpl_regret(constants["diameter"], policy.domain.dim, G * G * t))
 
 
-def adahedge_bound(policy: Configuration[Unconstrained[learners.Hedge | learners.Grouped]], constants: Constants, t: float) -> Bound:
-    """`bridle.learners.hedge_regret`: a range of losses is at most G D, D = sqrt(2) mass."""
+Ranged = learners.Hedge | learners.Tracking | learners.Grouped
+
+
+def ranged_bound(policy: Configuration[Unconstrained[Ranged]], constants: Constants, t: float) -> Bound:
+    """`bridle.learners.hedge_regret` or `track_regret` without a switch: a range of losses is at most G D, D = sqrt(2) mass."""
     if why := unsized(constants):
         return Bound(why=why)
     return _regret(constants, t, policy.record.learner.adaptivity(constants["diameter"]) * constants["lipschitz"] * sqrt(t))
@@ -188,10 +196,15 @@ ENTRIES = (
     ),
     Entry(
         "adahedge", adahedge, "exponential weights, constraints ignored", "Rooij, Erven, Grunwald & Koolen, JMLR 2014",
-        "O(sqrt(T log K))", "-", feedback=_GRADIENT, bound=adahedge_bound, domains=("simplex",), cost="2 softmax",
+        "O(sqrt(T log K))", "-", feedback=_GRADIENT, bound=ranged_bound, domains=("simplex",), cost="2 softmax",
     ),
     Entry(
         "mlpoly", mlpoly, "a mixture with a scale for each corner, constraints ignored", "Gaillard, Stoltz & Erven, COLT 2014",
         "O(sqrt(T K log T))", "-", feedback=_GRADIENT, bound=mlpoly_bound, domains=("simplex",), cost="a few sums",
+    ),
+    Entry(
+        "track", track, "follows the corner that is best at the time, constraints ignored", "The bridle developers, This library 2026",
+        "O(sqrt(T log K)), O(sqrt((1 + P) T log(KT))) with P switches", "-", feedback=_GRADIENT, bound=ranged_bound, domains=("simplex",),
+        cost="19 softmax",
     ),
 )  # fmt: skip

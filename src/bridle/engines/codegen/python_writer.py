@@ -62,6 +62,13 @@ class PythonWriter(Writer[Expression, Statement]):
         self.lines = self.body
         self.outer: list[list[Item]] = []  # what the blocks around are written to
 
+    def formula(
+        self, name: str, params: dict[str, Any], operands: list[PythonValue], kind: str
+    ) -> Callable[[list[Expression]], Expression] | None:
+        if name == "exp" and math.prod(operands[0].shape) > 1:  # in a loop over the elements: several share its instructions
+            return lambda parts: self.code("_exp({})", parts[0])
+        return super().formula(name, params, operands, kind)
+
     # Statements
 
     def code(self, template: str, *parts: Part) -> Expression:
