@@ -113,7 +113,7 @@ def test_a_class_speaks_for_itself(monkeypatch):
     )
     monkeypatch.setattr(advice.inspect, "getmodule", lambda made: module)
     assert bridle.advise(limit="budget").guarantee == "never one cent too much."
-    assert "rounds=40," in bridle.advise(limit="budget", horizon=40).snippet
+    assert "rounds=40)" in bridle.advise(limit="budget", horizon=40).snippet
 
 
 @pytest.mark.parametrize("given", [{}, {"delay": True}, {"costs": False, "linear": True, "few": True}], ids=str)

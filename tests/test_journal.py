@@ -320,8 +320,8 @@ def test_opening_again_must_ask_for_the_same(tmp_path):
 
 def test_opening_a_pacer_again_must_ask_for_the_same(tmp_path):
     path = tmp_path / "pacer"
-    with pytest.raises(InputError, match="spend must be given"):
-        Pacer.open(path, budget=20.0, rounds=50, value=1.0)
+    with pytest.raises(InputError, match="rounds must be given"):
+        Pacer.open(path, budget=20.0, value=1.0)
     with open_pacer(path) as pacer:
         pacer.pay(0.5)
     for name, wrong in {"rounds": 51, "value": 2.0, "spend": 2.0, "plan": [1, 3], "goal": "value", "unit": 0.1, "budget": 19.0}.items():

@@ -2,7 +2,7 @@
 
 from bridle import adversaries as adversaries  # a documented path that needs no import of its own
 from bridle.advice import Advice, advise
-from bridle.budgets import Gate, Pacer, pacing_bound
+from bridle.budgets import Gate, Pacer
 from bridle.core import (
     AssumptionWarning,
     Bound,
@@ -42,6 +42,7 @@ from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, AdaHedge, MLPoly, Stron
 from bridle.learners.late import LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
+from bridle.pacing import pacing_bound
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction

@@ -276,7 +276,7 @@ TOOL_SNIPPETS = {
 import numpy as np
 
 rng = np.random.default_rng(0)  # the world
-pacer = bridle.Pacer(budget={budget}, rounds={rounds}, value=1.0, spend=1.0)
+pacer = bridle.Pacer(budget={budget}, rounds={rounds})
 for t in range({played}):
     values, spends = rng.uniform(size=(2, 3))  # see the offers of this round: what each is worth, and costs
     taken = pacer.choose(values, spends)  # the one to take, or None

@@ -3,46 +3,34 @@
 The gate counts whole units (cents by default) and adds up no floats: a budget is rounded down to units, every payment up, and a payment
 that does not fit is refused before anything changes. It knows nothing of who spends.
 
-The pacer sees an offer first and decides then. Each unit spent costs it mu ("price") on top, and mu follows the spending:
+The pacer sees an offer first and decides then: each unit spent costs it mu ("price") on top, and mu follows the spending, as
+`bridle.pacing` says. In auctions where the winner pays the second highest bid that is a bid of v / (1 + mu) for profit v - b, and of v / mu
+for value v alone.
 
-    take the offer with the largest  f_t(x) - mu b_t(x)   that the gate lets through; none at all is worth 0
-    mu <- clip(mu - eps (rho_t - b_t), 0, fb/rho),     eps = fb / (rho bb sqrt(T)),     rho = budget / T
+Guarantee: `pacing_bound`: the budget is never exceeded, whatever comes. For offers drawn independently from one distribution, what the best
+    choice of offers within the budget is worth on average is at most `Pacer.certified_loss` more than what the pacer gets, also on average:
+    a number that is known while it runs. Before it runs there is a bound for form="descent" and an even plan, (fb bb/rho)(1 + sqrt(T)) for
+    values up to fb and spends up to bb. Elsewhere, and for budgets that were changed on the way, no bound is known to us.
+Reference: dual descent of Balseiro, Lu, Mirrokni 2020; the proofs are in `bridle.pacing`.
 
-for values f up to fb (`value`) and spends b up to bb (`spend`); rho_t is what the plan has for the round, rho if it is even. In auctions
-where the winner pays the second highest bid that rule is a bid of v / (1 + mu) for profit v - b, and of v / mu for value v alone.
-
-Guarantee: `pacing_bound`: for offers drawn independently from one distribution, and an even plan, what the best choice of offers within the
-    budget is worth on average is at most (fb bb/rho)(1 + sqrt(T)) more than what the pacer gets. The budget is never exceeded, whatever
-    comes. Uneven plans, and budgets that were changed on the way, are experimental: no bound is known to us; the gate holds all the same.
-Reference: dual descent of Balseiro, Lu, Mirrokni 2020; the bound is proved here for exactly this update.
-
-Proof. Let rho <= bb (else the budget never binds, mu stays 0, and nothing is lost), f*_t(mu) = max_x f_t(x) - mu b_t(x) and
-D(mu) = rho mu + E f*_t(mu). For every mu >= 0, OPT <= T D(mu), because leaving the budget out and charging mu for what exceeds it only adds
-to what can be had; and OPT <= T fb. Let tau count the rounds before the first that begins with less than bb left: until then the gate lets
-everything through, and f_t(x_t) = f*_t(mu_t) + mu_t b_t. Both mu_t and whether t <= tau are settled before round t, so that
-E sum_{t<=tau} f*_t(mu_t) = E sum_{t<=tau} (D(mu_t) - rho mu_t); D is convex, and OPT <= E [tau D(mean of mu_t) + (T - tau) fb]. Together
-
-    OPT - E reward <= E [sum_{t<=tau} mu_t (rho - b_t) + (T - tau) fb].
-
-Descent on mu has  sum (mu_t - m)(rho - b_t) <= M^2/(2 eps) + eps tau bb^2/2 <= M bb sqrt(T)  for every m in [0, M], M = fb/rho. If tau = T
-take m = 0. Else more than rho T - bb was spent by then, and m = M gives  sum mu_t (rho - b_t) <= M (rho tau - rho T + bb) + M bb sqrt(T),
-where M rho (T - tau) = fb (T - tau). (Amounts are taken as counted, in whole units.)
-
->>> pacer = Pacer(budget=1.00, rounds=4, value=1.0, spend=1.0)
->>> pacer.bid(0.60)
-0.6
->>> pacer.pay(0.40)  # won, at the second highest bid
->>> pacer.left, round(pacer.bid(0.60), 4)
-(0.6, 0.4615)
+>>> pacer = Pacer(budget=100.0, rounds=1000)
+>>> pacer.bid(0.60)  # nothing is known yet: as much of it as a tenth of a unit a round can pay
+0.08571428571428572
 >>> pacer.pay()  # lost
+>>> pacer.price, round(pacer.bid(0.30), 4)
+(6.0, 0.0429)
+>>> pacer.pay(0.04)  # won, at the second highest bid
+>>> pacer.left, round(pacer.price, 2)
+(99.96, 3.92)
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from math import ceil, floor, inf, sqrt
+from math import ceil, floor, inf
 from os import PathLike
 from typing import Any, NamedTuple, TypedDict, cast
 
@@ -53,6 +41,7 @@ from bridle import storage, validate
 from bridle.core import InputError
 from bridle.journal import Held, Keeping
 from bridle.ops import Array
+from bridle.pacing import Asked, DescentPrice, LearnedPrice, Pace, SpendPlan, pacing_bound, planned, weights_of
 
 MOST_UNITS = 10**13
 """The largest budget, in units: beyond it a float does not tell one unit from the next."""
@@ -63,7 +52,10 @@ CLOSE, RELATIVE = 1e-9, 1e-15
 So N payments can come to N 1e-9 + 0.01 units more than was counted: less than one unit for the first 900 million.
 """
 
-GOALS = ("profit", "value")
+ANY = sys.float_info.max
+"""The most that may be spent or had in a round where nobody said a limit."""
+
+GOALS, FORMS, AUCTIONS = ("profit", "value"), ("learned", "descent"), ("second", "first")
 
 
 class GateFacts(TypedDict):
@@ -72,20 +64,6 @@ class GateFacts(TypedDict):
     unit: float
     budget: int
     spent: int
-
-
-class Pace(NamedTuple):
-    """Where a pacer stands: what changes every round, and what a new budget changes."""
-
-    rounds: int
-    played: int
-    price: float
-    planned: float
-    base: float
-    rest: float
-    step: float
-    highest: float
-    edited: bool
 
 
 class Account(NamedTuple):
@@ -292,39 +270,71 @@ class Gate(Held):
 class Pacer(Held):
     """Spread a hard budget over `rounds` rounds: bid or choose, then pay; one `pay` a round, of 0 where nothing was spent.
 
-    `value` and `spend` are the most that one round can bring and cost. `goal` is what bids are for: "profit" (value less price) or "value".
-    `plan` is "even", or a list of weights for equally long parts of the time (experimental, without a bound): [1, 2, 1] plans half of the
-    budget for the middle third.
+    Nothing else has to be told: what money is worth is learned. `goal` is what bids are for: "profit" (value less price) or "value".
+    `price` is the price to start from, that of the last period for instance; `value` the size of values, which is good for the first
+    rounds; `spend` the most that one round may cost. `plan` is "even", or a list of weights for equally long parts of the time: [1, 2, 1]
+    plans half of the budget for the middle third. In auctions whose winner pays his own bid (auction="first") no loss is certified.
 
-    >>> pacer = Pacer(budget=50.0, rounds=100, value=2.0, spend=1.0)
+    Told both `value` and `spend`, and no price, it takes them for the most that one round can bring and cost, and is form="descent" unless
+    form="learned" is asked for: that has a bound in advance, and learns more slowly.
+
+    >>> pacer = Pacer(budget=50.0, rounds=100, value=1.0)
     >>> pacer.choose(values=[1.0, 1.8], spends=[0.2, 0.9])
-    1
-    >>> pacer.pay(0.9)
+    0
+    >>> pacer.pay(0.2)
     >>> pacer.spent, pacer.left, round(pacer.price, 3)
-    (0.9, 49.1, 0.16)
+    (0.2, 49.8, 1.743)
     """
 
     def __init__(
         self,
         budget: float,
         rounds: int,
-        value: float,
-        spend: float,
+        value: float | None = None,
+        spend: float | None = None,
         plan: str | Sequence[float] = "even",
         goal: str = "profit",
         unit: float = 0.01,
+        price: float | None = None,
+        form: str | None = None,
+        auction: str = "second",
     ) -> None:
         self.gate = Gate(budget, unit)
         total = validate.whole("rounds", rounds)
-        self._value, self._spend = validate.positive("value", value), validate.positive("spend", spend)
+        form = form or ("learned" if value is None or spend is None or price is not None else "descent")
+        self._told = _Told(
+            None if value is None else validate.positive("value", value),
+            None if spend is None else validate.positive("spend", spend),
+            None if price is None else validate.positive("price", price),
+            weights_of(plan, total), goal, form, auction,
+        )  # fmt: skip
         validate.one_of("goal", goal, GOALS)
-        self._goal, self._plan = goal, _plan(plan, total)
-        pace = self._spread(Pace(total, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False), self.gate.left)
+        validate.one_of("form", form, FORMS)
+        validate.one_of("auction", auction, AUCTIONS)
+        self._arrange()
+        pace = self._form.spread(self._plan, Pace(total), self.gate.left)
         self.gate._account = self.gate._account._replace(pace=pace)
         self._attach()
 
+    def _arrange(self) -> None:
+        """What follows from what was told."""
+        told = self._told
+        self._plan, self._asked = SpendPlan(told.plan), Asked()
+        self._most, self._largest = ANY if told.spend is None else told.spend, ANY
+        if told.form == "learned":
+            self._form: DescentPrice | LearnedPrice = LearnedPrice(told.value, told.start)
+            return
+        for name, given in (("value", told.value), ("spend", told.spend)):
+            if given is None:
+                raise InputError(f'{name} must be given for form="descent": it is the most that one round can {BRINGS[name]}')
+        if told.start is not None:
+            raise InputError(f'price is for form="learned": the other one starts from 0, not {validate.show(told.start)}')
+        # The most that one round can cost, rounded up to units as every payment is.
+        self._largest = cast(float, told.value)
+        self._form = DescentPrice(self._largest, self.gate.rounded(self._most))
+
     def _attach(self) -> None:
-        self._kept = self.gate._owner = Keeping("pacer", ("gate.spent", "played", "price", "planned"), self.facts)
+        self._kept = self.gate._owner = Keeping("pacer", ("gate.spent", "played", "price", "charge", "squares"), self.facts)
 
     @classmethod
     def open(
@@ -337,32 +347,39 @@ class Pacer(Held):
         plan: str | Sequence[float] | None = None,
         goal: str | None = None,
         unit: float | None = None,
+        price: float | None = None,
+        form: str | None = None,
+        auction: str | None = None,
     ) -> Pacer:
         """The pacer in a file, or a new one where there is none: `Gate.open` says what that promises; every `pay` is on the disk.
 
         The arguments are those of a new pacer; where there is a file, they must be its, or be left out.
 
-        >>> with Pacer.open("march.json", budget=50.0, rounds=100, value=2.0, spend=1.0) as pacer:
+        >>> with Pacer.open("march.json", budget=50.0, rounds=100) as pacer:
         ...     pacer.pay(0.9)
         >>> with Pacer.open("march.json") as pacer:
         ...     pacer.played, pacer.left
         (1, 49.1)
         """
-        given = {"budget": budget, "rounds": rounds, "value": value, "spend": spend, "plan": plan, "goal": goal, "unit": unit}
+        given: dict[str, Any] = {
+            "budget": budget, "rounds": rounds, "value": value, "spend": spend, "plan": plan, "goal": goal, "unit": unit, "price": price,
+            "form": form, "auction": auction,
+        }  # fmt: skip
         given = {name: each for name, each in given.items() if each is not None}
-        pacer = cls(0.0, 1, 1.0, 1.0)
+        pacer = cls(0.0, 1)
 
         def fresh() -> dict[str, Any]:
-            missing = [name for name in ("rounds", "value", "spend") if name not in given]
-            if missing:
-                raise InputError(f"{missing[0]} must be given: there is no pacer at {storage.named(path)} yet")
-            return cls(**given).facts()  # type: ignore[arg-type]
+            if rounds is None:
+                raise InputError(f"rounds must be given: there is no pacer at {storage.named(path)} yet")
+            return cls(**given).facts()
 
         def take(facts: dict[str, Any]) -> None:
             pacer._become(facts, storage.named(path))
-            own, gate = {**facts, "unit": pacer.gate.unit, "budget": pacer.budget}, pacer.gate
+            facts |= pacer.facts()  # a file of before is written as one of today
+            gate, own = pacer.gate, pacer._told._asdict()
+            own |= {"price": own["start"], "rounds": pacer.rounds, "unit": gate.unit, "budget": pacer.budget}
             same = given | ({} if budget is None else {"budget": gate._money(gate._whole(budget))})
-            _agree(path, same | ({} if plan is None else {"plan": _plan(plan, pacer.rounds)}), own)
+            _agree(path, same | ({} if plan is None else {"plan": weights_of(plan, pacer.rounds)}), own)
 
         pacer._kept.open(path, None if budget is None else fresh, take)
         return pacer
@@ -383,7 +400,10 @@ class Pacer(Held):
 
     @property
     def price(self) -> float:
-        """mu: what a unit of money costs on top of itself, in units of value, because it will be missed later."""
+        """What a unit of money costs on top of itself, in units of value, because it will be missed later; 0 until a value is known.
+
+        Give it to the pacer of the next period. Bids lean from it, by a factor of 2 at most, where more or less is left than was planned.
+        """
         return self._pace.price
 
     @property
@@ -404,66 +424,83 @@ class Pacer(Held):
     @property
     def planned(self) -> float:
         """What the plan had for the rounds that are over."""
-        return self._pace.planned
+        return planned(self._plan, self._pace)
 
     @property
     def bound(self) -> float | None:
-        """`pacing_bound`; None for an uneven plan, a budget that was changed, or more rounds than it is for, where none is known."""
-        pace = self._pace
-        if pace.edited or len(self._plan) > 1 or not self.gate.budget or pace.played > pace.rounds:
+        """`pacing_bound`, for form="descent"; None for an uneven plan, a changed budget, or more rounds than it is for: none is known."""
+        if not isinstance(self._form, DescentPrice) or len(self._plan.weights) > 1 or not self.gate.budget or not self._as_begun:
             return None
-        return pacing_bound(self.gate.budget, pace.rounds, self._value, self._counted)
+        return pacing_bound(self.gate.budget, self.rounds, self._form.value, self._form.spend)
+
+    @property
+    def certified_loss(self) -> float | None:
+        """What the best choice of offers may have been worth more so far, on average, were the rounds independent draws: `bridle.pacing`.
+
+        Against choices that spend no more than the budget's even share of these rounds, with every offer seen and bid for as this pacer
+        says. None in first-price auctions, for a changed budget, for more rounds than it is for, and where a file does not know it.
+        """
+        return self._pace.charge if self._as_begun and self._told.auction == "second" else None
+
+    @property
+    def _as_begun(self) -> bool:
+        """Whether the budget is still what it was, and for rounds that it was for."""
+        return not self._pace.edited and self._pace.played <= self._pace.rounds
 
     def bid(self, value: float) -> float:
-        """The bid for something worth `value`, where the winner pays at most the bid; never more than what is left."""
-        worth = self._within("value", value, self._value)
-        weight = self.price + (self._goal == "profit")
-        return min(worth / weight if weight > 0.0 else inf if worth else 0.0, self._spend, self.left)
+        """The bid for something worth `value`, where the winner pays at most the bid; never more than what is left.
+
+        Where the winner pays the bid itself, profit takes more than a budget to bid for: give what you would bid if money were no matter.
+        """
+        worth, pace, left = self._within("value", value, self._largest), self._pace, self.left
+        weight = self._form.quote(self._plan, pace, left, worth) + (self._told.goal == "profit")
+        want = min(worth / weight if weight > 0.0 else inf if worth else 0.0, self._most)
+        most = self._form.most(pace, left)
+        self._asked = Asked(worth, 0.0, worth - weight * most if want > most else 0.0)
+        return min(want, most)
 
     @validate.undisturbed
     def choose(self, values: ArrayLike, spends: ArrayLike) -> int | None:
         """The index of the offer to take, or None if no offer is worth its price; offers above what is left are passed over."""
         gain = validate.vector("values", values)
         cost = validate.vector("spends", spends, len(gain))
-        if (cost < 0.0).any() or (cost > self._spend).any():
-            raise InputError(f"spends must be between 0 and {self._spend:g}, as this pacer was told, not {validate.show(spends)}")
-        if (gain > self._value).any():
-            raise InputError(f"values must be at most {self._value:g}, as this pacer was told, not {validate.show(values)}")
-        worth = np.where(self.gate.fits(cost), gain - self.price * cost, -inf)
-        best = int(worth.argmax())
-        return best if worth[best] > 0.0 else None
+        if (cost < 0.0).any() or (cost > self._most).any():
+            limits = "0 or above" if self._most == ANY else f"between 0 and {self._most:g}, as this pacer was told"
+            raise InputError(f"spends must be {limits}, not {validate.show(spends)}")
+        if (gain > self._largest).any():
+            raise InputError(f"values must be at most {self._largest:g}, as this pacer was told, not {validate.show(values)}")
+        pace, left, largest = self._pace, self.left, float(gain.max(initial=0.0))
+        worth, most = gain - self._form.quote(self._plan, pace, left, largest) * cost, self._form.most(pace, left)
+        fitting = np.where(self.gate.fits(cost) & ((cost <= most) | (most >= left)), worth, -inf)
+        best = int(fitting.argmax())
+        had = max(float(fitting[best]), 0.0)
+        self._asked = Asked(largest, max(float(worth.max()), 0.0) - had)
+        return best if had > 0.0 else None
 
     def pay(self, amount: float = 0.0) -> None:
         """End the round with this much spent. More than is left, or than one round may cost, is refused, and nothing changes.
 
         What `Gate.pay` says of files, failures and interrupts is so here too, for the price and the plan as well.
         """
-        gate, units = self.gate, self.gate._count("amount", self._within("amount", amount, self._spend))
+        gate, units = self.gate, self.gate._count("amount", self._within("amount", amount, self._most))
         with gate._owner.lock:
-            pace = self._pace
-            counted, share = gate._money(units), self._share(pace)
-            rounds, played, price, planned, base, rest, step, highest, edited = pace
-            price = min(max(price - step * (share - counted), 0.0), highest)
-            gate._take(units, amount, Pace(rounds, played + 1, price, planned + share, base, rest, step, highest, edited))
+            pace = self._form.after(self._plan, self._pace, self._asked, gate.left, gate._money(units))
+            gate._take(units, amount, pace)
+            self._asked = Asked()
 
     @property
     def share(self) -> float:
         """What the plan has for the coming round; 0 after the last."""
-        return self._share(self._pace)
-
-    def _share(self, pace: Pace) -> float:
-        if pace.played >= pace.rounds or pace.rest <= 0.0:
-            return 0.0
-        return pace.base * self._weight(pace.played * len(self._plan) // pace.rounds, pace.rounds) / pace.rest
+        return self._form.share(self._plan, self._pace, self.left)
 
     def set_budget(self, budget: float, rounds: int | None = None) -> None:
         """Change the budget, and how many rounds it is for: the plan is stretched to them, and what is left is spread over the rest."""
         gate = self.gate
         with gate._owner.lock:
             pace = self._pace
-            total = pace.rounds if rounds is None else validate.whole("rounds", rounds, max(pace.played, len(self._plan)))
+            total = pace.rounds if rounds is None else validate.whole("rounds", rounds, max(pace.played, len(self._plan.weights)))
             account = Account(gate._whole(budget), gate._account.spent)
-            pace = self._spread(pace._replace(rounds=total, edited=True), gate._money(account.left))
+            pace = self._form.spread(self._plan, pace._replace(rounds=total, planned=self.planned, edited=True), gate._money(account.left))
             gate._commit(account._replace(pace=pace), "budget", budget)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -474,24 +511,27 @@ class Pacer(Held):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Pacer:
         """The pacer that was saved, bit for bit, in memory; see `Gate.load`."""
-        pacer = cls(0.0, 1, 1.0, 1.0)
+        pacer = cls(0.0, 1)
         pacer._kept.load(path, lambda facts: pacer._become(facts, storage.named(path)))
         return pacer
 
     def facts(self) -> dict[str, Any]:
         """The whole state, as it is written to JSON."""
-        pace = self._pace._asdict()
-        own: dict[str, Any] = {"value": self._value, "spend": self._spend, "plan": self._plan, "goal": self._goal}
-        return {"gate": self.gate.facts(), **{name: (pace | own)[name] for name in SAVED_FIELDS}}
+        return {"gate": self.gate.facts(), **self._told._asdict(), **self._pace._asdict()}
 
     def _become(self, facts: Mapping[str, Any], where: str) -> None:
         """Stand where the facts of a file say."""
         with _checking(where):
-            like = Pacer(0.0, facts["rounds"], facts["value"], facts["spend"], facts["plan"], facts["goal"], facts["gate"]["unit"])
-            numbers = {name: validate.nonnegative(name, facts[name]) for name in ("price", "planned", "base", "rest", "step", "highest")}
-            pace = Pace(like.rounds, validate.whole("played", facts["played"], 0), **numbers, edited=bool(facts["edited"]))
+            facts = _of_before(facts) if facts.keys().isdisjoint(SINCE) else facts
+            told = {name: facts[name] for name in _Told._fields}
+            like = Pacer(0.0, facts["rounds"], price=told.pop("start"), unit=facts["gate"]["unit"], **told)
+            charge = None if facts["charge"] is None else validate.number("charge", facts["charge"])
+            sizes = {name: validate.nonnegative(name, facts[name]) for name in SIZES}
+            pace = Pace(like.rounds, validate.whole("played", facts["played"], 0), charge=charge, edited=bool(facts["edited"]))
+            pace = pace._replace(seen=validate.whole("seen", facts["seen"], 0), **sizes)  # type: ignore[arg-type]
         self.gate._become(facts["gate"], where, pace)
-        self._value, self._spend, self._plan, self._goal = like._value, like._spend, like._plan, like._goal
+        self._told = like._told
+        self._arrange()
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: see `Gate`."""
@@ -502,22 +542,6 @@ class Pacer(Held):
         vars(self).update(state)
         self._attach()
 
-    def _spread(self, pace: Pace, left: float) -> Pace:
-        """Plan what is left for the rounds that are left."""
-        ahead, parts = pace.rounds - pace.played, range(len(self._plan))
-        counts = [_last(p, len(parts), pace.rounds) - max(_last(p - 1, len(parts), pace.rounds), pace.played) for p in parts]
-        rest = sum(self._weight(p, pace.rounds) * max(count, 0) for p, count in zip(parts, counts, strict=True))
-        rate = left / ahead if ahead else 0.0
-        # With nothing left the price does not matter any more, and stays.
-        highest = self._value / rate if rate > 0.0 else MOST_UNITS
-        step = highest / (self._counted * sqrt(ahead)) if rate > 0.0 else 0.0
-        return pace._replace(base=left, rest=rest, highest=highest, step=step, price=min(pace.price, highest))
-
-    @property
-    def _counted(self) -> float:
-        """The most that one round can cost, rounded up to units as every payment is."""
-        return self.gate.rounded(self._spend)
-
     def _within(self, name: str, amount: float, most: float) -> float:
         """The amount, if it is between 0 and the most that this pacer was told."""
         if type(amount) is float and 0.0 <= amount <= most:
@@ -527,43 +551,32 @@ class Pacer(Held):
             raise InputError(f"{name} must be at most {most:g}, as this pacer was told, not {validate.show(amount)}")
         return number
 
-    def _weight(self, part: int, rounds: int) -> float:
-        """The weight of one round in this part of the plan."""
-        parts = len(self._plan)
-        return self._plan[part] / (_last(part, parts, rounds) - _last(part - 1, parts, rounds))
+
+class _Told(NamedTuple):
+    """What a pacer was told, as its file has it."""
+
+    value: float | None
+    spend: float | None
+    start: float | None
+    plan: list[float]
+    goal: str
+    form: str
+    auction: str
 
 
-SAVED_FIELDS = ("rounds", "played", "value", "spend", "plan", "goal", "price", "planned", "base", "rest", "step", "highest", "edited")
+BRINGS = {"value": "bring", "spend": "cost"}
+SIZES = ("price", "squares", "planned", "base", "rest", "step", "lowest", "highest", "scale")
+"""The numbers of a pace that are 0 or above."""
 
 
-def pacing_bound(budget: float, rounds: int, value: float, spend: float) -> float:
-    """The most that a `Pacer` with an even plan loses, on average, against the best choice of offers: see the module's proof.
-
-    >>> round(pacing_bound(budget=2000.0, rounds=10_000, value=1.0, spend=1.0))
-    505
-    """
-    B, T = validate.positive("budget", budget), validate.whole("rounds", rounds)
-    most, cost = validate.positive("value", value), validate.positive("spend", spend)
-    return 0.0 if cost * T <= B else min(most * cost * T / B * (1.0 + sqrt(T)), most * T)
+SINCE = {"form": "descent", "auction": "second", "start": None, "charge": None, "squares": 0.0, "lowest": 0.0, "scale": 0.0, "seen": 0}
+"""What files have that were written since there are two forms, as it is of those that were written before."""
 
 
-def _plan(plan: str | Sequence[float], rounds: int) -> list[float]:
-    """The weights of the parts of a plan."""
-    if isinstance(plan, str):
-        if plan != "even":
-            raise validate.unknown("plan", plan, ("even",))
-        return [1.0]
-    weights = validate.vector("plan", plan)
-    if (weights < 0.0).any() or not weights.any():
-        raise InputError(f"plan must be weights of 0 or above, not all of them 0, not {validate.show(plan)}")
-    if len(weights) > rounds:
-        raise InputError(f"plan must have no more parts than there are rounds, {rounds}, not {len(weights)}")
-    return [float(weight) for weight in weights / weights.max()]
-
-
-def _last(part: int, parts: int, rounds: int) -> int:
-    """How many rounds there are up to the end of this part, where round t is in part t * parts // rounds."""
-    return -(-(part + 1) * rounds // parts)
+def _of_before(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a file that was written when there was one form: it has what was planned in all, not when the budget was last set."""
+    pace = Pace(facts["rounds"], facts["played"], base=facts["base"], rest=facts["rest"])
+    return {**facts, **SINCE, "planned": max(facts["planned"] - planned(SpendPlan(facts["plan"]), pace), 0.0)}
 
 
 def _agree(path: str | PathLike[str], given: Mapping[str, object], found: Mapping[str, object]) -> None:

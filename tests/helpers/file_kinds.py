@@ -120,7 +120,7 @@ def steps(number: int) -> int:
 
 
 GATE = {"budget": 10.0}
-PACER = {"budget": 10.0, "rounds": 40, "value": 2.0, "spend": 1.0, "plan": [1.0, 2.0]}
+PACER = {"budget": 10.0, "rounds": 40, "value": 2.0, "plan": [1.0, 2.0]}
 
 KINDS = {
     "session": Kind(session, bridle.Session.save, bridle.Session.load, fingerprints.of_session),

@@ -36,7 +36,7 @@ def of_gate(gate: bridle.Gate) -> dict[str, Any]:
 
 def of_pacer(pacer: bridle.Pacer) -> dict[str, Any]:
     """Budget, spending, plan and price."""
-    names = ("rounds", "played", "price", "planned", "share", "bound")
+    names = ("rounds", "played", "price", "planned", "share", "bound", "certified_loss")
     return of_gate(pacer.gate) | {name: as_bits(getattr(pacer, name)) for name in names}
 
 
