@@ -395,4 +395,7 @@ class Constants(TypedDict, total=False):
     H: Scalar
     first: Scalar
     unseen: Scalar
+    observed_rounds: Scalar  # what a policy's own proof says of a game so far, and after how many rounds
+    observed_regret: Scalar
+    observed_violation: Scalar
     curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

@@ -18,7 +18,7 @@ from bridle import policies, records, storage, validate
 from bridle.core import Feedback, InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
-from bridle.policies.registry import Configured
+from bridle.policies.registry import Configured, with_room
 from bridle.session.alarms import Contexts, WarningLog
 from bridle.session.feedback import LARGEST, Limits
 from bridle.session.late_feedback import Copy
@@ -93,7 +93,8 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
     """Write a save file: the whole new one, or the old one stays."""
     parts, pending = session.parts, session.parts.pending
     first, *others = pending.copies
-    states = [records.leaves(copy.state) for copy in others]
+    k = len(session.totals.hard)
+    states = [records.leaves(with_room(parts.record, copy.state, k)) for copy in others]
     more: dict[str, Scalar] = {
         f"copies.{key}": np.stack([np.asarray(state[key], dtype=float) for state in states]) for key in (states or [{}])[0]
     }
@@ -121,7 +122,7 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
-    _write(storage.named(path), parts, session.start, first.state, totals, more, facts)
+    _write(storage.named(path), parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
 
 
 class Unportable(Exception):
@@ -202,9 +203,9 @@ class Saved:
     def restore(self, fresh: Snapshot) -> Snapshot:
         """Put what was saved into the parts of a session just made; the numbers that it goes on with."""
         parts, pending, ledger, facts = fresh.parts, fresh.parts.pending, fresh.parts.ledger, self.facts
-        template = pending.ready.state
-        state = self.fill(template)
         rounds, cost, hard = self.totals
+        template = with_room(parts.record, pending.ready.state, len(hard))
+        state = self.fill(template)
         restored = fresh._replace(rounds=rounds, totals=RunningTotals(cost, hard, self.arrays.get("totals.signed")), compiled=None)
         if self.old:
             pending.copies = [Copy(state, np.asarray(parts.record.decide(state), dtype=float), rounds, 0)]
