@@ -9,6 +9,7 @@ from bridle.core import (
     BridleWarning,
     DelayWarning,
     DroppedWarning,
+    EmptyPromiseWarning,
     Feedback,
     GradientWarning,
     HorizonWarning,
@@ -19,6 +20,7 @@ from bridle.core import (
     NotKeptWarning,
     OutlierWarning,
     Round,
+    StuckWarning,
     UncheckedWarning,
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
@@ -73,6 +75,7 @@ __all__ = [
     "Delayed",
     "Doubling",
     "DroppedWarning",
+    "EmptyPromiseWarning",
     "Feedback",
     "Gate",
     "GradientWarning",
@@ -103,6 +106,7 @@ __all__ = [
     "Simplex",
     "Spectrahedron",
     "StronglyConvexOGD",
+    "StuckWarning",
     "Ticket",
     "Trace",
     "UncheckedWarning",

@@ -132,6 +132,7 @@ class Ledger:
         # The open batch: its rounds' rows and their columns, the numbers of the rounds, how many there are, with how many constraints.
         self.rows, self.numbers, self.open, self.k = np.zeros((0, 0)), np.zeros(0, dtype=int), 0, 0
         self.moduli = np.zeros(0)  # of its costs, 0 where a round was not said to have one
+        self.closed = 0  # how many rows had the batch that was read last
         self.columns: tuple[Array, ...] | None = None
         self._reader = reader
 
@@ -215,7 +216,7 @@ class Ledger:
         numbers, moduli, n = np.zeros(len(rows), dtype=int), np.zeros(len(rows)), self.open
         if n:
             rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
-        self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
+        self.k, self.rows, self.numbers, self.moduli, self.columns, self.closed = k, rows, numbers, moduli, parts(rows, dim), 0
 
     def pass_over(self, note: Callable[[], None]) -> tuple[bool, BatchMemory | None]:
         """Read the open batch, which is full; if there is nothing in it to keep at once, that is all, and it is done by one assignment.
@@ -234,6 +235,7 @@ class Ledger:
             parked = (*parked, found)
             if self._urgent(memory.findings, parked):
                 return False, memory
+        self.closed = len(self.rows)
         self._batches = BatchesRead(memory, idle - len(self.rows), rounds + len(self.rows), parked)
         return True, memory
 
@@ -242,7 +244,7 @@ class Ledger:
         n = self.open
         if not n:
             return
-        rows, moduli = self.rows[:n], self.moduli[:n]
+        rows, moduli, self.closed = self.rows[:n], self.moduli[:n], n
         counted, findings = self._read(rows) if read is None else (read, read.findings)
         if moduli.any():
             with np.errstate(all="ignore"):
@@ -282,6 +284,11 @@ class Ledger:
         if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
             self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), LONGEST_PAUSE)
             self._batches = self._batches._replace(idle=self.patience)
+
+    @property
+    def recent(self) -> tuple[Array, Array, Array, Array]:
+        """Decisions, gradients of the costs, constraint values and gradients of the rounds that were read last; after `close`."""
+        return parts(self.rows[: self.closed], len(self.domain.middle))
 
     @property
     def stirred(self) -> bool:

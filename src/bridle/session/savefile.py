@@ -19,7 +19,7 @@ from bridle.core import Feedback, InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured, with_room
-from bridle.session.alarms import Contexts, WarningLog
+from bridle.session.alarms import Contexts, WarningLog, Watch
 from bridle.session.feedback import LARGEST, Limits
 from bridle.session.late_feedback import Copy
 from bridle.session.ledger import LedgerFacts
@@ -118,6 +118,9 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
     for i, seen in enumerate(session.contexts.last.values()):
         more |= {f"contexts.{i}.x": seen.x, f"contexts.{i}.f": seen.f, f"contexts.{i}.df": seen.df}
         more |= {f"contexts.{i}.g": seen.g, f"contexts.{i}.dg": seen.dg}
+    watch = session.log.watch
+    if watch is not None:
+        more |= {f"ledger.watch.{name}": value for name, value in records.leaves(watch).items()}
     if parts.ledger is not None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
@@ -226,6 +229,12 @@ class Saved:
                 fresh.contexts.last[str(name)] = Feedback(seen["x"], float(seen["f"]), seen["df"], seen["g"], seen["dg"])
             if ledger is not None:
                 ledger.restore(self.part("ledger."), facts["ledger"])
+            watch = self.part("ledger.watch.")
+            if watch:
+                since, x, limits = (watch[name] for name in Watch._fields)
+                if x.shape != self.start.shape or limits.ndim != 1:
+                    raise ValueError("watch")
+                fresh.log.watch = Watch(int(since), x, limits)
             compiled = facts.get("compiled")
             restored = restored._replace(compiled=None if compiled is None else int(compiled))
         self.check_decisions(parts)
