@@ -9,6 +9,7 @@ from bridle.core import (
     BridleWarning,
     DelayWarning,
     DroppedWarning,
+    EmptyPromiseWarning,
     Feedback,
     GradientWarning,
     HorizonWarning,
@@ -19,6 +20,7 @@ from bridle.core import (
     NotKeptWarning,
     OutlierWarning,
     Round,
+    StuckWarning,
     UncheckedWarning,
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
@@ -76,6 +78,7 @@ __all__ = [
     "Delayed",
     "Doubling",
     "DroppedWarning",
+    "EmptyPromiseWarning",
     "Feedback",
     "Gate",
     "GradientWarning",
@@ -107,6 +110,7 @@ __all__ = [
     "Simplex",
     "Spectrahedron",
     "StronglyConvexOGD",
+    "StuckWarning",
     "Ticket",
     "Trace",
     "Track",

@@ -110,7 +110,7 @@ RULES = (
     Rule(
         {"noise": True}, "soft",
         "no policy can keep hard limits on noisy values; this one adds them up, so that errors cancel, and keeps limits on average",
-        {"noise": 0.5},
+        {"noise": 0.5}, note="any noise above 0 will do: it says that single values prove nothing; no other number has to be known",
     ),
     Rule(
         {"limit": "average", "costs": False}, "sinha2024-ocs",
@@ -236,8 +236,13 @@ def further_questions(answers: Mapping[str, Answer]) -> list[str]:
     rule = next(rule for rule in RULES if all(answers.get(name) == value for name, value in rule.when.items()))
     if rule.use not in policies.names():
         return []
-    horizon = any(p.name == "horizon" for p in policies.parameters(rule.use)) and "horizon" not in answers
-    return ["delay", *["horizon"] * horizon]
+    return ["delay", *["horizon"] * (_uses_horizon(rule.use) and "horizon" not in answers)]
+
+
+def _uses_horizon(policy: str) -> bool:
+    """Whether the policy can be told the horizon by itself, and not only together with other constants."""
+    alone = all(variant.parameter != "horizon" for variant in policies.entry(policy).variants)
+    return alone and any(p.name == "horizon" for p in policies.parameters(policy))
 
 
 EXAMPLE = {"horizon": 10_000, "lipschitz": 2.0, "bound": 1.3, "modulus": 1.0, "slater": 0.3}
@@ -253,7 +258,7 @@ def _policy(rule: Rule, answers: Answers) -> Advice:
     if rule.settings.keys() - parameters.keys():
         raise InputError(f"policy {rule.use} has no parameter {min(rule.settings.keys() - parameters.keys())}")
     settings = {name: EXAMPLE[name] for name, p in parameters.items() if p.required} | dict(rule.settings)
-    if "horizon" in parameters and answers.horizon is not None:
+    if _uses_horizon(rule.use) and answers.horizon is not None:
         settings["horizon"] = answers.horizon
     notes = [rule.note] * bool(rule.note) + [LATE_NOTE] * answers.delay
     if answers.moving and answers.constraints != "none" and "drift" not in settings:

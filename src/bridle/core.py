@@ -105,6 +105,22 @@ class AssumptionWarning(BridleWarning):
     """What has happened contradicts the policy's theorem, so one of its assumptions does not hold."""
 
 
+class StuckWarning(BridleWarning):
+    """`limit` has been violated since round `since`, of late by `violation`, and moves of the action have lowered it by `gained` only."""
+
+    limit: int
+    since: int
+    violation: float
+    gained: float
+
+
+class EmptyPromiseWarning(BridleWarning):
+    """By the policy's theorem regret is at most `promised`, while no action can have lost more than `most`: that promises nothing."""
+
+    promised: float
+    most: float
+
+
 class DelayWarning(BridleWarning):
     """More rounds wait for feedback than the policy was made for."""
 
@@ -237,7 +253,8 @@ class Policy(Protocol[S]):
     happened, and ``certified_squares(state, squares, gain)`` that on squared violation; ``price(state)`` is what one more unit of each
     limit seems to be worth in cost, or None; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found.
 
-    ``each`` is an array as long as a round must have constraints, where not any number will do; ``compiled`` is False where it runs on the
+    ``each`` is an array as long as a round must have constraints, where not any number will do, or None where the first feedback with some
+    says how many, of which ``learned(state)`` tells; ``compiled`` is False where it runs on the
     Python engine only; ``only_limits`` is True where its `lipschitz` is about the constraints alone. ``weigh(state, g)`` and
     ``follow(state, weights, grad)`` let an adapter do with one gradient a round, unless ``one_gradient`` is False; ``violated_only`` is
     True where the gradient of a satisfied constraint makes no difference.
@@ -397,4 +414,7 @@ class Constants(TypedDict, total=False):
     first: Scalar
     unseen: Scalar
     Psi: Scalar
+    observed_rounds: Scalar  # what a policy's own proof says of a game so far, and after how many rounds
+    observed_regret: Scalar
+    observed_violation: Scalar
     curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

@@ -18,6 +18,7 @@ from bridle import cli, policies
 from bridle.adversaries import Fixed
 from bridle.checks import check_policy
 from bridle.core import Bound, DoesNotApply, InputError
+from bridle.policies.entry import GIVEN
 from bridle.problems import takes
 from helpers.instances import SIMULATED
 
@@ -85,7 +86,9 @@ def test_its_entry_is_complete(name):
 def test_its_variants_are_settings_it_takes(name):
     problem = place_for(name)
     for variant in policies.entry(name).variants:
-        policy = bridle.policy_for(name, problem(variant), **{variant.parameter: variant.value})
+        there = problem(variant)
+        value = {"horizon": there.horizon, **there.constants}[variant.parameter] if variant.value is GIVEN else variant.value
+        policy = bridle.policy_for(name, there, **{variant.parameter: value})
         for field, value in variant.changes.items():
             assert getattr(policy.entry, field) == value
     base = bridle.policy_for(name, problem(None))
@@ -147,13 +150,20 @@ def test_it_is_made_on_the_domains_its_entry_names(name, kind):
     known = {"horizon": ROUNDS, "lipschitz": 1.0, "modulus": 0.5, "bound": 2.0, "slater": 0.5}
     given = {p.name: known[p.name] for p in policies.parameters(name) if p.required}
     item = policies.entry(name)
-    for extra in ({}, *({variant.parameter: variant.value} for variant in item.variants)):
+    for extra in ({}, *(_settings_of(variant, known) for variant in item.variants)):
         allowed = item.with_settings(extra).domains
         if not allowed or kind in allowed:
             assert bridle.policy(name, KINDS[kind], **given, **extra).record.domain is KINDS[kind]
         else:
             with pytest.raises(InputError, match=allowed[0]):
                 bridle.policy(name, KINDS[kind], **given, **extra)
+
+
+def _settings_of(variant, known):
+    """The variant's setting; where any value is, also what comes with it."""
+    if variant.value is not GIVEN:
+        return {variant.parameter: variant.value}
+    return {name: known[name] for name in {variant.parameter, *variant.changes["needs"]} & known.keys()}
 
 
 @pytest.mark.parametrize("name", NAMES)

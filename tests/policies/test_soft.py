@@ -404,7 +404,11 @@ def test_a_cap_of_several_runs_counts_for_each():
         ({"cap": 0}, "cap must be above 0, not 0"),
         ({"horizon": -5}, "horizon must be above 0, not -5"),
         ({"bound": 0.0}, "bound must be above 0, not 0.0"),
-        ({"lipschitz": None}, "lipschitz must be a number"),
+        ({"lipschitz": None}, "lipschitz must be given with bound: policy soft is told both, or nothing"),
+        ({"bound": None}, "bound must be given with lipschitz: policy soft is told both, or nothing"),
+        ({"lipschitz": None, "bound": None, "horizon": 9}, "horizon = 9 must be given with lipschitz and bound"),
+        ({"damping": 0.5}, "damping = 0.5 is of the form without constants"),
+        ({"lipschitz": None, "bound": None, "damping": -1.0}, "damping must be 0 or above, not -1.0"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong, message):

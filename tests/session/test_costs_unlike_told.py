@@ -16,6 +16,9 @@ from helpers.save_files import contents, put_together
 
 LINE = bridle.Box([-1.0], [1.0])
 
+# What is told here is far from what comes, on purpose: alarms of that are right.
+pytestmark = [pytest.mark.filterwarnings(f"ignore::bridle.{kind}") for kind in ("StuckWarning", "EmptyPromiseWarning")]
+
 
 def slide(label, cost, gaps, *, told=1.0, rounds=1000, modulus=None, engine="python"):
     """Rounds without a cost, then (x + 1)^2 times cost / 2 from x = 1; the regret against -1 and the session."""

@@ -178,12 +178,13 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem must be a Problem such as bridle.problem('fixed', horizon=100), not {validate.show(problem)}")
-    facts = {"horizon": problem.horizon, **problem.constants}
+    facts, item = {"horizon": problem.horizon, **problem.constants}, policies.entry(name)
+    needed = ("constraints", *(need for need in item.with_settings(parameters).needs if need not in item.needs))
     for parameter in policies.parameters(name):
-        wanted = parameter.required or parameter.name == "constraints"
+        wanted = parameter.required or parameter.name in needed
         if wanted and parameter.name not in parameters and facts.get(parameter.name) is not None:
             parameters[parameter.name] = facts[parameter.name]
-    if policies.entry(name).strongly_convex and np.all(np.asarray(parameters.get("modulus", 1.0)) == 0.0):
+    if item.strongly_convex and np.all(np.asarray(parameters.get("modulus", 1.0)) == 0.0):
         raise DoesNotApply(name, "the costs of {problem} are not strongly convex (modulus 0)", problem.name)
     return policies.policy(name, problem.domain, **parameters)
 

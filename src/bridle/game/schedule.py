@@ -16,7 +16,7 @@ from bridle.core import Adversary, Feedback, InputError, Policy, S
 from bridle.engines.round import Block, BlockTotals, BlockValues, Collect, Marks, RunBatch, SingleRun, block_length
 from bridle.game.totals import Summing, SummingState, Totals, curve_rounds
 from bridle.ops import Array
-from bridle.policies.registry import record_of
+from bridle.policies.registry import constraints_of, for_constraints, learns_constraints, record_of
 from bridle.problems import Problem
 from bridle.problems.dealing import FirstRound, count_numbers, deal_blocks, first_round, player
 from bridle.records import R
@@ -211,9 +211,12 @@ def schedule(
     first: FirstRound | None = None,
 ) -> Schedule:
     """The schedule of a game at its start; `first` is its first round, where it was played already."""
-    record = record_of(policy)
-    alone = first_record(policy, runs, problem)
-    first = first or first_round(problem.adversary, problem.seed, x1 if x1.ndim == 1 else x1[0])
+    start = x1 if x1.ndim == 1 else x1[0]
+    first = first or first_round(problem.adversary, problem.seed, start)
+    record, alone = record_of(policy), first_record(policy, runs, problem)
+    if learns_constraints(record):
+        k = len(first.round.reveal(start).g)
+        record, alone = for_constraints(record, k), for_constraints(alone, k)
     return Schedule(record, alone, problem, first, seeds, x1, runs, rounds, engine)
 
 
@@ -233,7 +236,7 @@ def first_record(policy: object, runs: int | None, problem: Problem) -> Policy[o
 def trial_decision(record: Policy[S], problem: Problem) -> Array | None:
     """What a record that does not come from the registry decides after one update; None where it cannot be tried like that."""
     x, d = problem.domain.center(), problem.domain.dim
-    k = len(getattr(record, "each", np.zeros(problem.constants.get("constraints", 1))))
+    k = constraints_of(record) or problem.constants.get("constraints", 1)
     try:
         return record.decide(record.update(record.init(x), Feedback(x, 1.0, np.ones(d), np.ones(k), np.ones((k, d)))))
     except (TypeError, ValueError, AttributeError):

@@ -69,7 +69,7 @@ def excess(constants: Constants) -> float | str:
     return "neither a feasible action, nor a window, nor the least static violation is known"
 
 
-STATE_CONSTANTS = ("V", "H", "first", "unseen", "Psi")
+STATE_CONSTANTS = ("V", "H", "first", "unseen", "Psi", "observed_rounds", "observed_regret", "observed_violation")
 """The fields of a policy's state that its bound may be about: a game's own constants."""
 
 

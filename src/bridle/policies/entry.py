@@ -70,6 +70,7 @@ PARAMETER_HELP = {
     "noise": "sigma, the standard deviation of the error in constraint values, at most",
     "weight": "v: how much costs weigh against limits; below 1 keeps limits closer and costs more",
     "cap": "the largest price of a unit of constraint, in units of cost; guarantees on limits end where it is reached",
+    "damping": "kappa: how far ahead a price looks; 0: not at all, so that decisions circle around the limit",
     "delay": "how many other rounds may be waiting when late feedback is fed in",
     "at_most": "the share of rounds that may violate a limit: one number, or one for each limit",
     "safe": "an action that keeps every limit whatever comes, to fall back on",
@@ -85,6 +86,10 @@ def _order_only(policy: Configuration[object], constants: Constants, t: float) -
     return Bound(why="only its order is quoted, see `bridle policies`")
 
 
+GIVEN = "given"
+"""The value of a `Variant` that stands for every value of a parameter which has none unless it is given."""
+
+
 @dataclass(frozen=True)
 class Variant:
     """How a policy's entry changes if `parameter` is `value`: new values for fields of `Entry`, by name."""
@@ -94,8 +99,10 @@ class Variant:
     changes: Mapping[str, Any]
 
     def holds(self, settings: Mapping[str, object]) -> bool:
-        """Whether these settings are the variant's. A sweep over the parameter is not."""
+        """Whether these settings are the variant's. A sweep over the parameter is not, unless any value is."""
         value = settings.get(self.parameter)
+        if self.value is GIVEN:
+            return value is not None
         return not isinstance(value, np.ndarray) and bool(value == self.value)
 
 

@@ -43,10 +43,11 @@ from bridle.policies import (
 from bridle.policies.common import STATE_CONSTANTS
 from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
 from bridle.policies.round_maps import SETTINGS, RuleMixture, mixed_by_the_policy, round_map
+from bridle.records import R
 
 __all__ = [
     "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
-    "names", "parameters", "policy", "record_of", "register",
+    "for_constraints", "learns_constraints", "names", "parameters", "policy", "record_of", "register", "with_room",
 ]  # fmt: skip
 
 # The order of the tables: the paper's own, then those it compares itself with.
@@ -312,3 +313,24 @@ def constraints_of(record: object) -> int | None:
     """How many constraints a round must reveal for this record: the length of its field `each`; None where any number will do."""
     each = getattr(record, "each", None)
     return None if each is None else len(each)
+
+
+def learns_constraints(record: object) -> bool:
+    """Whether the first feedback with constraints tells this record how many there are: its field `each` is None."""
+    return hasattr(record, "each") and record.each is None
+
+
+def for_constraints(record: R, k: int) -> R:
+    """The record made for k constraints, where it left open how many."""
+    return record._replace(each=np.ones(k)) if learns_constraints(record) else record  # type: ignore[attr-defined]
+
+
+def with_room(record: Any, state: R, k: int) -> R:
+    """The state with room for k constraints, where the record left open how many and the state has not learned it yet."""
+    if not learns_constraints(record) or record.learned(state) is not None:
+        return state
+
+    def widened(leaf: Scalar, like: Scalar) -> Scalar:
+        return leaf if np.shape(leaf) == np.shape(like) else np.broadcast_to(leaf, np.shape(like)).copy()
+
+    return records.transform(widened, state, for_constraints(record, k).init(record.decide(state)))

@@ -1,4 +1,7 @@
-"""Limits held on average, and noisy constraint values: drift plus penalty, with or without a horizon.
+"""Limits held on average, and noisy constraint values: with nothing told, or, told constants, drift plus penalty.
+
+Told nothing, `soft` is the policy of `bridle.policies.soft_free`. Told `lipschitz` and `bound` it is the one of this file, with or without
+a horizon: its worst-case bound on regret is sharper, O(sqrt(T)) always, but it answers only once its worst case could have come.
 
 For budgets ("spend at most so much a round, on average") and for constraint values that are measured with noise, where no policy can keep
 hard violation small: a policy that must answer every positive reading answers the noise. A queue adds the readings up, signs and all, and
@@ -39,7 +42,8 @@ advance, or all rounds: not about the worst one in hindsight.)
 
 >>> import bridle
 >>> problem = bridle.problem("halfspaces", horizon=500, dim=3)
->>> trace = bridle.play(bridle.policy_for("soft", problem), problem)
+>>> known = {name: problem.constants[name] for name in ("lipschitz", "bound")}
+>>> trace = bridle.play(bridle.policy("soft", problem.domain, **known), problem)
 >>> bridle.soft_violation(trace) <= trace.policy.bound(problem.constants, 500).soft
 True
 """
@@ -51,11 +55,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.core import Alarm, Bound, Constants, Domain, Feedback
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar, minimum, norm, pos, scalar, sqrt
-from bridle.policies.common import capped_bound, largest, powers, unmet
-from bridle.policies.entry import Configuration, Entry, Setting
+from bridle.policies.common import capped_bound, diameter_of, flat, largest, powers, unmet
+from bridle.policies.entry import GIVEN, Configuration, Entry, Setting, Variant
 from bridle.policies.neely2017 import VirtualQueues, VirtualQueueState, queue_bounds, slater_queue, units
+from bridle.policies.soft_free import DAMPING, SMALLEST_PART, WEIGHT, NaturalPrices
 
 EXPECTED = "in expectation over errors of mean 0, against an action fixed in advance"
 
@@ -117,33 +122,71 @@ class Soft(NamedTuple):
         return Alarm(text, voids_bound=False)
 
 
+TOLD_WEIGHT = 0.25
+"""The weight of the form with constants, where none is given."""
+
+
 def soft(
     domain: Domain,
-    lipschitz: Setting,
-    bound: Setting,
+    lipschitz: Setting | None = None,
+    bound: Setting | None = None,
     horizon: Setting | None = None,
     noise: Setting = 0.0,
-    weight: Setting = 0.25,
+    weight: Setting | None = None,
     cap: Setting | None = None,
     diameter: Setting | None = None,
-    constraints: int = 1,
-) -> Soft:
-    """The policy: for a number of rounds, or, without `horizon`, for as many as there will be."""
-    k, v, sigma = (
-        validate.whole("constraints", constraints),
-        validate.setting("weight", weight),
-        validate.setting("noise", noise, zero=True),
-    )
-    tau = 1.0 if horizon is None else validate.setting("horizon", horizon)
+    constraints: int | None = None,
+    damping: Setting | None = None,
+) -> NaturalPrices | Soft:
+    """The policy: with nothing told; or, told `lipschitz` and `bound`, for `horizon` rounds or for as many as there will be."""
+    sigma, most = validate.setting("noise", noise, zero=True), np.inf if cap is None else validate.setting("cap", cap)
+    if lipschitz is None and bound is None:
+        if horizon is not None:
+            raise InputError(f"horizon = {validate.show(horizon)} must be given with lipschitz and bound; told nothing, soft needs none")
+        c, kappa = (
+            WEIGHT if weight is None else validate.setting("weight", weight),
+            DAMPING if damping is None else validate.setting("damping", damping, zero=True),
+        )
+        each = None if constraints is None else np.ones(validate.whole("constraints", constraints))
+        return NaturalPrices(domain, diameter_of(domain, diameter), c, kappa, SMALLEST_PART, most, each)
+    if lipschitz is None or bound is None:
+        given, missing = ("bound", "lipschitz") if lipschitz is None else ("lipschitz", "bound")
+        raise InputError(f"{missing} must be given with {given}: policy soft is told both, or nothing")
+    if damping is not None:
+        raise InputError(f"damping = {validate.show(damping)} is of the form without constants: leave out lipschitz and bound")
+    k, v = validate.whole("constraints", 1 if constraints is None else constraints), TOLD_WEIGHT if weight is None else weight
+    v, tau = validate.setting("weight", v), 1.0 if horizon is None else validate.setting("horizon", horizon)
     GD, size, D = units(domain, lipschitz, validate.setting("bound", bound) + sigma, diameter, k, 0.0)
     queues = VirtualQueues(domain, 2.0**0.5 * v * size * tau**0.5 / GD, D**2 / (size * tau), 0.0, np.ones(k))
-    return Soft(queues, 1.0 if horizon is None else 0.0, np.inf if cap is None else validate.setting("cap", cap))
+    return Soft(queues, 1.0 if horizon is None else 0.0, most)
 
 
-def soft_bound(policy: Configuration[Soft], constants: Constants, t: float) -> Bound:
+def soft_bound(policy: Configuration[NaturalPrices | Soft], constants: Constants, t: float) -> Bound:
+    """The theorem of either form; with noise it is about expectations."""
+    sigma = policy.parameters.get("noise", 0.0)
+    if isinstance(policy.record, NaturalPrices):
+        return free_bound(constants, t, EXPECTED if np.any(np.asarray(sigma) > 0.0) else "")
+    return told_bound(policy.record, sigma, constants, t)
+
+
+def free_bound(constants: Constants, t: float, expected: str) -> Bound:
+    """What was observed of a run of t rounds, which is all that this theorem is about; the violation needs no assumption."""
+    regret, violation = constants.get("observed_regret"), constants.get("observed_violation")
+    if regret is None or violation is None or np.any(np.asarray(constants.get("observed_rounds")) != t):
+        return Bound(why="its theorem is about what a run shows: it is stated at the end of a game, and by a session at any time")
+    why = "" if constants.get("convex", True) else "a cost or a constraint is not convex, so no regret is bounded"
+    if not why and constants.get("feasible") is None:
+        why = "no action is known to satisfy every constraint, so no regret is bounded"
+    G, D = constants.get("lipschitz"), constants.get("diameter")
+    most = np.inf if G is None or D is None else G * D * t  # what any action could lose
+    words = "; ".join(text for text in (why, expected) if text)
+    return Bound(None if why else flat(np.minimum(regret, most)), soft=flat(pos(violation)), why=words)
+
+
+def told_bound(record: Soft, sigma: float, constants: Constants, t: float) -> Bound:
     """The module's theorem with the record's own V and step; with noise it is about expectations."""
-    record, why = policy.record, unmet(constants)
-    F, sigma = None if why else largest(constants, 0.0), policy.parameters.get("noise", 0.0)
+    why = unmet(constants)
+    F = None if why else largest(constants, 0.0)
     if F is None:
         return Bound(why=why or "the largest |g| is not known")
     slater = constants.get("slater") if sigma == 0.0 else None
@@ -181,10 +224,17 @@ def growing_bounds(first: VirtualQueues, constants: Constants, F: float, t: floa
     return r * np.sqrt(t), Q + G**2 / (2.0 * alpha) * (V * halves + np.sqrt(k) * queues)
 
 
+TOLD = {
+    "regret": "O(sqrt(T))",
+    "violation": "soft O(T^3/4 + noise sqrt(T)), O(sqrt(T)) with Slater",
+    "needs": ("lipschitz", "diameter", "bound"),
+}
+
 ENTRIES = (
     Entry(
         "soft", soft, "limits held on average; noisy constraint values", "The bridle developers, This library 2026; Neely & Yu, arXiv 2017",
-        "O(sqrt(T))", "soft O(T^3/4 + noise sqrt(T)), O(sqrt(T)) with Slater", bound=soft_bound, reduces="all", metric="soft",
-        slater="sharper", needs=("lipschitz", "diameter", "bound"),
+        "O(T^3/4), O(sqrt(T) log T) with Slater", "soft O(T^3/4), O(sqrt(T log T)) with Slater", bound=soft_bound, reduces="all",
+        metric="soft", slater="sharper", needs=("diameter",),
+        variants=tuple(Variant(name, GIVEN, TOLD) for name in ("lipschitz", "bound", "horizon")),
     ),
 )  # fmt: skip

@@ -30,22 +30,32 @@ STEP = 1e-2
 """How far from the decision a function is asked again, as a part of the domain's diameter."""
 
 
+class Watch(NamedTuple):
+    """A stretch in which some limits were violated whenever somebody looked: since which round, where the action was, and which limits."""
+
+    since: int
+    x: Array
+    limits: Array  # 1 or 0 for each
+
+
 class WarningLog:
     """Which kinds of warning a session has given, by name, and in which round; `unsent` are those that nobody has heard of yet.
 
     A warning may be made an error. So it is sent only when all that led to it is done with, and the round is counted. `sizes`: the longest
-    gradient of a cost and of a constraint, and the largest constraint value, when assumptions were last checked.
+    gradient of a cost and of a constraint, and the largest constraint value, when assumptions were last checked. `watch`: limits that have
+    been violated for some time.
     """
 
     def __init__(self) -> None:
         self.rounds: dict[str, int] = {}
         self.unsent: list[BridleWarning] = []
         self.sizes = (0.0, 0.0, 0.0)
+        self.watch: Watch | None = None
 
     def clone(self) -> WarningLog:
         """A log of its own that begins like this one."""
         other = WarningLog()
-        other.rounds, other.unsent, other.sizes = self.rounds.copy(), self.unsent.copy(), self.sizes
+        other.rounds, other.unsent, other.sizes, other.watch = self.rounds.copy(), self.unsent.copy(), self.sizes, self.watch
         return other
 
     def fresh(self, kind: type[BridleWarning]) -> bool:

@@ -17,6 +17,7 @@ from bridle.engines.mirror import Mirror, Ring
 from bridle.engines.round import StepOutcome
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
+from bridle.policies.registry import learns_constraints, with_room
 from bridle.session.batch_sums import BatchFindings, BatchMemory, Counted, Frame, length, read_next, unread
 from bridle.session.feedback import floats
 from bridle.session.late_feedback import Copy
@@ -121,10 +122,10 @@ class CompiledRound(Mirror[RoundState]):
     """
 
     def __init__(self, record: Policy[object], copy: Copy, ledger: Ledger | None, totals: RunningTotals, k: int, largest: float) -> None:
-        self.k, d = k, len(copy.x)
+        self.k, self._record, d = k, record, len(copy.x)
         # The totals may be of more constraints than there is room for: then nothing will be played here (`fits`).
         room = RunningTotals(0.0, np.zeros(k), None if totals.signed is None else np.zeros(k))
-        state = RoundState(copy.state, copy.x, copy.x, room, 0.0)
+        state = RoundState(with_room(record, copy.state, k), copy.x, copy.x, room, 0.0)
         observed = Observation(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
         # A row of the ring is laid out as `batch_sums.parts` has it.
         ring = None if ledger is None else Ring(length(d, k), ("states.x", "given.df", "given.g", "given.dg"))
@@ -158,6 +159,8 @@ class CompiledRound(Mirror[RoundState]):
         played, ledger = standing.played, standing.kept.ledger
         if not standing.alone or len(played.totals.hard) > self.k:
             return False
+        if learns_constraints(self._record) and standing.pending().learned() not in (None, self.k):
+            return False
         # Python ends an open batch where the round turns out to be of another kind.
         return ledger is None or played.taken == ledger.rounds_read or ledger.k == self.k
 
@@ -166,7 +169,8 @@ class CompiledRound(Mirror[RoundState]):
         (copy, _, totals, rounds, _, _), ledger = standing.played, standing.kept.ledger
         if copy is not self._copy or totals is not self._totals:
             self._copy = self._totals = None
-            self.write(RoundState(copy.state, copy.x, copy.x, totals.padded(self.k), float(rounds)))
+            state = with_room(self._record, copy.state, self.k)
+            self.write(RoundState(state, copy.x, copy.x, totals.padded(self.k), float(rounds)))
             self._copy, self._totals = copy, totals
         self.numbers[self.rounds_at] = float(rounds)
         if ledger is None or self.ring is None:

@@ -20,7 +20,7 @@ from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
@@ -28,7 +28,11 @@ import numpy as np
 from bridle import records, validate
 from bridle.core import Curvature, Feedback, InputError, Policy, S
 from bridle.ops import Array
+from bridle.policies.registry import learns_constraints
 from bridle.session.feedback import is_sound, join
+
+S_contra = TypeVar("S_contra", contravariant=True)
+"""The state of a policy that is only read."""
 
 LATE_FORMS = ("copies", "pool")
 """How rounds whose feedback comes late are played."""
@@ -124,6 +128,12 @@ class SharingPolicy(Protocol[S]):
     def halfspace(self, feedback: Feedback) -> tuple[Array, float] | None: ...
 
     def steer(self, state: S, A: Array, b: Array) -> S: ...
+
+
+class LearningPolicy(Protocol[S_contra]):
+    """A policy that learns how many constraints there are from the first feedback that has some."""
+
+    def learned(self, state: S_contra) -> int | None: ...
 
 
 class UnlikeTold(NamedTuple):
@@ -244,6 +254,15 @@ class PendingRounds:
         state = change(copy.state)
         self.copies[at] = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
         self._ready = None
+
+    def learned(self) -> int | None:
+        """How many constraints a record must have, as the first has told a policy that left it open; None where any number will do."""
+        if not learns_constraints(self.record):
+            return None
+        policy = cast("LearningPolicy[object]", self.record)
+        states = (policy.learned(copy.state) for copy in self.copies)
+        parts = (len(each.limits.g) for each in self.waiting.values() if each.limits is not None)
+        return next((k for k in (*states, *parts) if k is not None), None)
 
     @property
     def front(self) -> int:

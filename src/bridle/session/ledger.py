@@ -141,6 +141,7 @@ class Ledger:
         # The open batch: its rounds' rows and their columns, the numbers of the rounds, how many there are, with how many constraints.
         self.rows, self.numbers, self.open, self.k = np.zeros((0, 0)), np.zeros(0, dtype=int), 0, 0
         self.moduli = np.zeros(0)  # of its costs, 0 where a round was not said to have one
+        self.closed = 0  # how many rows had the batch that was read last
         self.columns: tuple[Array, ...] | None = None
         self._reader = reader
 
@@ -224,7 +225,7 @@ class Ledger:
         numbers, moduli, n = np.zeros(len(rows), dtype=int), np.zeros(len(rows)), self.open
         if n:
             rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
-        self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
+        self.k, self.rows, self.numbers, self.moduli, self.columns, self.closed = k, rows, numbers, moduli, parts(rows, dim), 0
 
     def pass_over(self, note: Callable[[], None]) -> tuple[bool, FullBatch | None]:
         """Read the open batch, which is full; if there is nothing in it to keep at once, that is all, and it is done by one assignment.
@@ -244,6 +245,7 @@ class Ledger:
             parked = parked if found is None else (*parked, found)
             if (keeps and (findings.proof or self._urgent(findings, parked))) or np.count_nonzero(self.moduli):
                 return False, FullBatch(memory, found)
+        self.closed = len(self.rows)
         self._batches = BatchesRead(memory, idle - len(self.rows), rounds + len(self.rows), parked)
         return True, None
 
@@ -252,7 +254,7 @@ class Ledger:
         n = self.open
         if not n:
             return
-        rows, moduli = self.rows[:n], self.moduli[:n]
+        rows, moduli, self.closed = self.rows[:n], self.moduli[:n], n
         if read is None:
             counted, findings = self._read(rows)
             found = self._worth_keeping(findings)
@@ -299,6 +301,11 @@ class Ledger:
         if np.count_nonzero(nearly):  # perhaps round after round: look less often while nothing new comes of it
             self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), LONGEST_PAUSE)
             self._batches = self._batches._replace(idle=self.patience)
+
+    @property
+    def recent(self) -> tuple[Array, Array, Array, Array]:
+        """Decisions, gradients of the costs, constraint values and gradients of the rounds that were read last; after `close`."""
+        return parts(self.rows[: self.closed], len(self.domain.middle))
 
     @property
     def stirred(self) -> bool:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from bridle.core import AssumptionWarning, DelayWarning, HorizonWarning, InfeasibleWarning, LipschitzWarning, OutlierWarning
+import numpy as np
+
+from bridle.core import (
+    AssumptionWarning,
+    DelayWarning,
+    EmptyPromiseWarning,
+    HorizonWarning,
+    InfeasibleWarning,
+    LipschitzWarning,
+    OutlierWarning,
+    StuckWarning,
+)
+from bridle.ops import Array
 from bridle.session import clocks
-from bridle.session.alarms import WarningLog
+from bridle.session.alarms import WarningLog, Watch
 from bridle.session.certificate import Conflict
 from bridle.session.clocks import CROWDED, Due
 from bridle.session.ledger import Ledger
@@ -12,6 +24,18 @@ from bridle.session.parts import SessionParts
 
 OUTLIER = 1e6
 """A record that is this many times larger than all before the last check is reported."""
+
+LONG_VIOLATED = 256
+"""A limit that was violated whenever it was looked at, for so many rounds and half of all rounds, is held against the moves since."""
+
+TOWARDS = 0.1
+"""Moves that have lowered a limit by less than this part of what it is still violated by are none towards it."""
+
+PROMISED_AFTER = 256
+"""From this round on, and from a quarter of the horizon on, a bound on regret is held against what could be lost at all."""
+
+TOLD = ("lipschitz", "bound", "slater", "horizon")
+"""What a policy may be told that sets the size of its bound on regret. Told none of it, a bound is no larger than it must be."""
 
 MEASURED = ("a gradient of a cost", "a gradient of a constraint", "a constraint value")
 
@@ -74,6 +98,9 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
         log.warn(AssumptionWarning, alarm.text, now)
     if ledger is not None:
         _check_figures(parts, ledger, log, now, due)
+        _check_moves(parts, ledger, log, now)
+        if due.ranking:
+            _check_promise(parts, ledger, log, t, now)
 
 
 def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int, due: Due) -> None:
@@ -109,6 +136,59 @@ def _check_sizes(ledger: Ledger, log: WarningLog, t: int) -> None:
             advice = "if a source is broken, Session(largest=...) refuses such records"
             log.warn(OutlierWarning, f"{message}: {taken}; {advice}", t, before=before, observed=now)
     log.sizes = sizes
+
+
+def _check_moves(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -> None:
+    """Warn where a limit has been violated for long and the action does not move towards it.
+
+    Not where nothing is feasible, where the policy promises nothing of limits, or where copies of it play in turn.
+    """
+    ignored = parts.configured is not None and parts.configured.entry.violation == "-"
+    if not log.fresh(StuckWarning) or not ledger.closed or parts.conflict is not None or ignored or len(parts.pending.copies) > 1:
+        return
+    x, _, g, dg = ledger.recent
+    rounding = ledger.domain.tolerance * ledger.counted.sums.scale
+    violated: Array = 1.0 * (g > rounding).all(axis=0)  # type: ignore[assignment]
+    watch, fresh = log.watch, Watch(t, x[-1].copy(), violated) if violated.any() else None
+    if watch is None or len(watch.limits) != len(violated) or not (watch.limits * violated).any():
+        log.watch = fresh
+        return
+    log.watch = watch = watch._replace(limits=watch.limits * violated)
+    if t < max(watch.since + LONG_VIOLATED, 2 * watch.since):
+        return
+    still, gained = g.mean(axis=0), np.einsum("nkd,nd->k", dg, watch.x - x) / len(x)
+    stuck = watch.limits * (gained < TOWARDS * still) * still
+    if stuck.any():
+        i = int(stuck.argmax())
+        message = (
+            f"limit {i} was violated whenever it was looked at from round {watch.since} to {t}, of late by {still[i]:.4g}, and moves of "
+            f"the action have lowered it by {gained[i]:.4g} only: the policy does not react at this scale; a domain, constants or a "
+            "horizon far too large make it slow (policy soft needs no constants)"
+        )
+        log.warn(StuckWarning, message, t, limit=i, since=watch.since, violation=float(still[i]), gained=float(gained[i]))
+    log.watch = fresh
+
+
+def _check_promise(parts: SessionParts, ledger: Ledger, log: WarningLog, rounds: int, t: int) -> None:
+    """Warn where the bound on regret, as the policy was told things, is no less than what any action can have lost.
+
+    Not where the gradients of the costs die out, as they do on the way to the best action: then little is left to lose.
+    """
+    horizon = parts.parameter("horizon")
+    early = rounds < max(PROMISED_AFTER, 0.0 if horizon is None else 0.25 * horizon)
+    if early or not log.fresh(EmptyPromiseWarning) or all(parts.parameter(name) is None for name in TOLD):
+        return
+    sums, slopes = ledger.counted.sums, ledger.recent[1]
+    if not ledger.closed or float(np.linalg.norm(slopes, axis=1).mean()) < 0.5 * sums.lengths / sums.rounds:
+        return
+    promised, most = parts.promise(ledger.k).regret, ledger.domain.diameter * sums.lengths
+    if promised is not None and most > 0.0 and promised >= most * (1.0 - 1e-9):
+        message = (
+            f"after {rounds} rounds the policy's theorem says that regret is at most {promised:.4g}, while no action can have lost more "
+            f"than {most:.4g} (the diameter times the lengths of the cost gradients): that promises nothing; the domain, or what the "
+            "policy was told, is far too large"
+        )
+        log.warn(EmptyPromiseWarning, message, t, promised=float(promised), most=most)
 
 
 def _warn_infeasible(log: WarningLog, conflict: Conflict) -> None:

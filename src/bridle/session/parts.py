@@ -159,7 +159,7 @@ class SessionParts(NamedTuple):
 
     def own_regret(self) -> float | None:
         """The policy's own proof with what was observed, over all copies; None where it has none, or feedback came out of order."""
-        if self.pending.astray or not hasattr(self.record, "certified_regret") or self.broken:
+        if self.pending.astray or not hasattr(self.record, "certified_regret") or self.broken or self.noisy:
             return None
         return _total([self.record.certified_regret(copy.state) for copy in self.played])
 
@@ -237,10 +237,12 @@ class SessionParts(NamedTuple):
         return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
 
     def bound(self, totals: RunningTotals, constraints: int) -> Bound:
-        """The theorem: the sum over the copies of the policy's bound after as many rounds as each has had, and the charge.
+        """`promise`, unless the totals are beyond what it allows: then an assumption is broken, and it says nothing of this run."""
+        allowed = self.promise(constraints)
+        return self._contradicted(totals, allowed) or allowed
 
-        Where the totals are beyond what it allows, an assumption is broken, and it says nothing of this run.
-        """
+    def promise(self, constraints: int) -> Bound:
+        """The theorem: the sum over the copies of the policy's bound after as many rounds as each has had, and the charge."""
         why = self._void()
         if why or self.ledger is None or self.configured is None or self.domain is None:
             return Bound(why=why)
@@ -259,13 +261,12 @@ class SessionParts(NamedTuple):
         charge = self.charge()
         added = charge.ccv + self._violation_ahead()
         regret, ccv, soft = (_total([getattr(each, name) for each in bounds]) for name in ("regret", "ccv", "soft"))
-        allowed = Bound(
+        return Bound(
             None if regret is None else regret + charge.regret,
             None if ccv is None else ccv + added,
             soft=None if soft is None else soft + added,
             why=next((each.why for each in bounds if each.why), ""),
         )
-        return self._contradicted(totals, allowed) or allowed
 
     def _shown(self, copy: Copy) -> Constants:
         """What a copy has seen of the curvature of its costs, where the policy was told something of it."""

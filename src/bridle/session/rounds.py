@@ -18,6 +18,7 @@ from bridle import records, validate
 from bridle.core import DroppedWarning, Feedback, InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array
+from bridle.policies.registry import learns_constraints
 from bridle.session import clocks
 from bridle.session.alarms import Contexts, Doubt, WarningLog
 from bridle.session.clocks import Due
@@ -63,6 +64,7 @@ class SessionRounds:
         each, declared = getattr(parts.record, "each", None), parts.parameter("constraints")
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
         self._limits = limits._replace(k=self._k)
+        self._learns = learns_constraints(parts.record)  # until it has
         horizon = parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
         totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
@@ -162,8 +164,10 @@ class SessionRounds:
         return self._turn()
 
     def _compile(self, k: int) -> CompiledRound:
+        if self._learns:
+            self._learn()
         (copy, _, totals, *_), kept = now = self._now
-        fast = CompiledRound(self._parts.record, copy, kept.ledger, totals, k, self._limits.largest)
+        fast = CompiledRound(self._parts.record, copy, kept.ledger, totals, self._limits.k or k, self._limits.largest)
         ledger = now.ledger()
         if ledger is not None:
             ledger.read_with(fast.reader)  # also batches that Python ends
@@ -207,7 +211,17 @@ class SessionRounds:
         self._stand()
         return REFUSED
 
+    def _learn(self) -> None:
+        """Hold records to the number of constraints that the policy has learned of, once it has."""
+        k = self._now.pending().learned()
+        if k is not None:
+            self._limits, self._learns = self._limits._replace(k=k), False
+            if self._live is None and self._compiled is not None and self._compiled.k != k:
+                self._compiled = None  # it was compiled for rounds without constraints
+
     def _checked(self, x: Array, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> Feedback:
+        if self._learns:
+            self._learn()
         with np.errstate(all="ignore"):
             return checked_feedback(x, self._limits, f, df, g, dg, seen=self._most_seen())
 
@@ -229,6 +243,8 @@ class SessionRounds:
     ) -> HistoryEntry | None:
         """Take in an observation; what `history` is to be told where that ends a round."""
         now = self._now
+        if self._learns:
+            self._learn()
         (copy, begun, totals, rounds, taken, _), (pending, ledger, log, contexts, next_check, next_tick, done) = now
         number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
         if partial is not False:

@@ -18,9 +18,9 @@ from bridle import policies, records, storage, validate
 from bridle.core import Feedback, InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
-from bridle.policies.registry import Configured
+from bridle.policies.registry import Configured, with_room
 from bridle.session.actions import Boundary
-from bridle.session.alarms import Contexts, WarningLog
+from bridle.session.alarms import Contexts, WarningLog, Watch
 from bridle.session.certificate import UNMOVED, Moved
 from bridle.session.feedback import LARGEST, Limits
 from bridle.session.late_feedback import Copy
@@ -97,7 +97,8 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
     """Write a save file: the whole new one, or the old one stays."""
     parts, pending = session.parts, session.parts.pending
     first, *others = pending.copies
-    states = [records.leaves(copy.state) for copy in others]
+    k = len(session.totals.hard)
+    states = [records.leaves(with_room(parts.record, copy.state, k)) for copy in others]
     more: dict[str, Scalar] = {
         f"copies.{key}": np.stack([np.asarray(state[key], dtype=float) for state in states]) for key in (states or [{}])[0]
     }
@@ -121,13 +122,16 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
     for i, seen in enumerate(session.contexts.last.values()):
         more |= {f"contexts.{i}.x": seen.x, f"contexts.{i}.f": seen.f, f"contexts.{i}.df": seen.df}
         more |= {f"contexts.{i}.g": seen.g, f"contexts.{i}.dg": seen.dg}
+    watch = session.log.watch
+    if watch is not None:
+        more |= {f"ledger.watch.{name}": value for name, value in records.leaves(watch).items()}
     if parts.ledger is not None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
     if session.boundary is not None:
         more |= {f"boundary.{key}": value for key, value in session.boundary.saved(session.charge).items()}
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
-    _write(storage.named(path), parts, session.start, first.state, totals, more, facts)
+    _write(storage.named(path), parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
 
 
 class Unportable(Exception):
@@ -208,9 +212,9 @@ class Saved:
     def restore(self, fresh: Snapshot) -> Snapshot:
         """Put what was saved into the parts of a session just made; the numbers that it goes on with."""
         parts, pending, ledger, facts = fresh.parts, fresh.parts.pending, fresh.parts.ledger, self.facts
-        template = pending.ready.state
-        state = self.fill(template)
         rounds, cost, hard = self.totals
+        template = with_room(parts.record, pending.ready.state, len(hard))
+        state = self.fill(template)
         restored = fresh._replace(rounds=rounds, totals=RunningTotals(cost, hard, self.arrays.get("totals.signed")), compiled=None)
         if self.old:
             pending.copies = [Copy(state, np.asarray(parts.record.decide(state), dtype=float), rounds, 0)]
@@ -234,6 +238,12 @@ class Saved:
             if boundary := self.part("boundary."):
                 before = self.fill(template, "boundary.before.") if any(name.startswith("before.") for name in boundary) else None
                 restored = restored._replace(boundary=(fresh.boundary or Boundary(None)).restored(boundary, before))
+            watch = self.part("ledger.watch.")
+            if watch:
+                since, x, limits = (watch[name] for name in Watch._fields)
+                if x.shape != self.start.shape or limits.ndim != 1:
+                    raise ValueError("watch")
+                fresh.log.watch = Watch(int(since), x, limits)
             compiled = facts.get("compiled")
             restored = restored._replace(compiled=None if compiled is None else int(compiled))
         self.check_decisions(parts)

@@ -157,7 +157,7 @@ class Session(SessionActions):
         cost per unit of constraint. On a stream that stays the same it comes near the limit's multiplier; nothing is proved of it.
 
         >>> import bridle
-        >>> session = Session(bridle.policy("soft", bridle.Ball(2), lipschitz=1.0, bound=2.0))
+        >>> session = Session(bridle.policy("soft", bridle.Ball(2)))
         >>> session.price
         array([0.])
         """
@@ -233,7 +233,8 @@ class Session(SessionActions):
 
         `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, 0 or
         above, where it is not what the policy was told. A round without a cost leaves out f and df, and has none; one without a constraint
-        leaves out g and dg. k may change from round to round unless the policy was made for a certain number of constraints.
+        leaves out g and dg. k may change from round to round unless the policy was made for a certain number of constraints, or has
+        learned it from the first record that has some (`soft`).
 
         With a `ticket` from `ask` it is the feedback of that round; `partial=True` says that its other half, the cost or the constraints,
         comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
