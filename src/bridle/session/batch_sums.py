@@ -128,6 +128,31 @@ class BatchMemory(Protocol):
         ...
 
 
+class Parked(NamedTuple):
+    """Halfspaces of a batch, as `BatchFindings` has them, and their rounds."""
+
+    lines: Array
+    rounds: Array
+
+
+class BatchesRead(NamedTuple):
+    """What reading a batch changes, mostly: what was counted, for how many rounds to pass over those that are nearly violated, how many
+    rounds were read, and the halfspaces that wait to be kept. It is replaced by one assignment.
+    """
+
+    counted: Counted | BatchMemory
+    idle: int
+    rounds: int
+    parked: tuple[Parked, ...] = ()
+
+
+class FullBatch(NamedTuple):
+    """A full batch as it was read: what a reader made of it, and the halfspaces that are worth keeping, if there are any."""
+
+    memory: BatchMemory
+    found: Parked | None
+
+
 class BatchReader(Protocol):
     """Reads full batches faster than NumPy does."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf, isfinite
-from typing import NamedTuple, TypedDict, cast
+from typing import TypedDict, cast
 
 import numpy as np
 
@@ -21,12 +21,15 @@ from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
 from bridle.session.batch_sums import (
+    BatchesRead,
     BatchFindings,
     BatchMemory,
     BatchReader,
     Counted,
     CurvedSums,
     Frame,
+    FullBatch,
+    Parked,
     length,
     nothing,
     parts,
@@ -78,31 +81,6 @@ class ConflictFacts(TypedDict):
     weights: Sequence[float]
     margin: float
     found: int
-
-
-class Parked(NamedTuple):
-    """Halfspaces of a batch, as `BatchFindings` has them, and their rounds."""
-
-    lines: Array
-    rounds: Array
-
-
-class BatchesRead(NamedTuple):
-    """What reading a batch changes, mostly: what was counted, for how many rounds to pass over those that are nearly violated, how many
-    rounds were read, and the halfspaces that wait to be kept. It is replaced by one assignment.
-    """
-
-    counted: Counted | BatchMemory
-    idle: int
-    rounds: int
-    parked: tuple[Parked, ...] = ()
-
-
-class FullBatch(NamedTuple):
-    """A full batch as it was read: what a reader made of it, and the halfspaces that are worth keeping, if there are any."""
-
-    memory: BatchMemory
-    found: Parked | None
 
 
 class Ledger:

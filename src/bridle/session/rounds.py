@@ -21,11 +21,11 @@ from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
 from bridle.session import clocks
 from bridle.session.alarms import Contexts, Doubt, WarningLog
+from bridle.session.batch_sums import FullBatch
 from bridle.session.clocks import Due
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
 from bridle.session.feedback import Limits, Numbers, checked_feedback
 from bridle.session.late_feedback import Copy, PendingRounds, Ticket, round_of
-from bridle.session.ledger import FullBatch
 from bridle.session.monitor import check_assumptions, search_witness
 from bridle.session.monitor import next_check as next_check_after
 from bridle.session.parts import SessionParts
