@@ -23,6 +23,7 @@ SETTINGS = {
     "ftrl": {"policy": "sinha2024", "parameters": {"horizon": 200, "lipschitz": 2.0, "learner": "adaftrl"}},
     "ocs": {"policy": "sinha2024-ocs"},
     "neely2017": {"policy": "neely2017", "parameters": {"horizon": 200, "lipschitz": 2.0, "bound": 2.0}},
+    "soft": {"policy": "soft"},
 }
 
 
