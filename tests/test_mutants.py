@@ -178,6 +178,27 @@ def test_strong_tests_kill_all_but_what_changes_nothing(toy):
 
 
 @pytest.mark.slow
+def test_a_number_is_tried_by_the_tests_of_the_modules_that_use_it(tmp_path):
+    files = {
+        "src/shop/__init__.py": "",
+        "src/shop/rates.py": "RATE = 3.0\n",
+        "src/shop/prices.py": "from shop.rates import RATE\n\n\ndef price(a):\n    return RATE * a\n",
+        "tests/test_price.py": "from shop.prices import price\n\n\ndef test_price():\n    assert price(2.0) == 6.0\n",
+        "pytest.ini": "[pytest]\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    more = PLAN.replace('modules = ["toy.py"]', 'modules = ["shop/*.py"]').format(functions="", tests="tests")
+    (tmp_path / "mutants.toml").write_text(more)
+    command = [sys.executable, ROOT / "tools" / "mutants.py", "--plan", tmp_path / "mutants.toml", "--only", "shop.rates"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "toy: 2 of 2 killed" in done.stdout
+
+
+@pytest.mark.slow
 def test_weak_tests_let_formulas_through(toy):
     status, out, err = mutants(toy, "weak", "--workers", "2", functions="bound|area|forgotten")
     assert status == 1, out + err

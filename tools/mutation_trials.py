@@ -54,9 +54,13 @@ class Recording:
     failed: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
 
-    def through(self, path: Path, lines: set[int], first: tuple[str, ...]) -> list[str]:
-        """The tests that pass through any of these lines, as many as fit into `AT_MOST` seconds: of files `first`, then fastest first."""
-        found = [name for name, files in self.lines.items() if not lines.isdisjoint(files.get(str(path), ()))]
+    def through(self, places: dict[str, set[int]], first: tuple[str, ...]) -> list[str]:
+        """The tests that pass through any of these lines of these files, as many as fit into `AT_MOST` seconds: of files `first`, then
+        fastest first.
+        """
+        found = [
+            name for name, files in self.lines.items() if any(not lines.isdisjoint(files.get(path, ())) for path, lines in places.items())
+        ]
         chosen, total = [], 0.0
         for name in sorted(found, key=lambda name: (not name.startswith(first), self.seconds[name], name)):
             total += self.seconds[name]
@@ -230,11 +234,13 @@ class Laboratory:
     def try_all(self, recording: Recording) -> None:
         """Run every chosen mutant that has no valid result."""
         tasks = []
+        everything = self.plan.sources(self.group)
         for source, mutant in self.chosen:
-            lines = set(range(mutant.first_line, mutant.last_line + 1))
-            if mutant.function == MODULE_LEVEL:
-                lines = source.lines_with(mutant.before.partition("=")[0].partition(":")[0].strip())
-            names = recording.through(source.path, lines, tuple(self.group.first))
+            places = {str(source.path): set(range(mutant.first_line, mutant.last_line + 1))}
+            if mutant.function == MODULE_LEVEL:  # wherever the group's modules use the name
+                name = mutant.before.partition("=")[0].partition(":")[0].strip()
+                places = {str(each.path): each.lines_with(name) for each in everything}
+            names = recording.through(places, tuple(self.group.first))
             known = self.store.results.get(mutant.name)
             if known is None or not self.still_true(source, known, names):
                 tasks.append((source, mutant, names))
