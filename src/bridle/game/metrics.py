@@ -18,6 +18,8 @@ from bridle.ops import Array, Scalar
 from bridle.solvers import hindsight
 from bridle.solvers.block_stream import Blocks, NoComparator
 from bridle.solvers.hindsight import Hindsight, best_fixed, costs_after, read_once, values_at
+from bridle.solvers.paths import BestPath, path_costs
+from bridle.solvers.paths import best_path as best_path_of
 
 
 class Comparator(NamedTuple):
@@ -32,7 +34,7 @@ class Comparator(NamedTuple):
 
 
 ComparatorLike: TypeAlias = ArrayLike | Comparator | None
-"""What regret is measured against: an action, a comparator, or None for the best fixed feasible action."""
+"""What regret is measured against: an action, a path (T, d), a comparator, or None for the best fixed feasible action."""
 
 
 def ccv(trace: Trace) -> Scalar:
@@ -78,7 +80,8 @@ def ccv_curve(trace: Trace) -> tuple[Array, Array]:
 
 @validate.undisturbed
 def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
-    """Total cost minus that of the comparator: a given action or `Comparator`, or the best fixed action that satisfies every constraint.
+    """Total cost minus that of the comparator: a given action, a path (T, d) of actions, one for each round, or a `Comparator`; without
+    one, the best fixed action that satisfies every constraint.
 
     Raises `NoComparator` where no such action exists or none can be found.
 
@@ -92,14 +95,17 @@ def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
 
 @validate.undisturbed
 def regret_curve(trace: Trace, comparator: ComparatorLike = None) -> tuple[Array, Array]:
-    """Regret after each of the trace's log-spaced rounds, against one action: the given one, or the best for the whole horizon."""
+    """Regret after each of the trace's log-spaced rounds, against one action or path: the given one, or the best action for the horizon."""
 
     def costs(run: int | None) -> Array:
         if isinstance(comparator, Comparator):
             return comparator.costs
         if comparator is None:
             return _best_comparator(trace, run).costs
-        return costs_after(lambda: trace.blocks(run), _action(trace, comparator), trace.curve.rounds)
+        given = _given(trace, comparator)
+        if given.ndim == 2:
+            return np.asarray(np.cumsum(path_costs(lambda: trace.blocks(run), given))[np.asarray(trace.curve.rounds, dtype=int) - 1])
+        return costs_after(lambda: trace.blocks(run), given, trace.curve.rounds)
 
     return np.asarray(trace.curve.rounds), np.asarray(trace.curve.cost - _per_run(trace, costs))
 
@@ -124,6 +130,28 @@ def best_action(trace: Trace, run: int | None = None) -> Hindsight:
     """The best fixed feasible action for the stream that a run saw."""
     _check_convex(trace)
     return best_fixed(lambda: trace.blocks(run), trace.problem.domain)
+
+
+@validate.undisturbed
+def dynamic_regret(trace: Trace, length: float) -> Scalar:
+    """Total cost minus that of the best path of at most this length: actions u_1, ..., u_T that keep every round's constraints, each in
+    its own round, with sum |u_{t+1} - u_t| <= `length`. With length 0 that is `regret`.
+
+    Raises `NoComparator` where there is no such path, none can be found, or T times the dimension is above 2,000.
+
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "halfspaces", horizon=40)
+    >>> bool(regret(trace) <= dynamic_regret(trace, 1.0) <= dynamic_regret(trace, 2.0))
+    True
+    """
+    return _number(trace.totals.cost - _per_run(trace, lambda run: np.asarray(best_path(trace, length, run).cost)))
+
+
+@validate.undisturbed
+def best_path(trace: Trace, length: float, run: int | None = None) -> BestPath:
+    """The best path of at most this length for the stream that a run saw: see `dynamic_regret`."""
+    _check_convex(trace)
+    return best_path_of(lambda: trace.blocks(run), trace.problem.domain, length)
 
 
 def smallest_window(trace: Trace, action: ArrayLike) -> int | None:
@@ -182,7 +210,10 @@ def _total(trace: Trace, comparator: ComparatorLike, run: int | None) -> Array:
     if isinstance(comparator, Comparator):
         return np.asarray(comparator.cost)
     if comparator is not None:
-        total, _ = values_at(lambda: trace.blocks(run), _action(trace, comparator), totals=True)
+        given = _given(trace, comparator)
+        if given.ndim == 2:
+            return np.asarray(path_costs(lambda: trace.blocks(run), given).sum())
+        total, _ = values_at(lambda: trace.blocks(run), given, totals=True)
         return np.asarray(total)
     stated = _constant(trace, run, "optimal_cost")
     return np.asarray(best_action(trace, run).cost if stated is None else stated)
@@ -205,6 +236,13 @@ def _per_run(trace: Trace, compute: Callable[[int | None], Array]) -> Array:
 
 def _action(trace: Trace, comparator: ArrayLike) -> Array:
     return validate.vector("comparator", comparator, trace.problem.domain.dim)
+
+
+def _given(trace: Trace, comparator: ArrayLike) -> Array:
+    """What regret is measured against: an action, or a path of one for each round."""
+    if validate.array("comparator", comparator).ndim == 2:
+        return validate.array("comparator", comparator, (trace.rounds, trace.problem.domain.dim))
+    return _action(trace, comparator)
 
 
 def _number(value: Scalar) -> Scalar:
