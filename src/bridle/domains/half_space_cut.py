@@ -142,7 +142,7 @@ class DomainCut(NamedTuple):
             point = within.linear_argmin(v + s * a)
             return choose(dot(a, point) > b, _Ends(s, at.high, point, at.beneath), _Ends(at.low, s, at.above, point))
 
-        end = _iterate(halve, start, 64, v, lambda at: at.high - at.low <= EPS * at.high)
+        end = iterate(halve, start, 64, v, lambda at: at.high - at.low <= EPS * at.high)
         return ops.where(below, free, _meet(end.above, end.beneath, a, b))
 
     def facets(self) -> Facets | None:
@@ -192,10 +192,10 @@ class DomainCut(NamedTuple):
         # Where the set is thin the bounds can be many powers of ten apart: agree on the power first.
         lowest = project(x - most * a)
         at = _Bracket(least, height, most, dot(a, lowest) - b, lowest, most)
-        at = _iterate(lambda at: tried(at, ops.sqrt(at.low * at.high)), at, 5, x, lambda at: at.high <= 16.0 * at.low)
+        at = iterate(lambda at: tried(at, ops.sqrt(at.low * at.high)), at, 5, x, lambda at: at.high <= 16.0 * at.low)
         width = ops.where(at.high > at.low, at.high - at.low, 1.0)
         at = at._replace(reach=at.high - at.low)
-        return _iterate(narrow, at, 72, x, lambda at: (at.high - at.low <= 4.0 * EPS * at.high) | (at.beneath == 0.0)).point
+        return iterate(narrow, at, 72, x, lambda at: (at.high - at.low <= 4.0 * EPS * at.high) | (at.beneath == 0.0)).point
 
 
 def slide_in_box(box: BoxSet, a: Array, b: Scalar, x: Array, onto: Array, over: Scalar) -> tuple[Scalar, Array, Flag]:
@@ -241,7 +241,7 @@ def crossing_in_box(box: BoxSet, a: Array, b: Scalar, x: Array, onto: Array, ove
         return at._replace(point=ops.where(settled, point, _meet(above, beneath, a, b)))
 
     # A loop of at most one step is how a compiler is told to do this only where it is needed.
-    end = _iterate(search, _Spot(point, settled | (over <= 0.0)), 1, x, lambda at: at.settled)
+    end = iterate(search, _Spot(point, settled | (over <= 0.0)), 1, x, lambda at: at.settled)
     return end.point
 
 
@@ -278,7 +278,7 @@ def _meet(above: Array, beneath: Array, a: Array, b: Scalar) -> Array:
     return beneath + ops.ratio(b - bottom, dot(a, above) - bottom) * (above - beneath)
 
 
-def _iterate(body: Callable[[S], S], state: S, n: int, like: Array, done: Callable[[S], Flag]) -> S:
+def iterate(body: Callable[[S], S], state: S, n: int, like: Array, done: Callable[[S], Flag]) -> S:
     """`body` applied up to `n` times to the record `state`, until all runs are `done`; `body` must not change runs that are done.
 
     A compiler's namespace may offer ``bridle_loop(n, body, state, done)``; without one the loop is unrolled.

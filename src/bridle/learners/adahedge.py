@@ -106,6 +106,14 @@ class Hedge(NamedTuple):
         x = ops.where(Delta > 0.0, self.domain.mass / total * each, state.x)
         return state._replace(x=x, L=L, Delta=Delta, log_mass=ops.log(total))
 
+    def tilted(self, state: HedgeState, losses: Array) -> HedgeState:
+        """The state with these losses added and charged at the decision after them: what `certified` says includes them.
+
+        Their mix loss is no less than what that decision pays (it is concave in their size), so that Delta stays.
+        """
+        L = state.L + losses
+        return self.moved(state, L - along(L, "min"), state.Delta)._replace(before=state.Delta)
+
     def rescale(self, state: HedgeState, factor: Scalar) -> HedgeState:
         return state._replace(
             L=factor * state.L,

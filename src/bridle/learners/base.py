@@ -90,27 +90,27 @@ class Grouped(NamedTuple):
         return bool(self.inner.scale_free)
 
     def init(self, x1: Array) -> object:
-        return self.inner.init(self._apart(x1))
+        return self.inner.init(self.apart(x1))
 
     def decide(self, state: object) -> Array:
         x: Array = self.inner.decide(state)
         return x.reshape((*x.shape[:-2], self.domain.dim))
 
     def step(self, state: object, grad: Array, modulus: Scalar | None = None) -> object:
-        return self.inner.step(state, self._apart(grad))
+        return self.inner.step(state, self.apart(grad))
 
     @property
     def step_at(self) -> Callable[[object, Array, Array], object]:
         """The state after a gradient that belongs to the decision `x`, which may be an earlier one."""
         of_each: Callable[[object, Array, Array], object] = self.inner.step_at
-        return lambda state, grad, x: of_each(state, self._apart(grad), self._apart(x))
+        return lambda state, grad, x: of_each(state, self.apart(grad), self.apart(x))
 
     def rescale(self, state: object, factor: Scalar) -> object:
         return self.inner.rescale(state, factor if np.ndim(factor) == 0 else factor[..., None])  # type: ignore[index]
 
     def certified(self, state: object) -> Scalar:
         """The sum of what is proved of each."""
-        return _over_groups(self.inner.certified(state))
+        return over_groups(self.inner.certified(state))
 
     @property
     def adaptivity(self) -> Callable[[Scalar], Scalar]:
@@ -121,14 +121,19 @@ class Grouped(NamedTuple):
     def squares(self) -> Callable[[object], Scalar]:
         """The sum over the simplices."""
         of_each: Callable[[object], Array] = self.inner.squares
-        return lambda state: _over_groups(of_each(state))
+        return lambda state: over_groups(of_each(state))
 
-    def _apart(self, x: Array) -> Array:
+    def tilted(self, state: object, losses: Array) -> object:
+        """The state with these losses added and charged at the decision after them."""
+        return self.inner.tilted(state, self.apart(losses))
+
+    def apart(self, x: Array) -> Array:
+        """What belongs to each simplex, along an axis of its own."""
         groups = len(self.domain.domains)
         return x.reshape((*x.shape[:-1], groups, self.domain.dim // groups))
 
 
-def _over_groups(values: Array) -> Scalar:
+def over_groups(values: Array) -> Scalar:
     """The sum over simplices of a scalar of each, as a scalar of all."""
     total: Scalar = values.sum(axis=-2)
     return total[0] if np.ndim(total) == 1 else total  # type: ignore[index]

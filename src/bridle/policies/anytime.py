@@ -10,7 +10,8 @@ x_t to H_t (of several constraints the farthest; n_t its unit normal), lam = 1/(
 Variants by argument: `modulus` (strongly convex costs), `form` ("value": squared violation in place of squared distance, for noisy
 gradients; "self-bounding": constraints g >= 0 with |grad g|^2 <= 2 `smoothness` g), `drift` (the feasible action may move, by that much in
 all), `margin` (keep that distance from every constraint), `predictable` (weights that do not look at this round), `hold` (move every so
-many rounds), `cuts` and `halfspace` (how many old halfspaces to keep; no halfspaces at all).
+many rounds), `cuts` and `halfspace` (how many old halfspaces to keep; no halfspaces at all), `geometry` ("entropy", on a simplex: in
+`bridle.policies.anytime_entropy`).
 
 Guarantee: `anytime_bound`; for every t and every feasible u, with R = sqrt(2) D sqrt(sum |grad f_s|^2) and F_t = sum (f_s(u) - f_s(x_s)),
 
@@ -45,24 +46,24 @@ import numpy as np
 from bridle import ops, records, validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.half_space_cut import sweep
-from bridle.learners import adaptive_step
+from bridle.learners import AdaHedge, adaptive_step
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, pos, put, ratio, scalar, where, worst
-from bridle.policies.anytime_forms import Distance, Form, LinearisedConstraint, SelfBounding, SquaredValue, form_for
+from bridle.policies.anytime_entropy import EntropicAnytime, entropic_bound
+from bridle.policies.anytime_forms import (
+    SLACK,
+    STEEPEST,
+    TOUCH,
+    Distance,
+    Form,
+    LinearisedConstraint,
+    SelfBounding,
+    SquaredValue,
+    form_for,
+    missed_alarm,
+)
 from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, switch, unmet
-from bridle.policies.entry import Configuration, Entry, Setting
-
-SLACK = 1.0 + 1e-9
-"""A halfspace farther away than the diameter misses the domain; equality is attainable and rounds either way."""
-
-
-TOUCH = 1e-9
-"""A halfspace is kept if x lies outside by more than this part of the diameter: on the boundary, rounding alone would decide."""
-
-
-STEEPEST = 1e80
-"""No V taken from a first gradient is larger: the squares of what it weighs must stay finite, also where that gradient was all but 0."""
-
+from bridle.policies.entry import Configuration, Entry, Setting, Variant
 
 NOTHING = -1e300
 """The rank of no constraint at all."""
@@ -254,12 +255,7 @@ class Anytime(NamedTuple):
 
     def alarm(self, state: AnytimeState, unit: str = "round") -> Alarm | None:
         """That one constraint misses the whole domain; None while none does. Rounds are counted in `unit`."""
-        infeasible = np.asarray(state.infeasible)
-        if not infeasible.any():
-            return None
-        t = infeasible[infeasible > 0.0].min()
-        text = f"no action of the domain satisfies the constraint of {unit} {t:g}: nothing is feasible, and no bound holds"
-        return Alarm(text, voids_bound=True, infeasible=True)  # the proof compares with a feasible action, and there is none
+        return missed_alarm(state.infeasible, unit)
 
 
 class LazyState(NamedTuple):
@@ -329,10 +325,20 @@ def anytime(
     cuts: int | None = None,
     hold: int = 1,
     constraints: int | None = None,
-) -> Anytime | Lazy:
+    geometry: str = "euclidean",
+) -> Anytime | Lazy | EntropicAnytime:
     """The policy; nothing but the domain has to be given. `constraints` is only for the boundary to check: any number may be revealed."""
     if constraints is not None:
         validate.whole("constraints", constraints)
+    validate.one_of("geometry", geometry, ("euclidean", "entropy"))
+    if geometry == "entropy":
+        given: dict[str, object] = {"diameter": diameter, "modulus": modulus, "lipschitz": lipschitz, "smoothness": smoothness}
+        given |= {"form": None if form == "distance" else form, "hold": None if hold == 1 else hold}
+        given |= {name: value for name, value in (("drift", drift), ("margin", margin), ("predictable", predictable)) if np.any(value)}
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"{name} is for geometry='euclidean' only, not for 'entropy': {validate.show(value)}")
+        return _entropic(domain, V, lam, _slots(halfspace, cuts, moving=False))
     D = diameter_of(domain, diameter)
     P, r = _nonnegative("drift", drift), _nonnegative("margin", margin)
     measure = form_for(form, lipschitz, smoothness)
@@ -351,9 +357,7 @@ def anytime(
     room = 1.0 if modulus is None else 2.0  # the curved step's cross term is twice as large
     # theta = kappa lam e^{lam largest} = 1/2, or just below where the weights are predictable.
     lam = validate.setting("lam", 1.0 / ((2.5 if early else 2.0) * room * kappa) if lam is None else lam)
-    slots = np.ones(0 if moving else 20 if cuts is None else validate.whole("cuts", cuts, 0)) if switch("halfspace", halfspace) else None
-    if slots is None and cuts:
-        raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
+    slots = _slots(halfspace, cuts, bool(moving))
     record = Anytime(
         domain, measure, ExponentialPotential(lam), D, wide, np.maximum(D, domain.diameter()),
         None if V is None else validate.setting("V", V), r, None if modulus is None else validate.setting("modulus", modulus),
@@ -362,11 +366,26 @@ def anytime(
     return record if validate.whole("hold", hold) == 1 else Lazy(record, float(hold))
 
 
+def _slots(halfspace: bool, cuts: int | None, moving: bool) -> Array | None:
+    """As many ones as halfspaces are kept; None where there is no halfspace step."""
+    slots = np.ones(0 if moving else 20 if cuts is None else validate.whole("cuts", cuts, 0)) if switch("halfspace", halfspace) else None
+    if slots is None and cuts:
+        raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
+    return slots
+
+
+def _entropic(domain: Domain, V: Setting | None, lam: Setting | None, slots: Array | None) -> EntropicAnytime:
+    """The policy by entropy, with lam = 1/(2 c^2) by default."""
+    record = EntropicAnytime(AdaHedge(domain), ExponentialPotential(1.0), None if V is None else validate.setting("V", V), slots)
+    rate = 0.5 / record.spread if lam is None else validate.setting("lam", lam)
+    return record._replace(potential=ExponentialPotential(rate))
+
+
 def _nonnegative(name: str, value: Setting) -> Scalar:
     return np.asarray(value) if np.ndim(value) and (np.asarray(value) >= 0.0).all() else validate.nonnegative(name, value)
 
 
-def anytime_bound(policy: Configuration[Anytime | Lazy], constants: Constants, t: float) -> Bound:
+def anytime_bound(policy: Configuration[Anytime | Lazy | EntropicAnytime], constants: Constants, t: float) -> Bound:
     """The proof above for any V, lam < 1/kappa and variant, with |grad f_s| <= G.
 
     Strongly convex costs: the steps 1 / (V H_t + (2/D) sqrt(S_t)) give V R = V G^2 (1 + ln t) / modulus and the cross term
@@ -382,6 +401,8 @@ def anytime_bound(policy: Configuration[Anytime | Lazy], constants: Constants, t
     at least 1/(1 + z) times as large; n costs have V R = V G^2 (1 + ln n) (1 + z) / (share mu), and V mu D^2/2 more where moduli were
     smaller than told (see `bridle.policies.common`). Blocks need every cost to be as told.
     """
+    if isinstance(policy.record, EntropicAnytime):
+        return entropic_bound(policy.record, constants, t)
     record, hold = (policy.record.inner, policy.record.hold) if isinstance(policy.record, Lazy) else (policy.record, 1.0)
     why = unmet(constants, modulus=0.0 if record.modulus is None else record.modulus) or _broken(record, constants)
     if why:
@@ -449,5 +470,6 @@ ENTRIES = (
         "anytime", anytime, "squared distances and halfspaces; no horizon, no Lipschitz constant",
         "The bridle developers, This library 2026", "O(sqrt(T)), O(log T) strongly convex", "O(sqrt(T log T)), squared O(log T)",
         bound=anytime_bound, reduces="max-distance", cost="1 projection, 1 halfspace, 20 checked",
+        variants=(Variant("geometry", "entropy", {"domains": ("simplex",), "cost": "2 softmax, 1 halfspace by bisection, 20 checked"}),),
     ),
 )  # fmt: skip

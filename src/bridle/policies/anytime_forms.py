@@ -8,10 +8,24 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from bridle import validate
-from bridle.core import InputError
+from bridle.core import Alarm, InputError
 from bridle.ops import Array, Number, Scalar, minimum, pos
 from bridle.policies.entry import Setting
+
+SLACK = 1.0 + 1e-9
+"""A halfspace farther away than the diameter misses the domain; equality is attainable and rounds either way."""
+
+
+TOUCH = 1e-9
+"""A halfspace is kept if x lies outside by more than this part of the diameter: on the boundary, rounding alone would decide."""
+
+
+STEEPEST = 1e80
+"""No V taken from a first gradient is larger: the squares of what it weighs must stay finite, also where that gradient was all but 0."""
+
 
 FORMS = ("distance", "value", "self-bounding")
 
@@ -109,6 +123,16 @@ class SelfBounding(NamedTuple):
 
 
 Form: TypeAlias = Distance | SquaredValue | SelfBounding
+
+
+def missed_alarm(rounds: Scalar, unit: str) -> Alarm | None:
+    """That one constraint misses the whole domain, in the first of these rounds (0: in none, and there is no alarm)."""
+    infeasible = np.asarray(rounds)
+    if not infeasible.any():
+        return None
+    t = infeasible[infeasible > 0.0].min()
+    text = f"no action of the domain satisfies the constraint of {unit} {t:g}: nothing is feasible, and no bound holds"
+    return Alarm(text, voids_bound=True, infeasible=True)  # the proof compares with a feasible action, and there is none
 
 
 def form_for(form: str, lipschitz: Setting | None, smoothness: Setting | None) -> Form:

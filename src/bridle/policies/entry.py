@@ -54,6 +54,7 @@ PARAMETER_HELP = {
     "step": "step size",
     "initial": "starting value, or lowest level, of an accumulator",
     "clip": "feed the positive part of the constraints",
+    "geometry": "how distance is measured: euclidean, or entropy on a simplex",
     "mirror": "the mirror map: euclidean or entropic",
     "form": "which form of the algorithm to run",
     "samples": "how many draws the Monte-Carlo mean uses",

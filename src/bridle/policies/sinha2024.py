@@ -315,7 +315,7 @@ def mixture_bound(K: int, ranges: float, t: float, T: float) -> Bound:
         Regret_t <= c ranges sqrt(t) (1 + 1/(2 sqrt(T)))
         CCV_t <= 2 sqrt(2) c ranges sqrt(T) ln[(1 + sqrt(t/2) + t/(sqrt(2) c)) / (1 - sqrt(t/(8T)))]
 
-    AdaGrad, with gradients centred, has sqrt(K) in place of c: they may be sqrt(K)/2 times as long as their ranges. That is more from K = 6.
+    AdaGrad, with gradients centred, has sqrt(K) in place of c: they may be sqrt(K)/2 times as long as their ranges: more from K = 6 on.
 
     >>> round(float(mixture_bound(128, 1.0, 1000, 1000).regret), 1)
     95.6
