@@ -133,6 +133,14 @@ def test_the_documentation_shows_the_exponents_that_were_measured():
     assert all(row["share"] <= 1.0 for row in found)
 
 
+def test_the_documentation_shows_the_rates_that_were_measured():
+    benchmark, found = benchmark_named("rates"), json.loads((ROOT / "benchmarks" / "rates.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "rates.md").read_text(), "run benchmarks/rates.py"
+    for row in found:
+        measured = {name: figures[1] for name, figures in row["found"].items() if "`rate`" in name}
+        assert all(abs(rate - row["share"]) < 0.0015 for rate in measured.values()), row["stream"]
+
+
 def test_the_documentation_shows_what_was_measured_on_a_gpu():
     benchmark, file = benchmark_named("gpu"), ROOT / "benchmarks" / "gpu.json"
     found = json.loads(file.read_text()) if file.exists() else None
