@@ -143,7 +143,7 @@ def test_a_sleeping_rule_neither_gains_nor_loses():
     x = session.decide(rules=[[2.0], [np.nan], [6.0]])
     assert x[0] == pytest.approx((0.2 * 2.0 + 0.5 * 6.0) / 0.7)  # the mixture of those awake
     through, w = session.policy.through, session.weights
-    losses = through.map(np.array([[2.0], [np.nan], [6.0]]), w).pull(np.array([3.0]))
+    losses = through.read(np.array([[2.0], [np.nan], [6.0]]), w).map.pull(np.array([3.0]))
     assert losses[1] == pytest.approx(losses @ w)  # it is charged with what was played
     assert losses[2] - losses[0] == pytest.approx(3.0 * (6.0 - 2.0))
     alone = bridle.Session(bridle.policy("adagrad", bridle.Box(0.0, 10.0, dim=1), rules=2), x1=[0.0, 1.0])
@@ -188,13 +188,13 @@ def test_gradients_on_weights_are_at_most_as_long_as_stated(seed, K, dim):
     through = bridle.policy("adagrad", bridle.Box(-9.0, 9.0, dim=dim), rules=K).through
     R, p = rng.uniform(-9.0, 9.0, (K, dim)), rng.standard_normal(dim)
     wide = max(np.linalg.norm(a - b) for a in R for b in R)
-    pulled = through.map(R, np.full(K, 1.0 / K)).pull(p)
+    pulled = through.read(R, np.full(K, 1.0 / K)).map.pull(p)
     assert np.linalg.norm(pulled) <= rules_lipschitz(float(np.linalg.norm(p)), wide, K) * (1.0 + 1e-12)
 
 
 def test_the_stated_length_is_attained_by_two_rules():
     through = bridle.policy("adagrad", bridle.Box(-9.0, 9.0, dim=2), rules=2).through
-    pulled = through.map(np.array([[3.0, 0.0], [-3.0, 0.0]]), np.array([0.5, 0.5])).pull(np.array([2.0, 0.0]))
+    pulled = through.read(np.array([[3.0, 0.0], [-3.0, 0.0]]), np.array([0.5, 0.5])).map.pull(np.array([2.0, 0.0]))
     assert np.linalg.norm(pulled) == pytest.approx(rules_lipschitz(2.0, 6.0, 2))
     assert rules_lipschitz(2.0, 6.0, 2) == pytest.approx(12.0 / sqrt(2.0))
 

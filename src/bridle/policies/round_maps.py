@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import sqrt
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -79,6 +79,14 @@ class AffineMap:
     def limits(self, A: Array, b: Array) -> tuple[Array, Array]:
         """Limits A x <= b as limits on the weights."""
         return self.pull(A), b - A @ self.b
+
+
+class RoundReading(NamedTuple):
+    """The map of a round, None where decisions are actions; what the decision stands for; and what is played."""
+
+    map: AffineMap | None
+    y: Array
+    x: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,25 +193,27 @@ class RuleMixture:
 
     def awake(self, R: Array, w: Array) -> tuple[Array, Array]:
         """The proposals with what sleeping rules are taken to propose, and the mixture that is played."""
-        there, weights = ~np.isnan(R), self.shaped(w) if self.apart else w[:, None]
-        low, high = np.fmin.reduce(R, axis=0), np.fmax.reduce(R, axis=0)
-        if there.all():
-            return R, np.clip((weights * R).sum(axis=0), low, high)  # rounding must not lead out of the domain
-        share = np.where(there, weights, 0.0)
+        asleep = np.isnan(R)
+        if not asleep.any():
+            x = (self.shaped(w) * R).sum(axis=0) if self.apart else w @ R
+            return R, np.minimum(np.maximum(x, R.min(axis=0)), R.max(axis=0))  # rounding must not lead out of the domain
+        there = ~asleep
+        share = np.where(there, self.shaped(w) if self.apart else w[:, None], 0.0)
         total = share.sum(axis=0)
         share = np.where(total > 0.0, share / np.where(total > 0.0, total, 1.0), there / there.sum(axis=0))
-        x = np.clip((share * np.where(there, R, 0.0)).sum(axis=0), low, high)
+        x = (share * np.where(there, R, 0.0)).sum(axis=0)
+        x = np.minimum(np.maximum(x, np.fmin.reduce(R, axis=0)), np.fmax.reduce(R, axis=0))
         return np.where(there, R, x), x
 
     def action(self, R: Array, w: Array) -> Array:
         """What is played."""
         return self.awake(R, w)[1]
 
-    def map(self, R: Array, w: Array) -> AffineMap | None:
-        """The map of this round, in which the weights were w."""
-        whole, _ = self.awake(R, w)
+    def read(self, R: Array, w: Array) -> RoundReading:
+        """The map of this round, in which the weights were w, what they stand for, and what is played."""
+        whole, x = self.awake(R, w)
         mean = whole.mean(axis=0)
-        return AffineMap((whole - mean).T, mean, self.apart)
+        return RoundReading(AffineMap((whole - mean).T, mean, self.apart), x, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +223,8 @@ class OwnMixture(RuleMixture):
     def action(self, R: Array, w: Array) -> Array:
         return w
 
-    def map(self, R: Array, w: Array) -> None:
-        return None
+    def read(self, R: Array, w: Array) -> RoundReading:
+        return RoundReading(None, w, w)
 
 
 def mixed_by_the_policy(through: RuleMixture) -> OwnMixture:
@@ -257,13 +267,15 @@ class AffineFeatures:
         largest: Array = terms[1] if scale is None else np.maximum(scale, terms[1])
         return largest
 
-    def map(self, terms: Array, w: Array) -> AffineMap:
-        """The map of this round."""
-        return AffineMap(self.half[:, None] * np.append(1.0, terms[0]), self.outer.center(), apart=True)
-
     def action(self, terms: Array, w: Array) -> Array:
         """What is played: the nearest action of the domain."""
-        return np.array(self.outer.project(self.map(terms, w).at(w)), dtype=float)
+        return self.read(terms, w).x
+
+    def read(self, terms: Array, w: Array) -> RoundReading:
+        """The map of this round, what the coefficients w stand for, and what is played: the nearest action of the domain."""
+        map = AffineMap(self.half[:, None] * np.append(1.0, terms[0]), self.outer.center(), apart=True)
+        y = map.at(w)
+        return RoundReading(map, y, np.array(self.outer.project(y), dtype=float))
 
     def coefficients(self, w: Array, scale: Array | None) -> Array:
         """The function itself, (1 + features, dim): what it is without features, and what each adds for a unit of it."""

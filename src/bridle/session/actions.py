@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from bridle import validate
 from bridle.core import Bound, Domain, Feedback, InputError, Policy, S
 from bridle.ops import Array, Scalar
-from bridle.policies.round_maps import KEYWORDS, AffineFeatures, OwnMixture, RoundTerms, RuleMixture
+from bridle.policies.round_maps import KEYWORDS, AffineFeatures, OwnMixture, RoundReading, RoundTerms, RuleMixture
 from bridle.session.boundary import REMEMBERED, Boundary, Memory, Said
 from bridle.session.certificate import Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
@@ -168,7 +168,7 @@ class SessionActions(SessionRounds):
         through, domain, outer = boundary.through, self._parts.domain, self._actions
         if domain is None or outer is None:
             raise InputError("known cannot be used: the policy does not say what its domain is")
-        map = through.map(terms, pending.ready.x) if through is not None and terms is not None else None
+        map = None if through is None or terms is None else through.read(terms, pending.ready.x).map
         rows = (limits.A, limits.b) if map is None else map.limits(limits.A, limits.b)
         move: Callable[[object, Array], object | None] | None = getattr(record, "move", None)
         w = None if move is None else nearest_kept(domain, *rows, pending.ready.x, self._projector("decisions", domain))
@@ -251,14 +251,11 @@ class SessionActions(SessionRounds):
             raise InputError(f"modulus cannot be given with {through.keyword}: a cost is not strongly convex in the weights")
         w, said = (self._decision(), self._valid()) if waiting is None else (waiting.x, waiting)
         terms, action = (None, None) if said is None else (said.terms, said.action)
-        x = self._stands_for(w, terms, action)
-        # Rules' mixtures are actions; what features lead to may lie outside of the domain.
-        map = through.map(terms, w) if through is not None and terms is not None else None
-        y = map.at(w) if map is not None and isinstance(through, AffineFeatures) else self._stands_for(w, terms)
-        x = x if played is None else self._admissible(played)
+        map, y, x = RoundReading(None, w, w) if through is None or terms is None else through.read(terms, w)
+        x = self._admissible(played) if played is not None else x if action is None else action
         with np.errstate(all="ignore"):
             seen = checked_feedback(x, self._limits, f, df, g, dg, modulus, seen=self._most_seen())
-            moved = bool((x != y).any())
+            moved = x is not y and bool((x != y).any())
             read = seen
             if moved:
                 if partial is not False:

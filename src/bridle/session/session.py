@@ -113,6 +113,7 @@ class Session(SessionActions):
         configured = policy if isinstance(policy, Configured) else None
         super().__init__(SessionParts(configured, record, domain, rounds, ledger), start, Limits(size, None, most), history, engine)
         self.policy = policy
+        self._boundary = None  # here, as an attribute of the class is found more slowly
         through = None if configured is None else configured.through
         if through is not None and configured is not None:
             entropic = configured.parameters.get("mirror") == "entropic"  # a weight of 0 would stay there
@@ -188,16 +189,19 @@ class Session(SessionActions):
         paper's reductions), its theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with
         `played`. That no action keeps them is an error, and changes nothing. The last word on a round counts.
         """
-        nested, silent = False, rules is None and known is None and features is None
+        silent, nested = rules is None and known is None and features is None, False
         while self._inside and not nested:
             nested = wait(self, ENTRANCES, reading=silent)
         if nested:
             return self._decision() if self._boundary is None else self._action()
         self._inside = True
         try:
+            if self._boundary is None and silent:
+                fast = self._live  # as `_decision` does, without the call
+                return self._decision() if fast is None else fast.x.copy()
             if not silent or self._unsaid():
                 self._say({"rules": rules, "features": features}, known)
-            return self._decision() if self._boundary is None else self._action()
+            return self._action()
         finally:
             self._inside = False
 
