@@ -10,6 +10,7 @@ import pytest
 import bridle
 from bridle import policies
 from bridle.policies.entry import Entry
+from helpers.scripts import script
 from helpers.sessions import assert_identical, snapshot
 
 BOX = bridle.Box(-1.0, 1.0, dim=2)
@@ -119,6 +120,27 @@ def test_an_observation_that_is_refused_teaches_no_rule():
         drive(session, 2, 5)
         session.decide(rules=[[0.1, 0.2]])
     assert_identical(snapshot(one), snapshot(other))
+
+
+def test_proposals_are_those_of_the_round():
+    session = mixed_session()
+    with pytest.raises(bridle.InputError, match="rules must be given"):
+        _ = session.proposals
+    session.decide(rules=[[0.1, 0.2]])
+    rows = session.proposals
+    assert np.isnan(rows[0]).all()
+    assert rows[2].tolist() == [0.1, 0.2]
+    rows[:] = 9.0  # a copy
+    assert session.proposals[4].tolist() == [0.5, -0.5]
+    with pytest.raises(bridle.InputError, match="made with features="):
+        _ = bridle.Session(bridle.policy("adagrad", BOX, features=1)).proposals
+
+
+def test_the_example_with_twelve_rules_costs_about_as_much_as_the_best():
+    costs = script("examples/capacity_rules.py").main(slots=500)
+    mixture = costs.pop("mixture")
+    assert mixture <= 1.1 * min(costs.values())
+    assert max(costs.values()) > 5.0 * mixture
 
 
 @pytest.mark.parametrize(

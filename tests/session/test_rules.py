@@ -91,6 +91,27 @@ def test_certificates_hold_against_every_mixture_that_keeps_the_limits(seed, K, 
     assert session.cost - stream.best_mixture(apart) <= min(proof.regret, proof.regret_algorithm) + 1e-6
 
 
+@pytest.mark.parametrize("name", ["mlpoly", "adahedge", "adagrad"])
+@pytest.mark.parametrize("apart", [False, True], ids=["round", "coordinate"])
+def test_learners_on_the_weights_keep_their_bounds_against_every_mixture(name, apart):
+    """With one rule of an absurd scale among them, and an opponent that looks at the action."""
+    box, rng = bridle.Box(0.0, 1000.0, dim=2), np.random.default_rng(4)
+    session = bridle.Session(bridle.policy(name, box, rules=5, **({"rules_per": "coordinate"} if apart else {})))
+    paid, sums = 0.0, np.zeros((5, 2))
+    for _ in range(200):
+        R = rng.uniform(0.0, 1.0, (5, 2))
+        R[4] = 1000.0
+        x = session.decide(rules=R)
+        p = rng.standard_normal(2) + 0.5 * (x > 0.5)
+        session.observe(f=float(p @ x), df=p)
+        paid, sums = paid + float(p @ x), sums + R * p
+    best = sums.min(axis=0).sum() if apart else sums.sum(axis=1).min()
+    proof = session.certificate()
+    assert paid - best <= proof.regret_any * (1.0 + 1e-9)
+    assert paid - best <= proof.bound.regret if proof.bound.regret is not None else (name, apart) == ("mlpoly", True)
+    assert proof.regret_algorithm is None or paid - best <= proof.regret_algorithm * (1.0 + 1e-9)
+
+
 def test_a_session_with_rules_is_an_ordinary_one_on_the_weights():
     """Bit for bit what a plain session on the simplex does with gradients that were pulled back by hand."""
     box, rng, stream = bridle.Box(0.0, 1.0, dim=2), np.random.default_rng(5), LinearStream(11)

@@ -75,6 +75,16 @@ class SessionActions(SessionRounds):
         through = self._through("weights")
         return self._read(lambda nested: self._weights(through, self._stand(nested)))
 
+    @property
+    def proposals(self) -> Array:
+        """What each rule proposes in this round, ``(rules, dim)``, those that the session asks itself too; NaN for one that sleeps."""
+        if not isinstance(self._through("proposals"), RuleMixture):
+            raise InputError("proposals: the policy of this session was made with features=, and has no rules")
+        said = self._read(lambda _: self._valid())
+        assert said is not None
+        assert said.terms is not None
+        return said.terms.copy()
+
     def _weights(self, through: RoundTerms, now: Standing) -> Array:
         ready = now.pending().ready
         if isinstance(through, OwnMixture):
