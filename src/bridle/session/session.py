@@ -197,7 +197,7 @@ class Session(SessionActions):
         self._inside = True
         try:
             if self._boundary is None and silent:
-                fast = self._live  # as `_decision` does, without the call
+                fast = self._live
                 return self._decision() if fast is None else fast.x.copy()
             if not silent or self._unsaid():
                 self._say({"rules": rules, "features": features}, known)
