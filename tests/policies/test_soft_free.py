@@ -492,3 +492,17 @@ def test_domains_of_every_kind_are_never_left():
             assert domain.contains(x)
             df = rng.standard_normal(domain.dim) + 0.5
             state = record.update(state, Feedback(x, 0.0, df, rng.standard_normal(1), rng.standard_normal((1, domain.dim))))
+
+
+def test_damping_ends_the_circles_around_an_exact_limit():
+    found = []
+    for kappa in (0.0, 0.5):
+        record, values = told(bridle.Ball(2, radius=50.0), 1, kappa=kappa), []
+        state = record.init(np.zeros(2))
+        for _ in range(600):
+            x = record.decide(state)
+            values.append(1.05 * x[0] - 0.3)
+            state = record.update(state, Feedback(x, 0.0, np.array([-1.0, 0.0]), np.array(values[-1:]), np.array([[1.05, 0.0]])))
+        found.append(sqrt(np.mean(np.square(values[300:]))))
+    assert found[0] > 10.0
+    assert found[1] < 0.1
