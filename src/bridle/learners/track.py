@@ -39,7 +39,7 @@ from bridle.core import Domain
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners.adahedge import FARTHEST, AdaHedge, Hedge, HedgeState, rate
 from bridle.learners.base import Grouped, on_simplices
-from bridle.ops import Array, Scalar, along, combine, exp, minimum, pos, scalar, vector
+from bridle.ops import Array, Scalar, along, combine, exp, minimum, pos, vector
 
 COPIES = 8
 """How many copies share: enough for C up to 4^7 ln K, that is, for a switch every few rounds of a million."""
@@ -72,7 +72,8 @@ class Tracking(NamedTuple):
     def init(self, x1: Array) -> TrackState:
         Delta = vector(x1, self.rates[:, 0])[..., None]
         w = Delta + 0.0 * x1[..., None, :] + 1.0 / x1.shape[-1]
-        return TrackState(x1, self.plain.init(x1), w, Delta, Delta, self.top.init(vector(x1, self.top.prior) + self.top.prior), scalar(x1))
+        top = self.top.init(vector(x1, self.top.prior) + self.top.prior)
+        return TrackState(x1, self.plain.init(x1), w, Delta, Delta, top, 0.0 * along(x1, "sum"))
 
     def decide(self, state: TrackState) -> Array:
         return state.x
