@@ -43,9 +43,10 @@ class Session(SessionActions):
     `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
     `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted;
     `tolerance` is how exact constraint values and gradients are (1e-6 for single precision). `late` says how rounds begun by `ask` are
-    played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives; the default of `rate`).
-    At most `pending` rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged. A record with a number above `largest`
-    in size (1e70 unless told), or with more than `most_constraints` (1000, or ten times the most so far), is refused.
+    played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives; the default of
+    `rate`). At most `pending` rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged. A record
+    with a number above `largest` in size (1e70 unless told), or with more than `most_constraints` (1000, or ten times the most so far), is
+    refused.
 
     ``engine="numba"`` compiles the round from the policy's own source: several times faster, the same decisions up to rounding. The first
     round takes seconds where nothing was compiled before. Rounds that wait for feedback, or whose number of constraints is not that of
