@@ -623,11 +623,11 @@ def test_many_kills_at_random_steps(tmp_path):
                 gate.pay(0.05)
                 acknowledge("paid")
 
-    for _ in range(150):
+    for _ in range(50):
         died = die_at_step(int(rng.integers(1, 120)), spend, sigkill=True)
         released += 5 * len(died.acknowledged)
         storage.sweep(tmp_path)
         if path.exists():
             assert released <= round(100 * Gate.load(path).spent) <= 10_000
         assert {name for name in os.listdir(tmp_path)} <= {"gate", "gate.lock"}
-    assert released > 1000
+    assert released > 300

@@ -235,7 +235,8 @@ class Policy(Protocol[S]):
     It may offer more, which a `Session` then uses: ``alarm(state)`` is an `Alarm` where an assumption is broken, else None (bare text
     counts as an alarm that voids every bound); ``certified_regret(state)`` is the upper bound on regret that its proof gives for what has
     happened, and ``certified_squares(state, squares, gain)`` that on squared violation; ``price(state)`` is what one more unit of each
-    limit seems to be worth in cost, or None; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found.
+    limit seems to be worth in cost, or None; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found;
+    ``move(state, x)`` is the state with x in place of its next decision, or None where that cannot be.
 
     ``each`` is an array as long as a round must have constraints, where not any number will do; ``compiled`` is False where it runs on the
     Python engine only; ``only_limits`` is True where its `lipschitz` is about the constraints alone. ``weigh(state, g)`` and

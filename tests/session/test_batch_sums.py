@@ -171,7 +171,7 @@ def test_many_halfspaces_are_kept_as_one_after_the_other(seed, d, count, protect
         normals = rng.standard_normal((count, d))
         normals[rng.random(count) < 0.2 * again] = 1.0
         normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-        levels, sources = rng.standard_normal(count), [(batch, i) for i in range(count)]
+        levels, sources = rng.standard_normal(count), np.array([(batch, i) for i in range(count)])
         new = one.extend(normals, levels, sources)
         rows = zip(normals, levels, sources, strict=True)
         assert new.tolist() == [two._add(normal, float(level), source) for normal, level, source in rows]
@@ -180,7 +180,7 @@ def test_many_halfspaces_are_kept_as_one_after_the_other(seed, d, count, protect
         np.testing.assert_array_equal(one.lines[1], two.lines[1])
         assert (one.fresh, one.next) == (two.fresh, two.next)
         if protected and batch == 1:
-            kept = set(rng.permutation(len(one.sources))[:20].tolist())
+            kept = frozenset(rng.permutation(len(one.sources))[:20].tolist())
             one.tight, two.tight = kept, kept
             held = [one.sources[i] for i in sorted(kept)]
     if protected and not again:

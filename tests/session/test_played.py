@@ -216,3 +216,22 @@ def test_what_cannot_have_been_played_is_refused(played, message):
     with pytest.raises(bridle.InputError, match=message):
         session.observe(f=0.0, df=[1.0], played=played)
     assert pickle.dumps(session) == before
+
+
+def test_a_round_that_is_counted_is_charged_whoever_complains_after_it():
+    """An observer that fails comes after the round was counted; a policy that cannot go on comes before it."""
+
+    def complain(entry):
+        raise RuntimeError("no room")
+
+    session = bridle.Session(bridle.policy("anytime", bridle.Box(-1.0, 1.0, dim=1)), history=complain)
+    with pytest.raises(RuntimeError, match="no room"):
+        session.observe(f=1.0, df=[1.0], played=[1.0])
+    assert (session.rounds, session.certificate().moved.cost) == (1, 1.0)
+    session.history = None
+    first = session.ask()
+    session.observe(g=0.1, dg=[0.0], ticket=first, partial=True)
+    with pytest.raises(bridle.InputError):
+        session.observe(f=np.nan, df=[1.0], played=[1.0])
+    session.forget(first)  # which counts a round: what was refused must not be charged with it
+    assert session.certificate().moved.cost == 1.0

@@ -42,7 +42,7 @@ from bridle.policies import (
 )
 from bridle.policies.common import STATE_CONSTANTS
 from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
-from bridle.policies.round_maps import SETTINGS, RuleMixture, mixed_by_the_policy, round_map
+from bridle.policies.round_maps import SETTINGS, RoundTerms, RuleMixture, mixed_by_the_policy, record_of, round_map
 
 __all__ = [
     "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
@@ -100,7 +100,7 @@ class Configured:
     parameters: dict[str, Any]
     record: Any  # of the policy's own type
     runs: int | None
-    through: RuleMixture | None = None
+    through: RoundTerms | None = None
 
     @property
     def recipe(self) -> tuple[Domain, dict[str, Any]]:
@@ -231,9 +231,10 @@ def parameters(name: str) -> list[Parameter]:
 def policy(name: str, domain: Domain, **settings: object) -> Configured:
     """The policy registered as `name`, on `domain`, with its own parameters.
 
-    A list for a numeric parameter makes a sweep: one record that stands for as many runs. With `rules` (how many, or their names) a session
-    plays mixtures of what they propose, and the policy's own domain and constants are those of the weights (`rules_per`: of the whole
-    "round", or of every "coordinate"); see `bridle.policies.round_maps`.
+    A list for a numeric parameter makes a sweep: one record that stands for as many runs. With `rules` (how many, or a list of names, of
+    functions and of policies) a session plays mixtures of what they propose, and the policy's own domain and constants are those of the
+    weights (`rules_per`: of the whole "round", or of every "coordinate"); with `features` (how many) it plays affine functions of them; see
+    `bridle.policies.round_maps`.
 
     >>> import bridle
     >>> policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0).name
@@ -246,8 +247,8 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
         raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
     by_name = {p.name: p for p in parameters(name)}
     through = round_map(domain, **{key: settings.pop(key) for key in SETTINGS if key in settings and key not in by_name})
-    own = through is not None and item.mixed is not None
-    through = mixed_by_the_policy(through) if through is not None and own else through
+    own = isinstance(through, RuleMixture) and item.mixed is not None
+    through = mixed_by_the_policy(through) if isinstance(through, RuleMixture) and own else through
     domain = domain if through is None or own else through.inner
     for key in settings:
         validate.one_of(f"parameter of policy {name}", key, by_name)
@@ -296,11 +297,6 @@ def _one_value(name: str, value: object) -> object:
     if numbers.ndim > 1 or numbers.size == 0:
         raise InputError(f"{name} must be a number or a list of numbers, not {validate.show(value)}")
     return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
-
-
-def record_of(policy: object) -> Any:
-    """The record that plays, whether or not it comes from the registry."""
-    return getattr(policy, "record", policy)
 
 
 def domain_of(policy: object) -> Domain | None:

@@ -9,6 +9,12 @@ rules      K rules propose an action each, W is the simplex, and x_t is a mixtur
            about the best fixed mixture of the rules that keeps the limits. With ``rules_per="coordinate"``, on a box, W is a product of
            simplices, and every coordinate has a mixture of its own.
 
+features   x_t is an affine function of what is known, phi_t: x_t = P_X(c + h (u_0 + sum_i u_i phi_i / s_i)), each coordinate with
+           coefficients of its own. c is the centre of the domain and h half its width (of a box, in each coordinate), s_i the largest
+           |phi_i| so far, so that units do not matter; coefficients are between -1 and 1, so that each feature alone can move the action
+           across the domain. What leaves the domain is moved in, and charged (`bridle.session.actions`). What is proved is about the best
+           fixed coefficients that keep the limits, as if actions outside of the domain were allowed.
+
 Weights sum to 1, so b_t may be any point that is subtracted from all proposals: it is their mean, which makes the gradients shortest. A
 rule that proposes nothing (NaN) sleeps: it is taken to propose what is played, the mixture of the others with the weights as they are. So
 it gains and loses nothing in that round, and what is proved against it is about the rounds in which it was awake.
@@ -28,21 +34,24 @@ Reference: N. Cesa-Bianchi, G. Lugosi, Prediction, Learning, and Games, 2006, ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Domain, InputError
-from bridle.domains import Product, Simplex
+from bridle.core import Domain, Feedback, InputError
+from bridle.domains import Box, Product, Simplex
 from bridle.domains.closed_form import BoxSet
 from bridle.ops import Array
 
-SETTINGS = ("rules", "rules_per")
+SETTINGS = ("rules", "rules_per", "features")
 """The parameters of `bridle.policy` that say through which maps the rounds are played; every policy takes them."""
+
+KEYWORDS = ("rules", "features")
+"""Under which name a caller says, before each round, what its map is made of."""
 
 SHARES = ("round", "coordinate")
 """What has one mixture of the rules."""
@@ -72,36 +81,87 @@ class AffineMap:
         return self.pull(A), b - A @ self.b
 
 
+class RoundReading(NamedTuple):
+    """The map of a round, None where decisions are actions; what the decision stands for; and what is played."""
+
+    map: AffineMap | None
+    y: Array
+    x: Array
+
+
 @dataclass(frozen=True, eq=False)
 class RuleMixture:
     """Actions as mixtures of what rules propose: their names, the actions' domain, and that of the weights.
 
-    `apart`: every coordinate has a mixture of its own.
+    `apart`: every coordinate has a mixture of its own. `asked` are the rules that the session asks itself, by their places: functions of
+    the past (a tuple of the last observations, each a `Feedback` at what was played, the newest last), which give an action, or None to
+    sleep; and policies, which are fed what was seen, read at their own proposal as affine functions.
     """
 
     names: tuple[str, ...]
     outer: Domain
     inner: Domain
     apart: bool
+    asked: Mapping[int, object] = field(default_factory=dict)
     keyword = "rules"
+    compared = "fixed mixture of the rules"
 
     @property
     def settings(self) -> dict[str, Any]:
         """What to give to `bridle.policy` for it."""
-        return {"rules": self.names} | ({"rules_per": "coordinate"} if self.apart else {})
+        rules = tuple(self.asked.get(i, name) for i, name in enumerate(self.names))
+        return {"rules": rules} | ({"rules_per": "coordinate"} if self.apart else {})
+
+    @property
+    def callers(self) -> int:
+        """How many rules the caller speaks for."""
+        return len(self.names) - len(self.asked)
 
     @property
     def wanted(self) -> str:
         """What a caller is asked for, in words."""
-        return f"rules must be given, decide(rules=R), with what each of the {len(self.names)} rules proposes in this round"
+        return f"rules must be given, decide(rules=R), with what each of the {self.callers} rules proposes in this round"
 
-    def checked(self, given: object) -> Array:
-        """What the rules propose, one a row: actions of the domain, or NaN where a rule sleeps."""
+    @property
+    def states(self) -> tuple[object, ...]:
+        """The states in which policies that are rules begin."""
+        return tuple(record_of(rule).init(self.outer.center()) for rule in self.asked.values() if is_policy(rule))
+
+    def ask(self, past: tuple[Feedback, ...], states: tuple[object, ...]) -> dict[int, object]:
+        """What the rules propose that are asked, by their places; None for one that sleeps."""
+        left = iter(states)
+        return {
+            i: record_of(rule).decide(next(left)) if is_policy(rule) else cast("Callable[[object], object]", rule)(past)
+            for i, rule in self.asked.items()
+        }
+
+    def learn(self, states: tuple[object, ...], R: Array, seen: Feedback) -> tuple[object, ...]:
+        """The states of policies that are rules after an observation; R is what was proposed in its round."""
+        learned = []
+        players = [(i, record_of(rule)) for i, rule in self.asked.items() if is_policy(rule)]
+        for (i, record), state in zip(players, states, strict=True):
+            way = R[i] - seen.x
+            read = Feedback(R[i], float(seen.f) + float(seen.df @ way), seen.df, seen.g + seen.dg @ way, seen.dg)
+            learned.append(record.update(state, read))
+        return tuple(learned)
+
+    def checked(self, given: object, asked: Mapping[int, object] | None = None) -> Array:
+        """What the rules propose, one a row: actions of the domain, or NaN where a rule sleeps. `asked` were those that are asked."""
         K, d = len(self.names), self.outer.dim
-        R = validate.floats("rules", given, "an array of numbers")
-        R = R.reshape(K, 1) if R.shape == (K,) and d == 1 else R
-        if R.shape != (K, d):
-            raise InputError(f"rules must have shape {(K, d)}, a row for each rule, not {R.shape}")
+        n = K - len(asked or {})
+        R = validate.floats("rules", np.zeros((0, d)) if given is None else given, "an array of numbers")
+        R = R.reshape(n, 1) if R.shape == (n,) and d == 1 else R
+        if R.shape != (n, d):
+            raise InputError(f"rules must have shape {(n, d)}, a row for each rule, not {R.shape}")
+        if asked:
+            own, R = R, np.full((K, d), np.nan)
+            R[[i for i in range(K) if i not in asked]] = own
+            for i, answer in asked.items():
+                if answer is not None:
+                    said = validate.floats(self._name(i), answer, "an action, or None")
+                    if said.shape != (d,) and not (d == 1 and said.size == 1):
+                        raise InputError(f"{self._name(i)} must propose an action of shape {(d,)}, not {validate.show(answer)}")
+                    R[i] = said.reshape(d)
         asleep = np.isnan(R)
         if not asleep.any():
             if self.outer.contains(R):  # also finite
@@ -133,25 +193,27 @@ class RuleMixture:
 
     def awake(self, R: Array, w: Array) -> tuple[Array, Array]:
         """The proposals with what sleeping rules are taken to propose, and the mixture that is played."""
-        there, weights = ~np.isnan(R), self.shaped(w) if self.apart else w[:, None]
-        low, high = np.fmin.reduce(R, axis=0), np.fmax.reduce(R, axis=0)
-        if there.all():
-            return R, np.clip((weights * R).sum(axis=0), low, high)  # rounding must not lead out of the domain
-        share = np.where(there, weights, 0.0)
+        asleep = np.isnan(R)
+        if not asleep.any():
+            x = (self.shaped(w) * R).sum(axis=0) if self.apart else w @ R
+            return R, np.minimum(np.maximum(x, R.min(axis=0)), R.max(axis=0))  # rounding must not lead out of the domain
+        there = ~asleep
+        share = np.where(there, self.shaped(w) if self.apart else w[:, None], 0.0)
         total = share.sum(axis=0)
         share = np.where(total > 0.0, share / np.where(total > 0.0, total, 1.0), there / there.sum(axis=0))
-        x = np.clip((share * np.where(there, R, 0.0)).sum(axis=0), low, high)
+        x = (share * np.where(there, R, 0.0)).sum(axis=0)
+        x = np.minimum(np.maximum(x, np.fmin.reduce(R, axis=0)), np.fmax.reduce(R, axis=0))
         return np.where(there, R, x), x
 
     def action(self, R: Array, w: Array) -> Array:
         """What is played."""
         return self.awake(R, w)[1]
 
-    def map(self, R: Array, w: Array) -> AffineMap | None:
-        """The map of this round, in which the weights were w."""
-        whole, _ = self.awake(R, w)
+    def read(self, R: Array, w: Array) -> RoundReading:
+        """The map of this round, in which the weights were w, what they stand for, and what is played."""
+        whole, x = self.awake(R, w)
         mean = whole.mean(axis=0)
-        return AffineMap((whole - mean).T, mean, self.apart)
+        return RoundReading(AffineMap((whole - mean).T, mean, self.apart), x, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,13 +223,80 @@ class OwnMixture(RuleMixture):
     def action(self, R: Array, w: Array) -> Array:
         return w
 
-    def map(self, R: Array, w: Array) -> None:
-        return None
+    def read(self, R: Array, w: Array) -> RoundReading:
+        return RoundReading(None, w, w)
 
 
 def mixed_by_the_policy(through: RuleMixture) -> OwnMixture:
     """These rules, for a policy that mixes them itself."""
     return OwnMixture(**{each.name: getattr(through, each.name) for each in fields(through)})
+
+
+@dataclass(frozen=True, eq=False)
+class AffineFeatures:
+    """Actions as affine functions of `count` features: the actions' domain, that of the coefficients, and what these are multiplied with.
+
+    What a round's map is made of has two rows: the features in units of their scales, and the scales.
+    """
+
+    count: int
+    outer: Domain
+    inner: Domain
+    half: Array
+    keyword = "features"
+    compared = "fixed affine function of the features"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What to give to `bridle.policy` for it."""
+        return {"features": self.count}
+
+    @property
+    def wanted(self) -> str:
+        """What a caller is asked for, in words."""
+        return f"features must be given, decide(features=phi), with the {self.count} numbers that are known of this round"
+
+    def scaled(self, given: object, scale: Array | None) -> Array:
+        """The features in units of the largest size that each has had, this round's too; and these."""
+        phi = validate.vector("features", given, self.count)
+        largest = np.maximum(np.abs(phi), 0.0 if scale is None else scale)
+        return np.stack([phi / np.where(largest > 0.0, largest, 1.0), largest])
+
+    def scale_of(self, terms: Array, scale: Array | None) -> Array:
+        """The largest size of every feature once a round is counted."""
+        largest: Array = terms[1] if scale is None else np.maximum(scale, terms[1])
+        return largest
+
+    def action(self, terms: Array, w: Array) -> Array:
+        """What is played: the nearest action of the domain."""
+        return self.read(terms, w).x
+
+    def read(self, terms: Array, w: Array) -> RoundReading:
+        """The map of this round, what the coefficients w stand for, and what is played: the nearest action of the domain."""
+        map = AffineMap(self.half[:, None] * np.append(1.0, terms[0]), self.outer.center(), apart=True)
+        y = map.at(w)
+        return RoundReading(map, y, np.array(self.outer.project(y), dtype=float))
+
+    def coefficients(self, w: Array, scale: Array | None) -> Array:
+        """The function itself, (1 + features, dim): what it is without features, and what each adds for a unit of it."""
+        units = np.zeros(self.count) if scale is None else np.where(scale > 0.0, 1.0 / np.where(scale > 0.0, scale, 1.0), 0.0)
+        slopes: Array = (self.half[:, None] * w.reshape(len(self.half), -1)).T * np.append(1.0, units)[:, None]
+        slopes[0] += self.outer.center()
+        return slopes
+
+
+RoundTerms: TypeAlias = RuleMixture | AffineFeatures
+"""What maps of rounds are made of."""
+
+
+def is_policy(rule: object) -> bool:
+    """Whether a rule is a policy, and not a function of the past."""
+    return all(hasattr(record_of(rule), method) for method in ("init", "decide", "update"))
+
+
+def record_of(policy: object) -> Any:
+    """The record that plays, whether or not it comes from the registry."""
+    return getattr(policy, "record", policy)
 
 
 def rules_lipschitz(G: float, D: float, rules: int) -> float:
@@ -182,26 +311,44 @@ def rules_lipschitz(G: float, D: float, rules: int) -> float:
     return G * D * sqrt((rules - 1.0) / 2.0)
 
 
-def round_map(domain: Domain, rules: object = None, rules_per: object = None) -> RuleMixture | None:
+def round_map(domain: Domain, rules: object = None, rules_per: object = None, features: object = None) -> RoundTerms | None:
     """Through which map rounds on `domain` are played, by the settings of `bridle.policy`; None where there are none of these."""
+    if rules_per is not None and rules is None:
+        raise InputError(f"rules_per must be given with rules, not alone ({validate.show(rules_per)})")
+    if features is not None:
+        if rules is not None:
+            raise InputError("rules and features cannot both be given: actions are mixtures, or functions of features")
+        count = validate.whole("features", features)
+        half = 0.5 * (domain.high - domain.low) if isinstance(domain, BoxSet) else np.full(domain.dim, 0.5 * float(domain.diameter()))
+        return AffineFeatures(count, domain, Box(-1.0, 1.0, dim=domain.dim * (1 + count)), half)
     if rules is None:
-        if rules_per is not None:
-            raise InputError(f"rules_per must be given with rules, not alone ({validate.show(rules_per)})")
         return None
     apart = rules_per is not None and validate.one_of("rules_per", rules_per, SHARES) == "coordinate"
     if apart and not isinstance(domain, BoxSet):
         raise InputError(f"rules_per='coordinate' is for a box: elsewhere mixtures apart may leave the domain, {validate.show(domain)}")
-    names = _names(rules)
+    names, asked = _named_rules(rules, domain)
     simplex = Simplex(len(names))
-    return RuleMixture(names, domain, Product(*[simplex] * domain.dim) if apart else simplex, apart)
+    return RuleMixture(names, domain, Product(*[simplex] * domain.dim) if apart else simplex, apart, asked)
 
 
-def _names(rules: object) -> tuple[str, ...]:
-    if isinstance(rules, Sequence) and not isinstance(rules, (str, bytes)):
-        for each in rules:
-            if not isinstance(each, str) or not each:
-                raise InputError(f"rules must be a whole number or a list of names, not {validate.show(rules)}")
-        if not rules or len(set(rules)) < len(rules):
-            raise InputError(f"rules must have names that differ, at least one, not {validate.show(rules)}")
-        return tuple(rules)
-    return tuple(str(i) for i in range(validate.whole("rules", rules)))
+def _named_rules(rules: object, domain: Domain) -> tuple[tuple[str, ...], dict[int, object]]:
+    """The names of rules, and those of them that are asked."""
+    if not isinstance(rules, Sequence) or isinstance(rules, (str, bytes)):
+        return tuple(str(i) for i in range(validate.whole("rules", rules))), {}
+    names: list[str] = []
+    asked: dict[int, object] = {}
+    for i, rule in enumerate(rules):
+        if isinstance(rule, str) and rule:
+            names.append(rule)
+            continue
+        if not is_policy(rule) and not callable(rule):
+            raise InputError(f"rules must be a whole number or a list of names, functions and policies, not {validate.show(rules)}")
+        own = getattr(rule, "domain", None)
+        if is_policy(rule) and own is not None and own.dim != domain.dim:
+            raise InputError(f"rules[{i}] must decide in {domain.dim} dimensions, not in {own.dim}")
+        name = str(getattr(rule, "name", None) or getattr(rule, "__name__", None) or type(rule).__name__)
+        names.append(f"{name} {i}" if name in names or name == "<lambda>" else name)
+        asked[i] = rule
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"rules must have names that differ, at least one, not {validate.show(rules)}")
+    return tuple(names), asked

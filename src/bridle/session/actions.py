@@ -14,20 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import records, validate
+from bridle import validate
 from bridle.core import Bound, Domain, Feedback, InputError, Policy, S
 from bridle.ops import Array, Scalar
-from bridle.policies.round_maps import OwnMixture, RuleMixture
-from bridle.session.certificate import UNMOVED, Certificate, Moved, padded
+from bridle.policies.round_maps import KEYWORDS, AffineFeatures, OwnMixture, RoundReading, RoundTerms, RuleMixture
+from bridle.session.boundary import REMEMBERED, Boundary, Memory, Said
+from bridle.session.certificate import Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
 from bridle.session.feedback import Numbers, checked_feedback
 from bridle.session.known_limits import KnownLimits, known_limits, nearest_kept, projector, refusal
-from bridle.session.late_feedback import PendingRounds, Ticket, Waiting, unwritten, written
+from bridle.session.late_feedback import PendingRounds, Ticket, Waiting
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
 from bridle.solvers.nearest_point import CutProjector
@@ -49,56 +50,6 @@ class MixingPolicy(Policy[S], Protocol[S]):
         ...
 
 
-class Said(NamedTuple):
-    """What was said before the round that comes after `begun` others.
-
-    `terms` is what its map is made of; `action` what is played in place of the decision, where that does not keep the limits that are known
-    and the policy's state cannot move. Where the state was changed, `at` is the decision that it has since, and `before` what it was, so
-    that the last word on a round counts.
-    """
-
-    begun: int
-    terms: Array | None = None
-    action: Array | None = None
-    at: Array | None = None
-    before: object = None
-
-
-class Boundary(NamedTuple):
-    """Where a session's world ends: the map of its rounds, what was said of this one, and what is charged.
-
-    `free`: the first round may still choose its weights. `seen` is the last observation as it came. The charge is `after` as soon as the
-    session's turn is no longer `turn`, that is, once that observation is counted; so a round that is broken off charges nothing.
-    """
-
-    through: RuleMixture | None
-    free: bool = False
-    said: Said | None = None
-    seen: Feedback | None = None
-    turn: int = -1
-    before: Moved = UNMOVED
-    after: Moved = UNMOVED
-
-    def saved(self, charge: Moved) -> dict[str, Scalar]:
-        """What a file holds of it, as arrays; with what is charged."""
-        rounds, cost, hard, signed, violated, above = charge
-        begun, terms, action, at, before = self.said or Said(-1)
-        arrays: dict[str, Scalar] = {"numbers": np.array([float(self.free), begun, rounds, cost, violated])}
-        arrays |= {"hard": hard, "signed": signed, "above": above}
-        arrays |= {} if terms is None else {"terms": written(terms)}
-        arrays |= {name: value for name, value in (("action", action), ("at", at)) if value is not None}
-        return arrays | {f"before.{name}": leaf for name, leaf in records.leaves(before).items()}
-
-    def restored(self, saved: dict[str, Array], before: object) -> Boundary:
-        """With what a file holds; `before` is the state before it was moved, where it was."""
-        free, begun, rounds, cost, violated = saved["numbers"].tolist()
-        charge = Moved(int(rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
-        terms = unwritten(saved["terms"]) if "terms" in saved else None
-        terms = terms if terms is None or self.through is None else self.through.checked(terms)
-        said = None if begun < 0.0 else Said(int(begun), terms, saved.get("action"), saved.get("at"), before)
-        return Boundary(self.through, bool(free), said, before=charge, after=charge)
-
-
 class SessionActions(SessionRounds):
     """A session's rounds, with what is said before them and played in them; `_boundary` is None where decisions are played as they are."""
 
@@ -115,6 +66,8 @@ class SessionActions(SessionRounds):
     def weights(self) -> Array:
         """What each rule is worth at present: one weight for each, or ``(rules, dim)`` with ``rules_per="coordinate"``.
 
+        With ``features=`` the coefficients in force, ``(1 + features, dim)``: those of 1, and of each feature in its own unit.
+
         >>> import bridle
         >>> bridle.Session(bridle.policy("anytime", bridle.Box(0.0, 1.0, dim=2), rules=2)).weights
         array([0.5, 0.5])
@@ -122,16 +75,29 @@ class SessionActions(SessionRounds):
         through = self._through("weights")
         return self._read(lambda nested: self._weights(through, self._stand(nested)))
 
-    def _weights(self, through: RuleMixture, now: Standing) -> Array:
-        ready = now.pending().ready
-        return through.shaped(
-            cast("MixingPolicy[object]", self._parts.record).weights(ready.state) if isinstance(through, OwnMixture) else ready.x
-        )
+    @property
+    def proposals(self) -> Array:
+        """What each rule proposes in this round, ``(rules, dim)``, those that the session asks itself too; NaN for one that sleeps."""
+        if not isinstance(self._through("proposals"), RuleMixture):
+            raise InputError("proposals: the policy of this session was made with features=, and has no rules")
+        said = self._read(lambda _: self._valid())
+        assert said is not None
+        assert said.terms is not None
+        return said.terms.copy()
 
-    def _through(self, what: str) -> RuleMixture:
+    def _weights(self, through: RoundTerms, now: Standing) -> Array:
+        ready = now.pending().ready
+        if isinstance(through, OwnMixture):
+            return through.shaped(np.asarray(cast("MixingPolicy[object]", self._parts.record).weights(ready.state), dtype=float))
+        return through.shaped(ready.x) if isinstance(through, RuleMixture) else through.coefficients(ready.x, self._memory().scale)
+
+    def _through(self, what: str) -> RoundTerms:
         through = None if self._boundary is None else self._boundary.through
         if through is None:
-            raise InputError(f"{what}: the policy of this session was made without rules=, and plays its decisions as they are")
+            keyword = what if what in KEYWORDS else " and ".join(f"{each}=" for each in KEYWORDS)
+            raise InputError(
+                f"{what}: the policy of this session was made without {keyword.rstrip('=')}=, and plays its decisions as they are"
+            )
         return through
 
     def _begun(self) -> int:
@@ -141,16 +107,20 @@ class SessionActions(SessionRounds):
 
     # --- before acting ---------------------------------------------------------------------------------------------------------------
 
-    def _say(self, rules: object, known: object) -> None:
-        """Take in what is said before a round, or refuse it; what was said of the same round before is forgotten."""
+    def _say(self, given: Mapping[str, object], known: object) -> None:
+        """Take in what is said before a round, or refuse it; what was said of the same round before is forgotten.
+
+        `given` is what maps are made of, by the name under which the caller gives it.
+        """
         boundary, begun = self._boundary or Boundary(None), self._begun()
         through, last = boundary.through, boundary.said
         last = last if last is not None and last.begun == begun else None
         terms = None if last is None else last.terms
-        if rules is not None:
-            terms = self._through("rules").checked(rules)
-        elif through is not None and terms is None:
-            raise InputError(through.wanted)
+        for keyword in (name for name, value in given.items() if value is not None):
+            if self._through(keyword).keyword != keyword:
+                raise InputError(f"{keyword} cannot be given: the policy was made with {self._through(keyword).keyword}=")
+        if through is not None and (terms is None or given.get(through.keyword) is not None):
+            terms = self._made_terms(through, given.get(through.keyword))
         limits = None if known is None else known_limits(known, self._dim)
         first, own = boundary.free and not begun, isinstance(through, OwnMixture)
         if limits is None and not first and (last is None or last.at is None) and not own:
@@ -163,7 +133,7 @@ class SessionActions(SessionRounds):
         before, start = pending.ready.state, self._start
         if isinstance(through, OwnMixture) and terms is not None:
             self._hand_over(through, terms, pending, first)
-        elif through is not None and terms is not None and first:
+        elif isinstance(through, RuleMixture) and terms is not None and first:
             start = through.first(terms)
             pending.begin_at(start)
             before = pending.ready.state
@@ -173,6 +143,24 @@ class SessionActions(SessionRounds):
         self._start = start
         self._put(pending)
         self._boundary = boundary._replace(said=Said(begun, terms, action, at, before))
+
+    def _made_terms(self, through: RoundTerms, given: object) -> Array:
+        """What this round's map is made of: what the caller gives, and what rules say that are asked."""
+        memory = self._memory()
+        if isinstance(through, AffineFeatures):
+            if given is None:
+                raise InputError(through.wanted)
+            return through.scaled(given, memory.scale)
+        if given is None and through.callers:
+            raise InputError(through.wanted)
+        return through.checked(given, through.ask(memory.past, memory.states))
+
+    def _unsaid(self) -> bool:
+        """Whether nothing was said of this round, and nobody but the session's own rules has to."""
+        boundary = self._boundary
+        if boundary is None or not isinstance(boundary.through, RuleMixture) or boundary.through.callers:
+            return False
+        return boundary.said is None or boundary.said.begun != self._begun()
 
     def _hand_over(self, through: OwnMixture, terms: Array, pending: PendingRounds, first: bool) -> None:
         """Tell a policy that mixes its rules itself what they propose; in the `first` round it begins with the medoid."""
@@ -190,7 +178,7 @@ class SessionActions(SessionRounds):
         through, domain, outer = boundary.through, self._parts.domain, self._actions
         if domain is None or outer is None:
             raise InputError("known cannot be used: the policy does not say what its domain is")
-        map = through.map(terms, pending.ready.x) if through is not None and terms is not None else None
+        map = None if through is None or terms is None else through.read(terms, pending.ready.x).map
         rows = (limits.A, limits.b) if map is None else map.limits(limits.A, limits.b)
         move: Callable[[object, Array], object | None] | None = getattr(record, "move", None)
         w = None if move is None else nearest_kept(domain, *rows, pending.ready.x, self._projector("decisions", domain))
@@ -198,9 +186,9 @@ class SessionActions(SessionRounds):
             state = move(pending.ready.state, w)
             if state is not None:
                 pending.tell(lambda _: state)
-        y = self._stands_for(pending.ready.x, terms)
-        if limits.kept_by(y, outer):
+        if limits.kept_by(self._stands_for(pending.ready.x, terms), outer):
             return None
+        y = pending.ready.x if map is None else map.at(pending.ready.x)
         x = nearest_kept(outer, limits.A, limits.b, y, self._projector("actions", outer))
         if x is None:
             raise refusal(outer, limits)
@@ -273,12 +261,11 @@ class SessionActions(SessionRounds):
             raise InputError(f"modulus cannot be given with {through.keyword}: a cost is not strongly convex in the weights")
         w, said = (self._decision(), self._valid()) if waiting is None else (waiting.x, waiting)
         terms, action = (None, None) if said is None else (said.terms, said.action)
-        y = self._stands_for(w, terms)
-        map = through.map(terms, w) if through is not None and terms is not None else None
-        x = self._stands_for(w, terms, action) if played is None else self._admissible(played)
+        map, y, x = RoundReading(None, w, w) if through is None or terms is None else through.read(terms, w)
+        x = self._admissible(played) if played is not None else x if action is None else action
         with np.errstate(all="ignore"):
             seen = checked_feedback(x, self._limits, f, df, g, dg, modulus, seen=self._most_seen())
-            moved = bool((x != y).any())
+            moved = x is not y and bool((x != y).any())
             read = seen
             if moved:
                 if partial is not False:
@@ -286,9 +273,13 @@ class SessionActions(SessionRounds):
                 read = seen._replace(x=y, f=float(seen.f) + float(seen.df @ (y - x)), g=seen.g + seen.dg @ (y - x))
             if map is not None:
                 read = read._replace(x=w, df=map.pull(read.df), dg=map.pull(read.dg))
-        charge = self._charge()
-        after = charge.after(seen, read, *self._scales(seen)) if moved else charge
-        self._boundary = boundary._replace(seen=seen, turn=self._turn(), before=charge, after=after)
+        memory = self._memory()
+        after = memory._replace(moved=memory.moved.after(seen, read, *self._scales(seen))) if moved else memory
+        if terms is not None and isinstance(through, RuleMixture) and through.asked:
+            after = after._replace(past=(*memory.past, seen)[-REMEMBERED:], states=through.learn(memory.states, terms, seen))
+        elif terms is not None and isinstance(through, AffineFeatures):
+            after = after._replace(scale=through.scale_of(terms, memory.scale))
+        self._boundary = boundary._replace(seen=seen, turn=self._turn(), before=memory, after=after)
         cost = (0.0, None) if df is None else (float(read.f), read.df)
         return (*cost, None, None) if g is None else (*cost, read.g, read.dg)
 
@@ -308,12 +299,21 @@ class SessionActions(SessionRounds):
         steepest = float(np.sqrt((seen.dg * seen.dg).sum(axis=1)).max()) * float(np.abs(seen.x).max(initial=1.0))
         return np.asarray(ledger.levels), FLOOR * ledger.domain.tolerance * max(float(np.abs(seen.g).max()), steepest)
 
-    def _charge(self) -> Moved:
-        """What is charged for what was played in place of decisions."""
+    def _memory(self) -> Memory:
+        """What the observations so far have left."""
         boundary = self._boundary
         if boundary is None:
-            return UNMOVED
+            return Memory()
         return boundary.before if boundary.turn == self._turn() else boundary.after
+
+    def _undo(self) -> None:
+        """Forget an observation that was refused."""
+        if self._boundary is not None and self._boundary.turn == self._turn():
+            self._boundary = self._boundary._replace(after=self._boundary.before)
+
+    def _charge(self) -> Moved:
+        """What is charged for what was played in place of decisions."""
+        return self._memory().moved
 
     # --- what is said of it ----------------------------------------------------------------------------------------------------------
 
@@ -328,7 +328,7 @@ class SessionActions(SessionRounds):
         boundary, charge = self._boundary, self._charge()
         if boundary is not None and boundary.seen is not None:
             entry["x"] = boundary.seen.x.copy()
-            if boundary.after is not boundary.before:
+            if boundary.after.moved is not boundary.before.moved:
                 entry["f"], entry["g"] = float(boundary.seen.f), boundary.seen.g.copy()
                 entry["violation"] = np.maximum(entry["g"], 0.0)
             entry["cost"] += charge.cost
@@ -351,6 +351,8 @@ class SessionActions(SessionRounds):
         if boundary is None:
             return proof
         if boundary.through is not None:
+            proof = replace(proof, compared=boundary.through.compared)
+        if isinstance(boundary.through, RuleMixture):
             proof = replace(proof, rules=boundary.through.names, weights=self._weights(boundary.through, now))
         if not charge.rounds:
             return proof

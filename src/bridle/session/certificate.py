@@ -51,9 +51,10 @@ class Certificate:
     `pending`: rounds whose feedback is still to come; `dropped`: costs and constraints that never will, and `charge` what they may add.
     `bound`: the policy's theorem for this run, with the charge added. `alarms`: which warnings were given, and in which round. `price`:
     what one more unit of each limit seems to be worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of
-    each constraint's values then. `rules` and `weights`: the names of the rules whose mixtures are played, and what each is worth; an
-    "action" of which something is proved is then a fixed mixture of them. `moved`: what was charged where something else was played than
-    was decided; it is in all other numbers but `squared` and `rates`, which are about the decisions. `rates`: the limits on how often.
+    each constraint's values then. `compared`: what the run is compared with, an action, or a fixed mixture or function where rounds are
+    played through maps. `rules` and `weights`: the names of the rules whose mixtures are played, and what each is worth. `moved`: what was
+    charged where something else was played than was decided; it is in all other numbers but `squared` and `rates`,
+    which are about the decisions. `rates`: the limits on how often.
     """
 
     rounds: int
@@ -77,6 +78,7 @@ class Certificate:
     alarms: tuple[tuple[str, int], ...]
     price: Array | None = None
     balance: Array | None = None
+    compared: str = "action"
     rules: tuple[str, ...] = ()
     weights: Array | None = None
     moved: Moved | None = None

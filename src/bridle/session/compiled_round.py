@@ -210,7 +210,7 @@ class CompiledRound(Mirror[RoundState]):
         ahead = self.rounds - before.rounds
         old, new = max(0, before.taken - ledger.rounds_read), before.taken + ahead - ledger.rounds_read
         if new > old:
-            ledger.numbers[old:new] = self._order[old:new] + (before.begun + ahead - new + 1)
+            np.add(self._order[old:new], before.begun + ahead - new + 1, out=ledger.numbers[old:new])
             ledger.moduli[old:new] = 0.0
 
     def resume(self, at: int) -> None:

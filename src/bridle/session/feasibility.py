@@ -14,7 +14,7 @@ domain's own `linear_min` and an allowance for rounding: a program that stops ea
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_left
+from functools import lru_cache
 from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
@@ -41,6 +41,8 @@ MOST_NUMBERS = 400_000
 RECENT, ACTIVE = 60, 30
 """How many of the last halfspaces are kept, and how many of those that mattered to the last contradiction sought and the last bound."""
 
+_FIRST = np.arange(RECENT + 2 * ACTIVE)
+
 TOUCHING = 1e-2
 """A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
 
@@ -52,6 +54,9 @@ MOST_DIMENSIONS = 500
 
 SAME_NORMAL = 1.0 - 1e-14
 """Two unit normals with a larger product are one."""
+
+APART = 2e-7
+"""Two unit normals that differ by this along any unit vector are not: their product is at most 1 - APART^2 / 2."""
 
 NEAR = 1e-7
 """An action counts as meeting a halfspace if it is outside by no more than this part of the diameter."""
@@ -102,31 +107,48 @@ def centered(domain: Domain | None, dim: int, tolerance: float = TOLERANCE) -> C
     return CenteredDomain(domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, tolerance)
 
 
+@lru_cache(maxsize=64)
+def _free(room: int, tight: frozenset[int], useful: frozenset[int]) -> np.ndarray:
+    """The places that are in neither set: they change seldom, and are asked for with every batch."""
+    return np.array([slot for slot in range(room) if slot not in tight and slot not in useful])
+
+
 class KeptHalfspaces:
     """The last violated halfspaces, without repetitions, and those that the last search or the last bound on regret rested on."""
 
     def __init__(self, dim: int) -> None:
         self.room = min(RECENT + 2 * ACTIVE, max(8, MOST_NUMBERS // dim))
         self.normals, self.levels = np.zeros((self.room, dim)), np.zeros(self.room)
-        self.sources: list[tuple[int, int]] = []  # the round of each, and which of its constraints
-        self.tight: set[int] = set()  # places of those that the last search for a contradiction rested on
-        self.useful: set[int] = set()  # places of those that the last bound on regret rested on
+        self.origins = np.zeros((self.room, 2), dtype=int)  # the round of each, and which of its constraints
+        self.size = 0  # how many there are
+        self.along = np.cos(np.arange(1.0, dim + 1.0))  # some unit vector, in no direction that users have
+        self.along /= sqrt(float(self.along.dot(self.along)))
+        self.tight: frozenset[int] = frozenset()  # places of those that the last search for a contradiction rested on
+        self.useful: frozenset[int] = frozenset()  # places of those that the last bound on regret rested on
         self.next = 0  # the place of the oldest that is in neither set
         self.fresh = 0  # how many were added since the last search
 
     @property
     def lines(self) -> tuple[np.ndarray, np.ndarray]:
         """The normals and the levels."""
-        return self.normals[: len(self.sources)], self.levels[: len(self.sources)]
+        return self.normals[: self.size], self.levels[: self.size]
 
-    def extend(self, normals: np.ndarray, levels: np.ndarray, sources: list[tuple[int, int]]) -> np.ndarray:
+    @property
+    def sources(self) -> list[tuple[int, int]]:
+        """The round of each, and which of its constraints."""
+        return [(t, i) for t, i in self.origins[: self.size].tolist()]
+
+    def extend(self, normals: np.ndarray, levels: np.ndarray, sources: np.ndarray) -> np.ndarray:
         """Keep these halfspaces <normal, u> <= level, each in place of the same one if that was further out, else of the oldest that does
         not matter; which of them were new. A source is the round, and which of its constraints.
         """
-        size, new = len(self.sources), np.ones(len(levels), dtype=bool)
+        size, new = self.size, np.ones(len(levels), dtype=bool)
+        if self._differ(normals):
+            self._put(normals, levels, sources)
+            return new
         along = normals.dot(self.normals[:size].T)
         among = normals.dot(normals.T)
-        if (not size or along.max() <= SAME_NORMAL) and int(np.count_nonzero(among > SAME_NORMAL)) <= len(levels):
+        if not np.count_nonzero(along > SAME_NORMAL) and np.count_nonzero(among > SAME_NORMAL) <= len(levels):
             self._put(normals, levels, sources)
             return new
         if size:
@@ -136,36 +158,41 @@ class KeptHalfspaces:
             new[i] = self._add(normals[i], float(levels[i]), sources[i])
         return new
 
-    def _put(self, normals: np.ndarray, levels: np.ndarray, sources: list[tuple[int, int]]) -> None:
+    def _differ(self, normals: np.ndarray) -> bool:
+        """Whether one look along one vector shows that no two of these and those kept are the same; mostly it does, where they differ."""
+        places = np.concatenate([self.normals[: self.size].dot(self.along), normals.dot(self.along)])
+        places.sort()
+        return len(places) < 2 or bool((places[1:] - places[:-1]).min() > APART)
+
+    def _put(self, normals: np.ndarray, levels: np.ndarray, sources: np.ndarray) -> None:
         """Keep these, which are all new."""
-        size = len(self.sources)
-        self.fresh += len(sources)
-        more = min(len(sources), self.room - size)
+        size, added = self.size, len(levels)
+        self.fresh += added
+        more = min(added, self.room - size)
         if more:
             self.normals[size : size + more], self.levels[size : size + more] = normals[:more], levels[:more]
-            self.sources += sources[:more]
-        if more == len(sources):
+            self.origins[size : size + more] = sources[:more]
+            self.size += more
+        if more == added:
             return
-        free = [slot for slot in range(self.room) if slot not in self.tight and slot not in self.useful]
-        first, left = bisect_left(free, self.next), min(len(sources) - more, len(free))
-        slots = [*free[first:], *free[:first]][:left]
-        self.next = (slots[-1] + 1) % self.room
-        self.normals[slots], self.levels[slots] = normals[-left:], levels[-left:]
-        for slot, source in zip(slots, sources[-left:], strict=True):
-            self.sources[slot] = source
+        free = _free(self.room, self.tight, self.useful)
+        left = min(added - more, len(free))
+        slots = free[(_FIRST[:left] + free.searchsorted(self.next)) % len(free)]
+        self.next = (int(slots[-1]) + 1) % self.room
+        self.normals[slots], self.levels[slots], self.origins[slots] = normals[-left:], levels[-left:], sources[-left:]
 
-    def _add(self, normal: np.ndarray, level: float, source: tuple[int, int]) -> bool:
+    def _add(self, normal: np.ndarray, level: float, source: np.ndarray) -> bool:
         """Keep this one if it is new."""
-        if self.sources:
+        if self.size:
             along = self.lines[0].dot(normal)
             twin = int(along.argmax())
             if along[twin] > SAME_NORMAL:
                 if self.levels[twin] <= level:
                     return False
-                self.normals[twin], self.levels[twin], self.sources[twin] = normal, level, source
+                self.normals[twin], self.levels[twin], self.origins[twin] = normal, level, source
                 self.fresh += 1
                 return True
-        self._put(normal[None], np.array([level]), [source])
+        self._put(normal[None], np.array([level]), source[None])
         return True
 
     def shared(self) -> KeptHalfspaces:
@@ -177,27 +204,26 @@ class KeptHalfspaces:
     def copy(self) -> KeptHalfspaces:
         """A copy that shares nothing."""
         other = self.shared()
-        other.normals, other.levels, other.sources = self.normals.copy(), self.levels.copy(), self.sources.copy()
+        other.normals, other.levels, other.origins = self.normals.copy(), self.levels.copy(), self.origins.copy()
         return other
 
-    def heaviest(self, weights: np.ndarray) -> set[int]:
+    def heaviest(self, weights: np.ndarray) -> frozenset[int]:
         """The places of those with the most weight; at most a quarter, so that there is always room for new ones."""
-        return {int(i) for i in np.argsort(-weights, kind="stable")[: self.room // 4] if weights[i] > 0.0}
+        return frozenset(int(i) for i in np.argsort(-weights, kind="stable")[: self.room // 4] if weights[i] > 0.0)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything, as arrays; `restore` takes them back."""
         normals, levels = self.lines
         kept = np.array([[float(i in self.tight), float(i in self.useful)] for i in range(len(levels))]).reshape(-1, 2)
         numbers = np.array([self.next, 0.0, self.fresh])  # in the middle, files once had how many were ever added
-        sources = np.array(self.sources, dtype=float).reshape(-1, 2)
+        sources = self.origins[: self.size].astype(float)
         return {"normals": normals, "levels": levels, "sources": sources, "kept": kept, "numbers": numbers}
 
     def restore(self, saved: dict[str, np.ndarray]) -> None:
         """Be as the store was that gave these."""
-        size = len(saved["levels"])
-        self.normals[:size], self.levels[:size] = saved["normals"], saved["levels"]
-        self.sources = [(int(t), int(i)) for t, i in saved["sources"]]
-        self.tight, self.useful = (set(np.flatnonzero(column).tolist()) for column in saved["kept"].reshape(-1, 2).T)
+        self.size = size = len(saved["levels"])
+        self.normals[:size], self.levels[:size], self.origins[:size] = saved["normals"], saved["levels"], saved["sources"].reshape(-1, 2)
+        self.tight, self.useful = (frozenset(np.flatnonzero(column).tolist()) for column in saved["kept"].reshape(-1, 2).T)
         self.next, _, self.fresh = (int(value) for value in saved["numbers"])
 
 

@@ -57,7 +57,7 @@ FAILURES = (ArithmeticError, RuntimeError, ValueError, np.linalg.LinAlgError)
 
 
 class LedgerFacts(TypedDict, total=False):
-    """What a save file's header holds of a ledger; files of schema 2 did not have `largest` and `sure` at first."""
+    """What a save file's header holds of a ledger; files of schema 2 did not have `largest`, `sure` and `told` at first."""
 
     levels: Sequence[float]
     tolerance: float
@@ -65,6 +65,7 @@ class LedgerFacts(TypedDict, total=False):
     largest: float
     idle: list[int]
     sure: bool
+    told: bool
     between: list[int]
     conflict: ConflictFacts | None
 
@@ -97,13 +98,20 @@ class BatchesRead(NamedTuple):
     parked: tuple[Parked, ...] = ()
 
 
+class FullBatch(NamedTuple):
+    """A full batch as it was read: what a reader made of it, and the halfspaces that are worth keeping, if there are any."""
+
+    memory: BatchMemory
+    found: Parked | None
+
+
 class Ledger:
     """The certificates' own memory of a run.
 
     `witness`: an action that met every kept halfspace at the last search, or None. `sure`: whether that search succeeded. `conflict`: the
-    proof that no action meets them all. `since`: how many rounds came before the first one in the sums. A `reader` reads full batches
-    faster than NumPy does. `searching` is a search for such a proof that goes on, `reduction` a proof that is still made smaller: a look
-    after a round takes either only as far as `LOOK` allows.
+    proof that no action meets them all, after which no halfspace is kept. `told`: whether a look has seen that proof. `since`: how many
+    rounds came before the first one in the sums. A `reader` reads full batches faster than NumPy does. `searching` is a search for such a
+    proof that goes on, `reduction` a proof that is still made smaller: a look after a round takes either only as far as `LOOK` allows.
     """
 
     def __init__(
@@ -126,6 +134,7 @@ class Ledger:
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
         self.conflict: Conflict | None = None
+        self.told = False
         self.curved = CurvedSums(0.0, np.zeros(dim), 0.0)
         self.searching: Search | None = None
         self.reduction: Reduction | None = None
@@ -217,37 +226,42 @@ class Ledger:
             rows[:n], numbers[:n], moduli[:n] = self.rows[:n], self.numbers[:n], self.moduli[:n]
         self.k, self.rows, self.numbers, self.moduli, self.columns = k, rows, numbers, moduli, parts(rows, dim)
 
-    def pass_over(self, note: Callable[[], None]) -> tuple[bool, BatchMemory | None]:
+    def pass_over(self, note: Callable[[], None]) -> tuple[bool, FullBatch | None]:
         """Read the open batch, which is full; if there is nothing in it to keep at once, that is all, and it is done by one assignment.
 
-        Else nothing is changed, and what the reader has made of the batch is for `close`. `note` writes down the rows' rounds.
+        Else nothing is changed, and the batch as it was read is for `close`. `note` writes down the rows' rounds.
         """
         assert self._reader is not None
         counted, idle, rounds, parked = self._batches
         memory = self._reader.read(self.rows, self.near, self.witness, counted)
-        if memory is None or self.moduli.any() or memory.findings.proof:
-            return False, memory
-        if np.count_nonzero(memory.findings.chosen):
+        if memory is None:
+            return False, None
+        findings = memory.findings
+        keeps = self.conflict is None and (findings.proof or np.count_nonzero(findings.chosen))
+        if keeps or np.count_nonzero(self.moduli):
             note()
-            found = self._worth_keeping(memory.findings)
-            assert found is not None
-            parked = (*parked, found)
-            if self._urgent(memory.findings, parked):
-                return False, memory
+            found = self._worth_keeping(findings)
+            parked = parked if found is None else (*parked, found)
+            if (keeps and (findings.proof or self._urgent(findings, parked))) or np.count_nonzero(self.moduli):
+                return False, FullBatch(memory, found)
         self._batches = BatchesRead(memory, idle - len(self.rows), rounds + len(self.rows), parked)
-        return True, memory
+        return True, None
 
-    def close(self, read: BatchMemory | None = None) -> None:
+    def close(self, read: FullBatch | None = None) -> None:
         """Read the open batch, unless it is given as it was `read`."""
         n = self.open
         if not n:
             return
         rows, moduli = self.rows[:n], self.moduli[:n]
-        counted, findings = self._read(rows) if read is None else (read, read.findings)
-        if moduli.any():
+        if read is None:
+            counted, findings = self._read(rows)
+            found = self._worth_keeping(findings)
+        else:
+            (counted, found), findings = read, read.memory.findings
+        if np.count_nonzero(moduli):
             with np.errstate(all="ignore"):
                 self.curved = self.curved.add(moduli, rows[:, : len(self.domain.middle)] - self.domain.middle)
-        found, (_, idle, rounds, parked) = self._worth_keeping(findings), self._batches
+        _, idle, rounds, parked = self._batches
         self._batches = BatchesRead(counted, idle - n, rounds + n, parked if found is None else (*parked, found))
         self.open = 0
         if found is not None and self._urgent(findings, self.parked):
@@ -259,7 +273,9 @@ class Ledger:
             )
 
     def _worth_keeping(self, findings: BatchFindings) -> Parked | None:
-        """The halfspaces of the open batch that are worth keeping, if there are any."""
+        """The halfspaces of the open batch that are worth keeping, if there are any: none where the proof is there."""
+        if self.conflict is not None:
+            return None
         rounds, places = findings.chosen.nonzero()
         return Parked(findings.lines[rounds, places], self.numbers[rounds]) if len(rounds) else None
 
@@ -273,25 +289,26 @@ class Ledger:
             return
         lines, rounds = self.parked[0] if len(self.parked) == 1 else map(np.concatenate, zip(*self.parked, strict=True))
         self._batches, fresh = BatchesRead(self._batches.counted, self.idle, self.rounds_read), self.halfspaces.fresh
-        sources = list(zip(rounds.tolist(), lines[:, -2].astype(int).tolist(), strict=True))
+        sources = np.empty((len(rounds), 2), dtype=int)
+        sources[:, 0], sources[:, 1] = rounds, lines[:, -2]
         self.halfspaces = self.halfspaces.copy()  # a clone of this ledger may hold the same
         new = self.halfspaces.extend(lines[:, :-3], lines[:, -3], sources)
         if not ruled:
             self.halfspaces.fresh = fresh
         nearly = lines[:, -1] == 0.0
-        if nearly.any():  # perhaps round after round: look less often while nothing new comes of it
+        if np.count_nonzero(nearly):  # perhaps round after round: look less often while nothing new comes of it
             self.patience = 1 if new[nearly].any() else min(self.patience << int(nearly.sum()), LONGEST_PAUSE)
             self._batches = self._batches._replace(idle=self.patience)
 
     @property
     def stirred(self) -> bool:
-        """Whether to look: new halfspaces may rule out every action, or the proof that they do is there."""
-        return self.halfspaces.fresh > 0 or self.conflict is not None
+        """Whether to look: new halfspaces may rule out every action, or the proof that they do is there and no look has seen it."""
+        return self.halfspaces.fresh > 0 if self.conflict is None else not self.told
 
     @property
     def at_rest(self) -> bool:
         """Whether there is nothing that a search could change: no halfspace is kept or waits, and no round of the open batch."""
-        return not (self.open or self.parked or self.halfspaces.sources or self.conflict is not None)
+        return not (self.open or self.parked or self.halfspaces.size or self.conflict is not None)
 
     @property
     def near(self) -> float:
@@ -338,7 +355,7 @@ class Ledger:
     def search(self, now: int, *, ranking: bool) -> Conflict | None:
         """Search for a contradiction among the halfspaces in round `now`; with `ranking` also find those that the bound rests on."""
         self.close()
-        if self.domain.known and (self.halfspaces.sources or self.parked):
+        if self.domain.known and (self.halfspaces.size or self.parked):
             with suppress(*FAILURES):
                 if ranking:
                     self._keep_parked(False)
@@ -385,7 +402,7 @@ class Ledger:
     def _begin_search(self) -> None:
         self._keep_parked(False)
         where, (normals, levels) = self.domain, self.halfspaces.lines
-        sources = np.array(self.halfspaces.sources, dtype=float).reshape(-1, 2)
+        sources = self.halfspaces.origins[: self.halfspaces.size].astype(float)
         self.searching = begin(where, normals, levels - normals.dot(where.middle), sources, self.witness)
         self.halfspaces.fresh, self.sure = 0, False  # the witness is out of date: whatever comes now is to be searched as well
 
@@ -424,6 +441,9 @@ class Ledger:
     def add_up(self, now: int) -> None:
         """See whether all violated rounds together, those no longer kept too, prove in round `now` that nothing is feasible."""
         if self.conflict is None and self.domain.known and self.counted.limits.weight > 0.0:
+            limits = self.counted.limits
+            if self.witness is not None and limits.A.dot(self.witness) <= limits.b:
+                return  # it meets their sum
             with np.errstate(all="ignore"), suppress(*FAILURES):
                 self._conclude(self._depth_of_sum(), now)
 
@@ -517,6 +537,7 @@ class Ledger:
             "largest": self.largest,
             "idle": [self.idle, self.patience],
             "sure": self.sure,
+            "told": self.told,
             "between": [int(count) for count in self.counted.between],
             "conflict": None if self.conflict is None else cast("ConflictFacts", self.conflict._asdict()),
         }
@@ -540,6 +561,7 @@ class Ledger:
         idle, self.patience = map(int, facts["idle"])
         self._batches = BatchesRead(counted, idle, 0)
         self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
+        self.told = bool(facts.get("told", False))  # as above: then there is one more look
         proof = facts["conflict"]
         if proof is not None:
             rounds, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))

@@ -58,14 +58,15 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
     if ledger is not None and due.assumptions and not parts.apart:
         ledger.repair_witness()
     if ledger is not None:
-        conflict = None
-        if due.contradiction or (ledger.halfspaces.fresh > CROWDED and due.witness):
+        conflict, looks = None, due.contradiction or (ledger.halfspaces.fresh > CROWDED and due.witness)
+        if looks:
             # One round may prove it by itself, also where the action moves.
             conflict = parts.conflict if parts.apart else ledger.search(now, ranking=due.ranking)
         elif ledger.busy and not parts.apart:
             conflict = ledger.go_on(now)
         if conflict is not None:
             _warn_infeasible(log, conflict)
+        ledger.told = ledger.conflict is not None and (looks or ledger.told)
     if not due.assumptions:
         return
     alarm = next(iter(parts.alarms), None)

@@ -33,13 +33,13 @@ def _regret(proof: Certificate) -> list[str]:
     if not known:
         lines = [f"Regret: no certificate, because {proof.why}."] if proof.why else []
         if proof.regret_any is not None and not proof.rates and proof.since + proof.rounds > 0:
-            lines.append(f"Regret against any {_action(proof)} at all, feasible or not, is at most {proof.regret_any:.6g}.")
+            lines.append(f"Regret against any {proof.compared} at all, feasible or not, is at most {proof.regret_any:.6g}.")
         return lines
     best = min(known)
     gain = (
-        f"every feasible {_action(proof)} would have cost at least {-best:.6g} more"
+        f"every feasible {proof.compared} would have cost at least {-best:.6g} more"
         if best < 0
-        else f"no feasible {_action(proof)} would have saved more than {best:.6g}"
+        else f"no feasible {proof.compared} would have saved more than {best:.6g}"
     )
     alone = best == proof.regret
     assumed = "it assumes only" if alone else "by the policy's own proof it assumes that what the policy was told is true,"
@@ -47,11 +47,6 @@ def _regret(proof: Certificate) -> list[str]:
         f"Regret: {gain} over these rounds. This is proved by what was observed; {assumed} that costs and constraints are convex "
         "and that values and gradients are right."
     ]
-
-
-def _action(proof: Certificate) -> str:
-    """What the run is compared with."""
-    return "action" if proof.weights is None else "fixed mixture of the rules"
 
 
 CARRY = 0.9
@@ -138,7 +133,7 @@ def _feasible(proof: Certificate) -> list[str]:
     conflict = proof.conflict
     if conflict is None:
         return (
-            [f"Feasible: one {_action(proof)} satisfies every constraint that is kept for comparison."] if proof.witness is not None else []
+            [f"Feasible: one {proof.compared} satisfies every constraint that is kept for comparison."] if proof.witness is not None else []
         )
     if not conflict.rounds:
         culprits = "the constraints of all violated rounds together"
@@ -147,10 +142,10 @@ def _feasible(proof: Certificate) -> list[str]:
     else:
         culprits = "the constraints of rounds " + ", ".join(map(str, conflict.rounds[:-1])) + f" and {conflict.rounds[-1]} together"
     away = (
-        f": every {_action(proof)} is {conflict.margin:.4g} or farther outside one of them" if 0.0 < conflict.margin < float("inf") else ""
+        f": every {proof.compared} is {conflict.margin:.4g} or farther outside one of them" if 0.0 < conflict.margin < float("inf") else ""
     )
     return [
-        f"Infeasible: no {_action(proof)} satisfies {culprits}{away} (found in round {conflict.found}).",
+        f"Infeasible: no {proof.compared} satisfies {culprits}{away} (found in round {conflict.found}).",
         "No bound on violation holds from here on. Relax one of these limits, check them for mistakes and noise, or use a policy for "
         "limits that hold on average or that move (drift).",
     ]

@@ -20,11 +20,11 @@ from bridle.game.totals import RunningTotals
 from bridle.ops import Array
 from bridle.session import clocks
 from bridle.session.alarms import Contexts, Doubt, WarningLog
-from bridle.session.batch_sums import BatchMemory
 from bridle.session.clocks import Due
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
 from bridle.session.feedback import Limits, Numbers, checked_feedback
 from bridle.session.late_feedback import Copy, PendingRounds, Ticket, round_of
+from bridle.session.ledger import FullBatch
 from bridle.session.monitor import check_assumptions, search_witness
 from bridle.session.monitor import next_check as next_check_after
 from bridle.session.parts import SessionParts
@@ -320,7 +320,7 @@ class SessionRounds:
                 return
         self._follow_up(read)
 
-    def _follow_up(self, read: BatchMemory | None = None) -> None:
+    def _follow_up(self, read: FullBatch | None = None) -> None:
         """Do what is due after the last observation; the session stands with it, or as before. `read`: what was made of a full batch.
 
         A look that fails is repeated before the next observation, and given up if it fails again; either failure is the caller's to hear.
@@ -329,7 +329,7 @@ class SessionRounds:
         t = now.played.rounds if fast is None else fast.rounds
         due = clocks.due(t)
         if fast is not None and (due.assumptions or t > self._horizon):
-            self._now = now = Standing(fast.played(now.played, now.kept.ledger), now.kept)
+            self._now = now = Standing(fast.played(now.played, now.kept.ledger if read is None else None), now.kept)
         failure: Exception | None = None
         try:
             kept = self._what_is_due(now, fast, due, read)
@@ -352,7 +352,7 @@ class SessionRounds:
         now: Standing,
         fast: CompiledRound | None,
         due: Due,
-        read: BatchMemory | None = None,
+        read: FullBatch | None = None,
         *,
         apart: bool = False,
         giving_up: bool = False,
@@ -368,7 +368,7 @@ class SessionRounds:
         if ledger is not None and not (ledger.rounds_read == taken and ledger.at_rest):
             ledger = now.ledger(ahead)
             assert ledger is not None
-            if fast is not None and ahead:
+            if fast is not None and ahead and read is None:  # else it was done then
                 fast.note(ledger, now.played)
             if apart:
                 ledger.read_with(None)

@@ -19,9 +19,8 @@ from bridle.core import Feedback, InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured
-from bridle.session.actions import Boundary
 from bridle.session.alarms import Contexts, WarningLog
-from bridle.session.certificate import UNMOVED, Moved
+from bridle.session.boundary import Boundary, Memory
 from bridle.session.feedback import LARGEST, Limits
 from bridle.session.late_feedback import Copy
 from bridle.session.ledger import LedgerFacts
@@ -90,7 +89,7 @@ class Snapshot(NamedTuple):
     compiled: int | None
     limits: Limits
     boundary: Boundary | None = None
-    charge: Moved = UNMOVED
+    memory: Memory = Memory()
 
 
 def save(path: str | PathLike[str], session: Snapshot) -> None:
@@ -125,7 +124,7 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
     if session.boundary is not None:
-        more |= {f"boundary.{key}": value for key, value in session.boundary.saved(session.charge).items()}
+        more |= {f"boundary.{key}": value for key, value in session.boundary.saved(session.memory).items()}
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
     _write(storage.named(path), parts, session.start, first.state, totals, more, facts)
 
@@ -233,7 +232,8 @@ class Saved:
                 ledger.restore(self.part("ledger."), facts["ledger"])
             if boundary := self.part("boundary."):
                 before = self.fill(template, "boundary.before.") if any(name.startswith("before.") for name in boundary) else None
-                restored = restored._replace(boundary=(fresh.boundary or Boundary(None)).restored(boundary, before))
+                edge = fresh.boundary or Boundary(None)
+                restored = restored._replace(boundary=edge.restored(boundary, before, self.fill(edge.after.states, "boundary.states.")))
             compiled = facts.get("compiled")
             restored = restored._replace(compiled=None if compiled is None else int(compiled))
         self.check_decisions(parts)

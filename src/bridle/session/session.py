@@ -17,9 +17,11 @@ from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, record_of
+from bridle.policies.round_maps import RuleMixture
 from bridle.session import clocks, report_text, savefile
-from bridle.session.actions import Boundary, SessionActions
+from bridle.session.actions import SessionActions
 from bridle.session.alarms import COST, Answer, Subject, ask_again
+from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feasibility import TOLERANCE
@@ -113,10 +115,13 @@ class Session(SessionActions):
         configured = policy if isinstance(policy, Configured) else None
         super().__init__(SessionParts(configured, record, domain, rounds, ledger), start, Limits(size, None, most), history, engine)
         self.policy = policy
+        self._boundary = None  # here, as an attribute of the class is found more slowly
         through = None if configured is None else configured.through
         if through is not None and configured is not None:
             entropic = configured.parameters.get("mirror") == "entropic"  # a weight of 0 would stay there
-            self._boundary = Boundary(through, free=x1 is None and not entropic)
+            rules = isinstance(through, RuleMixture)
+            memory = Memory(states=through.states if isinstance(through, RuleMixture) else ())
+            self._boundary = Boundary(through, free=rules and x1 is None and not entropic, before=memory, after=memory)
         self.unchecked = False
         """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         if engine == "numba":
@@ -190,27 +195,31 @@ class Session(SessionActions):
         state = self._read(lambda nested: self._settled(nested).pending.ready.state)
         return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, state)
 
-    def decide(self, *, rules: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Array:
+    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Array:
         """The decision of this round; the same until `observe` is called.
 
-        `rules` is for a policy made with ``rules=``: what each of them proposes in this round, one a row. A row of NaN is a rule that has
-        nothing to say. The decision is the mixture of the others.
+        `rules` is for a policy made with ``rules=``: what each of them proposes in this round, one a row (but for those that the session
+        asks itself). A row of NaN is a rule that has nothing to say. The decision is the mixture of the others. `features` is for a policy
+        made with ``features=``: the numbers that are known of this round; the decision is an affine function of them.
 
         `known` are limits A x <= b of this round, a pair (A, b), that are known before acting, and are kept: the decision is the nearest
         action to what the policy wants. Where the policy's state can move there too (`anytime`; OGD and AdaGrad, alone or under the
         paper's reductions), its theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with
         `played`. That no action keeps them is an error, and changes nothing. The last word on a round counts.
         """
-        nested, silent = False, rules is None and known is None
+        silent, nested = rules is None and known is None and features is None, False
         while self._inside and not nested:
             nested = wait(self, ENTRANCES, reading=silent)
         if nested:
             return self._decision() if self._boundary is None else self._action()
         self._inside = True
         try:
-            if not silent:
-                self._say(rules, known)
-            return self._decision() if self._boundary is None else self._action()
+            if self._boundary is None and silent:
+                fast = self._live
+                return self._decision() if fast is None else fast.x.copy()
+            if not silent or self._unsaid():
+                self._say({"rules": rules, "features": features}, known)
+            return self._action()
         finally:
             self._inside = False
 
@@ -276,6 +285,8 @@ class Session(SessionActions):
                 counted = True
             except BaseException:
                 counted = before is not None and (self._turn() != before if fast is None else fast.numbers[fast.rounds_at] != before)
+                if not counted:
+                    self._undo()
                 raise
             finally:
                 self._inside = False
@@ -291,6 +302,7 @@ class Session(SessionActions):
         constraints: Iterable[object] = (),
         *,
         rules: Numbers = None,
+        features: Numbers = None,
         known: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> Array:
         """One whole round from functions: decide, evaluate, observe; gives the decision that was played. Keywords are as for `decide`.
@@ -308,7 +320,7 @@ class Session(SessionActions):
             raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
         counted, rounds = False, None
         try:
-            x = self.decide(rules=rules, known=known)
+            x = self.decide(rules=rules, features=features, known=known)
             f, df = evaluate("cost", cost, x, several=False)
             answers = [Answer(COST, cost, f, df)]
             for i, constraint in enumerate(constraints):
@@ -371,7 +383,7 @@ class Session(SessionActions):
         costs, limits = self._now.kept.pending.lost
         return costs, limits
 
-    def ask(self, *, rules: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Ticket:
+    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Ticket:
         """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`. Keywords are as for `decide`.
 
         >>> import bridle
@@ -389,15 +401,16 @@ class Session(SessionActions):
             self._inside = True
             try:
                 self._begin(handing_back=True)
-                if rules is not None or known is not None:
-                    self._say(rules, known)
+                said = rules is not None or features is not None or known is not None or self._unsaid()
+                if said:
+                    self._say({"rules": rules, "features": features}, known)
                 self._valid()  # or what is missing
                 begun, overdue = self._now.played.begun, self._now.pending().overdue()
                 for number in overdue:
                     self._warn_of_dropping(number)  # first: it may be made an error
                     self._give_up(number)
-                if overdue and (rules is not None or known is not None):
-                    self._say(rules, known)  # to the copy that plays now
+                if overdue and said:
+                    self._say({"rules": rules, "features": features}, known)  # to the copy that plays now
                 pending = self._now.own_pending()
                 ticket = self._begin_waiting(pending.ask, pending.waiting)
                 self._put(pending)
@@ -520,7 +533,7 @@ class Session(SessionActions):
         compiled = None if self._compiled is None else self._compiled.k
         return savefile.Snapshot(
             self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
-            self._boundary, self._charge(),
+            self._boundary, self._memory(),
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, object]:
