@@ -201,6 +201,7 @@ def test_a_policy_that_mixes_itself_is_handed_the_proposals(monkeypatch):
     session.observe(f=0.0, df=[1.0, 0.0])
     np.testing.assert_array_equal(session.decide(rules=[[1.0, 0.0], [np.nan, np.nan]]), [1.0, 0.0])
     assert session.weights.tolist() == [0.5, 0.5]
+    assert session.certificate().compared == "action"
     session.observe(f=0.0, df=[1.0, 0.0])
     with pytest.raises(bridle.InputError, match="rules must be given"):
         session.observe(f=0.0, df=[1.0, 0.0])

@@ -220,6 +220,8 @@ class RuleMixture:
 class OwnMixture(RuleMixture):
     """Rules that the policy's record mixes itself: it is handed what they propose (``propose``), and decides on actions."""
 
+    compared = "action"
+
     def action(self, R: Array, w: Array) -> Array:
         return w
 
