@@ -51,7 +51,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem, problem
-from bridle.rounding import round_randomly
+from bridle.domains.rounding import round_randomly
 from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session

@@ -35,6 +35,7 @@ OF_OTHER_THINGS = {
     "requires_grad": "a tensor of PyTorch",
     "sched_getaffinity": "the operating system",
     "strerror": "an error of the operating system",
+    "through": "a policy as the registry has made it",
     "val": "a constant in a program that JAX has traced",
 }
 """Attributes that are asked of what is no record, and of what."""

@@ -44,7 +44,7 @@ class Written:
             self.Sg[i] += dg[i] @ dg[i]
             nu, m = self.scale(self.N2[i], i), self.m[i]
             h = self.h[i] if m > 0.0 and self.H[i] >= -m * self.N2[i] else 0.0
-            known = m * max(self.Q[i] + h, 0.0)
+            known = min(m * max(self.Q[i] + h, 0.0), self.cap)
             self.rises |= nu > m * (1.0 + 1e-9) > 0.0
             keep = 1.0 if nu <= m else sqrt(m / nu)
             self.L[i] += (1.0 - keep) * self.Q[i]

@@ -10,14 +10,16 @@ x_t to H_t (of several constraints the farthest; n_t its unit normal), lam = 1/(
 Variants by argument: `modulus` (strongly convex costs), `form` ("value": squared violation in place of squared distance, for noisy
 gradients; "self-bounding": constraints g >= 0 with |grad g|^2 <= 2 `smoothness` g), `drift` (the feasible action may move, by that much in
 all), `margin` (keep that distance from every constraint), `predictable` (weights that do not look at this round), `hold` (move every so
-many rounds), `cuts` and `halfspace` (how many old halfspaces to keep; no halfspaces at all), `geometry` ("entropy", on a simplex: in
-`bridle.policies.anytime_entropy`).
+many rounds), `window` (what is feasible may be another set in every window of so many rounds: Q, S and all halfspaces begin anew with each,
+at the point where the last one ended), `cuts` and `halfspace` (how many old halfspaces to keep; no halfspaces at all), `geometry`
+("entropy", on a simplex: in `bridle.policies.anytime_entropy`).
 
 Guarantee: `anytime_bound`; for every t and every feasible u, with R = sqrt(2) D sqrt(sum |grad f_s|^2) and F_t = sum (f_s(u) - f_s(x_s)),
 
     Regret_t(u) <= R + 1/(2V),      sum dist_s^2 <= 4 D^2 ln(2 + 2 V (R + F_t)),      CCV_t <= G sqrt(t sum dist_s^2) = O(sqrt(t log t)).
 
-    With strongly convex costs regret is O(log t); with self-bounding constraints CCV is O(log t).
+    With strongly convex costs regret is O(log t); with self-bounding constraints CCV is O(log t). With a window all this holds within each
+    window, t rounds after its beginning, for every u that is feasible in it; the proof asks nothing of where it begins.
 Reference: bridle (this file); the proof is below.
 
 Proof. Let h_s = dist_s^2, p_s = lam e^{lam Q_s} and Y = sum p_s h_s. Every feasible u has <n_s, x_s - u> >= dist_s, and projections on sets
@@ -38,8 +40,9 @@ theta = 1/2 by default. Leave out e^{lam Q} >= 1 for the regret, use Regret_t >=
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -309,6 +312,42 @@ class Lazy(NamedTuple):
         return self.inner.alarm(state.inner, f"every {np.max(self.hold):g} rounds, block")
 
 
+class WindowState(NamedTuple):
+    """The policy's state, and how many rounds of the window are over."""
+
+    inner: AnytimeState
+    over: Scalar
+
+    @property
+    def V(self) -> Scalar:
+        return self.inner.V
+
+
+class Windowed(NamedTuple):
+    """The policy that begins anew every `window` rounds, where it stands and with the V that it has: what it knew of limits expires."""
+
+    inner: Anytime
+    window: Scalar
+
+    @property
+    def domain(self) -> Domain:
+        return self.inner.domain
+
+    def init(self, x1: Array) -> WindowState:
+        return WindowState(self.inner.init(x1), 0.0)  # all runs begin anew together
+
+    def decide(self, state: WindowState) -> Array:
+        return self.inner.decide(state.inner)
+
+    def update(self, state: WindowState, feedback: Feedback) -> WindowState:
+        moved, over = self.inner.update(state.inner, feedback), state.over + 1.0
+        anew = self.inner.init(moved.x)._replace(V=moved.V, rounds=moved.rounds, infeasible=moved.infeasible)
+        return records.choose(over >= self.window, WindowState(anew, 0.0 * over), WindowState(moved, over))
+
+    def alarm(self, state: WindowState) -> Alarm | None:
+        return self.inner.alarm(state.inner)
+
+
 def anytime(
     domain: Domain,
     diameter: Setting | None = None,
@@ -324,15 +363,22 @@ def anytime(
     halfspace: bool = True,
     cuts: int | None = None,
     hold: int = 1,
+    window: int | None = None,
     constraints: int | None = None,
     geometry: str = "euclidean",
-) -> Anytime | Lazy | EntropicAnytime:
+) -> Anytime | Lazy | Windowed | EntropicAnytime:
     """The policy; nothing but the domain has to be given. `constraints` is only for the boundary to check: any number may be revealed."""
     if constraints is not None:
         validate.whole("constraints", constraints)
     validate.one_of("geometry", geometry, ("euclidean", "entropy"))
     if geometry == "entropy":
-        given: dict[str, object] = {"diameter": diameter, "modulus": modulus, "lipschitz": lipschitz, "smoothness": smoothness}
+        given: dict[str, object] = {
+            "diameter": diameter,
+            "modulus": modulus,
+            "lipschitz": lipschitz,
+            "smoothness": smoothness,
+            "window": window,
+        }
         given |= {"form": None if form == "distance" else form, "hold": None if hold == 1 else hold}
         given |= {name: value for name, value in (("drift", drift), ("margin", margin), ("predictable", predictable)) if np.any(value)}
         for name, value in given.items():
@@ -363,7 +409,13 @@ def anytime(
         None if V is None else validate.setting("V", V), r, None if modulus is None else validate.setting("modulus", modulus),
         measure.largest(D) if early else None, slots,
     )  # fmt: skip
-    return record if validate.whole("hold", hold) == 1 else Lazy(record, float(hold))
+    if validate.whole("hold", hold) > 1 and window is not None:
+        raise InputError(f"hold must be 1 with window: a block could lie in two of them, not {validate.show(hold)}")
+    if window is None:
+        return record if hold == 1 else Lazy(record, float(hold))
+    if moving or modulus is not None:
+        raise InputError("window goes without drift and modulus: each says in its own way what changes, or must not")
+    return Windowed(record, float(validate.whole("window", window)))
 
 
 def _slots(halfspace: bool, cuts: int | None, moving: bool) -> Array | None:
@@ -385,7 +437,7 @@ def _nonnegative(name: str, value: Setting) -> Scalar:
     return np.asarray(value) if np.ndim(value) and (np.asarray(value) >= 0.0).all() else validate.nonnegative(name, value)
 
 
-def anytime_bound(policy: Configuration[Anytime | Lazy | EntropicAnytime], constants: Constants, t: float) -> Bound:
+def anytime_bound(policy: Configuration[Anytime | Lazy | Windowed | EntropicAnytime], constants: Constants, t: float) -> Bound:
     """The proof above for any V, lam < 1/kappa and variant, with |grad f_s| <= G.
 
     Strongly convex costs: the steps 1 / (V H_t + (2/D) sqrt(S_t)) give V R = V G^2 (1 + ln t) / modulus and the cross term
@@ -400,9 +452,14 @@ def anytime_bound(policy: Configuration[Anytime | Lazy | EntropicAnytime], const
     on, at which V is found: H_s/mu is then `moduli` of that round less z, z the moduli before that gradient, and at least 1, so that it is
     at least 1/(1 + z) times as large; n costs have V R = V G^2 (1 + ln n) (1 + z) / (share mu), and V mu D^2/2 more where moduli were
     smaller than told (see `bridle.policies.common`). Blocks need every cost to be as told.
+
+    With a window it is what one window proves, as often as there are windows: within one ask for its t alone.
     """
     if isinstance(policy.record, EntropicAnytime):
         return entropic_bound(policy.record, constants, t)
+    if isinstance(policy.record, Windowed):
+        within = _WithinWindow(policy.domain, policy.parameters, policy.record.inner)
+        return _over_windows(within, policy.record.window, constants, t)
     record, hold = (policy.record.inner, policy.record.hold) if isinstance(policy.record, Lazy) else (policy.record, 1.0)
     why = unmet(constants, modulus=0.0 if record.modulus is None else record.modulus) or _broken(record, constants)
     if why:
@@ -446,6 +503,26 @@ def anytime_bound(policy: Configuration[Anytime | Lazy | EntropicAnytime], const
     if careful:
         ccv = np.minimum(ccv, G * Q / (4.0 * flat(r)))
     return Bound(flat(regret), ccv=flat(ccv), squared=flat(np.minimum(squared, G * D * trivial)))
+
+
+class _WithinWindow(NamedTuple):
+    """The policy of one window, as its bound asks for it."""
+
+    domain: Domain
+    parameters: Mapping[str, Any]
+    record: Anytime
+
+
+def _over_windows(within: _WithinWindow, window: Scalar, constants: Constants, t: float) -> Bound:
+    """The bound of one window for each that has begun; what is known of regret is about all rounds, and says nothing of one window."""
+    alone: Constants = {**constants}
+    alone.pop("regret", None)
+    one, begun = anytime_bound(within, alone, min(t, float(np.max(window)))), np.ceil(t / flat(window))
+
+    def added(bound: Scalar | None) -> Scalar | None:
+        return None if bound is None else flat(begun * bound)
+
+    return Bound(added(one.regret), ccv=added(one.ccv), squared=added(one.squared), why=one.why)
 
 
 def _broken(record: Anytime, constants: Constants) -> str:

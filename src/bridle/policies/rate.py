@@ -55,7 +55,7 @@ from bridle.ops import Array, Scalar, along, combine, dot, maximum, norm, pos, r
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.policies.levels import Level, LevelState, Tally, make_level, most_violations, zero_or_one
 from bridle.policies.round_maps import RuleMixture
-from bridle.policies.trackers import Trackers, TrackState, each_row, entry_of, make_trackers, shift
+from bridle.policies.trackers import Trackers, TrackerState, each_row, entry_of, make_trackers, shift
 
 STEP, TOP, BOTTOM = 0.1, 8.0, -3.0
 """eta, M and the floor of the level."""
@@ -125,7 +125,7 @@ class RateState(NamedTuple):
     scale: Array
     prices: Prices
     rounds: Scalar
-    tracks: TrackState | None
+    tracks: TrackerState | None
 
 
 class Made(NamedTuple):

@@ -229,7 +229,7 @@ class NaturalPrices(NamedTuple):
     def unforeseen(self, before: NaturalState, after: NaturalState) -> Scalar:
         """How much the prices of the round from `before` to `after` were not what was known before it: the round's term of C."""
         queues = before.queues
-        known = queues.m * pos(queues.Q + self.foreseen(queues))
+        known = minimum(queues.m * pos(queues.Q + self.foreseen(queues)), self.cap)
         return abs(after.queues.paid - queues.paid - known).sum(axis=-1)  # type: ignore[no-any-return]
 
     def price(self, state: NaturalState) -> Array:

@@ -45,7 +45,7 @@ PASSES = 2
 """Over the rows that do not: each then gets the margin that it asks for, at least."""
 
 
-class TrackState(NamedTuple):
+class TrackerState(NamedTuple):
     """Means and deviations, one a row for each memory; in how many rounds there was a limit; the state of the rule that goes down."""
 
     mean: Array
@@ -66,13 +66,13 @@ class Trackers(NamedTuple):
         """How many rules there are."""
         return len(self.memories) * len(self.multiples) + (self.free is not None)
 
-    def init(self, x1: Array, limits: Array) -> TrackState:
+    def init(self, x1: Array, limits: Array) -> TrackerState:
         """`limits` is a zero for each limit."""
         many = 0.0 * self.memories[:, None]
         free = None if self.free is None else self.free.init(x1)
-        return TrackState(x1[..., None, :] + many, limits[..., None, :] + many, scalar(x1), free)
+        return TrackerState(x1[..., None, :] + many, limits[..., None, :] + many, scalar(x1), free)
 
-    def update(self, state: TrackState, domain: Domain, x: Array, g: Array, dg: Array, grad: Array) -> TrackState:
+    def update(self, state: TrackerState, domain: Domain, x: Array, g: Array, dg: Array, grad: Array) -> TrackerState:
         """With what a round has shown; `grad` is what the mixture was fed with."""
         sloped = (dg * dg).sum(-1) > 0.0
         there = where(ops.along(sloped, "max") > 0.0, 1.0, 0.0)
@@ -82,14 +82,14 @@ class Trackers(NamedTuple):
         off = ops.absolute(away @ ops.namespace(dg).swapaxes(dg, -1, -2))
         known = sloped[..., None, :] * (seen > 1.0 if isinstance(seen, float) else (seen > 1.0)[..., None])
         spread = state.spread + weight * known * (off - state.spread)
-        return TrackState(
+        return TrackerState(
             state.mean + weight * away,
             spread,
             seen,
             None if self.free is None or state.free is None else self.free.step(state.free, grad),
         )
 
-    def propose(self, state: TrackState, domain: Domain, rows: Array) -> Array:
+    def propose(self, state: TrackerState, domain: Domain, rows: Array) -> Array:
         """What each rule proposes, one a row."""
         room = shift(rows[..., None, :, :], state.spread)
         grid = state.mean[..., :, None, :] - self.multiples[:, None] * room[..., :, None, :]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle.rounding import mixture_of
+from bridle.domains.rounding import mixture_of
 
 X = np.array([2.25, 0.9, -3.5, 4.0])
 
