@@ -24,6 +24,7 @@ from bridle.core import (
     UncheckedWarning,
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
+from bridle.domains.rounding import round_randomly
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
 from bridle.game.metrics import (
     best_action,
@@ -51,7 +52,6 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem, problem
-from bridle.domains.rounding import round_randomly
 from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
