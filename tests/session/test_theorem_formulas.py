@@ -10,7 +10,9 @@ import pytest
 
 import bridle
 from bridle.core import Bound
+from bridle.session import certificate
 from bridle.session.certificate import Conflict
+from bridle.session.feasibility import centered
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
 
@@ -61,3 +63,27 @@ def test_where_nothing_is_feasible_no_proof_and_no_witness_is_given():
     parts.ledger.conflict = Conflict((), (), (), 0.1, 1)
     assert parts.own_proof() == (None, None)
     assert parts.ledger.met() is None
+
+
+def test_no_action_that_meets_the_halfspaces_is_nearer():
+    """On the simplex, where projections in turn alone end at the wrong face: held against many actions."""
+    where = centered(bridle.Simplex(3), 3)
+    N = np.array([[-0.833, 0.084, -0.547], [-0.008, 0.964, -0.265]])
+    N /= np.linalg.norm(N, axis=1, keepdims=True)
+    b, goal = np.array([0.113, 0.042]), np.array([-1.972, -3.162, -3.449])
+    z, _ = certificate._nearest_feasible(where, goal, N, b)
+    assert where.domain.contains(where.middle + z, 1e-6)
+    assert (N @ z <= b + 1e-6).all()
+    others = np.random.default_rng(0).dirichlet(np.ones(3), 2000) - where.middle
+    others = others[(others @ N.T <= b).all(axis=1)]
+    assert len(others) > 100
+    assert np.linalg.norm(goal - z) <= np.linalg.norm(goal - others, axis=1).min() + 1e-6
+
+
+def test_a_distance_that_is_just_the_diameter_is_no_proof():
+    """Without an allowance for rounding: 4 along a slope of 1 on a disk of radius 2."""
+    where = centered(bridle.Ball(2, radius=2.0), 2, 0.0)
+    assert certificate.contradiction_alone(where, 1.0, np.array([4.0]), np.array([[1.0, 0.0]]), 1) is None
+    found = certificate.contradiction_alone(where, 1.0, np.array([4.0 + 1e-12]), np.array([[1.0, 0.0]]), 1)
+    assert found is not None
+    assert found.margin == pytest.approx(1e-12, rel=1e-3)
