@@ -165,15 +165,15 @@ def test_the_weight_of_the_cost_is_found_at_the_first_slope():
 def test_algorithm_1s_own_regret(potential, phi):
     """(c sqrt(S) - Phi(Q))/(beta V), c = (D^2/D' + D')/sqrt(2) of AdaGrad told D'."""
     about = {"lam": 0.3} if potential == "exponential" else {"potential": potential}
-    record = bridle.policy("sinha2024", BALL, horizon=50, lipschitz=1.0, V=2.0, beta=0.5, diameter=3.0, **about).record
+    record = bridle.policy("sinha2024", BALL, horizon=50, lipschitz=1.0, V=3.0, beta=0.5, diameter=3.0, **about).record
     state = feed(record, record.init(np.zeros(2)), df=(1.0, 0.0))
     state = feed(record, state, df=(0.0, 1.0), g=0.8, dg=(0.5, 0.0))
     Q = 0.5 * 0.8
     slope = 0.3 * exp(0.3 * Q) if potential == "exponential" else 2 * Q
-    S = (2.0 * 0.5) ** 2 + (2.0 * 0.5) ** 2 + (slope * 0.5 * 0.5) ** 2
+    S = (3.0 * 0.5) ** 2 + (3.0 * 0.5) ** 2 + (slope * 0.5 * 0.5) ** 2
     c = (4.0 / 3.0 + 3.0) / sqrt(2)
     assert record.learner.squares(state.learner) == pytest.approx(S)
-    assert record.certified_regret(state) == pytest.approx((c * sqrt(S) - phi(Q)) / (0.5 * 2.0))
+    assert record.certified_regret(state) == pytest.approx((c * sqrt(S) - phi(Q)) / (0.5 * 3.0))
 
 
 def test_algorithm_1_proves_nothing_of_what_it_cannot():
