@@ -35,7 +35,7 @@ def test_regret_is_within_certificate_and_bound_in_every_round(kind, record_prop
                 shares["Delta"] = max(shares["Delta"], float(at.state.Delta) / (Delta + slack))
                 assert learner.squares(at.state) == pytest.approx(at.squared_ranges / (2.0 * mass**2), rel=1e-9)
     for name, share in shares.items():
-        record_property(name, share)
+        record_property(name, float(share))
 
 
 def test_where_certificate_and_bound_are_attained():

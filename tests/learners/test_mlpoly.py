@@ -38,7 +38,7 @@ def test_regret_to_each_corner_is_within_its_own_bound(kind, record_property):
                     assert state.Psi >= at.before.Psi * (1.0 - 1e-9)  # r is rounded at the largest loss
                     shares["psi"] = max(shares["psi"], float(state.Psi) / most)
     for name, share in shares.items():
-        record_property(name, share)
+        record_property(name, float(share))
 
 
 def test_the_certificate_is_attained():

@@ -67,7 +67,7 @@ def test_dynamic_regret_is_within_the_bounds(kind, record_property):
                     assert regret <= proved + slack, (K, P, j, at.t)
                     share["copies"] = max(share["copies"], regret / (proved + slack))
     for name, value in share.items():
-        record_property(name, value)
+        record_property(name, float(value))
 
 
 def test_the_copies_certificate_is_attained():

@@ -72,7 +72,7 @@ def test_the_line_of_the_proof_in_every_round(kind, record_property):
             share["squares"], share["ccv"] = max(share["squares"], squares / proved), max(share["ccv"], ccv / (steepest * sqrt(t * proved)))
             share["certificate"] = max(share["certificate"], regret / (abs(certified) + 1e-300))
     for name, value in share.items():
-        record_property(name, value)
+        record_property(name, float(value))
 
 
 @pytest.mark.parametrize("groups", [1, 3])

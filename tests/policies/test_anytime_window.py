@@ -52,7 +52,7 @@ def test_every_window_keeps_the_bounds_from_its_beginning_on(adaptive, V, record
                 largest = max(largest, regret / promised[0], squares / promised[1])
             bound = made.bound(KNOWN, W)
             assert bound.regret == pytest.approx(min(sqrt(2.0 * W) * D + 0.5 / V, D * W))
-    record_property("largest share of a bound", round(largest, 3))
+    record_property("largest share of a bound", round(float(largest), 3))
     assert largest > 0.1
 
 

@@ -37,7 +37,7 @@ def test_regret_and_violation_are_within_the_bound_in_every_round(kind, record_p
             if certified > 1e-6 * ranges:  # below, a share means nothing
                 shares["certificate"] = max(shares["certificate"], behind.max() / certified)
     for name, share in shares.items():
-        record_property(name, share)
+        record_property(name, float(share))
 
 
 @pytest.mark.parametrize("K", [2, 7, 128])
