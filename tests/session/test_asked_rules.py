@@ -77,6 +77,7 @@ def test_a_session_whose_rules_are_all_asked_needs_no_word():
     assert "adagrad" in session.report()
 
 
+@pytest.mark.filterwarnings("ignore::bridle.core.EmptyPromiseWarning")  # of the rules, told a horizon and steps that differ
 def test_learning_rates_on_a_grid_track_a_target_that_moves():
     """Policies as rules (Ader): a mixture of steps is near the best of them, which nobody could have named before."""
     box, T = bridle.Box(-1.0, 1.0, dim=1), 600

@@ -418,7 +418,7 @@ def test_only_those_that_are_still_there_are_protected(monkeypatch):
     ledger = disk()
     contradiction(ledger)
     ledger._begin_search()
-    ledger.halfspaces.sources[1] = (9, 0)  # another one has taken the place
+    ledger.halfspaces.origins[1] = (9, 0)  # another one has taken the place
     ledger.go_on(10)
     assert ledger.halfspaces.tight == {0}
     assert ledger.conflict.rounds == (1, 2)

@@ -59,7 +59,7 @@ def test_a_full_store_makes_room_in_the_order_of_age_but_for_what_matters():
 
     def more(count: int, start: float) -> list[tuple[int, int]]:
         sources = [(next(source), 0) for _ in range(count)]
-        new = store.extend(around(count, start), np.array([float(t) for t, _ in sources]), sources)
+        new = store.extend(around(count, start), np.array([float(t) for t, _ in sources]), np.array(sources))
         assert new.all()
         return sources
 
@@ -71,7 +71,7 @@ def test_a_full_store_makes_room_in_the_order_of_age_but_for_what_matters():
     np.testing.assert_array_equal(store.lines[1], [120.0, 121.0, 122.0, *np.arange(3.0, 120.0)])
     np.testing.assert_array_equal(store.lines[0][:3], around(5, 1.0)[2:])
     np.testing.assert_array_equal(store.lines[0][118:], around(5, 1.0)[:2])
-    store.tight, store.useful = {3, 5}, {4}
+    store.tight, store.useful = frozenset({3, 5}), frozenset({4})
     more(2, 1.5)
     assert [t for t, _ in store.sources][:9] == [120, 121, 122, 3, 4, 5, 123, 124, 8]
     assert store.next == 8
@@ -96,8 +96,8 @@ def test_the_same_halfspace_is_kept_once_where_it_is_farthest_in():
             rows: np.ndarray, levels: list[float], sources: list[tuple[int, int]], store: Any = store, one_by_one: bool = one_by_one
         ) -> list[bool]:
             if one_by_one:
-                return [store._add(row, level, source) for row, level, source in zip(rows, levels, sources, strict=True)]
-            return store.extend(rows, np.array(levels), sources).tolist()
+                return [store._add(row, level, np.array(source)) for row, level, source in zip(rows, levels, sources, strict=True)]
+            return store.extend(rows, np.array(levels), np.array(sources)).tolist()
 
         assert extend(normals, [1.0, 2.0], [(1, 0), (1, 1)]) == [True, True]
         assert extend(normals, [1.0, 2.5], [(2, 0), (2, 1)]) == [False, False]  # the same, and farther out
@@ -124,13 +124,13 @@ def test_the_heaviest_are_a_quarter_at_most_and_weigh_something():
 
 def test_a_copy_of_the_store_goes_its_own_way():
     store = KeptHalfspaces(2)
-    store.extend(around(3), np.zeros(3), [(1, 0), (1, 1), (1, 2)])
+    store.extend(around(3), np.zeros(3), np.array([(1, 0), (1, 1), (1, 2)]))
     held = [part.copy() for part in store.lines]
     other, same = store.copy(), store.shared()
     assert same.normals is store.normals
-    assert same.sources is store.sources
-    other.extend(np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([1.0, -1.0]), [(2, 0), (2, 1)])
-    same.fresh, same.tight = 9, {1}
+    assert same.origins is store.origins
+    other.extend(np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([1.0, -1.0]), np.array([(2, 0), (2, 1)]))
+    same.fresh, same.tight = 9, frozenset({1})
     assert (store.sources, store.fresh, store.tight) == ([(1, 0), (1, 1), (1, 2)], 3, set())
     assert (other.sources, other.fresh) == ([(2, 1), (1, 1), (1, 2), (2, 0)], 5)
     for part, before in zip(store.lines, held, strict=True):

@@ -34,7 +34,7 @@ def _on_tensors(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
 NAMESPACE = SimpleNamespace(
     **{
         name: getattr(torch, name)
-        for name in ("sqrt", "exp", "log", "floor", "where", "argmax", "broadcast_to", "zeros", "arange", "stack")
+        for name in ("sqrt", "exp", "log", "floor", "where", "argmax", "broadcast_to", "zeros", "arange", "stack", "swapaxes")
     },
     **{name: _on_tensors(getattr(torch, name)) for name in ("maximum", "minimum", "logaddexp")},
     **{
