@@ -91,3 +91,16 @@ def mixture_duel(
         variances += float(w @ (centred - w @ centred) ** 2)
         paid += float(np.abs(losses).max())
         yield MixtureMoment(t, before, state, w, losses, regrets.astype(float), squares, variances, largest, paid)
+
+
+def late_duel(learner: Any, opponent: LossPicker, delay: int) -> Iterator[tuple[Any, np.ndarray, float]]:
+    """The losses of each round come `delay` rounds later: the state after each, the regret to every corner, and how much was at stake."""
+    state, waiting, regrets, paid = learner.init(learner.domain.center()), [], np.zeros(learner.domain.dim), 0.0
+    for t in range(1, ROUNDS):
+        x = learner.decide(state)
+        waiting.append((x, opponent(x, t)))
+        if len(waiting) > delay:
+            old, losses = waiting.pop(0)
+            state = learner.step_at(state, losses, old)
+            regrets, paid = regrets + old @ losses - losses, paid + float(np.abs(losses).max())
+            yield state, regrets, paid

@@ -9,7 +9,7 @@ import pytest
 
 import bridle
 from bridle import learners, records
-from helpers.mixture_duels import CORNERS, OPPONENTS, ROUNDS, SIZES, LossPicker, mixture_duel
+from helpers.mixture_duels import CORNERS, OPPONENTS, SIZES, LossPicker, late_duel, mixture_duel
 
 ROUNDING, TINY = 1e-12, 1e-300
 
@@ -102,17 +102,9 @@ def test_it_may_start_anywhere(kind):
 @pytest.mark.parametrize("delay", [1, 7])
 @pytest.mark.parametrize("kind", ["noise", "blocks", "uneven", "leader"])
 def test_late_losses_at_what_was_played_are_within_the_certificate(kind, delay):
-    K, opponent = 5, LossPicker(kind, 5, 2)
-    learner = bridle.AdaHedge(bridle.Simplex(K))
-    state, waiting, regrets, paid = learner.init(learner.domain.center()), [], np.zeros(K), 0.0
-    for t in range(1, ROUNDS):
-        x = learner.decide(state)
-        waiting.append((x, opponent(x, t)))
-        if len(waiting) > delay:
-            old, losses = waiting.pop(0)
-            state = learner.step_at(state, losses, old)
-            regrets, paid = regrets + old @ losses - losses, paid + np.abs(losses).max()
-            assert regrets.max() <= learner.certified(state) + ROUNDING * paid
+    learner = bridle.AdaHedge(bridle.Simplex(5))
+    for state, regrets, paid in late_duel(learner, LossPicker(kind, 5, 2), delay):
+        assert regrets.max() <= learner.certified(state) + ROUNDING * paid
 
 
 @pytest.mark.parametrize("make", [bridle.AdaHedge, bridle.MLPoly])

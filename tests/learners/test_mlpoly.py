@@ -9,7 +9,7 @@ import pytest
 
 import bridle
 from bridle import learners
-from helpers.mixture_duels import CORNERS, OPPONENTS, ROUNDS, SIZES, LossPicker, mixture_duel
+from helpers.mixture_duels import CORNERS, OPPONENTS, SIZES, LossPicker, late_duel, mixture_duel
 
 ROUNDING, TINY = 1e-12, 1e-300
 
@@ -90,18 +90,10 @@ def test_with_no_regret_it_plays_where_it_started():
 @pytest.mark.parametrize("delay", [1, 20])
 @pytest.mark.parametrize("kind", ["noise", "blocks", "uneven", "exploding"])
 def test_late_losses_are_charged_to_what_was_played(kind, delay):
-    K, opponent = 5, LossPicker(kind, 5, 2)
-    learner = bridle.MLPoly(bridle.Simplex(K))
-    state, waiting, regrets, paid = learner.init(learner.domain.center()), [], np.zeros(K), 0.0
-    for t in range(1, ROUNDS):
-        x = learner.decide(state)
-        waiting.append((x, opponent(x, t)))
-        if len(waiting) > delay:
-            old, losses = waiting.pop(0)
-            state = learner.step_at(state, losses, old)
-            regrets, paid = regrets + old @ losses - losses, paid + np.abs(losses).max()
-            np.testing.assert_allclose(state.R, regrets, rtol=0.0, atol=1e-11 * paid)
-            assert (regrets <= learners.poly_regret(state.b, state.S, learner.prior, state.Psi) + ROUNDING * paid).all()
+    learner = bridle.MLPoly(bridle.Simplex(5))
+    for state, regrets, paid in late_duel(learner, LossPicker(kind, 5, 2), delay):
+        np.testing.assert_allclose(state.R, regrets, rtol=0.0, atol=1e-11 * paid)
+        assert (regrets <= learners.poly_regret(state.b, state.S, learner.prior, state.Psi) + ROUNDING * paid).all()
 
 
 def scaled_corner(times: float, own: bool) -> float:

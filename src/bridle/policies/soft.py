@@ -60,7 +60,7 @@ from bridle.ops import Array, Scalar, minimum, norm, pos, scalar, sqrt
 from bridle.policies.common import capped_bound, diameter_of, flat, largest, powers, unmet
 from bridle.policies.entry import GIVEN, Configuration, Entry, Setting, Variant
 from bridle.policies.neely2017 import VirtualQueues, VirtualQueueState, queue_bounds, slater_queue, units
-from bridle.policies.soft_free import DAMPING, SMALLEST_PART, WEIGHT, NaturalPrices
+from bridle.policies.soft_free import DAMPING, SMALLEST_PART, WEIGHT, NaturalPrices, capped_alarm
 
 EXPECTED = "in expectation over errors of mean 0, against an action fixed in advance"
 
@@ -111,15 +111,8 @@ class Soft(NamedTuple):
 
     def alarm(self, state: SoftState) -> Alarm | None:
         """That the cap held a queue back; None while it has not."""
-        count = float(np.max(np.asarray(state.capped)))
-        if count == 0.0:
-            return None
-        text = (
-            f"the price of a limit was held at its cap in {count:g} round{'' if count == 1.0 else 's'}: what was overspent there is "
-            "forgotten, and the bound on violation is suspended (that on regret is not)"
-        )
-        # `soft_bound` bounds no violation where there is a cap at all, and a lower queue only lowers the regret.
-        return Alarm(text, voids_bound=False)
+        # `soft_bound` bounds no violation where there is a cap at all.
+        return capped_alarm(state.capped, "the bound on violation is suspended (that on regret is not)")
 
 
 TOLD_WEIGHT = 0.25

@@ -248,14 +248,17 @@ class NaturalPrices(NamedTuple):
 
     def alarm(self, state: NaturalState) -> Alarm | None:
         """That the cap held a queue back; None while it has not."""
-        count = float(np.max(np.asarray(state.capped)))
-        if count == 0.0:
-            return None
-        text = (
-            f"the price of a limit was held at its cap in {count:g} round{'' if count == 1.0 else 's'}: what was overspent there is "
-            "forgotten, and the limit need not hold any more"
-        )
-        return Alarm(text, voids_bound=False)  # what was forgotten is in L, and a lower queue only lowers the regret
+        return capped_alarm(state.capped, "the limit need not hold any more")  # what was forgotten is in L
+
+
+def capped_alarm(capped: Scalar, so: str) -> Alarm | None:
+    """That a cap held a queue back in `capped` rounds, and what follows; None while it has not. A lower queue only lowers the regret."""
+    count = float(np.max(np.asarray(capped)))
+    if count == 0.0:
+        return None
+    rounds = f"{count:g} round{'' if count == 1.0 else 's'}"
+    text = f"the price of a limit was held at its cap in {rounds}: what was overspent there is forgotten, and {so}"
+    return Alarm(text, voids_bound=False)
 
 
 # --- the theorems, in observed quantities ----------------------------------------------------------------------------------------------

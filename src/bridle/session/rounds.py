@@ -191,7 +191,7 @@ class SessionRounds:
                 self._now = Standing(now.played, now.kept._replace(ledger=ledger))
             self._check_at, self._live = now.kept.next_check, fast
         elif not self._check_at:
-            self._out_of_step()  # perhaps: what is due was done, and broken off before these rounds were told
+            self._step_in()  # perhaps: what is due was done, and broken off before these rounds were told
         outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
         if outcome is WRONG_TYPES:
             feedback = self._checked(fast.x, f, df, g, dg)
@@ -314,8 +314,8 @@ class SessionRounds:
             return False
         return done != rounds + taken + 2 * (n - rounds)
 
-    def _out_of_step(self) -> bool:
-        """Whether the compiled rounds have no row to write in, because the end of a batch was broken off; they have one then."""
+    def _step_in(self) -> bool:
+        """Show the compiled rounds the row to write in, where they were broken off before they knew; whether that is worth another try."""
         (_, _, _, rounds, taken, _), (_, ledger, _, _, next_check, _, _), fast = *self._now, self._live
         if fast is None or ledger is None or self._broken_off():
             return fast is not None and ledger is not None

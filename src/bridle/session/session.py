@@ -269,7 +269,7 @@ class Session(SessionActions):
                             if outcome is PLAYED and self.history is None:
                                 counted = True
                                 return
-                    again = self.engine != "python" and (outcome is not REFUSED or self._out_of_step())
+                    again = self.engine != "python" and (outcome is not REFUSED or self._step_in())
                 else:
                     again = False
                 entry = None
