@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from bridle.session import clocks
-from bridle.session.clocks import ASSUMPTIONS_EVERY, CONTRADICTION_EVERY, RANKING_EVERY, WITNESS_EVERY, due
+from bridle.session.clocks import ASSUMPTIONS_EVERY, CONTRADICTION_EVERY, RANKING_EVERY, SETTLED, SETTLED_EVERY, WITNESS_EVERY, due
 
 ROOM = Path(clocks.__file__).parent
 
 
 def test_the_clocks_nest():
-    assert CONTRADICTION_EVERY % WITNESS_EVERY == ASSUMPTIONS_EVERY % CONTRADICTION_EVERY == RANKING_EVERY % ASSUMPTIONS_EVERY == 0
+    assert CONTRADICTION_EVERY % WITNESS_EVERY == ASSUMPTIONS_EVERY % CONTRADICTION_EVERY == 0
+    assert SETTLED_EVERY % ASSUMPTIONS_EVERY == SETTLED % SETTLED_EVERY == RANKING_EVERY % SETTLED_EVERY == 0
     for t in range(1, 3 * RANKING_EVERY):
         now = due(t)
         assert now.witness or not now.contradiction
@@ -25,17 +26,22 @@ def test_what_is_due():
     assert [t for t in range(1, 100) if due(t).witness] == list(range(8, 100, 8))
     assert [t for t in range(1, 100) if due(t).contradiction] == [32, 64, 96]
     assert [t for t in range(1, 200) if due(t).assumptions] == [64, 128, 192]
+    assert [t for t in range(900, 1900) if due(t).assumptions] == [960, 1024, 1280, 1536, 1792]
+    assert [t for t in range(1, 2000) if clocks.question(t) is not None] == list(range(64, 2000, 64))
+    assert [clocks.question(t) for t in (64, 128, 64_000)] == [1, 2, 1000]
     assert [t for t in range(1, 20_000) if due(t).ranking] == [1, 4, 16, 64, 256, 1024, 4096, 8192, 16384]
 
 
-@pytest.mark.parametrize("t", [1, 7, 8, 9, 31, 63, 64, 100])
+@pytest.mark.parametrize("t", [1, 7, 8, 9, 31, 63, 64, 100, 1000, 1023, 1024, 1030, 5000])
 def test_the_next_check_is_ahead_and_due(t):
     for stirred in (False, True):
         for unread, batch in ((0, 0), (3, 32), (t % 32, 32), (0, 1)):
             ahead = clocks.next_check(t, unread=unread, batch=batch, stirred=stirred, certified=True)
             assert ahead > t
             assert due(ahead).witness if stirred else due(ahead).contradiction
-    assert clocks.next_check(t, unread=0, batch=0, stirred=False, certified=False) == clocks.next_multiple(t, ASSUMPTIONS_EVERY)
+    assert clocks.next_check(t, unread=0, batch=0, stirred=False, certified=False) == next(
+        s for s in range(t + 1, t + 1000) if due(s).assumptions
+    )
 
 
 def test_a_batch_that_ends_by_itself_can_wait_for_the_assumptions():

@@ -17,7 +17,13 @@ CONTRADICTION_EVERY = 32
 """Every 32 rounds the open batch is read and the kept halfspaces are searched for a contradiction, if new ones have come."""
 
 ASSUMPTIONS_EVERY = 64
-"""Every 64 rounds the policy's assumptions are checked against what was observed, and functions given to `step` are asked again."""
+"""Every 64 rounds the policy's assumptions are checked against what was observed, until round `SETTLED`."""
+
+SETTLED, SETTLED_EVERY = 1024, 256
+"""From round 1024 on they are checked every 256 rounds: a quarter of all rounds, as in the first 256, is soon enough."""
+
+QUESTIONS_EVERY = 64
+"""Every 64 rounds functions given to `step` are asked again."""
 
 RANKING_EVERY = 8192
 """Every 8192 rounds, and at powers of four before, the halfspaces that the bound on regret rests on are found and protected."""
@@ -50,7 +56,17 @@ def due(t: int) -> Due:
     Due(witness=True, contradiction=True, assumptions=True, ranking=True)
     """
     power_of_four = t & (t - 1) == 0 and t.bit_length() % 2 == 1
-    return Due(t % WITNESS_EVERY == 0, t % CONTRADICTION_EVERY == 0, t % ASSUMPTIONS_EVERY == 0, power_of_four or t % RANKING_EVERY == 0)
+    return Due(t % WITNESS_EVERY == 0, t % CONTRADICTION_EVERY == 0, t % assumptions_every(t) == 0, power_of_four or t % RANKING_EVERY == 0)
+
+
+def assumptions_every(t: int) -> int:
+    """How many rounds lie between checks of the assumptions, t rounds after the start."""
+    return ASSUMPTIONS_EVERY if t < SETTLED else SETTLED_EVERY
+
+
+def question(t: int) -> int | None:
+    """How many times functions have been asked again with round t, where that is due; else None."""
+    return None if t % QUESTIONS_EVERY else t // QUESTIONS_EVERY
 
 
 def next_multiple(t: int, every: int) -> int:
@@ -66,4 +82,4 @@ def next_check(t: int, *, unread: int, batch: int, stirred: bool, certified: boo
     if stirred:
         return next_multiple(t, WITNESS_EVERY)
     ends_by_itself = batch > 0 and (t - unread) % batch == 0
-    return next_multiple(t, ASSUMPTIONS_EVERY if not certified or ends_by_itself else CONTRADICTION_EVERY)
+    return next_multiple(t, assumptions_every(t) if not certified or ends_by_itself else CONTRADICTION_EVERY)

@@ -286,6 +286,12 @@ class Ledger:
         return parts(self.rows[: self.closed], len(self.domain.middle))
 
     @property
+    def recent_values(self) -> Array:
+        """The constraint values of these rounds."""
+        d = len(self.domain.middle)
+        return self.rows[: self.closed, 2 * d : 2 * d + self.k]
+
+    @property
     def stirred(self) -> bool:
         """Whether to look: new halfspaces may rule out every action, or the proof that they do is there and no look has seen it."""
         return self.halfspaces.fresh > 0 if self.conflict is None else not self.told

@@ -143,19 +143,23 @@ def _check_moves(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -
 
     Not where nothing is feasible, where the policy promises nothing of limits, or where copies of it play in turn.
     """
-    ignored = parts.configured is not None and parts.configured.entry.violation == "-"
-    if not log.fresh(StuckWarning) or not ledger.closed or parts.conflict is not None or ignored or len(parts.pending.copies) > 1:
+    if not log.fresh(StuckWarning) or not ledger.closed:
         return
-    x, _, g, dg = ledger.recent
-    rounding = ledger.domain.tolerance * ledger.counted.sums.scale
-    violated: Array = 1.0 * (g > rounding).all(axis=0)  # type: ignore[assignment]
-    watch, fresh = log.watch, Watch(t, x[-1].copy(), violated) if violated.any() else None
+    values, rounding = ledger.recent_values, ledger.domain.tolerance * ledger.counted.sums.scale
+    if np.maximum.reduce(values[-1]) <= rounding:  # as mostly: the last round settles it
+        log.watch = None
+        return
+    if parts.conflict is not None or len(parts.pending.copies) > 1:
+        return
+    violated: Array = 1.0 * (np.minimum.reduce(values) > rounding)
+    watch = log.watch
     if watch is None or len(watch.limits) != len(violated) or not (watch.limits * violated).any():
-        log.watch = fresh
+        log.watch = Watch(t, ledger.recent[0][-1].copy(), violated) if violated.any() else None
         return
     log.watch = watch = watch._replace(limits=watch.limits * violated)
-    if t < max(watch.since + LONG_VIOLATED, 2 * watch.since):
+    if t < max(watch.since + LONG_VIOLATED, 2 * watch.since) or (parts.configured and parts.configured.entry.violation == "-"):
         return
+    x, _, g, dg = ledger.recent
     still, gained = g.mean(axis=0), np.einsum("nkd,nd->k", dg, watch.x - x) / len(x)
     stuck = watch.limits * (gained < TOWARDS * still) * still
     if stuck.any():
@@ -166,7 +170,7 @@ def _check_moves(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -
             "horizon far too large make it slow (policy soft needs no constants)"
         )
         log.warn(StuckWarning, message, t, limit=i, since=watch.since, violation=float(still[i]), gained=float(gained[i]))
-    log.watch = fresh
+    log.watch = Watch(t, x[-1].copy(), violated)
 
 
 def _check_promise(parts: SessionParts, ledger: Ledger, log: WarningLog, rounds: int, t: int) -> None:

@@ -32,6 +32,8 @@ from bridle.session.parts import SessionParts
 from bridle.session.standing import LOOK, NOTHING, READ, Kept, Played, Standing
 from bridle.session.turns import wait
 
+put = tuple.__new__  # a record from all of its fields in half of the time: once a round that is worth it
+
 ENTRANCES = frozenset({"observe", "ask", "forget", "decide", "_read"})
 """The calls that are at work in a session one at a time."""
 
@@ -144,19 +146,26 @@ class SessionRounds:
 
     def _decision(self) -> Array:
         fast, now = self._live, self._now
-        x = fast.x if fast is not None else now.played.copy.x if now.alone else now.pending().ready.x
-        return x.copy()
+        if fast is not None:
+            return fast.x.copy()
+        pending = now.kept.pending
+        if len(pending.copies) == 1 and not pending.waiting:  # as `now.alone` has it, which would cost a call
+            return now.played.copy.x.copy()
+        return now.pending().ready.x.copy()
 
     # --- one observation ---------------------------------------------------------------------------------------------------------------
 
-    def _begin(self, handing_back: bool) -> int:
+    def _hand_back(self) -> int:
+        """`_begin` a call that is played in Python: whatever compiled rounds have played is taken over."""
+        played, kept = self._now
+        if self._live is None and played.due is NOTHING and not kept.log.unsent:
+            return played.rounds + played.taken
+        self._stand()
+        return self._begin()
+
+    def _begin(self) -> int:
         """Do first what an earlier call was broken off in, and warn of what nobody has heard of; the turn after which the call begins."""
-        if handing_back:
-            played, kept = self._now
-            if self._live is None and played.due is NOTHING and not kept.log.unsent:
-                return played.rounds + played.taken
-            self._stand()
-        elif self._broken_off():
+        if self._broken_off():
             self._follow_up()
         log = self._now.kept.log
         if log.unsent:
@@ -260,7 +269,7 @@ class SessionRounds:
                 feedback = whole = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
                 state, x = pending.advance(copy, feedback)
                 costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
-                copy, begun = Copy(state, x, copy.updates + 1, copy.steered, costs), begun + 1
+                copy, begun = put(Copy, (state, x, copy.updates + 1, copy.steered, costs)), begun + 1
             else:
                 pending = now.own_pending()
                 if number is None or waiting is None:
@@ -296,7 +305,8 @@ class SessionRounds:
             kept = now.kept
         clock = whole is not None and (t >= next_check or t >= next_tick or self._compiled is not None)
         due = LOOK if clock else READ if full else NOTHING
-        self._now = Standing(Played(copy, begun, totals.add(feedback.f, values), t, taken + 1, due), kept)
+        played = put(Played, (copy, begun, totals.add(feedback.f, values), t, taken + 1, due))
+        self._now = put(Standing, (played, kept))
         if due:
             self._follow_up()
         return None if self.history is None or whole is None else self._entry(whole, number)
@@ -401,8 +411,10 @@ class SessionRounds:
         if fast is None:  # only a batch that is read can stir up anything
             stirred = ledger is not None and ledger.stirred
             next_tick = clocks.next_multiple(t, clocks.WITNESS_EVERY if stirred else clocks.CONTRADICTION_EVERY)
+            if ledger is None:
+                next_tick = inf  # there is nothing to search
         if look and giving_up:
-            next_check = clocks.next_multiple(t, clocks.ASSUMPTIONS_EVERY)
+            next_check = clocks.next_multiple(t, clocks.assumptions_every(t))
         elif look:
             log, (configured, record, domain, _, _) = log.clone(), self._parts
             parts = SessionParts(configured, record, domain, now.pending(), ledger)

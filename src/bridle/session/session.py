@@ -208,6 +208,9 @@ class Session(SessionActions):
         `played`. That no action keeps them is an error, and changes nothing. The last word on a round counts.
         """
         silent, nested = rules is None and known is None and features is None, False
+        if silent and self._boundary is None and not self._inside:
+            fast = self._live  # one reading of what stands: nobody has to wait for it
+            return self._decision() if fast is None else fast.x.copy()
         while self._inside and not nested:
             nested = wait(self, ENTRANCES, reading=silent)
         if nested:
@@ -215,8 +218,7 @@ class Session(SessionActions):
         self._inside = True
         try:
             if self._boundary is None and silent:
-                fast = self._live
-                return self._decision() if fast is None else fast.x.copy()
+                return self._decision()
             if not silent or self._unsaid():
                 self._say({"rules": rules, "features": features}, known)
             return self._action()
@@ -277,7 +279,7 @@ class Session(SessionActions):
                     self._end_batch(fast)
                 elif outcome is not PLAYED:
                     fast = before = None
-                    before = self._begin(handing_back=not again)
+                    before = self._begin() if again else self._hand_back()
                     outcome = self._play(f, df, g, dg) if again else REFUSED
                     if outcome is REFUSED:
                         entry = self._take(f, df, g, dg, modulus, ticket, partial, context)
@@ -334,8 +336,8 @@ class Session(SessionActions):
             rounds = self.rounds
             self.observe(f=f.item(), df=df, **limits)  # type: ignore[arg-type]
             counted, t = True, self.rounds
-            if self._parts.ledger is not None and self._actions is not None and clocks.due(t).assumptions:
-                doubts = ask_again(answers, x, self._actions, t // clocks.ASSUMPTIONS_EVERY)
+            if self._parts.ledger is not None and self._actions is not None and (times := clocks.question(t)) is not None:
+                doubts = ask_again(answers, x, self._actions, times)
                 self._read(lambda _: self._note_doubts(doubts, t))
                 self._tell(None)
         except BaseException as wrong:
@@ -401,7 +403,7 @@ class Session(SessionActions):
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
-                self._begin(handing_back=True)
+                self._hand_back()
                 said = rules is not None or features is not None or known is not None or self._unsaid()
                 if said:
                     self._say({"rules": rules, "features": features}, known)
@@ -435,7 +437,7 @@ class Session(SessionActions):
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
-                self._begin(handing_back=True)
+                self._hand_back()
                 number, _ = self._now.pending().find(ticket)
                 self._give_up(number)
                 counted = True

@@ -60,7 +60,7 @@ class Kept(NamedTuple):
     log: WarningLog
     contexts: Contexts
     next_check: float = 0.0
-    next_tick: int = 0
+    next_tick: float = 0
     done: int = 0
 
 
