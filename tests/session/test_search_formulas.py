@@ -315,6 +315,21 @@ def test_low_costs_are_bounded_as_well_as_programs_can():
         assert where.least(a) <= lower(where, a, normals, levels, programs=0)[0] <= value
 
 
+@pytest.mark.slow
+def test_low_costs_are_close_on_average():
+    """Six halfspaces on thirty balls of two to seven dimensions: the mean gap is 0.7 % of the largest slope (0.9 % with tangents added)."""
+    rng, gaps = np.random.default_rng(5), []
+    for _ in range(30):
+        d = int(rng.integers(2, 8))
+        normals = rng.normal(size=(6, d))
+        normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+        levels, a = rng.uniform(0.0, 0.3, 6), rng.normal(size=d)
+        a /= np.linalg.norm(a)
+        gaps.append(_least_on(a, normals, levels) - lower(centered(bridle.Ball(d), d).boxed(), a, normals, levels)[0])
+    assert -1e-9 <= min(gaps)
+    assert sum(gaps) / len(gaps) <= 0.0075
+
+
 def _least_on(a: np.ndarray, normals: np.ndarray, levels: np.ndarray) -> float:
     """min <a, u> over the unit ball and the halfspaces, by SciPy's constrained minimiser."""
     from scipy.optimize import minimize

@@ -277,7 +277,6 @@ def lower(where: CenteredDomain, a: np.ndarray, normals: np.ndarray, levels: np.
         still = 0 if value > best + 1e-7 * size * where.diameter else still + 1
         if value > best:
             best, weights = value, push
-        outer.touch(a + push.dot(normals))
         onto = outer.separate(answer[0])
         if still == 2 or float(np.abs(answer[0] - onto).max()) <= 1e-9:
             break
