@@ -75,6 +75,9 @@ PARAMETER_HELP = {
     "delay": "how many other rounds may be waiting when late feedback is fed in",
     "at_most": "the share of rounds that may violate a limit: one number, or one for each limit",
     "safe": "an action that keeps every limit whatever comes, to fall back on",
+    "rules": "how many rules propose actions, or a list of their names, of functions and of policies: mixtures of them are played",
+    "rules_per": "what has one mixture of the rules: round, or coordinate (on a box)",
+    "features": "how many numbers are known of a round before acting: affine functions of them are played",
 }
 """One name for each parameter everywhere: in Python, in --set and in the JSON."""
 
@@ -121,7 +124,8 @@ class Entry:
     `bound(configured, constants, t)` is the sharpest proved form, `paper` the paper's own. `reduces` says how k constraints are treated:
     "max" (the worst one), "max-distance" or "all". `time_varying`, `slater` and `strongly_convex` are what `bound` is proved for;
     `paper_constraints` is what the paper itself proves, "time-varying" or "fixed". `domains` names the kinds of domain the policy is for
-    ("simplex", "box", ...), where it is not for all. `vectors` names the parameters for which a list is one value: they are not swept.
+    ("simplex", "box", ...), where it is not for all. `vectors` names the parameters for which a list is one value: they are not swept;
+    `actions` those that are actions of the domain.
     """
 
     name: str
@@ -146,6 +150,7 @@ class Entry:
     needs: tuple[str, ...] = field(default_factory=tuple)
     variants: tuple[Variant, ...] = ()
     vectors: tuple[str, ...] = ()  # parameters for which a list is one value, not a sweep
+    actions: tuple[str, ...] = ()  # parameters that are actions
     mixed: Callable[..., Policy[Any]] | None = None  # mixed(domain, through, **settings): it is handed what the user's rules propose
 
     @property

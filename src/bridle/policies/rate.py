@@ -354,6 +354,6 @@ ENTRIES = (
     Entry(
         "rate", rate, "limits on how often: a share of rounds", "The bridle developers, This library 2026; Gibbs & Candes, NeurIPS 2021",
         "-", "-", bound=rate_bound, reduces="all", cost="3 projections, one of them of 15 points",
-        vectors=("at_most", "safe"), mixed=rate_of_rules,
+        vectors=("at_most", "safe"), actions=("safe",), mixed=rate_of_rules,
     ),
 )  # fmt: skip
