@@ -361,6 +361,7 @@ class SessionActions(SessionRounds):
             proof,
             cost=proof.cost + charge.cost,
             ccv=float(_sum(now.played.totals.hard, charge.hard).max()),
+            violations=_sum(now.played.totals.hard, charge.hard),
             regret=_more(proof.regret, charge.cost),
             regret_any=_more(proof.regret_any, charge.cost),
             regret_algorithm=_more(proof.regret_algorithm, charge.cost),

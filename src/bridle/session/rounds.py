@@ -63,7 +63,11 @@ class SessionRounds:
         self._start = start
         each, declared = getattr(parts.record, "each", None), parts.parameter("constraints")
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
-        self._limits = limits._replace(k=self._k)
+        if parts.names and self._k not in (None, len(parts.names)):
+            many = f"{self._k} constraint{'s' if self._k != 1 else ''}"
+            raise InputError(f"names must hold one name for each of the {many} of the policy, not {validate.show(parts.names)}")
+        self._k = len(parts.names) or self._k
+        self._limits = limits._replace(k=self._k, names=parts.names)
         self._learns = learns_constraints(parts.record)  # until it has
         horizon = parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
@@ -136,11 +140,10 @@ class SessionRounds:
         return self._parts_of(self._stand(nested))
 
     def _parts_of(self, now: Standing) -> SessionParts:
-        _, record, domain, *_ = self._parts
         ledger = now.kept.ledger
         if ledger is not None and ledger.open != now.played.taken - ledger.rounds_read:
             ledger = now.ledger()
-        return SessionParts(self._parts.configured, record, domain, now.pending(), ledger)
+        return self._parts._replace(pending=now.pending(), ledger=ledger)
 
     def _decision(self) -> Array:
         fast, now = self._live, self._now
@@ -286,7 +289,7 @@ class SessionRounds:
             full = row + 1 == len(ledger.rows)
         if name is not None:
             contexts = contexts.clone()
-            doubt = contexts.meet(name, self._as_seen(feedback), df is not None, g is not None)
+            doubt = contexts.meet(name, self._as_seen(feedback), df is not None, g is not None, self._parts.names)
             if doubt is not None:
                 log = log.clone()
                 doubt.warn(log, at)
@@ -404,8 +407,7 @@ class SessionRounds:
         if look and giving_up:
             next_check = clocks.next_multiple(t, clocks.ASSUMPTIONS_EVERY)
         elif look:
-            log, (configured, record, domain, _, _) = log.clone(), self._parts
-            parts = SessionParts(configured, record, domain, now.pending(), ledger)
+            log, parts = log.clone(), self._parts._replace(pending=now.pending(), ledger=ledger)
             if search_witness(parts, log, t, due):
                 check_assumptions(parts, log, t, now.played.begun + ahead, due)
             next_check = next_check_after(parts, log, t)

@@ -16,7 +16,7 @@ from bridle.core import Bound, Domain, InputError, Policy, S
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
-from bridle.policies.registry import Configured, domain_of, record_of
+from bridle.policies.registry import Configured, domain_of, for_constraints, record_of
 from bridle.policies.round_maps import RuleMixture
 from bridle.session import clocks, report_text, savefile
 from bridle.session.actions import SessionActions
@@ -48,7 +48,8 @@ class Session(SessionActions):
     played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives; `rate` has that
     unless told). At most `pending` rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged. A
     record with a number above `largest` in size (1e70 unless told), or with more than `most_constraints` (1000, or ten times the most so
-    far), is refused.
+    far), is refused. `names` are those of the limits, one for each value of g: reports, alarms, rates and JSON use them, and records must
+    have as many values.
 
     ``engine="numba"`` compiles the round from the policy's own source: several times faster, the same decisions up to rounding. The first
     round takes seconds where nothing was compiled before. Rounds that wait for feedback, or whose number of constraints is not that of
@@ -79,6 +80,7 @@ class Session(SessionActions):
         engine: str = "python",
         largest: float | None = None,
         most_constraints: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         record = record_of(policy)
         for method in ("init", "decide", "update"):
@@ -88,6 +90,8 @@ class Session(SessionActions):
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
+        called = _named(names)
+        record = for_constraints(record, len(called)) if called else record
         late = getattr(record, "late", "copies") if late is None else validate.one_of("late", late, LATE_FORMS)
         validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
@@ -113,7 +117,7 @@ class Session(SessionActions):
             raise InputError(f"largest must be at most {LARGEST:g}, not {size:g}")
         most = None if most_constraints is None else validate.whole("most_constraints", most_constraints)
         configured = policy if isinstance(policy, Configured) else None
-        super().__init__(SessionParts(configured, record, domain, rounds, ledger), start, Limits(size, None, most), history, engine)
+        super().__init__(SessionParts(configured, record, domain, rounds, ledger, called), start, Limits(size, None, most), history, engine)
         self.policy = policy
         self._boundary = None  # here, as an attribute of the class is found more slowly
         through = None if configured is None else configured.through
@@ -154,6 +158,11 @@ class Session(SessionActions):
         if signed is None:
             raise InputError("the file that this session was loaded from is older than balances are: they are not known")
         return signed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the limits, as they were given; empty where none were."""
+        return self._parts.names
 
     @property
     def price(self) -> Array:
@@ -326,7 +335,9 @@ class Session(SessionActions):
             answers = [Answer(COST, cost, f, df)]
             for i, constraint in enumerate(constraints):
                 value, grad = evaluate(f"constraints[{i}]", constraint, x, several=True)
-                answers.append(Answer(Subject(f"constraints[{i}]"), constraint, value, grad))
+                place = sum(each.value.size for each in answers[1:])
+                alone = value.ndim == 0 and place < len(self.names)
+                answers.append(Answer(Subject(self.names[place] if alone else f"constraints[{i}]"), constraint, value, grad))
             limits: dict[str, Array] = {}
             if len(answers) > 1:
                 limits["g"] = np.concatenate([each.value.reshape(-1) for each in answers[1:]])
@@ -557,6 +568,16 @@ class Session(SessionActions):
         """What a copy or a pickle becomes: a session whose tickets have numbers of their own."""
         vars(self).update(state)
         self._now.kept.pending.reborn()
+
+
+def _named(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of limits, checked."""
+    if names is None:
+        return ()
+    listed = isinstance(names, Sequence) and not isinstance(names, (str, bytes))
+    if not (listed and names and all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)):
+        raise InputError(f"names must be a list of names that differ, one for each constraint, not {validate.show(names)}")
+    return tuple(map(str, names))
 
 
 def _ascending(levels: Sequence[float]) -> list[float]:
