@@ -56,7 +56,10 @@ PARAMETER_HELP = {
     "clip": "feed the positive part of the constraints",
     "geometry": "how distance is measured: euclidean, or entropy on a simplex",
     "mirror": "the mirror map: euclidean or entropic",
-    "form": "which form of the algorithm to run",
+    "form": (
+        "which form to run: affine or function (how constraints are read), distance, value or self-bounding (anytime), each or any (rate), "
+        "gradient or mirror-prox (mahdavi2012), projection or prox (yi2023)"
+    ),
     "samples": "how many draws the Monte-Carlo mean uses",
     "preset": "theory (the theorem's constants), tight (the sharper ones) or practice (reacts at realistic horizons)",
     "seed": "seed of the policy's own randomness",
@@ -80,6 +83,52 @@ PARAMETER_HELP = {
     "features": "how many numbers are known of a round before acting: affine functions of them are played",
 }
 """One name for each parameter everywhere: in Python, in --set and in the JSON."""
+
+PARAMETER_UNITS = {
+    "horizon": "rounds",
+    "lipschitz": "cost and constraint per unit of action",
+    "diameter": "action",
+    "modulus": "cost per squared unit of action",
+    "constraints": "constraints",
+    "bound": "constraint",
+    "slater": "constraint",
+    "window": "rounds",
+    "learner": "a name or a record",
+    "potential": "a name or a record",
+    "V": "none",
+    "beta": "1 / constraint (sinha2024: 1 / (lipschitz times diameter))",
+    "lam": "none",
+    "exponent": "none",
+    "step": "action per unit of gradient; of rate: levels a violation",
+    "initial": "squared gradient",
+    "clip": "yes or no",
+    "geometry": "a name",
+    "mirror": "a name",
+    "form": "a name",
+    "samples": "draws",
+    "preset": "a name",
+    "seed": "none",
+    "smoothness": "constraint per squared unit of action",
+    "drift": "action",
+    "level": "constraint",
+    "margin": "action",
+    "predictable": "yes or no",
+    "halfspace": "yes or no",
+    "hold": "rounds",
+    "cuts": "halfspaces",
+    "noise": "constraint",
+    "weight": "none",
+    "cap": "cost per unit of constraint",
+    "damping": "none",
+    "delay": "rounds",
+    "at_most": "share of rounds, between 0 and 1",
+    "safe": "action",
+    "rules": "rules",
+    "rules_per": "a name",
+    "features": "numbers",
+    "exp_concavity": "1 / cost",
+}
+"""In which unit each parameter is; actions, costs and constraints have the user's own."""
 
 
 def _none(policy: Configuration[object], constants: Constants, t: float) -> Bound:
