@@ -17,7 +17,8 @@ class RateLimit:
     `at_most` is the share that was asked for, `measured` the share of the `counted` rounds that violated (None before the first), `proved`
     the share that is proved to be the most, whatever the stream had done; None where no safe action was given, and `why` says so. `open`:
     how many rounds wait for their feedback, and are not counted yet. `violated` and `unavoidable` are numbers of rounds: the latter are
-    those in which even the safe action violated. `exact`: whether the whole numbers of the level agree with these, as they must.
+    those in which the safe action was due and the limit was violated all the same. All are about what was played. `exact`: whether the
+    whole numbers of the level agree with these, as they must.
     """
 
     name: str

@@ -69,6 +69,7 @@ class SessionRounds:
         self._k = len(parts.names) or self._k
         self._limits = limits._replace(k=self._k, names=parts.names)
         self._learns = learns_constraints(parts.record)  # until it has
+        self._counts = hasattr(parts.record, "update_played")  # how often limits are violated by what is played
         horizon = parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
         totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
@@ -258,10 +259,11 @@ class SessionRounds:
         seen = len(totals.hard) if rounds or taken else None
         name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
         whole: Feedback | None
+        played = self._values_played() if self._counts else None
         with np.errstate(all="ignore"):  # what comes of it is looked at
             if alone:
                 feedback = whole = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
-                state, x = pending.advance(copy, feedback)
+                state, x = pending.advance(copy, feedback, None, played)
                 costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
                 copy, begun = Copy(state, x, copy.updates + 1, copy.steered, costs), begun + 1
             else:
@@ -269,10 +271,10 @@ class SessionRounds:
                 if number is None or waiting is None:
                     ready = pending.ready
                     feedback = whole = checked_feedback(ready.x, self._limits, f, df, g, dg, modulus, seen=seen)
-                    pending.go_on(*pending.advance(ready, feedback), feedback)
+                    pending.go_on(*pending.advance(ready, feedback, None, played), feedback)
                 else:
                     feedback = checked_feedback(waiting.x, self._limits, f, df, g, dg, modulus, seen=seen)
-                    whole = pending.receive(number, feedback, (df is not None, g is not None), partial)
+                    whole = pending.receive(number, feedback, (df is not None, g is not None), partial, played)
                 copy, begun = pending.copies[0], pending.begun
         t, at, full = rounds + (whole is not None), begun if number is None else round_of(number), False
         values = feedback.g
@@ -455,6 +457,10 @@ class SessionRounds:
     def _as_seen(self, feedback: Feedback) -> Feedback:
         """An observation as it came."""
         return feedback
+
+    def _values_played(self) -> Array | None:
+        """The values of the limits at what was played in the round that is being observed, where that was not the decision."""
+        return None
 
     def _entry(self, feedback: Feedback, number: int | None) -> HistoryEntry:
         """What `history` is told of a round."""

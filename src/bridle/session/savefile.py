@@ -92,6 +92,7 @@ class Snapshot(NamedTuple):
     limits: Limits
     boundary: Boundary | None = None
     memory: Memory = Memory()
+    turn: int = 0
 
 
 def save(path: str | PathLike[str], session: Snapshot) -> None:
@@ -132,7 +133,7 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
     if session.boundary is not None:
-        more |= {f"boundary.{key}": value for key, value in session.boundary.saved(session.memory).items()}
+        more |= {f"boundary.{key}": value for key, value in session.boundary.saved(session.memory, session.turn, pending.front).items()}
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
     _write(storage.named(path), parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
 

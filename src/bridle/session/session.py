@@ -212,7 +212,7 @@ class Session(SessionActions):
         made with ``features=``: the numbers that are known of this round; the decision is an affine function of them.
 
         `known` are limits A x <= b of this round, a pair (A, b), that are known before acting, and are kept: the decision is the nearest
-        action to what the policy wants. Where the policy's state can move there too (`anytime`; OGD and AdaGrad, alone or under the
+        action to what the policy wants. Where the policy's state can move there too (`anytime`, `soft`; OGD and AdaGrad, alone or under the
         paper's reductions), its theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with
         `played`. That no action keeps them is an error, and changes nothing. The last word on a round counts.
         """
@@ -260,7 +260,7 @@ class Session(SessionActions):
         so are all totals and certificates; what the difference may have cost is charged to what is proved (`Certificate.moved`).
         """
         counted = False
-        before = fast = None
+        before, fast, apart = None, None, False
         try:
             while self._inside:
                 wait(self, ENTRANCES, reading=False)
@@ -268,8 +268,16 @@ class Session(SessionActions):
             try:
                 if played is not None or self._boundary is not None:
                     f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
+                    apart = self._counts and self._values_played() is not None
                 outcome = WRONG_TYPES
-                if ticket is None and modulus is None and context is None and partial is False and not (df is None and self._curved):
+                if (
+                    not apart
+                    and ticket is None
+                    and modulus is None
+                    and context is None
+                    and partial is False
+                    and not (df is None and self._curved)
+                ):
                     fast = self._live
                     if fast is not None:
                         before = fast.numbers[fast.rounds_at]
@@ -534,7 +542,9 @@ class Session(SessionActions):
         pending.reborn()
         taken = 0 if ledger is None else ledger.open
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
-        session._boundary = restored.boundary
+        edge = session._boundary = restored.boundary
+        if edge is not None and edge.said is not None:
+            session._boundary = edge._replace(said=edge.said._replace(turn=session._turn(), front=pending.front))
         if session.engine != "python" and restored.compiled is not None:
             with saved.checking():
                 session._compile(restored.compiled)
@@ -545,7 +555,7 @@ class Session(SessionActions):
         compiled = None if self._compiled is None else self._compiled.k
         return savefile.Snapshot(
             self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
-            self._boundary, self._memory(),
+            self._boundary, self._memory(), now.played.turn,
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, object]:
