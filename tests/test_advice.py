@@ -23,9 +23,10 @@ def combinations() -> list[dict[str, Any]]:
 
 def rule_for(given: dict[str, Any]) -> int | None:
     """The number of the rule that the answers lead to, by its conditions alone; None where the answers contradict each other."""
-    if (given["moving"] and given["constraints"] == "fixed") or (given["constraints"] == "none" and not given["costs"]):
+    none = "none" in (given["constraints"], given["limit"])
+    if not given["costs"] and (none or (given["known"] == "limits" and given["limit"] != "budget")):
         return None
-    told = given | {"horizon": given["horizon"] is not None}
+    told = given | {"horizon": given["horizon"] is not None} | ({"limit": "none"} if none else {})
     return next(i for i, rule in enumerate(advice.RULES) if all(told[name] == value for name, value in rule.when.items()))
 
 
@@ -52,10 +53,14 @@ def test_every_rule_names_something_that_there_is(number):
     assert rule.settings.keys() <= {p.name for p in policies.parameters(rule.use)}
 
 
+ROUNDS = 12
+"""Of each different program: enough for feedback that comes five rounds late to come. One of each rule is run as it stands."""
+
+
 @pytest.mark.slow
 @each_rule
 def test_every_combination_of_answers_is_advised_and_every_snippet_runs(number):
-    """All combinations that lead to the rule; each different program is run as it stands. Warnings are errors."""
+    """All combinations that lead to the rule; each different program is run. Warnings are errors."""
     programs = {}
     for given in EVERY[number]:
         found = bridle.advise(**given)
@@ -64,8 +69,10 @@ def test_every_combination_of_answers_is_advised_and_every_snippet_runs(number):
         assert all(found.needs.values()) or found.use.startswith("bridle.")
         programs.setdefault(found.snippet, given)
     assert programs
-    for program, given in programs.items():
+    for i, (program, given) in enumerate(programs.items()):
+        assert "range(300)" in program
         out = io.StringIO()
+        program = program if i == 0 else program.replace("range(300)", f"range({ROUNDS})")
         with contextlib.redirect_stdout(out):
             exec(compile(program, f"snippet for {given}", "exec"), {})  # the point is that it runs
         assert program.startswith("import bridle\n")
@@ -78,7 +85,7 @@ def test_no_rule_is_out_of_reach():
 
 def test_answers_that_contradict_each_other_are_refused():
     for given in EVERY[None]:
-        with pytest.raises(bridle.InputError, match=r"^(moving must be false where|costs must be true where)"):
+        with pytest.raises(bridle.InputError, match=r"^costs must be true where"):
             bridle.advise(**given)
 
 
@@ -109,10 +116,11 @@ def test_a_class_speaks_for_itself(monkeypatch):
     found = bridle.advise(limit="budget", delay=True)
     assert (found.use, found.guarantee, list(found.needs)) == ("bridle.Pacer", "Spend a budget and never more.", ["budget", "rounds"])
     module = types.ModuleType(
-        "budgets", "Budgets.\n\nGuarantee: `gate_bound`: never one cent\n    too much.\nReference: nobody.\n\nProof. Easy."
+        "budgets", "Budgets.\n\nGuarantee: `gate_bound`: of a Pacer, never one cent\n    too much.\nReference: nobody.\n\nProof. Easy."
     )
     monkeypatch.setattr(advice.inspect, "getmodule", lambda made: module)
-    assert bridle.advise(limit="budget").guarantee == "never one cent too much."
+    assert bridle.advise(limit="budget").guarantee == "of a Pacer, never one cent too much."
+    assert bridle.advise(limit="budget", costs=False).guarantee.startswith("A budget that cannot be exceeded by one unit")
     assert "rounds=40)" in bridle.advise(limit="budget", horizon=40).snippet
 
 
@@ -132,10 +140,77 @@ def test_late_feedback_changes_the_program_and_not_the_choice():
 
 
 def test_nothing_is_promised_where_what_is_allowed_moves():
-    """Unless the policy is told of the movement."""
-    assert bridle.advise(moving=True).notes == []
+    """Unless the policy forgets, or its promise holds whatever comes."""
+    assert bridle.advise(moving=True).notes == [advice.WINDOW_NOTE]
     assert bridle.advise(moving=True, limit="average", costs=False).notes == [advice.MOVING_NOTE]
     assert advice.MOVING_NOTE not in bridle.advise(moving=True, constraints="none").notes
+    assert advice.MOVING_NOTE not in bridle.advise(moving=True, limit="share").notes
+    assert bridle.advise(moving=True, limit="none", rules=True).notes == [advice.RULES_NOTE, advice.FOLLOW_NOTE]
+
+
+def test_a_world_that_moves_never_meets_anytime_without_a_window():
+    moving = [given for number, every in EVERY.items() if number is not None for given in every if given["moving"]]
+    uses = set()
+    for given in moving:
+        rule = advice.RULES[rule_for(given)]
+        uses.add(rule.use)
+        assert rule.use != "anytime" or "window" in rule.settings
+        assert "drift" not in rule.settings, "a number that nobody has"
+    assert uses == {"Gate", "Pacer", "anytime", "rate", "mlpoly", "soft", "sinha2024-ocs"}
+
+
+SAYS = [
+    ({"limit": "share"}, "rate", "at_most=0.05, safe=[0.0, 0.0])"),
+    ({"limit": "share", "moving": True}, "rate", "at_most=0.05, safe=[1.0, 0.0])"),
+    ({"limit": "share", "rules": True}, "rate", 'rules=["careful", "usual", "bold"])'),
+    ({"limit": "share", "known": "features"}, "rate", "session.decide(features=phi)"),
+    ({"limit": "average"}, "soft", 'bridle.policy("soft", domain)'),
+    ({"limit": "average", "known": "forecast"}, "soft", 'rules=["forecast", "forecast + margin", "safe"])'),
+    ({"known": "limits"}, "adagrad", "session.decide(known=(A, b))"),
+    ({"known": "limits", "rules": True}, "adagrad", "session.decide(rules=R, known=(A, b))"),
+    ({"known": "limits", "moving": True, "delay": True}, "anytime", "session.ask(known=(A, b))"),
+    ({"known": "limits", "strongly_convex": True}, "anytime", "modulus=1.0"),
+    ({"moving": True}, "anytime", 'bridle.policy("anytime", domain, window=500)'),
+    ({"moving": True, "rules": True}, "anytime", "window=500, rules="),
+    ({"rules": True, "delay": True}, "anytime", "session.ask(rules=R)"),
+    ({"rules": True, "strongly_convex": True}, "anytime", 'rules=["careful", "usual", "bold"])'),
+    ({"limit": "none", "rules": True}, "mlpoly", "session.decide(rules=R)"),
+    ({"limit": "none", "known": "features"}, "adagrad", "features=2"),
+    ({"limit": "budget"}, "bridle.Pacer", "bridle.Pacer(budget=1000.0"),
+    ({"limit": "budget", "costs": False}, "bridle.Gate", "gate.allows(amount)"),
+]
+
+
+@pytest.mark.parametrize(("given", "use", "says"), SAYS, ids=str)
+def test_what_is_known_already_is_said_to_the_policy(given, use, says):
+    found = bridle.advise(**given)
+    assert found.use == use
+    assert says in found.snippet
+    assert ("modulus" in found.snippet.split("bridle.Session")[0]) == (
+        given.get("strongly_convex", False) and not given.get("rules", False)
+    )
+
+
+def test_notes_say_what_answers_do_to_each_other():
+    assert advice.BOTH_NOTE in bridle.advise(rules=True, known="features").notes
+    assert advice.KEPT_NOTE in bridle.advise(limit="average", known="limits").notes
+    assert advice.KEPT_NOTE not in bridle.advise(known="limits").notes
+    assert advice.FEATURES_NOTE in bridle.advise(known="features").notes
+    assert advice.RULES_NOTE in bridle.advise(known="forecast").notes
+    assert advice.POOL_NOTE in bridle.advise(limit="share", delay=True).notes
+    assert advice.LATE_NOTE not in bridle.advise(limit="share", delay=True).notes
+
+
+def test_a_share_is_promised_as_a_number_of_rounds():
+    guarantee = bridle.advise(limit="share").guarantee
+    assert "at most eps n + 80 + (1 - eps) violations" in guarantee
+    assert "nothing is promised" not in guarantee
+
+
+def test_no_limits_can_be_said_in_two_ways():
+    one, two = bridle.advise(limit="none"), bridle.advise(constraints="none", limit="average")
+    assert one == two
+    assert advice.complete_answers(limit="none") == advice.complete_answers(constraints="none")
 
 
 def test_a_policy_that_needs_a_horizon_says_so_where_it_is_unknown(monkeypatch):
@@ -157,6 +232,13 @@ def test_a_rule_that_gives_a_policy_what_it_has_not_is_an_error(monkeypatch):
 
 WRONG = [
     ({"constraints": "some"}, "constraints must be one of fixed, changing, none, not 'some'"),
+    ({"limit": "often"}, "limit must be one of safety, average, share, budget, none, not 'often'"),
+    ({"known": True}, "known must be one of nothing, limits, features, forecast, not True"),
+    ({"rules": 3}, "rules must be one of true, false, not 3"),
+    (
+        {"known": "limits", "costs": False},
+        "costs must be true where known is 'limits': what is known is kept, and there is nothing else to decide for",
+    ),
     ({"noise": "yes"}, "noise must be one of true, false, not 'yes'"),
     ({"noise": 1}, "noise must be one of true, false, not 1"),
     ({"horizon": 0}, "horizon must be 1 or above, not 0"),
@@ -179,11 +261,16 @@ def test_the_questions_asked_decide_and_no_others_are_asked():
     """Answered from every combination, the questions end, and lead to the rule that all answers together lead to."""
     for number, every in EVERY.items():
         for given in every if number is not None else ():
+            if (given["limit"] == "none") != (given["constraints"] == "none"):
+                continue  # nobody who is asked answers so
             told: dict[str, Any] = {}
             while (name := advice.next_question(told)) is not None:
                 assert name not in told
-                told[name] = given["horizon"] is not None if name == "horizon" else given[name]
-            assert next(i for i, rule in enumerate(advice.RULES) if rule.when.items() <= told.items()) == number
+                told[name] = given[name]
+            first = advice.FIRST[: 1 if given["limit"] == "budget" else None]
+            assert tuple(told)[: len(first)] == first, "how often, what is known, rules, and whether it moves come first"
+            seen = advice.seen_by_rules(told)
+            assert next(i for i, rule in enumerate(advice.RULES) if rule.when.items() <= seen.items()) == number
 
 
 class Terminal(io.StringIO):
@@ -194,22 +281,23 @@ class Terminal(io.StringIO):
 
 
 def test_on_a_terminal_it_asks(run, monkeypatch):
-    monkeypatch.setattr("sys.stdin", Terminal("sometimes\nnone\nperhaps\ny\nyes\n"))
+    monkeypatch.setattr("sys.stdin", Terminal("sometimes\nnone\n\nperhaps\nn\nn\ny\nyes\n"))
+    # limit twice, known, rules twice, moving, strongly convex, delay
     status, out, err = run("advise")
     assert status == 0
     assert out.startswith("Use anytime: without limits its steps")
-    assert "constraints must be one of fixed, changing, none, not 'sometimes'" in err
+    assert "limit must be one of safety, average, share, budget, none, not 'sometimes'" in err
     assert "the answer must be y or n, not 'perhaps'" in err
     assert "Are the costs strongly convex" in err
     assert "Does feedback come late?" in err
-    assert "What must a limit do?" not in err, "it does not matter without limits"
+    assert "Do limits change?" not in err, "it does not matter without limits"
     assert "session.ask()" in out
 
 
 def test_on_a_terminal_it_asks_for_the_horizon_where_that_decides(run, monkeypatch):
-    monkeypatch.setattr("sys.stdin", Terminal("changing\nsafety\nn\nn\nn\ny\ny\nsoon\n500\nn\n"))
+    monkeypatch.setattr("sys.stdin", Terminal("safety\n\n\n\nn\nn\ny\ny\nsoon\n500\nn\n"))
     status, out, err = run("advise", "--json", "-")
-    # constraints, limit, noise, moving, costs, linear, few, horizon twice, delay
+    # limit, known, rules, moving, noise, costs, linear, few, horizon twice, delay
     assert (status, "horizon must be a number of rounds or unknown, not 'soon'" in err) == (0, True)
     facts = json.loads(out)
     assert (facts["use"], facts["answers"]["horizon"]) == ("steiner", 500)
@@ -226,7 +314,7 @@ def test_a_terminal_that_ends_is_an_interruption(run, monkeypatch):
 
 def test_the_command_says_what_the_function_says(run, tmp_path):
     path = tmp_path / "advice.json"
-    arguments = ("--constraints", "changing", "--strongly-convex", "--delay", "--horizon", "unknown")
+    arguments = ("--constraints", "changing", "--strongly-convex", "--delay", "--horizon", "unknown", "--known", "nothing", "--no-rules")
     status, out, err = run("advise", *arguments, "--json", path)
     found = bridle.advise(constraints="changing", strongly_convex=True, delay=True)
     assert (status, err) == (0, "")
@@ -241,6 +329,13 @@ def test_the_command_says_what_the_function_says(run, tmp_path):
     assert json.loads(run("advise", *arguments, "--json", "-")[1]) == facts
 
 
+def test_the_command_takes_what_is_known_and_rules(run):
+    status, out, _ = run("advise", "--limit", "share", "--known", "forecast", "--rules", "--moving", "--json", "-")
+    found = bridle.advise(limit="share", known="forecast", rules=True, moving=True)
+    assert (status, json.loads(out)["snippet"]) == (0, found.snippet)
+    assert json.loads(out)["settings"]["rules"] == ["careful", "usual", "bold", "forecast", "forecast + margin", "safe"]
+
+
 def test_off_a_terminal_nothing_told_is_nothing_known(run):
     status, out, _ = run("advise")
     assert status == 0
@@ -253,8 +348,9 @@ def test_off_a_terminal_nothing_told_is_nothing_known(run):
         (("--constraints", "some"), "constraints must be one of fixed, changing, none, not 'some'"),
         (("--horizon", "long"), "horizon must be a number of rounds or unknown, not 'long'"),
         (("--horizon", "-3"), "horizon must be 1 or above, not -3"),
-        (("--limit", "soft"), "limit must be one of safety, average, budget, not 'soft'"),
-        (("--constraints", "fixed", "--moving"), "moving must be false where constraints is 'fixed'"),
+        (("--limit", "soft"), "limit must be one of safety, average, share, budget, none, not 'soft'"),
+        (("--limit", "none", "--no-costs"), "costs must be true where there are no limits"),
+        (("--known", "all"), "known must be one of nothing, limits, features, forecast, not 'all'"),
         (("--slaterr",), "No such option: --slaterr"),
         (("--json", "/nowhere/at/all.json"), "cannot write /nowhere/at/all.json: there is no folder /nowhere/at"),
     ],

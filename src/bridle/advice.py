@@ -3,10 +3,10 @@
 Rules and questions are data. What a policy promises, assumes and needs is read from the registry, and what a class promises from its
 module's docstring, so that nothing is said twice.
 
->>> found = advise(constraints="changing", strongly_convex=True)
->>> found.use, found.settings
-('anytime', {'modulus': 1.0})
->>> print(found.guarantee)
+>>> found = advise(limit="share", known="forecast")
+>>> found.use, list(found.settings)
+('rate', ['at_most', 'safe', 'rules'])
+>>> print(advise(strongly_convex=True).guarantee)
 Regret: O(sqrt(T)), O(log T) strongly convex. Violation: O(sqrt(T log T)), squared O(log T). The bridle developers, This library 2026.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import NamedTuple, TypeAlias
 
 from bridle import policies, validate
@@ -24,16 +24,24 @@ from bridle.core import InputError
 Answer: TypeAlias = str | bool | int | None
 """One of the choices of a question; of the horizon, a number of rounds or None."""
 
+Setting: TypeAlias = float | list[float] | list[str]
+"""What a policy is told."""
+
 
 @dataclass(frozen=True)
 class Answers:
-    """What the user knows; the defaults promise nothing. `horizon` is a number of rounds, or None where it is not known."""
+    """What the user knows; the defaults promise nothing. `horizon` is a number of rounds, or None where it is not known.
 
-    constraints: str = "changing"
+    That there are no limits can be said as `limit` or as `constraints`.
+    """
+
     limit: str = "safety"
+    known: str = "nothing"
+    rules: bool = False
+    moving: bool = False
+    constraints: str = "changing"
     costs: bool = True
     noise: bool = False
-    moving: bool = False
     slater: bool = False
     strongly_convex: bool = False
     linear: bool = False
@@ -53,18 +61,29 @@ class Question(NamedTuple):
 QUESTIONS = {
     question.name: question
     for question in (
-        Question("constraints", "Which limits are there?", {
+        Question("limit", "How often, and how hard, does a limit bind?", {
+            "safety": "limits bind in every round, and every violation counts", "average": "limits must hold on average",
+            "share": "limits may be violated in a share of the rounds", "budget": "a total must never be exceeded",
+            "none": "there are no limits",
+        }),
+        Question("known", "What is known of a round before acting?", {
+            "nothing": "nothing is known before acting", "limits": "the limits are known before acting",
+            "features": "features of the round are known before acting", "forecast": "there is a forecast",
+        }),
+        Question("rules", "Do you have rules that decide already, such as an autoscaler or last week's value?", {
+            True: "there are rules already", False: "there are no rules yet",
+        }),
+        Question("moving", "Does the world move, so that an action that is right today is wrong some day?", {
+            True: "the world moves", False: "one action is right throughout",
+        }),
+        Question("constraints", "Do limits change?", {
             "fixed": "limits stay the same", "changing": "limits change from round to round", "none": "there are no limits",
         }),
-        Question("limit", "What must a limit do?", {
-            "safety": "every violation counts", "average": "limits must hold on average", "budget": "a total must never be exceeded",
+        Question("costs", "Is there something to gain or to pay, besides the limits?", {
+            True: "there are costs", False: "there are no costs",
         }),
-        Question("costs", "Is there a cost to keep low, besides the limits?", {True: "there are costs", False: "there are no costs"}),
         Question("noise", "Are the limits' values measured with errors?", {
             True: "limits are measured with errors", False: "limits are exact",
-        }),
-        Question("moving", "Does what is allowed move, so that no single action would have kept every limit?", {
-            True: "what is allowed moves", False: "one action would have kept every limit",
         }),
         Question("slater", "Do you know an action that keeps every limit with room to spare?", {
             True: "an action with room to spare is known", False: "no action with room to spare is known",
@@ -83,6 +102,9 @@ QUESTIONS = {
     )
 }  # fmt: skip
 
+FIRST = ("limit", "known", "rules", "moving")
+"""The questions that are put to everybody, but for totals, which the first one decides."""
+
 
 class Rule(NamedTuple):
     """Where the answers are those of `when`, `use` a registered policy with `settings`, or a class of bridle. The first that fits holds.
@@ -93,20 +115,49 @@ class Rule(NamedTuple):
     when: Mapping[str, Answer]
     use: str
     why: str
-    settings: Mapping[str, float] = {}
+    settings: Mapping[str, Setting] = {}
     note: str = ""
 
 
+WINDOW: Mapping[str, Setting] = {"window": 500}
+WINDOW_NOTE = "window= is after how many rounds the past may be forgotten: as long as the world stays about the same"
+HARD_RULES = "it mixes them under limits that bind in every round, and needs no horizon and no Lipschitz constant"
+
 RULES = (
     Rule(
-        {"constraints": "none", "strongly_convex": True}, "anytime",
-        "without limits its steps are those of gradient descent for strongly convex costs", {"modulus": 1.0},
+        {"limit": "budget", "costs": False}, "Gate",
+        "it counts what is paid, and refuses what would exceed the total before anything is spent",
     ),
-    Rule({"constraints": "none"}, "adagrad", "nothing but costs: it needs no horizon and no Lipschitz constant"),
     Rule(
         {"limit": "budget"}, "Pacer",
         "what an opportunity is worth is seen before it is paid for; a gate stops what would exceed the budget",
     ),
+    Rule(
+        {"known": "limits", "moving": True}, "anytime",
+        "told the limits with known= it keeps them in every round, and what it learned of costs expires", WINDOW, note=WINDOW_NOTE,
+    ),
+    Rule(
+        {"known": "limits", "strongly_convex": True, "rules": False}, "anytime",
+        "told the limits with known= it keeps them in every round, and uses the curvature of the costs", {"modulus": 1.0},
+    ),
+    Rule({"known": "limits"}, "adagrad", "told the limits with known= it keeps them in every round, and its bound stays as it is"),
+    Rule(
+        {"limit": "share"}, "rate",
+        "it keeps the share that is asked for on every stream, whatever moves", {"at_most": 0.05, "safe": [0.0, 0.0]},
+        note="safe= is an action that keeps the limits whatever comes; without one the count is exact all the same, and nothing bounds it",
+    ),
+    Rule({"limit": "none", "rules": True}, "mlpoly", "it mixes them, each with a scale of its own, so that an absurd one does no harm"),
+    Rule({"limit": "none", "known": "forecast"}, "mlpoly", "a forecast with several margins is a set of rules, and it mixes them"),
+    Rule({"limit": "none", "moving": True}, "anytime", "what it learned of costs expires, so that it follows", WINDOW, note=WINDOW_NOTE),
+    Rule(
+        {"limit": "none", "known": "features"}, "adagrad",
+        "actions become affine functions of the features; it needs no horizon and no Lipschitz constant",
+    ),
+    Rule(
+        {"limit": "none", "strongly_convex": True}, "anytime",
+        "without limits its steps are those of gradient descent for strongly convex costs", {"modulus": 1.0},
+    ),
+    Rule({"limit": "none"}, "adagrad", "nothing but costs: it needs no horizon and no Lipschitz constant"),
     Rule(
         {"noise": True}, "soft",
         "no policy can keep hard limits on noisy values; this one adds them up, so that errors cancel, and keeps limits on average",
@@ -116,8 +167,17 @@ RULES = (
         {"limit": "average", "costs": False}, "sinha2024-ocs",
         "with no costs to mind, it keeps the sum of every limit low over every stretch of rounds",
     ),
-    Rule({"limit": "average"}, "soft", "rounds with room to spare make up for others, so that costs can be lower than with hard limits"),
-    Rule({"moving": True}, "anytime", "it follows an action that moves; tell it how far in all", {"drift": 1.0}),
+    Rule(
+        {"limit": "average"}, "soft",
+        "rounds with room to spare make up for others, so that costs can be lower than with hard limits; it needs no constants",
+    ),
+    Rule({"moving": True}, "anytime", "limits that were seen expire, so that it follows what is allowed now", WINDOW, note=WINDOW_NOTE),
+    Rule({"rules": True}, "anytime", HARD_RULES),
+    Rule({"known": "forecast"}, "anytime", f"a forecast with several margins is a set of rules: {HARD_RULES}"),
+    Rule(
+        {"known": "features"}, "anytime",
+        "actions become affine functions of the features, under limits that bind in every round; it needs no constants",
+    ),
     Rule(
         {"costs": False, "linear": True, "few": True, "horizon": True}, "steiner",
         "with no costs to mind, the middle of what the limits leave is the safest place",
@@ -155,7 +215,7 @@ class Advice:
     guarantee: str
     assumes: list[str]
     needs: dict[str, str]
-    settings: dict[str, float]
+    settings: dict[str, Setting]
     notes: list[str]
     snippet: str
 
@@ -169,12 +229,14 @@ def advise(**answers: Answer) -> Advice:
 
     >>> advise(limit="average", costs=False).use
     'sinha2024-ocs'
-    >>> advise(constraints="fixed", moving=True)
+    >>> advise(moving=True).snippet.splitlines()[4]
+    'policy = bridle.policy("anytime", domain, window=500)'
+    >>> advise(constraints="none", costs=False)
     Traceback (most recent call last):
-    bridle.core.InputError: moving must be false where constraints is 'fixed': limits that stay the same do not move
+    bridle.core.InputError: costs must be true where there are no limits: there is nothing to decide for
     """
     all_answers = check_answers(**answers)
-    rule = next(rule for rule in RULES if all(_seen_by_rules(all_answers, name) == value for name, value in rule.when.items()))
+    rule = _rule_for(seen_by_rules(asdict(all_answers)))
     if rule.use not in policies.names() and rule.use[:1].isupper():
         return _tool(rule, all_answers)
     return _policy(rule, all_answers)
@@ -190,10 +252,12 @@ def check_answers(**values: Answer) -> Answers:
         else:
             values[name] = check_choice(name, value)
     answers = Answers(**values)  # type: ignore[arg-type]
-    if answers.moving and answers.constraints == "fixed":
-        raise InputError("moving must be false where constraints is 'fixed': limits that stay the same do not move")
-    if answers.constraints == "none" and not answers.costs:
-        raise InputError("costs must be true where constraints is 'none': there is nothing to decide for")
+    if "none" in (answers.limit, answers.constraints):
+        answers = replace(answers, limit="none", constraints="none")
+    if not answers.costs and answers.limit == "none":
+        raise InputError("costs must be true where there are no limits: there is nothing to decide for")
+    if not answers.costs and answers.known == "limits" and answers.limit != "budget":
+        raise InputError("costs must be true where known is 'limits': what is known is kept, and there is nothing else to decide for")
     return answers
 
 
@@ -210,30 +274,38 @@ def complete_answers(**answers: Answer) -> dict[str, Answer]:
     return asdict(check_answers(**answers))
 
 
-def _seen_by_rules(answers: Answers, name: str) -> Answer:
-    """An answer as the rules see it: of the horizon, whether it is known."""
-    if name == "horizon":
-        return answers.horizon is not None
-    answer: Answer = getattr(answers, name)
-    return answer
+def seen_by_rules(answers: Mapping[str, Answer]) -> dict[str, Answer]:
+    """Answers as the rules see them: of the horizon, whether it is known; that there are no limits, under one name."""
+    seen = dict(answers)
+    if "horizon" in seen:
+        seen["horizon"] = seen["horizon"] is not None
+    return seen | ({"limit": "none"} if seen.get("constraints") == "none" else {})
+
+
+def _rule_for(seen: Mapping[str, Answer]) -> Rule:
+    return next(rule for rule in RULES if all(seen.get(name) == value for name, value in rule.when.items()))
 
 
 def next_question(answers: Mapping[str, Answer]) -> str | None:
-    """The next question that decides between rules, after these answers; None where one rule is certain.
+    """The next question, after these answers: those that are put to everybody, then what decides between rules; None where one is certain.
 
-    >>> next_question({}), next_question({"constraints": "none"}), next_question({"constraints": "none", "strongly_convex": False})
-    ('constraints', 'strongly_convex', None)
+    >>> next_question({}), next_question({"limit": "budget"}), next_question({"limit": "share"})
+    ('limit', 'costs', 'known')
     """
+    seen = seen_by_rules(answers)
+    for name in FIRST[: 1 if seen.get("limit") == "budget" else None]:
+        if name not in seen:
+            return name
     for rule in RULES:
-        if all(answers.get(name, value) == value for name, value in rule.when.items()):
-            missing = [name for name in rule.when if name not in answers]
+        if all(seen.get(name, value) == value for name, value in rule.when.items()):
+            missing = [name for name in rule.when if name not in seen]
             return missing[0] if missing else None
     return None
 
 
 def further_questions(answers: Mapping[str, Answer]) -> list[str]:
     """The questions left once one rule is certain: late feedback, and the horizon where the policy can be told it."""
-    rule = next(rule for rule in RULES if all(answers.get(name) == value for name, value in rule.when.items()))
+    rule = _rule_for(seen_by_rules(answers))
     if rule.use not in policies.names():
         return []
     return ["delay", *["horizon"] * (_uses_horizon(rule.use) and "horizon" not in answers)]
@@ -245,11 +317,17 @@ def _uses_horizon(policy: str) -> bool:
     return alone and any(p.name == "horizon" for p in policies.parameters(policy))
 
 
-EXAMPLE = {"horizon": 10_000, "lipschitz": 2.0, "bound": 1.3, "modulus": 1.0, "slater": 0.3}
+EXAMPLE: Mapping[str, int | float] = {"horizon": 10_000, "lipschitz": 2.0, "bound": 1.3, "modulus": 1.0, "slater": 0.3}
 """What is true of the world in the snippets, for the parameters that a policy must be told."""
 
 MOVING_NOTE = "what is promised is in comparison with one action that keeps every limit; where there is none, nothing is promised"
 LATE_NOTE = "feedback comes late: each round has a ticket, and copies of the policy wait for theirs; the bounds of the copies add up"
+POOL_NOTE = "feedback comes late: each round has a ticket, and one level is fed with whatever arrives; more violations may come before it"
+RULES_NOTE = "what is promised is in comparison with the best fixed mixture of the rules that keeps the limits; one of them should be safe"
+FOLLOW_NOTE = "in a world that moves, give it rules that follow by themselves, such as means of the last rounds: then their mixture does"
+FEATURES_NOTE = "what is promised is in comparison with the best fixed affine function of the features; what leaves the domain is charged"
+BOTH_NOTE = "rules and features do not go together: a function of the features can be one of the rules"
+KEPT_NOTE = "what is known is kept in every round; limits that need not be, reveal after acting instead, and ask again without known"
 
 
 def _policy(rule: Rule, answers: Answers) -> Advice:
@@ -257,19 +335,37 @@ def _policy(rule: Rule, answers: Answers) -> Advice:
     parameters = {p.name: p for p in policies.parameters(rule.use)}
     if rule.settings.keys() - parameters.keys():
         raise InputError(f"policy {rule.use} has no parameter {min(rule.settings.keys() - parameters.keys())}")
-    settings = {name: EXAMPLE[name] for name, p in parameters.items() if p.required} | dict(rule.settings)
+    told = {name: _safe_action(answers) if name == "safe" else value for name, value in rule.settings.items()} | _said(answers)
+    settings = {name: EXAMPLE[name] for name, p in parameters.items() if p.required} | told
     if _uses_horizon(rule.use) and answers.horizon is not None:
         settings["horizon"] = answers.horizon
-    notes = [rule.note] * bool(rule.note) + [LATE_NOTE] * answers.delay
-    if answers.moving and answers.constraints != "none" and "drift" not in settings:
-        notes.append(MOVING_NOTE)
-    if "horizon" in settings and answers.horizon is None:
-        notes.append("the number of rounds is unknown: give the most there can be, or see bridle.Doubling")
     orders = [f"Regret: {_in_words(item.regret)}."] * answers.costs
-    orders += [f"Violation: {_in_words(item.violation)}."] * (answers.constraints != "none")
+    orders += [f"Violation: {_in_words(item.violation)}."] * (answers.limit != "none")
+    if item.regret == item.violation == "-":  # what is proved is no order of growth
+        orders = [_proved(item.factory)]
     guarantee = " ".join([*orders, f"{item.reference}."])
-    needs = {name: parameters[name].help for name in settings}
-    return Advice(rule.use, rule.why, guarantee, item.assumptions(), needs, dict(rule.settings), notes, _snippet(rule, answers, settings))
+    needs = {name: policies.PARAMETER_HELP[name] for name in settings}
+    notes = [rule.note] * bool(rule.note) + _notes(rule, answers, settings)
+    return Advice(rule.use, rule.why, guarantee, item.assumptions(), needs, told, notes, _snippet(rule, answers, settings))
+
+
+def _notes(rule: Rule, answers: Answers, settings: Mapping[str, Setting]) -> list[str]:
+    """What else to know, for these answers."""
+    fixed = answers.moving and "window" not in settings and rule.use != "rate"
+    notes = {
+        RULES_NOTE: "rules" in settings and rule.use != "rate",
+        FOLLOW_NOTE: "rules" in settings and fixed,
+        FEATURES_NOTE: "features" in settings,
+        BOTH_NOTE: "rules" in settings and answers.known == "features",
+        KEPT_NOTE: answers.known == "limits" and answers.limit in ("share", "average"),
+        LATE_NOTE: answers.delay and rule.use != "rate",
+        POOL_NOTE: answers.delay and rule.use == "rate",
+        MOVING_NOTE: fixed and answers.limit != "none" and "rules" not in settings,
+        "the number of rounds is unknown: give the most there can be, or see bridle.Doubling": (
+            "horizon" in settings and answers.horizon is None
+        ),
+    }
+    return [note for note, holds in notes.items() if holds]
 
 
 def _in_words(order: str) -> str:
@@ -277,6 +373,17 @@ def _in_words(order: str) -> str:
 
 
 TOOL_SNIPPETS = {
+    "Gate": """import bridle
+import numpy as np
+
+rng = np.random.default_rng(0)  # the world
+gate = bridle.Gate(budget={budget})
+for t in range({played}):
+    amount = rng.uniform()  # see what acting would cost now
+    if gate.allows(amount):
+        gate.pay(amount)  # act, and pay
+print(f"spent {{gate.spent:.2f}} of {{gate.budget:.2f}}")
+""",
     "Pacer": """import bridle
 import numpy as np
 
@@ -299,14 +406,20 @@ def _tool(rule: Rule, answers: Answers) -> Advice:
     tool = getattr(bridle, rule.use, None)
     if tool is None:
         raise validate.unknown("class of bridle", rule.use, bridle.__all__)
-    about = inspect.getdoc(inspect.getmodule(tool)) or ""
-    guarantee = about.partition("\nGuarantee: ")[2].partition("\nReference: ")[0] or (inspect.getdoc(tool) or "").split("\n\n")[0]
+    proved = _proved(tool)
+    guarantee = proved if rule.use in proved else " ".join((inspect.getdoc(tool) or "").split("\n\n")[0].split())
     required = [p.name for p in inspect.signature(tool).parameters.values() if p.default is p.empty]
     needs = {name: policies.PARAMETER_HELP.get(name, "") for name in required}
     rounds = answers.horizon or EXAMPLE["horizon"]
     program = TOOL_SNIPPETS[rule.use].format(budget=0.1 * rounds, rounds=rounds, played=_played(answers))
-    guarantee = re.sub(r"^`\w+`: ", "", " ".join(guarantee.split()))  # the name of the function that computes it
     return Advice(f"bridle.{rule.use}", rule.why, guarantee, [], needs, {}, [], program)
+
+
+def _proved(made: Callable[..., object]) -> str:
+    """The guarantee in the docstring of the module that has this function or class, in one line."""
+    about = inspect.getdoc(inspect.getmodule(made)) or ""
+    proved = " ".join(about.partition("\nGuarantee: ")[2].partition("\nReference: ")[0].split())
+    return re.sub(r"^`[\w.]+`[:,] ", "", proved)  # the name of the function that computes it
 
 
 def _played(answers: Answers) -> int:
@@ -314,49 +427,105 @@ def _played(answers: Answers) -> int:
     return min(300, answers.horizon or 300)
 
 
-def _snippet(rule: Rule, answers: Answers, settings: Mapping[str, float]) -> str:
+def _mixes(answers: Answers) -> bool:
+    """Whether rounds are played as mixtures of rules: of the user's, or of a forecast with several margins."""
+    return answers.rules or answers.known == "forecast"
+
+
+def _safe_action(answers: Answers) -> list[float]:
+    """The action of the snippets' world that keeps every limit whatever comes."""
+    return [1.0, 0.0] if answers.moving else [0.0, 0.0]
+
+
+def _said(answers: Answers) -> dict[str, Setting]:
+    """What `bridle.policy` is told of what is said before each round."""
+    if _mixes(answers):
+        own = ["careful", "usual", "bold"] * answers.rules
+        return {"rules": [*own, *(["forecast", "forecast + margin", "safe"] if answers.known == "forecast" else [])]}
+    return {"features": 2} if answers.known == "features" else {}
+
+
+def _before(answers: Answers) -> tuple[list[str], list[str]]:
+    """The lines of a program that come before acting, and what acting is told."""
+    lines, words = [], []
+    if _mixes(answers):
+        rows = [[0.0, 0.0], [0.5, 0.0], [1.0, 0.0]] * answers.rules
+        text = ", ".join(str(row) for row in rows)
+        if answers.known == "forecast":
+            lines.append(f"forecast = {'0.5 + 0.4 * np.sin(t / 50)' if answers.moving else '0.2'}  # yours, of what this round allows")
+            text += ", " * bool(rows) + f"[forecast, 0.0], [1.1 * forecast, 0.0], {_safe_action(answers)}"
+        lines.append(f"R = [{text}]  # what each rule proposes now")
+        words.append("rules=R")
+    elif answers.known == "features":
+        lines.append("phi = [np.sin(t / 50), np.cos(t / 50)]  # what is known of this round")
+        words.append("features=phi")
+    if answers.known == "limits":
+        level = "0.5 + 0.4 * np.sin(t / 50)" if answers.moving else "0.3" if answers.constraints == "fixed" else "rng.uniform(0.3, 0.5)"
+        lines.append(f"A, b = [[1.0, 0.0]], [{level}]  # the limits A x <= b of this round")
+        words.append("known=(A, b)")
+    return lines, words
+
+
+def _snippet(rule: Rule, answers: Answers, settings: Mapping[str, Setting]) -> str:
     """A program that plays the policy in a small world of the user's kind."""
-    arguments = "".join(f", {name}={value}" for name, value in settings.items())
-    seen = [*_cost(answers), *_limit(answers)]
-    observed = ["f=f, df=df"] * answers.costs + ["g=g, dg=dg"] * (answers.constraints != "none")
+    arguments = "".join(f", {name}={_literal(value)}" for name, value in settings.items())
+    (before, words), seen = _before(answers), [*_cost(answers), *_limit(answers)]
+    observed = ["f=f, df=df"] * answers.costs + ["g=g, dg=dg"] * bool(_limit(answers))
     # Where values are noisy, or what is allowed moves, nothing that was seen proves anything about a fixed action.
     unproved = answers.noise or answers.moving
-    lines = ["import bridle"]
-    if any("rng." in line for line in seen):
-        lines += ["import numpy as np", "", "rng = np.random.default_rng(0)  # the world"]
+    lines, said = ["import bridle"], ", ".join(words)
+    if any("np." in line or "rng." in line for line in [*before, *seen]):
+        lines.append("import numpy as np")
+    if any("rng." in line for line in [*before, *seen]):
+        lines += ["", "rng = np.random.default_rng(0)  # the world"]
     lines += ["", "domain = bridle.Ball(2)  # all actions that are possible", f'policy = bridle.policy("{rule.use}", domain{arguments})']
     lines += [f"session = bridle.Session(policy{', certify=False' if unproved else ''})"]
+    lines += ["waiting = []"] * answers.delay
+    lines += [f"for t in range({_played(answers)}):", *(f"    {line}" for line in before)]
     if answers.delay:
-        lines += [
-            "waiting = []",
-            f"for t in range({_played(answers)}):",
-            "    waiting.append(session.ask())  # act: the ticket's x is this round's action",
-        ]
+        lines += [f"    waiting.append(session.ask({said}))  # act: the ticket's x is this round's action"]
         lines += ["    if len(waiting) > 5:  # what a round reveals arrives five rounds later", "        ticket = waiting.pop(0)"]
         lines += ["        x = ticket.x", *(f"        {line}" for line in seen)]
         lines += [f"        session.observe({', '.join([*observed, 'ticket=ticket'])})"]
     else:
-        lines += [f"for t in range({_played(answers)}):", "    x = session.decide()  # act first", *(f"    {line}" for line in seen)]
+        lines += [f"    x = session.decide({said})  # act first", *(f"    {line}" for line in seen)]
         lines += [f"    session.observe({', '.join(observed)})"]
-    lines += ['print(f"cost {session.cost:.1f}, violation {session.ccv:.1f}")' if unproved else "print(session.report())"]
+    if rule.use == "rate":
+        lines += ["print(session.rates[0])"]
+    else:
+        lines += ['print(f"cost {session.cost:.1f}, violation {session.ccv:.1f}")' if unproved else "print(session.report())"]
     return "\n".join(lines) + "\n"
+
+
+def _literal(value: Setting) -> str:
+    """A value as a program says it."""
+    return (
+        "[" + ", ".join(f'"{each}"' if isinstance(each, str) else str(each) for each in value) + "]"
+        if isinstance(value, list)
+        else str(value)
+    )
 
 
 def _cost(answers: Answers) -> list[str]:
     if not answers.costs:
         return []
+    if answers.moving and not _limit(answers):
+        first, target = ["c = np.array([np.cos(t / 50), np.sin(t / 50)])"], "c"
+    else:
+        first, target = [], "[0.0, 0.0]" if answers.moving else "[1.0, 0.0]"
     if answers.strongly_convex:
-        return ["df = x - [1.0, 0.0]  # then see the cost, here of modulus 1, and its gradient", "f = 0.5 * df @ df"]
-    return ["f, df = -x[0], [-1.0, 0.0]  # then see the cost and its gradient"]
+        return [*first, f"df = x - {target}  # then see the cost, here of modulus 1, and its gradient", "f = 0.5 * df @ df"]
+    f, df = ("-c @ x", "-c") if first else ("x[0]", "[1.0, 0.0]") if answers.moving else ("-x[0]", "[-1.0, 0.0]")
+    return [*first, f"f, df = {f}, {df}  # then see the cost and its gradient"]
 
 
 def _limit(answers: Answers) -> list[str]:
-    """The lines that reveal the limit g <= 0 and its gradient."""
-    if answers.constraints == "none":
+    """The lines that reveal the limit g <= 0 and its gradient; none where there is none, or all is known before."""
+    if answers.limit == "none" or answers.known == "limits":
         return []
     first: list[str] = []
     if answers.moving:
-        first, g, dg = ["side = 1.0 if t < 150 else -1.0"], "0.2 - side * x[0]", "[-side, 0.0]"
+        first, g, dg = ["need = 0.5 + 0.4 * np.sin(t / 50)"], "need - x[0]", "[-1.0, 0.0]"
     elif answers.constraints == "changing":
         first = ["a = rng.normal(size=2)", "a /= np.linalg.norm(a)"]
         g, dg = ("a @ x - 0.3", "a") if answers.linear else ("max(a @ x, 0.0) ** 2 - 0.09", "2.0 * max(a @ x, 0.0) * a")

@@ -112,6 +112,68 @@ def test_lists_show_every_name_and_parameter(run, command):
         assert "Sinha & Vaze, NeurIPS 2024" in out
 
 
+@pytest.mark.parametrize("name", policies.names())
+def test_one_policy_is_told_in_full(run, name):
+    """Every parameter with its meaning, default and unit; what every policy can be told; and what sessions can say."""
+    status, out, err = run("policies", name)
+    assert (status, err) == (0, "")
+    row = strict(run("policies", name, "--json", "-")[1])
+    listed = next(each for each in strict(run("policies", "--json", "-")[1]) if each["name"] == name)
+    assert {
+        **row,
+        "parameters": [{key: value for key, value in p.items() if key != "unit"} for p in row["parameters"]],
+    }.items() >= listed.items()
+    assert [p["name"] for p in row["parameters"]] == [p.name for p in policies.parameters(name)]
+    assert [p["name"] for p in row["maps"]] == ["rules", "rules_per", "features"]
+    assert [p["name"] for p in row["session"]] == ["rules", "features", "known", "played"]
+    words = " ".join(out.replace("│", " ").split())
+    for p in [*row["parameters"], *row["maps"], *row["session"]]:
+        assert set(p) == {"name", "required", "default", "help", "unit"}
+        assert p["help"], p
+        assert p["unit"], f"{p['name']} needs a unit in PARAMETER_UNITS"
+        assert p["name"] in words
+        assert p["required"] == (p["required"] and "must be given" in words)
+    assert row["title"] in words
+    assert row["reference"] in words
+
+
+def test_what_known_limits_do_is_told_as_it_is(run):
+    """Of every policy: whether its state moves, as a session does it."""
+    for name, moves in (("anytime", True), ("adagrad", True), ("sinha2024", True), ("yi2021", False), ("mlpoly", False), ("rate", False)):
+        known = next(p for p in strict(run("policies", name, "--json", "-")[1])["session"] if p["name"] == "known")
+        assert ("the theorem stays" in known["help"], "the way there is charged" in known["help"]) == (moves, not moves)
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_one_problem_is_told_in_full(run, name):
+    status, out, err = run("problems", name)
+    assert (status, err) == (0, "")
+    row = strict(run("problems", name, "--json", "-")[1])
+    assert row["name"] == name
+    words = " ".join(out.replace("│", " ").split())
+    for p in row["parameters"]:
+        assert set(p) == {"name", "required", "default", "help", "unit"}
+        assert p["help"], p
+        assert p["unit"], f"{p['name']} needs a unit in UNITS"
+        assert p["name"] in words
+    assert row["summary"] in words
+
+
+def test_a_problem_of_ones_own_is_told_too(run, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import bridle\n\ndef problem(horizon=10, seed=0, cut=0.5):\n"
+        '    """Mine.\n\n    x is mine.\n    """\n    return bridle.problem("fixed", horizon=horizon, seed=seed)\n'
+    )
+    status, out, err = run("problems", path, "--json", "-")
+    assert (status, err) == (0, "")
+    row = strict(out)
+    assert (row["summary"], row["about"]) == ("Mine.", "x is mine.")
+    assert [(p["name"], p["default"], p["unit"]) for p in row["parameters"]] == [
+        ("horizon", 10, "rounds"), ("seed", 0, "none"), ("cut", 0.5, "")
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", SIMULATED)
 @pytest.mark.parametrize("policy", ["sinha2024", "sinha2024-ocs"])
 def test_a_game_tells_the_same_in_its_table_and_its_json(run, tmp_path, name, policy):
@@ -309,7 +371,11 @@ WRONG = [
     (["nosuch"], "No such command 'nosuch'"),
     (["--nosuch"], "No such option.*--nosuch"),
     (["play"], "Missing argument"),
-    (["policies", "extra"], "unexpected extra argument"),
+    (["policies", "extra"], "unknown policy 'extra'"),
+    (["policies", "anytme"], r"unknown policy 'anytme'; did you mean anytime"),
+    (["policies", "anytime", "soft"], "unexpected extra argument"),
+    (["problems", "halfspace"], r"unknown problem 'halfspace'; did you mean halfspaces\?"),
+    (["problems", "./nowhere.npz"], "nowhere.npz"),
     (["policies", "--jsn", "-"], "No such option.*--jsn"),
     (["policies", "--json"], "requires an argument"),
     ([*HALF, "more"], "unexpected extra argument"),

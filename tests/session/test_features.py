@@ -153,3 +153,34 @@ def test_features_that_cannot_be_used_are_named(features, message):
         bridle.policy("anytime", BOX, rules=2, features=2)
     with pytest.raises(bridle.InputError, match="features must be 1 or above"):
         bridle.policy("anytime", BOX, features=0)
+
+
+def test_a_safe_action_is_an_action_with_features_too():
+    """What `safe` names is the function that is that action whatever the features are; an opponent that never rests drives it there."""
+    safe = [40.0, -1.0]
+    policy = bridle.policy("rate", BOX, features=3, at_most=0.05, safe=safe)
+    session, rng, forced = bridle.Session(policy), np.random.default_rng(1), 0
+    for _ in range(400):
+        x = session.decide(features=rng.uniform(-1.0, 1.0, 3))
+        at_safe = np.abs(x - safe).max() < 1e-12
+        forced += at_safe
+        # violated wherever it is not the safe action, by as much as it is away from it
+        session.observe(f=float(x[0]), df=[1.0, 0.0], g=-1.0 if at_safe else 1.0, dg=[-1.0, 0.0])
+    limit = session.rates[0]
+    assert forced > 200
+    assert limit.exact
+    assert limit.measured <= limit.proved < 0.3
+    assert policy.parameters["safe"] == (40.0, -1.0), "what was given, so that files and reports have it"
+
+
+@pytest.mark.parametrize(
+    ("domain", "safe", "message"),
+    [
+        (BOX, [41.0, 0.0], "safe must lie in the domain"),
+        (BOX, [1.0], r"safe must have shape \(2,\)"),
+        (bridle.Simplex(6), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], "safe cannot be .* with features"),
+    ],
+)
+def test_a_safe_action_that_cannot_be_is_refused_with_features(domain, safe, message):
+    with pytest.raises(bridle.InputError, match=message):
+        bridle.policy("rate", domain, features=1, at_most=0.05, safe=safe)

@@ -27,7 +27,8 @@ def _yes(name: str) -> Any:
 _HELP = {
     "costs": "Besides the limits there is a cost to keep low (so unless told otherwise), or not.",
     "noise": "The limits' values are measured with errors.",
-    "moving": "What is allowed moves: no single action would have kept every limit.",
+    "rules": "There are rules that decide already: an autoscaler, last week's value, a heuristic.",
+    "moving": "The world moves: an action that is right today is wrong some day.",
     "slater": "An action is known that keeps every limit with room to spare.",
     "strongly_convex": "Costs are strongly convex, such as squared errors.",
     "linear": "Limits are linear in the action.",
@@ -37,17 +38,24 @@ _HELP = {
 
 
 def advise(
-    constraints: Annotated[
-        str | None, typer.Option(metavar="fixed|changing|none", help="Whether limits change, and whether there are any.")
-    ] = None,
     limit: Annotated[
         str | None,
-        typer.Option(metavar="safety|average|budget", help="Every violation counts, limits hold on average, or a total is never exceeded."),
+        typer.Option(
+            metavar="safety|average|share|budget|none",
+            help="How often a limit binds: every violation counts, on average, in all but a share of rounds, or as a total.",
+        ),
+    ] = None,
+    known: Annotated[
+        str | None, typer.Option(metavar="nothing|limits|features|forecast", help="What is known of a round before acting.")
+    ] = None,
+    rules: Annotated[bool | None, _yes("rules")] = None,
+    moving: Annotated[bool | None, _yes("moving")] = None,
+    constraints: Annotated[
+        str | None, typer.Option(metavar="fixed|changing|none", help="Whether limits change, and whether there are any.")
     ] = None,
     horizon: Annotated[str | None, typer.Option(metavar="N|unknown", help="How many rounds there will be.")] = None,
     costs: Annotated[bool | None, _yes("costs")] = None,
     noise: Annotated[bool | None, _yes("noise")] = None,
-    moving: Annotated[bool | None, _yes("moving")] = None,
     slater: Annotated[bool | None, _yes("slater")] = None,
     strongly_convex: Annotated[bool | None, _yes("strongly_convex")] = None,
     linear: Annotated[bool | None, _yes("linear")] = None,
@@ -62,8 +70,8 @@ def advise(
     from bridle import advice
 
     options: dict[str, Answer] = {
-        "constraints": constraints, "limit": limit, "costs": costs, "noise": noise, "moving": moving, "slater": slater,
-        "strongly_convex": strongly_convex, "linear": linear, "few": few, "delay": delay,
+        "limit": limit, "known": known, "rules": rules, "moving": moving, "constraints": constraints, "costs": costs, "noise": noise,
+        "slater": slater, "strongly_convex": strongly_convex, "linear": linear, "few": few, "delay": delay,
     }  # fmt: skip
     answers: dict[str, Answer] = {name: value for name, value in options.items() if value is not None}
     if horizon is not None:
@@ -88,11 +96,9 @@ def _ask() -> dict[str, Answer]:
     from bridle import advice
 
     answers: dict[str, Answer] = {}
-    decisive: dict[str, Answer] = {}
-    while (name := advice.next_question(decisive)) is not None:
+    while (name := advice.next_question(answers)) is not None:
         answers[name] = _answer(name)
-        decisive[name] = answers[name] is not None if name == "horizon" else answers[name]
-    for name in advice.further_questions(decisive):
+    for name in advice.further_questions(answers):
         answers[name] = _answer(name)
     return answers
 

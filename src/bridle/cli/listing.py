@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, TypedDict
+
+import typer
 
 from bridle.cli import output
 
@@ -47,16 +49,142 @@ class PolicyFacts(TypedDict):
     parameters: list[ParameterFacts]
 
 
-def policies(json_file: output.JsonOption = None) -> None:
-    """List the policies: assumptions, parameters, bounds, cost per round, reference."""
+class FullPolicyFacts(PolicyFacts):
+    """What `bridle policies NAME` tells: also what every policy can be told, and what sessions can say to this one.
+
+    `maps` are parameters of `bridle.policy` that say through what rounds are played, `session` the words of `decide` and `observe`.
+    """
+
+    maps: list[ParameterFacts]
+    session: list[ParameterFacts]
+
+
+def policies(
+    name: Annotated[str | None, typer.Argument(help="A policy, to be told in full; without one all are listed.")] = None,
+    json_file: output.JsonOption = None,
+) -> None:
+    """List the policies: assumptions, parameters, bounds, cost per round, reference; or tell all of one."""
+    if name is not None:
+        facts = full_policy(name)
+        return output.show(policy_table(facts), policy_notes(facts), facts, json_file)
     rows = all_policies()
     output.show(policies_table(rows), [], rows, json_file)
 
 
-def problems(json_file: output.JsonOption = None) -> None:
-    """List the problems and their parameters."""
+def problems(
+    name: Annotated[str | None, typer.Argument(help="A problem, to be told in full, or a file; without one all are listed.")] = None,
+    json_file: output.JsonOption = None,
+) -> None:
+    """List the problems and their parameters; or tell all of one."""
+    if name is not None:
+        facts = full_problem(name)
+        about = [text for text in (facts["summary"], facts["about"]) if text]
+        return output.show(parameters_table(f"Problem {name}", {"bridle.problem": facts["parameters"]}), about, facts, json_file)
     rows = all_problems()
     output.show(problems_table(rows), [], rows, json_file)
+
+
+def full_policy(name: str) -> FullPolicyFacts:
+    """All facts of one policy, with the units of its parameters."""
+    from bridle import policies
+    from bridle.policies.entry import PARAMETER_UNITS
+    from bridle.policies.round_maps import SETTINGS
+
+    facts = policy_facts(name)
+    own = {p["name"] for p in facts["parameters"]}
+    for p in facts["parameters"]:
+        p["unit"] = PARAMETER_UNITS.get(p["name"], "")
+    maps: list[ParameterFacts] = [
+        {"name": each, "required": False, "default": None, "help": policies.PARAMETER_HELP[each], "unit": PARAMETER_UNITS[each]}
+        for each in SETTINGS
+        if each not in own
+    ]
+    return {**facts, "maps": maps, "session": session_words(name)}
+
+
+KNOWN = {
+    True: "the state moves to the nearest action, and the theorem stays",
+    False: "the nearest action is played, and the way there is charged",
+    None: "the state moves to the nearest action where it can, and elsewhere the way there is charged",
+}
+"""What `decide(known=...)` does, by whether the policy's state can move; None where that depends on what it is told."""
+
+
+def state_moves(name: str) -> bool | None:
+    """Whether the state of the policy, with nothing but what it must be told, can be moved to an action; None where it cannot be made."""
+    from bridle import policies
+    from bridle.core import InputError
+    from bridle.domains import Ball, Simplex
+
+    domain = Simplex(2) if policies.entry(name).domains == ("simplex",) else Ball(2)
+    told = {p.name: 2.0 for p in policies.parameters(name) if p.required}
+    try:
+        record = policies.policy(name, domain, **told).record
+    except InputError:
+        return None
+    start = domain.center()
+    return hasattr(record, "move") and record.move(record.init(start), start) is not None
+
+
+def session_words(name: str) -> list[ParameterFacts]:
+    """What can be said to a session of the policy beside what was revealed, in the order in which it is said."""
+    words = {
+        "rules": ("decide: what each rule proposes, one a row, where the policy was made with rules=", "action"),
+        "features": ("decide: the numbers that are known of this round, where the policy was made with features=", "numbers"),
+        "known": (
+            f"decide: limits A x <= b of this round, a pair (A, b), that are kept: {KNOWN[state_moves(name)]}",
+            "b: as A times an action",
+        ),
+        "played": (
+            "observe: the action that was played in place of the decision; values and gradients are then those at it, and the difference "
+            "is charged",
+            "action",
+        ),
+    }
+    return [{"name": each, "required": False, "default": None, "help": help, "unit": unit} for each, (help, unit) in words.items()]
+
+
+def full_problem(name: str) -> ProblemFacts:
+    """All facts of one problem, with the units of its parameters."""
+    from bridle.game.summary import plain
+    from bridle.problems import problem_facts
+    from bridle.problems.base import UNITS
+
+    facts = problem_facts(name)
+    for p in facts["parameters"]:
+        p["unit"], p["default"] = UNITS.get(p["name"], ""), plain(p["default"])
+    return facts
+
+
+def policy_table(facts: FullPolicyFacts) -> Table:
+    """What one policy takes: its own parameters, those that every policy has, and what sessions say to it."""
+    told = {"bridle.policy": facts["parameters"], "bridle.policy, every policy": facts["maps"], "session": facts["session"]}
+    return parameters_table(f"Policy {facts['name']}", told)
+
+
+def parameters_table(title: str, groups: Mapping[str, Sequence[ParameterFacts]]) -> Table:
+    """Parameters with their meaning, default and unit, by what takes them."""
+    from bridle.compare.tables import plain_text, table_of
+
+    table = table_of(title, "told to", "parameter", "meaning", "default", "unit")
+    for whom, parameters in groups.items():
+        for i, p in enumerate(parameters):
+            default = "must be given" if p["required"] else "not given" if p["default"] is None else str(p["default"])
+            cells = ("" if i else whom, p["name"], p["help"], default, p.get("unit", ""))
+            table.add_row(*map(plain_text, cells))
+        table.add_section()
+    return table
+
+
+def policy_notes(row: PolicyFacts) -> list[str]:
+    """What one policy is, assumes, promises and costs, a line each."""
+    return [
+        *_about_policy(row),
+        *(
+            f"with {v['parameter']}={v['value']}: {', '.join(f'{key} {value}' for key, value in v['changes'].items())}"
+            for v in row["variants"]
+        ),
+    ]
 
 
 def all_policies() -> list[PolicyFacts]:
@@ -115,20 +243,24 @@ def policies_table(rows: Sequence[PolicyFacts]) -> Table:
 
     table = table_of("Policies", "name", "what", "parameters")
     for row in rows:
-        sharper = ", sharper with Slater" if row["slater"] == "sharper" and "Slater" not in row["violation"] else ""
-        facts = [
-            row["title"],
-            *([f"assumes: {'; '.join(row['assumes'])}"] if row["assumes"] else []),
-            *([f"regret {row['regret']}"] if row["regret"] != "-" else []),
-            f"violation {row['violation']}{sharper}",
-            f"constraints: {row['constraints']}; of several: {row['several_constraints']}",
-            f"sees: {row['feedback']}",
-            f"{row['per_round']} a round",
-            row["reference"],
-        ]
-        table.add_row(row["name"], plain_text("\n".join(facts)), plain_text(_parameters(row)))
+        table.add_row(row["name"], plain_text("\n".join(_about_policy(row))), plain_text(_parameters(row)))
         table.add_section()
     return table
+
+
+def _about_policy(row: PolicyFacts) -> list[str]:
+    """What a policy is, assumes, promises and costs."""
+    sharper = ", sharper with Slater" if row["slater"] == "sharper" and "Slater" not in row["violation"] else ""
+    return [
+        row["title"],
+        *([f"assumes: {'; '.join(row['assumes'])}"] if row["assumes"] else []),
+        *([f"regret {row['regret']}"] if row["regret"] != "-" else []),
+        f"violation {row['violation']}{sharper}",
+        f"constraints: {row['constraints']}; of several: {row['several_constraints']}",
+        f"sees: {row['feedback']}",
+        f"{row['per_round']} a round",
+        row["reference"],
+    ]
 
 
 def problems_table(rows: Sequence[ProblemFacts]) -> Table:

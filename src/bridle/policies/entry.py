@@ -56,7 +56,10 @@ PARAMETER_HELP = {
     "clip": "feed the positive part of the constraints",
     "geometry": "how distance is measured: euclidean, or entropy on a simplex",
     "mirror": "the mirror map: euclidean or entropic",
-    "form": "which form of the algorithm to run",
+    "form": (
+        "which form to run: affine or function (how constraints are read), distance, value or self-bounding (anytime), each or any (rate), "
+        "gradient or mirror-prox (mahdavi2012), projection or prox (yi2023)"
+    ),
     "samples": "how many draws the Monte-Carlo mean uses",
     "preset": "theory (the theorem's constants), tight (the sharper ones) or practice (reacts at realistic horizons)",
     "seed": "seed of the policy's own randomness",
@@ -75,8 +78,57 @@ PARAMETER_HELP = {
     "delay": "how many other rounds may be waiting when late feedback is fed in",
     "at_most": "the share of rounds that may violate a limit: one number, or one for each limit",
     "safe": "an action that keeps every limit whatever comes, to fall back on",
+    "rules": "how many rules propose actions, or a list of their names, of functions and of policies: mixtures of them are played",
+    "rules_per": "what has one mixture of the rules: round, or coordinate (on a box)",
+    "features": "how many numbers are known of a round before acting: affine functions of them are played",
 }
 """One name for each parameter everywhere: in Python, in --set and in the JSON."""
+
+PARAMETER_UNITS = {
+    "horizon": "rounds",
+    "lipschitz": "cost and constraint per unit of action",
+    "diameter": "action",
+    "modulus": "cost per squared unit of action",
+    "constraints": "constraints",
+    "bound": "constraint",
+    "slater": "constraint",
+    "window": "rounds",
+    "learner": "a name or a record",
+    "potential": "a name or a record",
+    "V": "none",
+    "beta": "1 / constraint (sinha2024: 1 / (lipschitz times diameter))",
+    "lam": "none",
+    "exponent": "none",
+    "step": "action per unit of gradient; of rate: levels a violation",
+    "initial": "squared gradient",
+    "clip": "yes or no",
+    "geometry": "a name",
+    "mirror": "a name",
+    "form": "a name",
+    "samples": "draws",
+    "preset": "a name",
+    "seed": "none",
+    "smoothness": "constraint per squared unit of action",
+    "drift": "action",
+    "level": "constraint",
+    "margin": "action",
+    "predictable": "yes or no",
+    "halfspace": "yes or no",
+    "hold": "rounds",
+    "cuts": "halfspaces",
+    "noise": "constraint",
+    "weight": "none",
+    "cap": "cost per unit of constraint",
+    "damping": "none",
+    "delay": "rounds",
+    "at_most": "share of rounds, between 0 and 1",
+    "safe": "action",
+    "rules": "rules",
+    "rules_per": "a name",
+    "features": "numbers",
+    "exp_concavity": "1 / cost",
+}
+"""In which unit each parameter is; actions, costs and constraints have the user's own."""
 
 
 def _none(policy: Configuration[object], constants: Constants, t: float) -> Bound:
@@ -121,7 +173,8 @@ class Entry:
     `bound(configured, constants, t)` is the sharpest proved form, `paper` the paper's own. `reduces` says how k constraints are treated:
     "max" (the worst one), "max-distance" or "all". `time_varying`, `slater` and `strongly_convex` are what `bound` is proved for;
     `paper_constraints` is what the paper itself proves, "time-varying" or "fixed". `domains` names the kinds of domain the policy is for
-    ("simplex", "box", ...), where it is not for all. `vectors` names the parameters for which a list is one value: they are not swept.
+    ("simplex", "box", ...), where it is not for all. `vectors` names the parameters for which a list is one value: they are not swept;
+    `actions` those that are actions of the domain.
     """
 
     name: str
@@ -146,6 +199,7 @@ class Entry:
     needs: tuple[str, ...] = field(default_factory=tuple)
     variants: tuple[Variant, ...] = ()
     vectors: tuple[str, ...] = ()  # parameters for which a list is one value, not a sweep
+    actions: tuple[str, ...] = ()  # parameters that are actions
     mixed: Callable[..., Policy[Any]] | None = None  # mixed(domain, through, **settings): it is handed what the user's rules propose
 
     @property

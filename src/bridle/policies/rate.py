@@ -7,7 +7,7 @@ revealed, s the scales of the limits:
     x    = P_X(y - J^+ (phi(m) s)),   phi(m) = m for |m| <= 1, sign(m) e^{|m|-1} beyond;   from the highest level M on: x = the safe action
     e_i  = g_i(x) + <grad g_i(x), y - x>                                                      the limits, linearised, at the base action
     the learner gets  A' (grad f + sum_i (pi_i/eps_i) [e_i > 0] grad g_i)                     at y, not at x
-    m_i <- m_i + eta ([g_i > 0] - eps_i)                                                      see `levels` for its floor and its freeze
+    m_i <- m_i + eta ([g_i > 0] - eps_i)                           g_i at what was played; see `levels` for its floor and its freeze
     s_i <- 0.95 s_i + 0.05 |e_i|,     pi = argmin_{pi >= 0} |grad f + sum_i pi_i grad g_i|^2  from running means, >= 0.1 |grad f|/|grad g_i|
 
 With the price pi the pinball slope pi/eps makes the learner's own rate come out near eps, and the level corrects the rest. (Where not every
@@ -186,14 +186,22 @@ class Rate(NamedTuple):
     def update(self, state: RateState, feedback: Feedback) -> RateState:
         return self.learn(state, feedback, self.learner.decide(state.learner))
 
-    def learn(self, state: RateState, feedback: Feedback, weights: Array) -> RateState:
-        """The state after a round in which the rules had these weights; its proposals and base action are the state's."""
+    def update_played(self, state: RateState, feedback: Feedback, played: Array) -> RateState:
+        """The state after a round in which something else was played: what counts are the values of the limits there."""
+        return self.learn(state, feedback, self.learner.decide(state.learner), played)
+
+    def learn(self, state: RateState, feedback: Feedback, weights: Array, played: Array | None = None) -> RateState:
+        """The state after a round in which the rules had these weights; its proposals and base action are the state's.
+
+        `played` are the values of the limits at what was played, where that was not the decision: they say what was violated.
+        """
         x, df, g, dg = feedback.x, feedback.df, feedback.g, feedback.dg
         prices, e = state.prices.update(df, dg), g + each_row(dg, state.base - x)
         sloped = (dg * dg).sum(-1) > 0.0
         known = zero_or_one(sloped | (g != 0.0), g)
         safe = False if self.safe is None else norm(x - self.safe) == 0.0
-        counted, violated, stuck = self.together(known, zero_or_one(g > 0.0, g), self.stuck(state, x))
+        over = zero_or_one((g if played is None else played) > 0.0, g)
+        counted, violated, stuck = self.together(known, over, self.stuck(state, x))
         level, rounds = self.level.move(state.level, violated, counted, safe, stuck), state.rounds + 1.0
         grad = df + combine(self.slopes(prices, level, rounds) * (e > 0.0), dg)
         learner: Any = self.learner.step_at(state.learner, self.losses(state.proposals, grad), weights)
@@ -230,10 +238,10 @@ class Rate(NamedTuple):
         """What the decision of this round is made of."""
         return Made(self.learner.decide(state.learner), state.proposals, state.base)
 
-    def update_late(self, state: RateState, feedback: Feedback, made: Made, others: float) -> RateState:
-        """The state after feedback on a decision that was made some time ago, while `others` more wait."""
+    def update_late(self, state: RateState, feedback: Feedback, made: Made, others: float, played: Array | None = None) -> RateState:
+        """The state after feedback on a decision that was made some time ago, while `others` more wait; `played` is as for `learn`."""
         level = state.level._replace(open=maximum(state.level.open, others))
-        after = self.learn(state._replace(proposals=made.proposals, base=made.base, level=level), feedback, made.weights)
+        after = self.learn(state._replace(proposals=made.proposals, base=made.base, level=level), feedback, made.weights, played)
         return after if self.trackers is not None else self.propose(after, state.proposals)
 
     def begin(self, state: RateState, weights: Array) -> RateState:
@@ -354,6 +362,6 @@ ENTRIES = (
     Entry(
         "rate", rate, "limits on how often: a share of rounds", "The bridle developers, This library 2026; Gibbs & Candes, NeurIPS 2021",
         "-", "-", bound=rate_bound, reduces="all", cost="3 projections, one of them of 15 points",
-        vectors=("at_most", "safe"), mixed=rate_of_rules,
+        vectors=("at_most", "safe"), actions=("safe",), mixed=rate_of_rules,
     ),
 )  # fmt: skip

@@ -42,7 +42,7 @@ from bridle.policies import (
 )
 from bridle.policies.common import STATE_CONSTANTS
 from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
-from bridle.policies.round_maps import SETTINGS, RoundTerms, RuleMixture, mixed_by_the_policy, record_of, round_map
+from bridle.policies.round_maps import SETTINGS, AffineFeatures, RoundTerms, RuleMixture, mixed_by_the_policy, record_of, round_map
 from bridle.records import R
 
 __all__ = [
@@ -274,7 +274,10 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     runs = next(iter(lengths.values()), None)
     if through is not None and runs is not None:
         raise InputError(f"{through.keyword} are for one run: give every other parameter as a number")
-    record = item.mixed(domain, through, **canonical) if own and item.mixed is not None else item.factory(domain, **canonical)
+    made = canonical
+    if isinstance(through, AffineFeatures):
+        made = canonical | {key: through.constant(key, canonical[key]) for key in item.actions if key in canonical}
+    record = item.mixed(domain, through, **made) if own and item.mixed is not None else item.factory(domain, **made)
     return Configured(name, domain, canonical, record, runs, through)
 
 

@@ -258,6 +258,19 @@ class AffineFeatures:
         """What a caller is asked for, in words."""
         return f"features must be given, decide(features=phi), with the {self.count} numbers that are known of this round"
 
+    def constant(self, name: str, action: object) -> tuple[float, ...]:
+        """The coefficients of the function that is this action, whatever the features are; `name` is what the caller calls it."""
+        x = validate.vector(name, action, self.outer.dim)
+        if not self.outer.contains(x):
+            raise InputError(f"{name} must lie in the domain; {validate.show(action)} does not")
+        w = np.zeros((len(x), 1 + self.count))
+        w[:, 0] = (x - self.outer.center()) / np.where(self.half > 0.0, self.half, 1.0)
+        if not self.inner.contains(w.reshape(-1)):
+            raise InputError(
+                f"{name} cannot be {validate.show(action)} with features: no function with coefficients up to 1 is that action"
+            )
+        return tuple(w.reshape(-1).tolist())
+
     def scaled(self, given: object, scale: Array | None) -> Array:
         """The features in units of the largest size that each has had, this round's too; and these."""
         phi = validate.vector("features", given, self.count)

@@ -100,6 +100,10 @@ class Soft(NamedTuple):
         held = norm(pos(after.Q - most)) > 0.0
         return SoftState(VirtualQueueState(after.x, minimum(after.Q, most)), state.rounds + 1.0, state.capped + 1.0 * held)  # type: ignore[arg-type]
 
+    def move(self, state: SoftState, x: Array) -> SoftState:
+        """The state with x in place of its next decision: no farther from u, the proof's line holds for the steps from it."""
+        return state._replace(queues=state.queues._replace(x=x))
+
     def at(self, state: SoftState) -> VirtualQueues:
         """The recursion of the coming round."""
         first, tau = self.queues, 1.0 + self.growth * state.rounds

@@ -45,6 +45,9 @@ nu g^2/2, and nu Q |g|. If g^2 <= N^2 before, the former is at most sqrt(2) pi g
 grows by sqrt(2) or more, so that their |g| add up to (2 + sqrt(2)) N. h' changes the term by -nu h' g. The gate is open only while the
 worst sum of nu h' g over any last rounds is at least -m N^2 = -pi N/c, and a round changes that by nu |h'| |g| <= pi |g|/c: it is at least
 -2 pi N/c.
+*Known limits.* Let x be the nearest action to x_t of a convex set K that holds u. <x_t - x, x - u> >= 0, so that |x - u'|^2 - |x_t - u'|^2
+<= 2 (1 - s) <x_t - x, z - x> - |x_t - x|^2. Where that is 0 or less, and |x - z| <= s D, as always where z is in K or s = 1, x may take the
+place of x_t in the epoch. Elsewhere the epoch ends, and another begins with s = 1; the parts that it leaves out are no more than it adds.
 *Violation.* Q after a round is at least Q + g, with Q as lowered. *Room to spare.* Let tau be the last round with lam <= theta: m Q after
 it is at most theta + 2 pi/c. From there on |grad f| D <= sigma lam, so that m Q^2/2 grows by no more than the decisions' part and E; times
 2 m that is a quadratic inequality in the price. *Errors.* lam depends on the past and on the lengths of this round's gradients alone, so E
@@ -66,7 +69,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle import ops
+from bridle import ops, records
 from bridle.core import Alarm, Domain, Feedback
 from bridle.learners.adagrad import adaptive_step
 from bridle.ops import Array, Scalar, combine, dot, maximum, minimum, norm, pos, ratio, scalar, vector, where
@@ -85,6 +88,9 @@ FIRST_TURN = 32.0
 
 ROUNDING = 4.0 * 2.0**-52
 """What a round may add to the rounding of a sum, as a part of it."""
+
+CLOSE = 1e-12
+"""What rounding may take an action out of a part, as a share of its radius."""
 
 NO_COST = 1e-100
 """sqrt(Sf) before any cost: any positive number gives the same steps then."""
@@ -217,6 +223,19 @@ class NaturalPrices(NamedTuple):
             NaturalQueues(kept, values, slopes, m, h, H, queues.L + (queues.Q - Q) + cut, queues.paid + lam),
             t, Sf, E, state.capped + held, state.diameter,
         )  # fmt: skip
+
+    def move(self, state: NaturalState, x: Array) -> NaturalState:
+        """The state with x in place of its next decision: the nearest action that keeps limits which are known before acting.
+
+        In the part as it is where that brings x no farther from any u' = z + s (u - z); else in the whole domain from here on.
+        """
+        part, way = state.part, state.x - x
+        near = norm(x - part.z) <= (1.0 + CLOSE) * part.s * self.diameter
+        within = (part.s >= 1.0) | (near & (2.0 * (1.0 - part.s) * dot(way, part.z - x) <= dot(way, way)))
+        spent = part.spent + epoch_cost(self.diameter, part.s, part.S, part.gam)
+        none = 0.0 * part.S
+        whole = part._replace(z=x, s=none + 1.0, S=none, gam=none, epochs=part.epochs + 1.0, spent=spent)
+        return state._replace(x=x, part=records.choose(within, part, whole))
 
     def scale(self, Sf: Scalar, values: Array, slopes: Array) -> Array:
         """sqrt(Sf) / (c sqrt(values) sqrt(slopes)), and 0 where values or slopes are: products in an order that is safe at any scale."""

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from bridle import validate
 from bridle.core import InputError
@@ -81,12 +81,13 @@ def needs(name: str, parameter: str) -> bool:
 
 
 class ParameterFacts(TypedDict):
-    """What the command line tells about a parameter of a problem."""
+    """What the command line tells about a parameter; its unit where one policy or problem is told in full."""
 
     name: str
     required: bool
     default: object
     help: str
+    unit: NotRequired[str]
 
 
 class ProblemFacts(TypedDict):

@@ -35,6 +35,39 @@ HELP = {
     "adaptive": "0: scales are drawn at random; 1: the farther a decision is from the feasible action, the larger they are",
 }
 
+UNITS = {
+    "horizon": "rounds",
+    "seed": "none",
+    "dim": "coordinates",
+    "modulus": "cost per squared unit of action",
+    "constraints": "constraints",
+    "slater": "constraint",
+    "family": "costs",
+    "domain": "a name or a domain",
+    "data": "a name",
+    "lookback": "rows",
+    "risk": "none",
+    "budget": "share, between 0 and 1",
+    "tolerance": "covariance",
+    "radius": "weights",
+    "window": "rounds",
+    "level": "constraint",
+    "P_T": "the largest constraint value",
+    "conflict": "constraint",
+    "period": "rounds",
+    "noise": "constraint",
+    "adaptive": "0 or 1",
+    "installed": "action",
+    "elasticity": "percent per percent",
+    "substitution": "percent per percent",
+    "stock": "days of sales",
+    "season": "share, between 0 and 1",
+    "shock": "share, between 0 and 1",
+    "least": "even shares",
+    "most": "even shares",
+}
+"""In which unit each parameter is."""
+
 
 @dataclass(frozen=True)
 class Problem:

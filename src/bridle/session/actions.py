@@ -128,7 +128,13 @@ class SessionActions(SessionRounds):
             return
         self._stand()
         pending = self._now.own_pending()
-        if last is not None and last.before is not None and same_decision(last.at, pending.ready.x):
+        turn, front = self._turn(), pending.front
+        if (
+            last is not None
+            and last.before is not None
+            and (last.turn, last.front) == (turn, front)
+            and same_decision(last.at, pending.ready.x)
+        ):
             pending.tell(lambda _: last.before)
         before, start = pending.ready.state, self._start
         if isinstance(through, OwnMixture) and terms is not None:
@@ -142,7 +148,7 @@ class SessionActions(SessionRounds):
         at, before = (None, None) if limits is None and ready.state is before else (ready.x, before)
         self._start = start
         self._put(pending)
-        self._boundary = boundary._replace(said=Said(begun, terms, action, at, before))
+        self._boundary = boundary._replace(said=Said(begun, terms, action, at, before, turn, front))
 
     def _made_terms(self, through: RoundTerms, given: object) -> Array:
         """What this round's map is made of: what the caller gives, and what rules say that are asked."""
@@ -322,6 +328,13 @@ class SessionActions(SessionRounds):
         boundary = self._boundary
         return feedback if boundary is None or boundary.seen is None else boundary.seen
 
+    def _values_played(self) -> Array | None:
+        """The values of the limits at what was played in the round that is being observed, where that was not the decision."""
+        boundary = self._boundary
+        if boundary is None or boundary.seen is None or boundary.after.moved is boundary.before.moved:
+            return None
+        return boundary.seen.g
+
     def _entry(self, feedback: Feedback, number: int | None) -> HistoryEntry:
         """What `history` is told of a round: what was played."""
         entry = super()._entry(feedback, number)
@@ -361,6 +374,7 @@ class SessionActions(SessionRounds):
             proof,
             cost=proof.cost + charge.cost,
             ccv=float(_sum(now.played.totals.hard, charge.hard).max()),
+            violations=_sum(now.played.totals.hard, charge.hard),
             regret=_more(proof.regret, charge.cost),
             regret_any=_more(proof.regret_any, charge.cost),
             regret_algorithm=_more(proof.regret_algorithm, charge.cost),

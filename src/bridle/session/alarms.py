@@ -9,7 +9,7 @@ Records of different functions can never contradict each other like this: the se
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import sqrt
 from typing import NamedTuple
@@ -136,8 +136,11 @@ class Contexts:
         other.last = self.last.copy()
         return other
 
-    def meet(self, context: str, new: Feedback, cost: bool, limits: bool) -> Doubt | None:
-        """Compare a record with the last one of its context, and remember it; `cost` and `limits` say which of them it has."""
+    def meet(self, context: str, new: Feedback, cost: bool, limits: bool, names: Sequence[str] = ()) -> Doubt | None:
+        """Compare a record with the last one of its context, and remember it; `cost` and `limits` say which of them it has.
+
+        `names` are those of the limits, where they have some.
+        """
         old = self.last.pop(context, None)
         self.last[context] = new
         if len(self.last) > REMEMBERED:
@@ -147,7 +150,8 @@ class Contexts:
         doubt = compare(COST, old.x, float(old.f), old.df, new.x, float(new.f), new.df) if cost else None
         if doubt is None and limits and len(old.g) == len(new.g):
             pairs = zip(old.g.tolist(), old.dg, new.g.tolist(), new.dg, strict=True)
-            doubts = (compare(Subject(f"constraint {i}"), old.x, v, p, new.x, w, q) for i, (v, p, w, q) in enumerate(pairs))
+            called = names or [f"constraint {i}" for i in range(len(new.g))]
+            doubts = (compare(Subject(called[i]), old.x, v, p, new.x, w, q) for i, (v, p, w, q) in enumerate(pairs))
             doubt = next((each for each in doubts if each is not None), None)
         return doubt
 

@@ -25,7 +25,7 @@ class Said(NamedTuple):
 
     `terms` is what its map is made of; `action` what is played in place of the decision, where that does not keep the limits that are known
     and the policy's state cannot move. Where the state was changed, `at` is the decision that it has since, and `before` what it was, so
-    that the last word on a round counts.
+    that the last word on a round counts: as long as it is the same copy (`front`) that plays next, and no feedback has come since `turn`.
     """
 
     begun: int
@@ -33,6 +33,8 @@ class Said(NamedTuple):
     action: Array | None = None
     at: Array | None = None
     before: object = None
+    turn: int = -1
+    front: int = 0
 
 
 Past: TypeAlias = tuple[Feedback, ...]
@@ -65,11 +67,12 @@ class Boundary(NamedTuple):
     before: Memory = Memory()
     after: Memory = Memory()
 
-    def saved(self, memory: Memory) -> dict[str, Scalar]:
-        """What a file holds of it, as arrays."""
+    def saved(self, memory: Memory, turn: int, front: int) -> dict[str, Scalar]:
+        """What a file holds of it, as arrays; `turn` and `front` are the session's now."""
         rounds, cost, hard, signed, violated, above = memory.moved
-        begun, terms, action, at, before = self.said or Said(-1)
-        arrays: dict[str, Scalar] = {"numbers": np.array([float(self.free), begun, rounds, cost, violated])}
+        begun, terms, action, at, before, said_at, said_to = self.said or Said(-1)
+        untouched = (said_at, said_to) == (turn, front)
+        arrays: dict[str, Scalar] = {"numbers": np.array([float(self.free), begun, rounds, cost, violated, float(untouched)])}
         arrays |= {"hard": hard, "signed": signed, "above": above}
         arrays |= {} if terms is None else {"terms": written(terms)}
         some = {"action": action, "at": at, "scale": memory.scale}
@@ -81,12 +84,14 @@ class Boundary(NamedTuple):
 
     def restored(self, saved: dict[str, Array], before: object, states: tuple[object, ...]) -> Boundary:
         """With what a file holds; `before` is the state before it was moved, where it was, and `states` are those of its rules."""
-        free, begun, rounds, cost, violated = saved["numbers"].tolist()
+        free, begun, rounds, cost, violated, *untouched = saved["numbers"].tolist()  # files once did not say whether it was touched
         moved = Moved(int(rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
         past = _unwritten_past({name.removeprefix("past."): value for name, value in saved.items() if name.startswith("past.")})
         memory = Memory(moved, past, states, saved.get("scale"))
         terms = unwritten(saved["terms"]) if "terms" in saved else None
         said = None if begun < 0.0 else Said(int(begun), terms, saved.get("action"), saved.get("at"), before)
+        if said is not None and untouched == [0.0]:
+            said = said._replace(before=None)
         return Boundary(self.through, bool(free), said, before=memory, after=memory)
 
 

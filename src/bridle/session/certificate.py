@@ -19,7 +19,9 @@ below what any action of the domain can have lost prove just that (`margin`): su
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
@@ -30,7 +32,7 @@ from bridle.domains.closed_form import EPS
 from bridle.ops import Array
 from bridle.session.batch_sums import CurvedSums, Sums, ViolatedSums
 from bridle.session.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
-from bridle.session.rates import RateLimit
+from bridle.session.rates import RateLimit, limit_names
 
 SWEEPS = 40
 """At most this many rounds of projections, on the halfspaces and on the domain, for the action that a curved bound is read at."""
@@ -53,8 +55,9 @@ class Certificate:
     what one more unit of each limit seems to be worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of
     each constraint's values then. `compared`: what the run is compared with, an action, or a fixed mixture or function where rounds are
     played through maps. `rules` and `weights`: the names of the rules whose mixtures are played, and what each is worth. `moved`: what was
-    charged where something else was played than was decided; it is in all other numbers but `squared` and `rates`, which are about the
-    decisions. `rates`: the limits on how often.
+    charged where something else was played than was decided; it is in all other numbers but `squared`, which is about the decisions.
+    `rates`: the limits on how often. `names`: what the limits are called, where the session was told; `violations`: the
+    cumulative violation of each.
     """
 
     rounds: int
@@ -83,6 +86,45 @@ class Certificate:
     weights: Array | None = None
     moved: Moved | None = None
     rates: tuple[RateLimit, ...] = ()
+    names: tuple[str, ...] = ()
+    violations: Array | None = None
+
+    def json(self) -> str:
+        """All of it as JSON text: every field under its name, numbers that are not finite as null.
+
+        ``limits`` has one object for each limit: its name, its violation, and its balance and price (null where none is kept).
+
+        >>> import json, bridle
+        >>> session = bridle.Session(bridle.policy("soft", bridle.Ball(2)), names=["latency", "spend"])
+        >>> session.observe(f=1.0, df=[1.0, 0.0], g=[0.5, -1.0], dg=[[1.0, 0.0], [0.0, 1.0]])
+        >>> facts = json.loads(session.certificate().json())
+        >>> facts["cost"], [(limit["name"], limit["violation"]) for limit in facts["limits"]]
+        (1.0, [('latency', 0.5), ('spend', 0.0)])
+        """
+        facts = {field.name: _json_facts(getattr(self, field.name)) for field in fields(self)}
+        facts["above"] = [{"level": level, "rounds": count} for level, count in self.above]
+        facts["alarms"] = [{"kind": kind, "round": t} for kind, t in self.alarms]
+        facts["dropped"] = dict(zip(("costs", "constraints"), self.dropped, strict=True))
+        figures = {"violation": self.violations, "balance": self.balance, "price": self.price}
+        size = max((len(each) for each in figures.values() if each is not None), default=0)
+        facts["limits"] = [
+            {"name": name} | {key: None if each is None or i >= len(each) else _json_facts(each[i]) for key, each in figures.items()}
+            for i, name in enumerate(limit_names(size, self.names))
+        ]
+        return json.dumps(facts, allow_nan=False)
+
+
+def _json_facts(value: object) -> object:
+    """A value as JSON can hold it: a record by its fields, an array as a list, a number that is not finite as null."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {key: _json_facts(each) for key, each in value._asdict().items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _json_facts(getattr(value, field.name)) for field in fields(value)}
+    return [_json_facts(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 class Conflict(NamedTuple):
@@ -98,6 +140,17 @@ class Conflict(NamedTuple):
     weights: tuple[float, ...]
     margin: float
     found: int
+
+    def culprits(self, names: Sequence[str] = ()) -> str:
+        """What contradicts itself, in words, where the rounds are known; `names` are the limits' own."""
+        if names:
+            each = [
+                f"{names[i] if i < len(names) else f'limit {i}'} of round {t}" for t, i in zip(self.rounds, self.constraints, strict=True)
+            ]
+            return ", ".join(each) + (" together" if len(each) > 1 else "")
+        if len(self.rounds) == 1:
+            return f"the constraint of round {self.rounds[0]}"
+        return f"the constraints of rounds {', '.join(map(str, self.rounds))}"
 
 
 class Charge(NamedTuple):

@@ -47,11 +47,15 @@ MOST_CONSTRAINTS, GROWTH = 1000, 10
 
 
 class Limits(NamedTuple):
-    """What a record may be: how large a number, how many constraints where that is fixed, and at most how many where it is not."""
+    """What a record may be: how large a number, how many constraints where that is fixed, and at most how many where it is not.
+
+    `names` are those of the constraints, where the user has given some.
+    """
 
     largest: float = LARGEST
     k: int | None = None
     most: int | None = None
+    names: tuple[str, ...] = ()
 
 
 def checked_feedback(
@@ -61,7 +65,7 @@ def checked_feedback(
 
     Sums of squares may overflow: to be called where NumPy does not warn of that.
     """
-    d, (largest, k, most) = len(x), limits
+    d, (largest, k, most, names) = len(x), limits
     none: float | None = None  # 0 where there is no cost: then there is no curvature either, whatever the policy was told of costs
     if modulus is None and isinstance(f, float):  # what is left out is zero, as below
         if df is None and f == 0.0:
@@ -81,12 +85,12 @@ def checked_feedback(
         f, df, g, dg = cost, slope, values, slopes
     if k is None and most is None:
         most = max(MOST_CONSTRAINTS, GROWTH * (MOST_CONSTRAINTS if seen is None else seen))
-    return _one_by_one(x, Limits(largest, k, most), f, df, g, dg, none if modulus is None else modulus)
+    return _one_by_one(x, Limits(largest, k, most, names), f, df, g, dg, none if modulus is None else modulus)
 
 
 def _one_by_one(x: Array, limits: Limits, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers) -> Feedback:
     """`checked_feedback`, one number after the other, so that the first that is wrong can be named."""
-    d, (largest, k, most) = len(x), limits
+    d, (largest, k, most, names) = len(x), limits
     if (g is None) != (dg is None):
         raise InputError("g must be given with dg" if g is None else "dg must be given with g")
     if df is None and not (isinstance(f, (int, float)) and f == 0):
@@ -99,7 +103,8 @@ def _one_by_one(x: Array, limits: Limits, f: ArrayLike, df: Numbers, g: Numbers,
         raise InputError(f"g must be a number or a vector of one value per constraint, not an array of shape {values.shape}")
     values = values.reshape(-1)
     if k is not None and len(values) != k:
-        raise InputError(f"g must hold {k} constraint value{'s' if k > 1 else ''}, not {len(values)}")
+        called = f" ({', '.join(names)})" if names else ""
+        raise InputError(f"g must hold {k} constraint value{'s' if k > 1 else ''}{called}, not {len(values)}")
     if k is None and most is not None and len(values) > most:
         raise InputError(f"g must hold at most {most} constraint values, not {len(values)}: see most_constraints of the session")
     slopes = validate.array("dg", dg)

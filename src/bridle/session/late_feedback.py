@@ -119,7 +119,13 @@ class RememberingPolicy(Protocol[S]):
 
     def made(self, state: S) -> object: ...
 
-    def update_late(self, state: S, feedback: Feedback, made: object, others: float) -> S: ...
+    def update_late(self, state: S, feedback: Feedback, made: object, others: float, played: Array | None = None) -> S: ...
+
+
+class CountingPolicy(Protocol[S]):
+    """A policy that counts how often limits are violated: `played` are their values at what was played in place of the decision."""
+
+    def update_played(self, state: S, feedback: Feedback, played: Array) -> S: ...
 
 
 class SharingPolicy(Protocol[S]):
@@ -375,15 +381,19 @@ class PendingRounds:
         cost = float(modulus) > 0.0 or bool(feedback.df.any())  # one of curvature 0 and without a slope is none
         return before.after(copy.updates, float(modulus) / told, bool(feedback.g.max() > 0.0), cost)
 
-    def advance(self, copy: Copy, feedback: Feedback, made: object | None = None) -> tuple[object, Array]:
+    def advance(self, copy: Copy, feedback: Feedback, made: object | None = None, played: Array | None = None) -> tuple[object, Array]:
         """The state and the decision after this feedback; nothing is changed. To be called where NumPy does not warn of overflow.
 
-        `made` is what its decision was made of, where that was some time ago.
+        `made` is what its decision was made of, where that was some time ago; `played` the values of the limits at what was played, where
+        that was not the decision and the policy wants to know.
         """
         try:
             if self._remembering is not None and self.waiting:
                 others = float(len(self.waiting) - (made is not None))
-                state = self._remembering.update_late(copy.state, feedback, made or self._remembering.made(copy.state), others)
+                made, counted = made or self._remembering.made(copy.state), () if played is None else (played,)
+                state = self._remembering.update_late(copy.state, feedback, made, others, *counted)
+            elif played is not None:
+                state = cast("CountingPolicy[object]", self.record).update_played(copy.state, feedback, played)
             else:
                 state = self.record.update(copy.state, feedback)
             x = np.asarray(self.record.decide(state), dtype=float)
@@ -393,10 +403,12 @@ class PendingRounds:
             raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
         return state, x
 
-    def receive(self, number: int, feedback: Feedback, given: tuple[bool, bool], partial: bool) -> Feedback | None:
+    def receive(
+        self, number: int, feedback: Feedback, given: tuple[bool, bool], partial: bool, played: Array | None = None
+    ) -> Feedback | None:
         """Take in the feedback of a round that waits, or a part of it; the feedback of the whole round once it is complete.
 
-        `given`: whether it has the cost, and the constraints; `partial`: what it does not have comes later.
+        `given`: whether it has the cost, and the constraints; `partial`: what it does not have comes later. `played` is as for `advance`.
         """
         waiting = self.waiting[number]
         for name, new, missing in zip(("the cost", "the constraints"), given, waiting.missing(), strict=True):
@@ -409,7 +421,7 @@ class PendingRounds:
         if done if self.late == "copies" else any(given) or all(waiting.missing()):
             copy, item = self.copies[waiting.copy], whole if self.late == "copies" else feedback
             with np.errstate(all="ignore"):
-                state, x = self.advance(copy, item, waiting.made)
+                state, x = self.advance(copy, item, waiting.made, played)
             self.most, self.split = max(self.most, len(self.waiting) - 1 + (not done)), self.split or (self.late == "pool" and partial)
             # Not by np.array_equal, which takes an error inside of it (no memory) for a difference.
             self.astray += self.late == "pool" and bool((waiting.x != copy.x).any())

@@ -89,7 +89,7 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
         elif ledger.busy and not parts.apart:
             conflict = ledger.go_on(now)
         if conflict is not None:
-            _warn_infeasible(log, conflict)
+            _warn_infeasible(log, conflict, parts.names)
         ledger.told = ledger.conflict is not None and (looks or ledger.told)
     if not due.assumptions:
         return
@@ -164,12 +164,13 @@ def _check_moves(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -
     stuck = watch.limits * (gained < TOWARDS * still) * still
     if stuck.any():
         i = int(stuck.argmax())
+        name = parts.names[i] if parts.names else f"limit {i}"
         message = (
-            f"limit {i} was violated whenever it was looked at from round {watch.since} to {t}, of late by {still[i]:.4g}, and moves of "
+            f"{name} was violated whenever it was looked at from round {watch.since} to {t}, of late by {still[i]:.4g}, and moves of "
             f"the action have lowered it by {gained[i]:.4g} only: the policy does not react at this scale; a domain, constants or a "
             "horizon far too large make it slow (policy soft needs no constants)"
         )
-        log.warn(StuckWarning, message, t, limit=i, since=watch.since, violation=float(still[i]), gained=float(gained[i]))
+        log.warn(StuckWarning, message, t, limit=i, name=name, since=watch.since, violation=float(still[i]), gained=float(gained[i]))
     log.watch = Watch(t, x[-1].copy(), violated)
 
 
@@ -195,10 +196,7 @@ def _check_promise(parts: SessionParts, ledger: Ledger, log: WarningLog, rounds:
         log.warn(EmptyPromiseWarning, message, t, promised=float(promised), most=most)
 
 
-def _warn_infeasible(log: WarningLog, conflict: Conflict) -> None:
-    together = (
-        f"the constraints of rounds {', '.join(map(str, conflict.rounds))}" if conflict.rounds else "all violated constraints together"
-    )
-    which = together if len(conflict.rounds) != 1 else f"the constraint of round {conflict.rounds[0]}"
+def _warn_infeasible(log: WarningLog, conflict: Conflict, names: tuple[str, ...]) -> None:
+    which = conflict.culprits(names) if conflict.rounds else "all violated constraints together"
     message = f"no action of the domain satisfies {which}: nothing is feasible (or values are noisy), and no bound holds"
     log.warn(InfeasibleWarning, message, conflict.found, rounds=conflict.rounds, margin=conflict.margin)

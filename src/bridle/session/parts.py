@@ -36,13 +36,17 @@ class Absurd(NamedTuple):
 
 
 class SessionParts(NamedTuple):
-    """What a session consists of; without a ledger it is not certified. `configured` is None for a policy that is not registered."""
+    """What a session consists of; without a ledger it is not certified. `configured` is None for a policy that is not registered.
+
+    `names` are those of the limits, where the user has given some.
+    """
 
     configured: Configured | None
     record: Policy[object]
     domain: Domain | None
     pending: PendingRounds
     ledger: Ledger | None
+    names: tuple[str, ...] = ()
 
     def complete(self) -> SessionParts:
         """The parts with a ledger that has read every round, and has found what the sums and the bound on regret prove."""
@@ -122,7 +126,7 @@ class SessionParts(NamedTuple):
 
     def rates(self) -> tuple[RateLimit, ...]:
         """The limits on how often that the policy keeps."""
-        return rates_of(self.record, [copy.state for copy in self.pending.copies], len(self.pending.waiting))
+        return rates_of(self.record, [copy.state for copy in self.pending.copies], len(self.pending.waiting), self.names)
 
     def certificate(self, rounds: int, totals: RunningTotals, constraints: int, alarms: dict[str, int]) -> Certificate | None:
         """What the observations prove; None where no ledger is kept."""
@@ -155,6 +159,8 @@ class SessionParts(NamedTuple):
             price=price,
             balance=None if price is None or totals.signed is None else np.array(totals.signed),
             rates=self.rates(),
+            names=self.names,
+            violations=np.array(totals.hard),
         )
 
     def own_regret(self) -> float | None:

@@ -17,7 +17,8 @@ class RateLimit:
     `at_most` is the share that was asked for, `measured` the share of the `counted` rounds that violated (None before the first), `proved`
     the share that is proved to be the most, whatever the stream had done; None where no safe action was given, and `why` says so. `open`:
     how many rounds wait for their feedback, and are not counted yet. `violated` and `unavoidable` are numbers of rounds: the latter are
-    those in which even the safe action violated. `exact`: whether the whole numbers of the level agree with these, as they must.
+    those in which the safe action was due and the limit was violated all the same. All are about what was played. `exact`: whether the
+    whole numbers of the level agree with these, as they must.
     """
 
     name: str
@@ -32,11 +33,20 @@ class RateLimit:
     why: str = ""
 
 
+def limit_names(k: int, names: Sequence[str] = ()) -> list[str]:
+    """What k limits are called: by their names, where the user has given some.
+
+    >>> limit_names(1), limit_names(2), limit_names(2, ["latency", "spend"])
+    (['the limit'], ['limit 0', 'limit 1'], ['latency', 'spend'])
+    """
+    return list(names) if len(names) == k else ["the limit"] if k == 1 else [f"limit {i}" for i in range(k)]
+
+
 NO_SAFE_ACTION = "no safe action was given (safe=), so that nothing bounds the level"
 
 
-def rates_of(record: object, states: Sequence[object], waiting: int) -> tuple[RateLimit, ...]:
-    """The limits on how often that a policy keeps, over the states of all its copies; none where it keeps none."""
+def rates_of(record: object, states: Sequence[object], waiting: int, names: Sequence[str] = ()) -> tuple[RateLimit, ...]:
+    """The limits on how often that a policy keeps, over the states of all its copies; none where it keeps none. `names` are the limits'."""
     if not hasattr(record, "tally"):
         return ()
     tallies: list[Tally] = [record.tally(state) for state in states]
@@ -47,7 +57,6 @@ def rates_of(record: object, states: Sequence[object], waiting: int) -> tuple[Ra
     # Copies that have played nothing can have violated nothing.
     allowed = np.sum([each.most for each in tallies if each.counted.any()] or [first.most], axis=0)
     exact = np.all([each.identity == 0.0 for each in tallies], axis=0)
-    names = ["the limit" if not first.any else "any limit"] if len(counted) == 1 else [f"limit {i}" for i in range(len(counted))]
     return tuple(
         RateLimit(
             name,
@@ -62,7 +71,7 @@ def rates_of(record: object, states: Sequence[object], waiting: int) -> tuple[Ra
             NO_SAFE_ACTION if np.isinf(most) else "",
         )
         for name, share, violations, n, excused, most, holds in zip(
-            names,
+            ["any limit"] if first.any else limit_names(len(counted), names),
             first.share.tolist(),
             violated.tolist(),
             counted.tolist(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bridle.ops import Array
 from bridle.session.certificate import Certificate
+from bridle.session.rates import limit_names
 
 UNCHECKED = "\nFile: it was loaded from a file of an earlier version, without a digest: what it held could not be checked."
 
@@ -82,6 +83,9 @@ def _violation(proof: Certificate) -> list[str]:
     higher = [*(count for _, count in proof.above[1:]), 0]
     counts = [f"{count} above {level:g}" for (level, count), more in zip(proof.above, higher, strict=bool(proof.above)) if count > more]
     lines = [f"Violation: {_many(proof.violated, 'round', '')} violated a constraint" + (f" ({', '.join(counts)})." if counts else ".")]
+    if proof.names and proof.violations is not None:
+        each = ", ".join(f"{name} by {total:.6g}" for name, total in _limits(proof, proof.violations))
+        lines.append(f"Over all rounds {each}.")
     if proof.squared_bound is not None:
         lines.append(
             f"The squared distances to the limits add up to {proof.squared:.6g}; the policy's proof allows {proof.squared_bound:.6g} "
@@ -110,23 +114,22 @@ def _rates(proof: Certificate) -> list[str]:
 def _average(proof: Certificate) -> list[str]:
     if proof.balance is None or not proof.rounds:
         return []
-    means = [f"{name} was {abs(sum) / proof.rounds:.4g} {'above' if sum > 0 else 'below'} 0" for name, sum in _limits(proof.balance)]
+    means = [f"{name} was {abs(sum) / proof.rounds:.4g} {'above' if sum > 0 else 'below'} 0" for name, sum in _limits(proof, proof.balance)]
     return [f"Average: over all rounds {', '.join(means)} (soft violation {max(0.0, proof.balance.max()):.6g} in all)."]
 
 
 def _price(proof: Certificate) -> list[str]:
     if proof.price is None or not proof.rounds:
         return []
-    worth = [f"one more unit of {name} would have been worth about {price:.4g}" for name, price in _limits(proof.price)]
+    worth = [f"one more unit of {name} would have been worth about {price:.4g}" for name, price in _limits(proof, proof.price)]
     return [
         f"Price: {', '.join(worth)} in cost a round. This is an estimate: on a stream that stays the same it comes near the multiplier "
         "of the best action, and elsewhere nothing is proved of it."
     ]
 
 
-def _limits(values: Array) -> list[tuple[str, float]]:
-    names = ["the limit"] if len(values) == 1 else [f"limit {i}" for i in range(len(values))]
-    return list(zip(names, values.tolist(), strict=True))
+def _limits(proof: Certificate, values: Array) -> list[tuple[str, float]]:
+    return list(zip(limit_names(len(values), proof.names), values.tolist(), strict=True))
 
 
 def _feasible(proof: Certificate) -> list[str]:
@@ -137,8 +140,8 @@ def _feasible(proof: Certificate) -> list[str]:
         )
     if not conflict.rounds:
         culprits = "the constraints of all violated rounds together"
-    elif len(conflict.rounds) == 1:
-        culprits = f"the constraint of round {conflict.rounds[0]}"
+    elif len(conflict.rounds) == 1 or proof.names:
+        culprits = conflict.culprits(proof.names)
     else:
         culprits = "the constraints of rounds " + ", ".join(map(str, conflict.rounds[:-1])) + f" and {conflict.rounds[-1]} together"
     away = (

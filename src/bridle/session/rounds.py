@@ -65,8 +65,13 @@ class SessionRounds:
         self._start = start
         each, declared = getattr(parts.record, "each", None), parts.parameter("constraints")
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
-        self._limits = limits._replace(k=self._k)
+        if parts.names and self._k not in (None, len(parts.names)):
+            many = f"{self._k} constraint{'s' if self._k != 1 else ''}"
+            raise InputError(f"names must hold one name for each of the {many} of the policy, not {validate.show(parts.names)}")
+        self._k = len(parts.names) or self._k
+        self._limits = limits._replace(k=self._k, names=parts.names)
         self._learns = learns_constraints(parts.record)  # until it has
+        self._counts = hasattr(parts.record, "update_played")  # how often limits are violated by what is played
         horizon = parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
         totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
@@ -138,11 +143,10 @@ class SessionRounds:
         return self._parts_of(self._stand(nested))
 
     def _parts_of(self, now: Standing) -> SessionParts:
-        _, record, domain, *_ = self._parts
         ledger = now.kept.ledger
         if ledger is not None and ledger.open != now.played.taken - ledger.rounds_read:
             ledger = now.ledger()
-        return SessionParts(self._parts.configured, record, domain, now.pending(), ledger)
+        return self._parts._replace(pending=now.pending(), ledger=ledger)
 
     def _decision(self) -> Array:
         fast, now = self._live, self._now
@@ -264,10 +268,11 @@ class SessionRounds:
         seen = len(totals.hard) if rounds or taken else None
         name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
         whole: Feedback | None
+        played = self._values_played() if self._counts else None
         with np.errstate(all="ignore"):  # what comes of it is looked at
             if alone:
                 feedback = whole = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
-                state, x = pending.advance(copy, feedback)
+                state, x = pending.advance(copy, feedback, None, played)
                 costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
                 copy, begun = put(Copy, (state, x, copy.updates + 1, copy.steered, costs)), begun + 1
             else:
@@ -275,10 +280,10 @@ class SessionRounds:
                 if number is None or waiting is None:
                     ready = pending.ready
                     feedback = whole = checked_feedback(ready.x, self._limits, f, df, g, dg, modulus, seen=seen)
-                    pending.go_on(*pending.advance(ready, feedback), feedback)
+                    pending.go_on(*pending.advance(ready, feedback, None, played), feedback)
                 else:
                     feedback = checked_feedback(waiting.x, self._limits, f, df, g, dg, modulus, seen=seen)
-                    whole = pending.receive(number, feedback, (df is not None, g is not None), partial)
+                    whole = pending.receive(number, feedback, (df is not None, g is not None), partial, played)
                 copy, begun = pending.copies[0], pending.begun
         t, at, full = rounds + (whole is not None), begun if number is None else round_of(number), False
         values = feedback.g
@@ -295,7 +300,7 @@ class SessionRounds:
             full = row + 1 == len(ledger.rows)
         if name is not None:
             contexts = contexts.clone()
-            doubt = contexts.meet(name, self._as_seen(feedback), df is not None, g is not None)
+            doubt = contexts.meet(name, self._as_seen(feedback), df is not None, g is not None, self._parts.names)
             if doubt is not None:
                 log = log.clone()
                 doubt.warn(log, at)
@@ -416,8 +421,7 @@ class SessionRounds:
         if look and giving_up:
             next_check = clocks.next_multiple(t, clocks.assumptions_every(t))
         elif look:
-            log, (configured, record, domain, _, _) = log.clone(), self._parts
-            parts = SessionParts(configured, record, domain, now.pending(), ledger)
+            log, parts = log.clone(), self._parts._replace(pending=now.pending(), ledger=ledger)
             if search_witness(parts, log, t, due):
                 check_assumptions(parts, log, t, now.played.begun + ahead, due)
             next_check = next_check_after(parts, log, t)
@@ -465,6 +469,10 @@ class SessionRounds:
     def _as_seen(self, feedback: Feedback) -> Feedback:
         """An observation as it came."""
         return feedback
+
+    def _values_played(self) -> Array | None:
+        """The values of the limits at what was played in the round that is being observed, where that was not the decision."""
+        return None
 
     def _entry(self, feedback: Feedback, number: int | None) -> HistoryEntry:
         """What `history` is told of a round."""

@@ -54,6 +54,7 @@ class SessionFacts(TypedDict, total=False):
     run: str
     largest: float
     most_constraints: int | None
+    names: list[str]
     alarms: dict[str, int]
     sizes: Sequence[float]
     contexts: list[str]
@@ -74,6 +75,7 @@ class SessionOptions(TypedDict, total=False):
     engine: str
     largest: float | None
     most_constraints: int | None
+    names: list[str]
 
 
 class Snapshot(NamedTuple):
@@ -90,6 +92,7 @@ class Snapshot(NamedTuple):
     limits: Limits
     boundary: Boundary | None = None
     memory: Memory = Memory()
+    turn: int = 0
 
 
 def save(path: str | PathLike[str], session: Snapshot) -> None:
@@ -116,6 +119,8 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         facts["largest"] = session.limits.largest
     if session.limits.most is not None:
         facts["most_constraints"] = session.limits.most
+    if parts.names:
+        facts["names"] = list(parts.names)
     if pending.run:
         facts["run"] = pending.run
     for i, seen in enumerate(session.contexts.last.values()):
@@ -128,7 +133,7 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
     if session.boundary is not None:
-        more |= {f"boundary.{key}": value for key, value in session.boundary.saved(session.memory).items()}
+        more |= {f"boundary.{key}": value for key, value in session.boundary.saved(session.memory, session.turn, pending.front).items()}
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
     _write(storage.named(path), parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
 
@@ -202,6 +207,8 @@ class Saved:
             largest=facts.get("largest"),
             most_constraints=facts.get("most_constraints"),
         )
+        if "names" in facts:
+            options["names"] = facts["names"]
         if isinstance(ledger, dict) and "levels" in ledger:
             options["levels"] = ledger["levels"]
         if isinstance(ledger, dict) and "tolerance" in ledger:

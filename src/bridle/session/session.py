@@ -16,7 +16,7 @@ from bridle.core import Bound, Domain, InputError, Policy, S
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
-from bridle.policies.registry import Configured, domain_of, record_of
+from bridle.policies.registry import Configured, domain_of, for_constraints, record_of
 from bridle.policies.round_maps import RuleMixture
 from bridle.session import clocks, report_text, savefile
 from bridle.session.actions import SessionActions
@@ -48,7 +48,8 @@ class Session(SessionActions):
     played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives; `rate` has that
     unless told). At most `pending` rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged. A
     record with a number above `largest` in size (1e70 unless told), or with more than `most_constraints` (1000, or ten times the most so
-    far), is refused.
+    far), is refused. `names` are those of the limits, one for each value of g: reports, alarms, rates and JSON use them, and records must
+    have as many values.
 
     ``engine="numba"`` compiles the round from the policy's own source: several times faster, the same decisions up to rounding. The first
     round takes seconds where nothing was compiled before. Rounds that wait for feedback, or whose number of constraints is not that of
@@ -79,6 +80,7 @@ class Session(SessionActions):
         engine: str = "python",
         largest: float | None = None,
         most_constraints: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         record = record_of(policy)
         for method in ("init", "decide", "update"):
@@ -88,6 +90,8 @@ class Session(SessionActions):
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
+        called = _named(names)
+        record = for_constraints(record, len(called)) if called else record
         late = getattr(record, "late", "copies") if late is None else validate.one_of("late", late, LATE_FORMS)
         validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
@@ -113,7 +117,7 @@ class Session(SessionActions):
             raise InputError(f"largest must be at most {LARGEST:g}, not {size:g}")
         most = None if most_constraints is None else validate.whole("most_constraints", most_constraints)
         configured = policy if isinstance(policy, Configured) else None
-        super().__init__(SessionParts(configured, record, domain, rounds, ledger), start, Limits(size, None, most), history, engine)
+        super().__init__(SessionParts(configured, record, domain, rounds, ledger, called), start, Limits(size, None, most), history, engine)
         self.policy = policy
         self._boundary = None  # here, as an attribute of the class is found more slowly
         through = None if configured is None else configured.through
@@ -154,6 +158,11 @@ class Session(SessionActions):
         if signed is None:
             raise InputError("the file that this session was loaded from is older than balances are: they are not known")
         return signed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the limits, as they were given; empty where none were."""
+        return self._parts.names
 
     @property
     def price(self) -> Array:
@@ -203,7 +212,7 @@ class Session(SessionActions):
         made with ``features=``: the numbers that are known of this round; the decision is an affine function of them.
 
         `known` are limits A x <= b of this round, a pair (A, b), that are known before acting, and are kept: the decision is the nearest
-        action to what the policy wants. Where the policy's state can move there too (`anytime`; OGD and AdaGrad, alone or under the
+        action to what the policy wants. Where the policy's state can move there too (`anytime`, `soft`; OGD and AdaGrad, alone or under the
         paper's reductions), its theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with
         `played`. That no action keeps them is an error, and changes nothing. The last word on a round counts.
         """
@@ -253,7 +262,7 @@ class Session(SessionActions):
         so are all totals and certificates; what the difference may have cost is charged to what is proved (`Certificate.moved`).
         """
         counted = False
-        before = fast = None
+        before, fast, apart = None, None, False
         try:
             while self._inside:
                 wait(self, ENTRANCES, reading=False)
@@ -261,8 +270,16 @@ class Session(SessionActions):
             try:
                 if played is not None or self._boundary is not None:
                     f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
+                    apart = self._counts and self._values_played() is not None
                 outcome = WRONG_TYPES
-                if ticket is None and modulus is None and context is None and partial is False and not (df is None and self._curved):
+                if (
+                    not apart
+                    and ticket is None
+                    and modulus is None
+                    and context is None
+                    and partial is False
+                    and not (df is None and self._curved)
+                ):
                     fast = self._live
                     if fast is not None:
                         before = fast.numbers[fast.rounds_at]
@@ -328,7 +345,9 @@ class Session(SessionActions):
             answers = [Answer(COST, cost, f, df)]
             for i, constraint in enumerate(constraints):
                 value, grad = evaluate(f"constraints[{i}]", constraint, x, several=True)
-                answers.append(Answer(Subject(f"constraints[{i}]"), constraint, value, grad))
+                place = sum(each.value.size for each in answers[1:])
+                alone = value.ndim == 0 and place < len(self.names)
+                answers.append(Answer(Subject(self.names[place] if alone else f"constraints[{i}]"), constraint, value, grad))
             limits: dict[str, Array] = {}
             if len(answers) > 1:
                 limits["g"] = np.concatenate([each.value.reshape(-1) for each in answers[1:]])
@@ -525,7 +544,9 @@ class Session(SessionActions):
         pending.reborn()
         taken = 0 if ledger is None else ledger.open
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
-        session._boundary = restored.boundary
+        edge = session._boundary = restored.boundary
+        if edge is not None and edge.said is not None:
+            session._boundary = edge._replace(said=edge.said._replace(turn=session._turn(), front=pending.front))
         if session.engine != "python" and restored.compiled is not None:
             with saved.checking():
                 session._compile(restored.compiled)
@@ -536,7 +557,7 @@ class Session(SessionActions):
         compiled = None if self._compiled is None else self._compiled.k
         return savefile.Snapshot(
             self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
-            self._boundary, self._memory(),
+            self._boundary, self._memory(), now.played.turn,
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, object]:
@@ -559,6 +580,16 @@ class Session(SessionActions):
         """What a copy or a pickle becomes: a session whose tickets have numbers of their own."""
         vars(self).update(state)
         self._now.kept.pending.reborn()
+
+
+def _named(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of limits, checked."""
+    if names is None:
+        return ()
+    listed = isinstance(names, Sequence) and not isinstance(names, (str, bytes))
+    if not (listed and names and all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)):
+        raise InputError(f"names must be a list of names that differ, one for each constraint, not {validate.show(names)}")
+    return tuple(map(str, names))
 
 
 def _ascending(levels: Sequence[float]) -> list[float]:
