@@ -116,6 +116,7 @@ def portfolio(horizon: int, seed: int = 0, data: str = "nyse-o", lookback: int =
     # Predicted variance is convex and nowhere negative: it is largest in a single asset, and g is nowhere below -limit.
     F = max(float((market.alone - limit).max()), float(limit.max()))
     constants = constants_of(domain, lipschitz=market.lipschitz, bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True)
+    constants["exp_concavity"] = 1.0  # exp(-f) is the growth of the day, which is linear
     if multiple >= 1.0:
         constants |= {"feasible": domain.center(), "slater": (multiple - 1.0) * float(market.even.min()) or None}
     risk_of_day = QuadraticForm(market.P, np.zeros(market.P.shape[:2]), -limit)
