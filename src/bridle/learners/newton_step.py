@@ -84,6 +84,11 @@ class NewtonStep(NamedTuple):
     def scale_free(self) -> bool:
         return False
 
+    @property
+    def exp_concavity(self) -> Scalar:
+        """What it was told of its costs."""
+        return self.alpha
+
     def init(self, x1: Array) -> NewtonState:
         return NewtonState(x1, 0.0 * (x1[..., :, None] * x1[..., None, :]), scalar(x1), scalar(x1), scalar(x1))
 
