@@ -49,6 +49,12 @@ class MeasuredColumns(TypedDict):
     squared_ccv: float | None
 
 
+class OwnColumns(TypedDict):
+    """What the game is worth in the problem's own terms, by name, as one JSON text; None where the problem has no such terms."""
+
+    measures: str | None
+
+
 class BoundColumns(TypedDict):
     """The bounds: the sharpest proved ones, and the paper's."""
 
@@ -99,7 +105,7 @@ class CurveColumns(TypedDict):
     curve_ccv_bound: list[float | None]
 
 
-class FactColumns(SizeColumns, MeasuredColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
+class FactColumns(SizeColumns, MeasuredColumns, OwnColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
     """What a row takes from the summary of its game."""
 
 
@@ -138,6 +144,7 @@ class RankedRow(MeasuredColumns, BoundColumns, HoldsColumns):
     score: float | None
     pareto: bool
     ranked_by: str | None
+    measures: dict[str, float | None]
 
 
 def _kind(hint: object) -> object:

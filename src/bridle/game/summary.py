@@ -70,6 +70,7 @@ class GameFacts(TypedDict):
     soft_violation: Annotated[Figure, Measured()]
     interval_violation: Annotated[Figure, Measured()]
     squared_ccv: Annotated[Figure, Measured()]
+    measures: dict[str, object]
     regret_bound: Annotated[Figure, BoundOn("regret")]
     ccv_bound: Annotated[Figure, BoundOn("ccv")]
     interval_bound: Annotated[Figure, BoundOn("interval_violation")]
@@ -154,6 +155,7 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "soft_violation": figure(soft),
         "interval_violation": figure(interval),
         "squared_ccv": figure(squared),
+        "measures": {} if trace.decisions is None else {name: figure(value) for name, value in metrics.measures(trace).items()},
         "regret_bound": figure(sharp.regret),
         "ccv_bound": figure(sharp.ccv),
         "interval_bound": figure(sharp.interval),
@@ -220,9 +222,19 @@ def _policy_with_bounds(trace: Trace) -> policies.Configured | Bound:
     """The policy, if it is one of the registry's for the problem's domain; else no bound, and why."""
     if not isinstance(trace.policy, policies.Configured):
         return Bound(why="the policy is not registered")
+    if getattr(trace.problem.adversary, "foretold", False) and not _moves(trace):
+        return Bound(
+            why="limits that were known before acting were kept, and the policy's state cannot follow: its theorem is of other decisions"
+        )
     if not records.same(trace.policy.domain, trace.problem.domain):
         return Bound(why="the policy's domain is not the problem's")
     return trace.policy
+
+
+def _moves(trace: Trace) -> bool:
+    """Whether the policy's state can be moved to another decision."""
+    move = getattr(trace.policy.record, "move", None)
+    return move is not None and move(trace.state, trace.x1) is not None
 
 
 def _constants(trace: Trace) -> Constants:

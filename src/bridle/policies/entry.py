@@ -41,6 +41,7 @@ PARAMETER_HELP = {
     "lipschitz": "G, a Lipschitz constant of every cost and constraint on the domain",
     "diameter": "D, the domain's Euclidean diameter (default: the domain's own)",
     "modulus": "strong convexity of the costs",
+    "exp_concavity": "alpha: exp(-alpha f) is concave for every cost f; 1 for the log-wealth of a portfolio, 0 for merely convex costs",
     "constraints": "k, how many constraints a round reveals",
     "bound": "F, the largest |g| on the domain",
     "slater": "margin by which some action satisfies every constraint",
