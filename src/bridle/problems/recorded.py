@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -62,6 +62,48 @@ class RecordedRounds(NamedTuple):
             around = n if begin >= n else 0
             rows = records.cut(self.table, begin - around, end - around)
         return cast(Round, rows)  # a NetworkRound stands in the place of one
+
+
+class PeriodicStream(Protocol):
+    """Rounds that are computed a period at a time, each period alone."""
+
+    @property
+    def length(self) -> int:
+        """How many rounds a period has."""
+        ...
+
+    def period(self, number: int) -> Round:
+        """The period of this number, the first being 0, as one round with a leading time axis."""
+        ...
+
+
+@oblivious
+class ComputedRounds(NamedTuple):
+    """Plays a stream period by period: any round can be computed without those before it, and there is no last one."""
+
+    stream: PeriodicStream
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are: as many as can be counted."""
+        return 2**53
+
+    @property
+    def player(self) -> Dealt:
+        return Dealt()
+
+    def init(self) -> NoState:
+        return ()
+
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
+        return state, draw
+
+    def replay(self, start: int, stop: int) -> Round:
+        """Rounds `start` to `stop` of the game."""
+        length = self.stream.length
+        first = start // length
+        periods = [self.stream.period(number) for number in range(first, max(first + 1, -(-stop // length)))]
+        return records.cut(records.join(periods), start - first * length, stop - first * length)
 
 
 def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
