@@ -134,7 +134,7 @@ def capacity(
 
     x is the share of each resource (processors, memory, network, disks) that is switched on, and f its price, where all of a resource costs
     1; with `modulus` above 0, also (modulus/2) |x - demand|^2 for what lies idle or is missing. g is, for each resource, the demand that
-    is not met. `data` may be a file of your own (.csv or .npz) with a column of demand for each resource, of which there is `installed`.
+    is not met, the file's where `data` is a .csv or .npz of your own with a column for each resource, of which there is `installed`.
     """
     demand, top = _own_demand(data, installed) if is_own_file(data) else _demand(_among("data", data, tuple(RESOURCES)))
     if installed is not None and not is_own_file(data):
