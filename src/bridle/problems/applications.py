@@ -39,11 +39,17 @@ RESOURCES = {
     "alibaba": ("cpu_util_percent", "mem_util_percent", "net_in", "net_out", "disk_io_percent"),
     "google": ("cpu_util_percent", "mem_util_percent", "assigned_mem_percent"),
     "azure": ("cpu_usage", "assigned_mem"),
+    "electricity": ("PGE", "SCE", "SDGE", "VEA"),
+    "traffic": ("traffic_volume",),
+    "bikes": ("bikers",),
 }
-"""The data sets of data centres, and the columns of each that are resources."""
+"""The data sets of demand (data centres, grids, a road, bicycles), and the columns of each that are resources."""
+
+PERCENT = ("alibaba", "google")
+"""Those whose entries are percent of what is installed."""
 
 TWICE = 2.0
-"""What is installed where a file of demand does not say: this many times its peak."""
+"""What is installed where nobody says: this many times the peak."""
 
 SLOTS = 288
 """Slots of 5 minutes in a day."""
@@ -243,7 +249,7 @@ def _demand(data: str) -> tuple[Array, Array]:
     used = np.column_stack([trace[name] for name in RESOURCES[data]])
     if data == "azure":  # sums over machines; what is installed is not published: taken to be a quarter over the peak of the first day
         return used / used[:288].max(axis=0), np.full(used.shape[1], 1.25)
-    return used / 100.0, np.ones(used.shape[1])
+    return used / (100.0 if data in PERCENT else TWICE * used.max(axis=0)), np.ones(used.shape[1])
 
 
 def _own_demand(path: str, installed: float | Sequence[float] | None) -> tuple[Array, Array]:
