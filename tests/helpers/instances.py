@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import bridle
 from bridle import data
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.problems import applications, problem_names
+from bridle.problems import applications, auctions, problem_names
 
 EPS = 2.0**-52
 
-SIMULATED = [name for name in problem_names() if name not in applications.PROBLEMS]
+SIMULATED = [name for name in problem_names() if name not in applications.PROBLEMS | auctions.PROBLEMS]
 """The problems that need no data: those of the applications have tests of their own, which may have to fetch some."""
 
 THE_SEED_DOES_NOT_SHOW = {

@@ -179,7 +179,7 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
     if not isinstance(problem, Problem):
         raise InputError(f"problem must be a Problem such as bridle.problem('fixed', horizon=100), not {validate.show(problem)}")
     facts, item = {"horizon": problem.horizon, **problem.constants}, policies.entry(name)
-    needed = ("constraints", *(need for need in item.with_settings(parameters).needs if need not in item.needs))
+    needed = ("constraints", "safe", *(need for need in item.with_settings(parameters).needs if need not in item.needs))
     for parameter in policies.parameters(name):
         wanted = parameter.required or parameter.name in needed
         if wanted and parameter.name not in parameters and facts.get(parameter.name) is not None:

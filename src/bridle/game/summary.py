@@ -70,6 +70,9 @@ class GameFacts(TypedDict):
     soft_violation: Annotated[Figure, Measured()]
     interval_violation: Annotated[Figure, Measured()]
     squared_ccv: Annotated[Figure, Measured()]
+    rates_asked: list[float | None] | list[list[float | None]]
+    rates: list[float | None] | list[list[float | None]]
+    rates_proved: list[float | None] | list[list[float | None]]
     regret_bound: Annotated[Figure, BoundOn("regret")]
     ccv_bound: Annotated[Figure, BoundOn("ccv")]
     interval_bound: Annotated[Figure, BoundOn("interval_violation")]
@@ -134,6 +137,8 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
     policy, problem = trace.policy, trace.problem
     ccv, soft = metrics.ccv(trace), metrics.soft_violation(trace)
     interval, squared = metrics.interval_violation(trace), metrics.squared_ccv(trace)
+    often = metrics.violation_rates(trace)
+    asked, shares, proved = ([], [], []) if often is None else (cast(list[float | None], plain(part)) for part in often)
     return {
         "problem": problem.name,
         "policy": policy.name if isinstance(policy, policies.Configured) else type(policy).__name__,
@@ -154,6 +159,9 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "soft_violation": figure(soft),
         "interval_violation": figure(interval),
         "squared_ccv": figure(squared),
+        "rates_asked": asked,
+        "rates": shares,
+        "rates_proved": proved,
         "regret_bound": figure(sharp.regret),
         "ccv_bound": figure(sharp.ccv),
         "interval_bound": figure(sharp.interval),

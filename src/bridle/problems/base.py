@@ -20,10 +20,14 @@ HELP = {
     "slater": "by how much one action satisfies every constraint",
     "family": "m, how many linear costs the adversary chooses from",
     "domain": "ball, box, simplex, l1, or a domain",
-    "data": "name of a data set that `bridle data list` shows",
+    "data": "name of a data set that `bridle data list` shows, or a file of your own where the problem takes one",
+    "installed": "how much there is of each resource of a file, one number or one for each; twice its peak unless given",
     "lookback": "how many of the latest rows of the data a limit is computed from",
     "risk": "allowed variance, as a multiple of that of an equal share in every asset",
     "budget": "share of what it costs on average to bid what impressions are worth",
+    "share": "what may be spent, as a share of what all auctions would cost together",
+    "auction": "second: the winner pays the others' highest bid; first: its own",
+    "levels": "how many multipliers of the value there are, that of no bid included",
     "tolerance": "largest covariance of score and sex that is allowed",
     "radius": "largest length of the weights",
     "elasticity": "by how many percent sales fall when a price rises by 1 percent, at list prices on average",
@@ -49,11 +53,12 @@ class Problem:
 
     `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `convex` and `affine` (which `play`
     reads off the first round) and `time_varying` say of what kind the functions are; `feasible` is an action that satisfies every
-    constraint (None where it is known that there is none), and `slater` a margin by which some action does; `optimum` is the best feasible
-    action over the whole horizon and `optimal_cost` its total cost, where they are known in advance; `least_regret` is what no policy can
-    do better than; `rounds` is how many rounds there are at most. Where no action is feasible, `benchmark` is the one that comes closest:
-    over every `window` rounds in a row its constraints sum to 0 or less, and over any interval to `excess` or less; no action has a
-    smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again.
+    constraint (None where it is known that there is none), and `slater` a margin by which some action does; `safe` is the action to fall
+    back on, which keeps every limit whatever comes, as far as one does, and which is known before the first round; `optimum` is the best
+    feasible action over the whole horizon and `optimal_cost` its total cost, where they are known in advance; `least_regret` is what no
+    policy can do better than; `rounds` is how many rounds there are at most. Where no action is feasible, `benchmark` is the one that comes
+    closest: over every `window` rounds in a row its constraints sum to 0 or less, and over any interval to `excess` or less; no action has
+    a smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again.
     """
 
     domain: Domain

@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 
 from bridle import records, validate
-from bridle.core import InputError, Round
+from bridle.core import Constants, Domain, InputError, Round
 from bridle.networks import NetworkRound
 from bridle.ops import Array
-from bridle.problems.base import NoState, oblivious
+from bridle.problems.base import NoState, Problem, oblivious
 
 
 @oblivious
@@ -136,6 +136,16 @@ def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
     if begin >= recorded.rounds:
         raise InputError(f"first must be below {recorded.rounds}, the rounds there are, not {begin}")
     return recorded._replace(first=float(begin))
+
+
+def recorded_problem(name: str, domain: Domain, table: Round, constants: Constants, horizon: int, seed: int) -> Problem:
+    """The problem whose rounds are the rows of a table, from the row on that the seed picks; `name` is for messages."""
+    adversary = RecordedRounds(table, 0.0)
+    T, number, rounds = validate.whole("horizon", horizon), validate.whole("seed", seed, 0), adversary.rounds
+    if rounds < T:
+        raise InputError(f"horizon must be at most {rounds}, the rounds that problem {name} has, not {T}")
+    first = 0 if number == 0 else int(np.random.default_rng([number, 1]).integers(1, rounds)) if rounds > 1 else 0
+    return Problem(domain, adversary._replace(first=float(first)), constants | {"rounds": rounds})
 
 
 def _numbers(rounds: object) -> Round:
