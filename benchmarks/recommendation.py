@@ -24,20 +24,21 @@ from parts.toy import size, target
 
 HOURS, SEEDS, WEEK = size(90 * 24, 48), size((1, 2, 3), (1,)), size(168, 24)
 PLACES, TOLERANCE = 2_000, 0.01
-KINDS: dict[str, dict[str, float]] = {
+FILMS = {"film ratings, real": {"data": "ratings"}}
+KINDS: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no caps": {"most": 6.0},
     "tight: 0.7 to 1.5": {"least": 0.7, "most": 1.5},
     "12 providers": {"dim": 12},
     "100 places an hour": {"places": 100},
-}
-"""Parameters of the problem, and how many places an hour has."""
+} | size(FILMS, {})  # which toys have not fetched
+"""Parameters of the problem, and how many places an hour has; real rounds are played as they are, once."""
 
 BEGIN, END = "<!-- measured by benchmarks/recommendation.py -->", "<!-- end -->"
 
 
 class Stream(NamedTuple):
-    """Hours: clicks in 100 places and attention a place, by provider; the limits as shares of all attention."""
+    """Hours: clicks in 100 places and attention a place, by provider; limits as shares of all attention; places, 0: rates are as seen."""
 
     clicks: np.ndarray
     attention: np.ndarray
@@ -51,13 +52,13 @@ class Stream(NamedTuple):
         return self.clicks.shape[1]
 
 
-def drawn(seed: int, places: int = PLACES, **given: float) -> Stream:
-    """The hours of a page."""
-    problem = bridle.problem("recommendation", horizon=HOURS, seed=seed, **given)
-    page, hours = problem.adversary.stream, problem.adversary.replay(0, HOURS)
-    d = problem.domain.dim
-    diagonals = np.einsum("tii->ti", hours.constraints[0].A[:, d:] - hours.constraints[0].A[:, :d])
-    return Stream(-hours.cost.a, diagonals / (2.0 - page.least - page.most), page.least, page.most, places, seed)
+def drawn(seed: int, places: int = PLACES, dim: int = 6, least: float = 0.4, most: float = 2.4, **given: str) -> Stream:
+    """The hours of a page, or all the rounds of real data."""
+    count = 1_000 if given else HOURS
+    problem = bridle.problem("recommendation", horizon=count, seed=seed, dim=dim, least=least, most=most, **given)
+    hours, floor, cap = problem.adversary.replay(0, count), least / dim, min(1.0, most / dim)
+    diagonals = np.einsum("tii->ti", hours.constraints[0].A[:, dim:] - hours.constraints[0].A[:, :dim])
+    return Stream(-hours.cost.a, diagonals / (2.0 - floor - cap), floor, cap, 0 if given else places, seed)
 
 
 class Estimates:
@@ -134,15 +135,17 @@ def play(stream: Stream, decide: Callable[[], np.ndarray], learn: Callable[[np.n
     rng, shares = np.random.default_rng([stream.seed, 9]), []
     for rates, attention in zip(stream.clicks, stream.attention, strict=True):
         x = decide()
+        shares.append(x)
+        if not stream.places:
+            learn(x, rates, attention)
+            continue
         shown = np.floor(stream.places * x + rng.random(stream.dim))
         clicked = rng.binomial(shown.astype(int), rates / 100.0)
-        with np.errstate(invalid="ignore"):
-            learn(x, np.where(shown > 0.0, 100.0 * clicked / np.maximum(shown, 1.0), np.nan), attention)
-        shares.append(x)
+        learn(x, np.where(shown > 0.0, 100.0 * clicked / np.maximum(shown, 1.0), np.nan), attention)
     given = np.array(shares) * stream.attention
     sums = np.concatenate([np.zeros((1, stream.dim)), given.cumsum(axis=0)])
     return Outcome(
-        float((np.array(shares) * stream.clicks).sum() / HOURS),
+        float((np.array(shares) * stream.clicks).sum() / len(shares)),
         off(stream, sums[-1:]),
         off(stream, sums[WEEK:] - sums[:-WEEK]),
         np.array(shares),
@@ -199,9 +202,9 @@ def best_fixed(stream: Stream) -> float:
     return float(stream.clicks.mean(axis=0) @ found.x)
 
 
-def row(kind: str, given: dict[str, float]) -> dict[str, Any]:
+def row(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     """What everybody gets on the streams of a kind."""
-    streams = [drawn(seed, **given) for seed in SEEDS]
+    streams = [drawn(seed, **given) for seed in ((0,) if "data" in given else SEEDS)]
     best = [best_fixed(stream) for stream in streams]
 
     def facts(outcomes: list[Outcome]) -> dict[str, Any]:

@@ -606,6 +606,32 @@ def test_bikes_traffic_and_electricity_are_hours_in_order():
     np.testing.assert_allclose(parts, load["CAISO Total"], rtol=1e-6)
 
 
+def test_ratings_are_of_the_films():
+    ratings, films = real("ratings"), real("films")
+    assert ratings.columns == ("user_id", "item_id", "rating", "timestamp")
+    assert films.columns == ("item_id", "movie_title", "release_year", "class")
+    assert len(np.unique(ratings["user_id"])) == 943
+    assert set(ratings["item_id"]) == set(films["item_id"]) == set(range(1, 1683))
+    assert set(ratings["rating"]) == {1.0, 2.0, 3.0, 4.0, 5.0}
+    first, last = np.datetime64("1997-09-20"), np.datetime64("1998-04-23")
+    assert first.astype(int) * 86400 <= ratings["timestamp"].min() <= ratings["timestamp"].max() <= last.astype(int) * 86400
+    assert films.categories["movie_title"][int(films["movie_title"][0])] == "Toy Story"
+    assert sum(not name.isdigit() for name in films.categories["release_year"]) == 2
+    assert films.equals("release_year", "1995")[0]
+
+
+def test_a_file_with_kinds_in_its_names_is_read_without_them(tmp_path):
+    path = tmp_path / "toy.tsv"
+    path.write_text('who:token\twhat:token_seq\tstars:float\n7\ta "b", c\t4\n8\tA\t2.5\n', encoding="utf-8")
+    table = parsers.atomic(path, named=("what",))
+    assert table.columns == ("who", "what", "stars")
+    assert table.values.tolist() == [[7.0, 1.0, 4.0], [8.0, 0.0, 2.5]]
+    assert table.categories == {"what": ("A", 'a "b", c')}
+    path.write_text("who:token\tstars:float\n7\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="a row has not 2 fields"):
+        parsers.atomic(path)
+
+
 def test_clicks_are_a_week_of_the_open_bandit_data():
     shown = real("clicks")
     assert (np.diff(shown["timestamp"]) >= 0.0).all()

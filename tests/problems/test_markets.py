@@ -11,6 +11,7 @@ import pytest
 import bridle
 from bridle import records
 from bridle.problems import markets
+from helpers.instances import real
 
 SHOPS = [{}, {"dim": 1}, {"dim": 3, "elasticity": 1.1, "substitution": 0.9, "stock": 2.0, "season": 0.6, "shock": 0.0}]
 PAGES = [{}, {"dim": 2, "least": 1.0, "most": 1.0}, {"dim": 4, "least": 0.0, "most": 4.0}]
@@ -196,6 +197,65 @@ def test_the_best_shares_in_hindsight_are_those_of_another_solver():
     program = cp.Problem(cp.Minimize(hours.cost.a.sum(axis=0) @ x), holds)
     program.solve(solver=cp.CLARABEL)
     assert bridle.best_action(trace).cost == pytest.approx(program.value, rel=1e-7)
+
+
+# --- real ratings -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_with_ratings_a_round_is_a_hundred_real_ones():
+    """Counted rating by rating, from the files."""
+    ratings, films = real("ratings"), real("films")
+    problem = bridle.problem("recommendation", horizon=1000, data="ratings", least=0.3, most=2.0)
+    rounds, page = problem.adversary.replay(0, 1000), problem.domain.dim
+    year = {film: films.categories["release_year"][int(code)] for film, code in zip(films["item_id"], films["release_year"], strict=True)}
+    order = np.argsort(ratings["timestamp"], kind="stable")
+    x = np.array([0.3, 0.25, 0.2, 0.05, 0.15, 0.05])
+    without = int(np.argmax((np.einsum("tii->ti", rounds.constraints[0].A[:, :6]) == 0.0).any(axis=1)))  # a film of some era
+    for t in (0, 500, 999, without):
+        asked, liked = np.zeros(page), np.zeros(page)
+        for row in order[100 * t : 100 * t + 100]:
+            name = year[ratings["item_id"][row]]
+            born = int(name) if name.isdigit() else 1990
+            era = 0 if born < 1970 else 1 if born < 1980 else 2 if born < 1990 else 3 if born < 1995 else 4 if born < 1997 else 5
+            asked[era] += 1
+            liked[era] += ratings["rating"][row] >= 4
+        rate = np.array([liked[i] / asked[i] if asked[i] else liked.sum() / 100 for i in range(page)])
+        one, v = records.take(rounds, float(t)), 6 * asked / 100
+        assert one.cost.value(x) == pytest.approx(-100.0 * rate @ x, rel=1e-12)
+        shares = v * x
+        np.testing.assert_allclose(one.constraints[0].value(x)[:6], 0.3 / 6 * shares.sum() - shares, atol=1e-14)
+        np.testing.assert_allclose(one.constraints[0].value(x)[6:], shares - 2.0 / 6 * shares.sum(), atol=1e-14)
+    assert asked.min() == 0.0 < liked.sum()
+    assert problem.constants["rounds"] == 1000
+
+
+def test_with_ratings_the_constants_are_attained():
+    real("ratings"), real("films")
+    problem = bridle.problem("recommendation", horizon=10, data="ratings")
+    rounds = problem.adversary.replay(0, 1000)
+    corner = [abs(rounds.constraints[0].A @ x).max() for x in np.eye(6)]
+    slopes = np.linalg.norm(rounds.cost.a, axis=1).max(), np.linalg.norm(rounds.constraints[0].A, axis=2).max()
+    assert max(corner) == pytest.approx(problem.constants["bound"], rel=1e-12)
+    assert max(slopes) == pytest.approx(problem.constants["lipschitz"], rel=1e-12)
+    assert "feasible" not in problem.constants
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"data": "ratings", "dim": 7}, "dim must be 6, the eras of films, where data is ratings, not 7"),
+        ({"data": "rating"}, r"unknown data 'rating'; did you mean ratings\?"),
+        (
+            {"data": "ratings", "horizon": 1001},
+            "horizon must be at most 1000, the rounds that problem recommendation on ratings has, not 1001",
+        ),
+    ],
+)
+def test_what_ratings_cannot_give_is_refused_in_words(given, message):
+    real("ratings"), real("films")
+    with pytest.raises(bridle.InputError, match=message):
+        bridle.problem("recommendation", **{"horizon": 10, **given})
 
 
 # --- both -----------------------------------------------------------------------------------------------------------------------------

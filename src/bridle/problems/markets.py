@@ -6,12 +6,13 @@
 | `recommendation` | `Page` | draws the clicks and the attention of any hour, a day at a time |
 
 Weeks and days have their rhythm, months and days jump, and chance does the rest, within ranges from which all constants are computed: so
-they hold for every seed and every horizon.
+they hold for every seed and every horizon. With `data="ratings"` the rounds of `recommendation` are real ones, 100 ratings of films each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from bridle.core import InputError, Round
 from bridle.functions import AffineFunction, AffineRows, QuadraticForm
 from bridle.ops import Array, Scalar
 from bridle.problems.base import Problem, constants_of
-from bridle.problems.recorded import ComputedRounds
+from bridle.problems.recorded import ComputedRounds, recorded_problem
 
 WEEK, MONTH, QUARTER, HOURS = 7, 28, 91, 24
 """Days in a week, a month and a quarter, and hours in a day."""
@@ -38,6 +39,12 @@ CLICKS, SWING, NEWS = (2.0, 4.0), 0.3, 0.5
 
 PRESENT, WANDER = 0.25, 0.15
 """Recommendation: what the hour and chance each move the attention by that a place gets."""
+
+DECADES = (1970.0, 1980.0, 1990.0, 1995.0, 1997.0)
+"""Recommendation with ratings: the years in which a new era of films begins."""
+
+LIKED, TOGETHER = 4.0, 100
+"""Recommendation with ratings: the stars from which on a film was liked, and how many ratings make a round."""
 
 
 class Shop(NamedTuple):
@@ -147,17 +154,22 @@ class Page(NamedTuple):
         hour = np.cos(2.0 * np.pi * (np.arange(HOURS)[:, None] / HOURS - self.peak))
         r = self.rate * (1.0 + NEWS * rng.uniform(-1.0, 1.0, d)) * (1.0 + SWING * hour)
         v = 1.0 + PRESENT * hour + WANDER * rng.uniform(-1.0, 1.0, (HOURS, d))
-        alone = v[:, None, :] * np.eye(d)
-        shares = np.concatenate([self.least * v[:, None, :] - alone, alone - self.most * v[:, None, :]], axis=1)
-        return Round(AffineFunction(-r, np.zeros(HOURS)), (AffineRows(shares, np.zeros((HOURS, 2 * d))),))
+        return exposure(r, v, self.least, self.most)
 
 
-def recommendation(horizon: int, seed: int = 0, dim: int = 6, least: float = 0.4, most: float = 2.4) -> Problem:
+def exposure(r: Array, v: Array, least: Scalar, most: Scalar) -> Round:
+    """Rounds with the clicks r in 100 places and the attention v a place: clicks are the gain, shares of attention have limits."""
+    alone = v[:, None, :] * np.eye(v.shape[1])
+    shares = np.concatenate([least * v[:, None, :] - alone, alone - most * v[:, None, :]], axis=1)
+    return Round(AffineFunction(-r, np.zeros(len(r))), (AffineRows(shares, np.zeros(shares.shape[:2])),))
+
+
+def recommendation(horizon: int, seed: int = 0, dim: int = 6, least: float = 0.4, most: float = 2.4, data: str = "simulated") -> Problem:
     """Places on a page for several providers, whose exposure may be neither too small nor too large.
 
-    x is the share of the places that each provider gets, and f is minus the expected clicks in 100 places. The first d of the g are how
-    far a provider's attention in the hour, which depends on who comes, lies below `least` times an even share of all attention, and the
-    others how far it lies above `most` times that.
+    x is the share of the places that each provider gets, and f is minus the expected clicks in 100 places; with `data=ratings`, of each of
+    six eras of films, and how many of 100 were liked. The first d of the g are how far a provider's attention in the round, which depends
+    on who comes, lies below `least` times an even share of all attention, and the others how far it lies above `most` times that.
     """
     d, number = validate.whole("dim", dim, 2), validate.whole("seed", seed, 0)
     fewest, highest = validate.nonnegative("least", least), validate.positive("most", most)
@@ -166,6 +178,10 @@ def recommendation(horizon: int, seed: int = 0, dim: int = 6, least: float = 0.4
     if highest < 1.0:
         raise InputError(f"most must be 1, an even share, or above, not {highest:g}")
     floor, cap = fewest / d, min(1.0, highest / d)
+    if validate.one_of("data", data, ("simulated", "ratings")) == "ratings":
+        if d != len(DECADES) + 1:
+            raise InputError(f"dim must be {len(DECADES) + 1}, the eras of films, where data is ratings, not {d}")
+        return _films(horizon, number, floor, cap)
     rng = np.random.default_rng([number, 1])
     rate, peak = rng.uniform(*CLICKS, d), rng.random(d)
     domain = domains.Simplex(d)
@@ -179,6 +195,36 @@ def recommendation(horizon: int, seed: int = 0, dim: int = 6, least: float = 0.4
     if margin >= 0.0:
         constants |= {"feasible": domain.center(), "slater": margin or None}
     return Problem(domain, ComputedRounds(Page(float(number), rate, peak, floor, cap)), constants)
+
+
+def _films(horizon: int, seed: int, floor: float, cap: float) -> Problem:
+    """The ratings as rounds; of these the constants are exact."""
+    rounds, domain = exposure(*_ratings(), floor, cap), domains.Simplex(len(DECADES) + 1)
+    A = np.asarray(rounds.constraints[0].grad(domain.center()))
+    G = max(float(np.linalg.norm(rounds.cost.grad(domain.center()), axis=-1).max()), float(np.linalg.norm(A, axis=-1).max()))
+    # A linear function on the simplex is largest, and smallest, at a corner: an entry of its row.
+    constants = constants_of(domain, lipschitz=G, bound=float(abs(A).max()), modulus=0.0, constraints=A.shape[1], time_varying=True)
+    return recorded_problem("recommendation on ratings", domain, rounds, constants, horizon, seed)
+
+
+@lru_cache(maxsize=1)
+def _ratings() -> tuple[Array, Array]:
+    """How many of 100 films of each era were liked, and how much they were asked for (1 on average over the eras), round by round.
+
+    Where nobody rated a film of an era, it is taken to be liked as the round's films are together.
+    """
+    from bridle.data import load
+
+    ratings, films = load("ratings"), load("films")
+    years = [float(name) if name.isdigit() else DECADES[2] for name in films.categories["release_year"]]  # of two films it is not known
+    released = dict(zip(films["item_id"], np.array(years)[films["release_year"].astype(int)], strict=True))
+    order = np.argsort(ratings["timestamp"], kind="stable")
+    era = np.searchsorted(DECADES, [released[film] for film in ratings["item_id"][order]], side="right").reshape(-1, TOGETHER)
+    liked = (ratings["rating"][order] >= LIKED).reshape(-1, TOGETHER)
+    each = era[:, :, None] == np.arange(len(DECADES) + 1)
+    asked, loved = each.sum(axis=1), (each & liked[:, :, None]).sum(axis=1)
+    together = liked.mean(axis=1, keepdims=True)
+    return 100.0 * np.where(asked > 0, loved / np.maximum(asked, 1), together), each.shape[2] / TOGETHER * asked
 
 
 PROBLEMS: dict[str, Callable[..., Problem]] = {"pricing": pricing, "recommendation": recommendation}
