@@ -141,6 +141,19 @@ def test_the_documentation_shows_the_rates_that_were_measured():
         assert all(abs(rate - row["share"]) < 0.0015 for rate in measured.values()), row["stream"]
 
 
+@pytest.mark.parametrize(("name", "mixed"), [("pricing", "`soft`, the four rules mixed"), ("recommendation", "`soft`, the rules mixed")])
+def test_the_pages_of_applications_show_what_was_measured(name, mixed):
+    """And what they say in words: rules mixed without a knob lose little to the best rule with knobs chosen in hindsight."""
+    benchmark, found = benchmark_named(name), json.loads((ROOT / "benchmarks" / f"{name}.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / f"{name}.md").read_text(), f"run benchmarks/{name}.py"
+    assert [row["kind"] for row in found] == list(benchmark.KINDS)
+    gain, wrong = ("revenue", "turned away") if name == "pricing" else ("clicks", "off")
+    for row in found:
+        allowed = [row[rule] for rule in benchmark.RULES if row[rule][wrong] <= 0.03]
+        assert row[mixed][gain] >= 0.95 * max(rule[gain] for rule in allowed), row["kind"]
+        assert row[mixed][wrong] <= 0.01, row["kind"]
+
+
 def test_the_documentation_shows_what_was_measured_on_a_gpu():
     benchmark, file = benchmark_named("gpu"), ROOT / "benchmarks" / "gpu.json"
     found = json.loads(file.read_text()) if file.exists() else None

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bridle
+from bridle.problems.auctions import AuctionLog
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -32,13 +33,7 @@ class Auctions(NamedTuple):
 
     def best(self) -> float:
         """The value of the best choice within the budget, in hindsight."""
-        order = np.argsort(-self.values / self.prices)
-        values, sums = self.values[order], np.cumsum(self.prices[order])
-        whole = int(np.searchsorted(sums, self.budget, side="right"))
-        if whole == len(values):
-            return float(values.sum())
-        rest = self.budget - (float(sums[whole - 1]) if whole else 0.0)
-        return float(values[:whole].sum() + values[whole] * rest / self.prices[order[whole]])
+        return AuctionLog(self.values, self.prices).best(self.budget)
 
     def episodes(self, rounds: int) -> list[Auctions]:
         """The same, cut into equally long ones, each with a budget of its own."""

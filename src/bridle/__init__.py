@@ -1,6 +1,7 @@
 """bridle: decisions made online under constraints that are revealed too late."""
 
-from bridle import adversaries as adversaries  # a documented path that needs no import of its own
+from bridle import adversaries as adversaries  # documented paths that need no import of their own
+from bridle import rules as rules
 from bridle.advice import Advice, advise
 from bridle.budgets import Gate, Pacer
 from bridle.core import (
@@ -41,6 +42,7 @@ from bridle.game.metrics import (
     soft_violation,
     squared_ccv,
     static_violation,
+    violation_rates,
 )
 from bridle.game.play import Trace, play, policy_for
 from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
@@ -141,4 +143,5 @@ __all__ = [
     "soft_violation",
     "squared_ccv",
     "static_violation",
+    "violation_rates",
 ]  # fmt: skip

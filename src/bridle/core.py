@@ -404,6 +404,7 @@ class Constants(TypedDict, total=False):
     affine: bool
     time_varying: bool
     feasible: Array | None  # an action that satisfies every constraint; None where it is known that there is none
+    safe: Array  # an action to fall back on, known beforehand, that keeps every limit whatever comes, as far as one does
     optimum: Array
     optimal_cost: float
     benchmark: Array

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -367,6 +369,60 @@ def test_a_file_that_reads_otherwise_is_one_clear_error(store, content, message)
     assert "\n" not in str(wrong.value)
 
 
+MIXED = b"when,sky,cars\n2018-01-01 01:00:00,clear,3\n2018-01-01 02:00:00,,\n2018-01-01T03:00:00+01:00,Fog,1.5\n"
+
+
+def test_columns_of_names_and_dates_are_numbers_and_empty_rows_are_left_out(tmp_path):
+    plain, packed = tmp_path / "toy.csv", tmp_path / "toy.zip"
+    plain.write_bytes(MIXED)
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("toy.csv", MIXED)
+    for path in (plain, packed):
+        table = parsers.mixed(path, named=("sky",), dated=("when",))
+        assert table.columns == ("when", "sky", "cars")
+        assert table.values.tolist() == [
+            [1514768400.0, 1.0, 3.0],
+            [1514772000.0, 0.0, 1.5],
+        ]  # 01:00 and 02:00 of the first day of 2018, UTC
+        assert table.categories == {"sky": ("Fog", "clear")}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it has no rows"),
+        (b"when,sky,cars\n", "it has no rows"),
+        (b"when,sky\n2018-01-01,clear\n", "it has 2 columns, not 3"),
+        (b"when,sky,cars\n2018-01-01,clear\n", "a row has not 3 fields"),
+        (b"when,sky,cars\n2018-01-01,clear,many\n", "could not convert string to float: 'many'"),
+        (b"when,sky,cars\nnoon,clear,1\n", "Invalid isoformat string: 'noon'"),
+    ],
+)
+def test_a_table_that_reads_otherwise_is_one_clear_error(store, monkeypatch, content, message):
+    read = functools.partial(parsers.mixed, named=("sky",), dated=("when",))
+    use(monkeypatch, dataclasses.replace(toy(content=MIXED), columns=3, parse=read))
+    path = store / "toy.csv"
+    path.write_bytes(content)
+    with refused(message):
+        data.load("toy", path, verify=False)
+
+
+def test_an_archive_that_is_broken_or_empty_is_one_clear_error(store, monkeypatch):
+    use(monkeypatch, dataclasses.replace(toy(), parse=parsers.mixed))
+    path = store / "toy.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("toy.csv", MIXED * 100)
+    whole = bytearray(path.read_bytes())
+    whole[45:65] = bytes(20)
+    path.write_bytes(bytes(whole))
+    with refused("it is not a sound archive of one file"):
+        data.load("toy", path, verify=False)
+    with zipfile.ZipFile(path, "w"):
+        pass
+    with refused("it is not a sound archive of one file"):
+        data.load("toy", path, verify=False)
+
+
 @pytest.mark.parametrize(
     ("platform", "given", "expected"),
     [
@@ -528,6 +584,62 @@ def test_creditcard_is_the_ulb_file():
     assert (cards["Time"].min(), cards["Time"].max()) == (0.0, 172792.0)
     assert len(cards.values) - len(np.unique(cards.values, axis=0)) == 1081
     np.testing.assert_array_equal(np.round(100.0 * cards["Amount"]) / 100.0, cards["Amount"])
+
+
+def test_bikes_traffic_and_electricity_are_hours_in_order():
+    bikes = real("bikes")
+    hours = 24.0 * bikes["day"] + bikes["hr"]
+    assert (np.diff(hours) > 0.0).all()
+    assert set(np.unique(bikes["hr"])) == set(range(24))
+    np.testing.assert_array_equal(bikes["casual"] + bikes["registered"], bikes["bikers"])
+    assert bikes.equals("mnth", "July").sum() == 744
+    traffic = real("traffic")
+    steps = np.diff(traffic["datetime"]) / 3600.0
+    assert (steps >= 1.0).all()
+    assert steps.sum() + 1 == 17520  # two years
+    assert (traffic["traffic_volume"].min(), traffic["traffic_volume"].max()) == (113.0, 7280.0)
+    assert traffic.categories["weather_main"][:2] == ("Clear", "Clouds")
+    load = real("electricity")
+    assert (np.diff(load["Dates"]) == 3600.0).all()
+    np.testing.assert_array_equal((load["Dates"] / 3600.0) % 24.0, load["HE"])
+    parts = load["PGE"] + load["SCE"] + load["SDGE"] + load["VEA"]
+    np.testing.assert_allclose(parts, load["CAISO Total"], rtol=1e-6)
+
+
+def test_ratings_are_of_the_films():
+    ratings, films = real("ratings"), real("films")
+    assert ratings.columns == ("user_id", "item_id", "rating", "timestamp")
+    assert films.columns == ("item_id", "movie_title", "release_year", "class")
+    assert len(np.unique(ratings["user_id"])) == 943
+    assert set(ratings["item_id"]) == set(films["item_id"]) == set(range(1, 1683))
+    assert set(ratings["rating"]) == {1.0, 2.0, 3.0, 4.0, 5.0}
+    first, last = np.datetime64("1997-09-20"), np.datetime64("1998-04-23")
+    assert first.astype(int) * 86400 <= ratings["timestamp"].min() <= ratings["timestamp"].max() <= last.astype(int) * 86400
+    assert films.categories["movie_title"][int(films["movie_title"][0])] == "Toy Story"
+    assert sum(not name.isdigit() for name in films.categories["release_year"]) == 2
+    assert films.equals("release_year", "1995")[0]
+
+
+def test_a_file_with_kinds_in_its_names_is_read_without_them(tmp_path):
+    path = tmp_path / "toy.tsv"
+    path.write_text('who:token\twhat:token_seq\tstars:float\n7\ta "b", c\t4\n8\tA\t2.5\n', encoding="utf-8")
+    table = parsers.atomic(path, named=("what",))
+    assert table.columns == ("who", "what", "stars")
+    assert table.values.tolist() == [[7.0, 1.0, 4.0], [8.0, 0.0, 2.5]]
+    assert table.categories == {"what": ("A", 'a "b", c')}
+    path.write_text("who:token\tstars:float\n7\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="a row has not 2 fields"):
+        parsers.atomic(path)
+
+
+def test_clicks_are_a_week_of_the_open_bandit_data():
+    shown = real("clicks")
+    assert (np.diff(shown["timestamp"]) >= 0.0).all()
+    assert 6.9 < np.ptp(shown["timestamp"]) / 86400.0 < 7.0
+    assert shown["click"].sum() == 69.0
+    assert set(np.unique(shown["position"])) == {1.0, 2.0, 3.0}
+    assert set(np.unique(shown["item_id"])) == set(range(34))
+    assert 0.0 < shown["propensity_score"].min() < shown["propensity_score"].max() < 1.0
 
 
 def test_the_table_that_openml_stores_comes_out_as_the_same_file(tmp_path):

@@ -581,7 +581,7 @@ def test_the_lower_bound_is_attained_exactly_from_the_centre(T, engine):
 def test_problems_with_another_seed_are_other_problems(name):
     one, two = bridle.problem(name, horizon=30, seed=0), bridle.problem(name, horizon=30, seed=1)
     again = two.with_seed(0)
-    made = bridle.policy_for("sinha2024", one)
+    made = bridle.policy_for("sinha2024", one, lipschitz=2.0 * one.constants["lipschitz"])  # that of another seed may be larger
     a, b, c = (bridle.play(made, problem, keep="rounds") for problem in (one, two, again))
     np.testing.assert_array_equal(a.costs, c.costs)
     np.testing.assert_array_equal(a.values, c.values)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import bridle
 from bridle import data
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.problems import applications, problem_names
+from bridle.problems import applications, auctions, problem_names
 
 EPS = 2.0**-52
 
-SIMULATED = [name for name in problem_names() if name not in applications.PROBLEMS]
+SIMULATED = [name for name in problem_names() if name not in applications.PROBLEMS | auctions.PROBLEMS]
 """The problems that need no data: those of the applications have tests of their own, which may have to fetch some."""
 
 THE_SEED_DOES_NOT_SHOW = {
@@ -26,6 +26,9 @@ THE_SEED_DOES_NOT_SHOW = {
     **dict.fromkeys(("tempting", "rare-constraint", "late-temptation", "uphill"), "nothing in it is drawn"),
 }
 """Problems whose games from the centre are the same with every seed, and why."""
+
+CURVED = {"pricing": 4.0}
+"""Problems whose costs are strongly convex by nature, not by a parameter, and how many times the stated modulus a few of them may show."""
 
 OFFLINE: list[str] = []
 LOADED: dict[str, data.Data] = {}

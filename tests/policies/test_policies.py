@@ -20,7 +20,7 @@ from bridle.checks import check_policy
 from bridle.core import Bound, DoesNotApply, InputError
 from bridle.policies.entry import GIVEN
 from bridle.problems import takes
-from helpers.instances import SIMULATED
+from helpers.instances import CURVED, SIMULATED
 
 NAMES = policies.names()
 ROUNDS = 36
@@ -233,13 +233,13 @@ def curved(where: str) -> bool:
 
 def refusal(name: str, where: str) -> str:
     """Why a policy is refused on a problem, as a pattern of the error; empty where it must play."""
-    if policies.entry(name).strongly_convex and not curved(where):
+    if policies.entry(name).strongly_convex and not curved(where) and where not in CURVED:
         return "not strongly convex"
-    placed = takes(where, "domain") or where == "game"  # on a simplex, or on any domain
+    placed = takes(where, "domain") or where in ("game", "recommendation")  # on a simplex, or on any domain
     if policies.entry(name).domains == ("simplex",) and not placed:
         return "domain must be a simplex"
     if name == "banditq" and not takes(where, "constraints"):
-        return r"made for 10, the problem reveals \d"
+        return r"made for \d+, the problem reveals \d"
     if any(p.name == "slater" and p.required for p in policies.parameters(name)):
         return "" if bridle.problem(where, horizon=ROUNDS).constants.get("slater") else "slater"
     return ""

@@ -25,6 +25,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "capacity": ("capacity", {}),
     "capacity-google": ("capacity", {"data": "google", "modulus": 2.0}),
     "capacity-azure": ("capacity", {"data": "azure", "modulus": 0.3}),
+    "capacity-electricity": ("capacity", {"data": "electricity"}),
     "ad-pacing": ("ad-pacing", {}),
     "ad-pacing-one": ("ad-pacing", {"dim": 1, "budget": 0.1}),
     "ad-pacing-rich": ("ad-pacing", {"dim": 3, "budget": 40.0}),
@@ -141,7 +142,7 @@ def test_with_no_more_risk_than_the_market_there_is_no_margin_at_it():
     assert make("portfolio-djia").constants["slater"] is None
 
 
-@pytest.mark.parametrize("case", ["capacity", "capacity-google", "capacity-azure"])
+@pytest.mark.parametrize("case", ["capacity", "capacity-google", "capacity-azure", "capacity-electricity"])
 def test_no_capacity_leaves_more_room_than_the_margin_says(case):
     """A linear program over x and the margin m: demand - x + m <= 0 in every round."""
     problem = make(case)

@@ -1,4 +1,4 @@
-"""The command line: `bridle advise`, `policies`, `problems`, `play`, `compare`, `fraud`, `demo`, `data`."""
+"""The command line: `bridle advise`, `policies`, `problems`, `play`, `compare`, `pace`, `fraud`, `demo`, `data`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bridle.cli.advise import advise
 from bridle.cli.compare import compare
 from bridle.cli.fraud import fraud
 from bridle.cli.listing import policies, problems
+from bridle.cli.pace import pace
 from bridle.cli.play import demo, play
 from bridle.core import InputError, Interrupted
 
@@ -19,7 +20,7 @@ app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Decisions made online under constraints that are revealed too late.",
 )  # fmt: skip
-for command in (policies, problems, play, compare, fraud, advise, demo):
+for command in (policies, problems, play, compare, pace, fraud, advise, demo):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

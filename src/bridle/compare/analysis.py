@@ -216,3 +216,38 @@ def _ranked(contenders: list[RankedRow]) -> list[RankedRow]:
         row["pareto"], row["ranked_by"] = not bool(beaten), by
     last = 1 + len(contenders)
     return sorted(contenders, key=lambda row: (row["rank"] or last, row["does_not_apply"] is not None))
+
+
+def rate_notes(rows: Iterable[GameRow]) -> list[str]:
+    """How often limits were violated, for policies that keep a share: what was asked, measured (medians over seeds) and proved."""
+    notes = []
+    games = [row for row in rows if row.get("rates_asked")]
+    for (problem, horizon, label), runs in grouped(games, lambda row: (problem_of(row), horizon_of(row), label_of(row))).items():
+        each = [
+            rate_sentence(f"limit {i}" if len(asked) > 1 else "the limit", *(_median(row[name][i] for row in runs) for name in RATES))
+            for asked in [runs[0]["rates_asked"]] for i in range(len(asked))
+        ]  # fmt: skip
+        notes.append(f"{label} on {problem}, T = {horizon:,}: {'; '.join(each)}")
+    return notes
+
+
+RATES = ("rates_asked", "rates", "rates_proved")
+
+
+def rate_sentence(limit: str, asked: float | None, measured: float | None, proved: float | None) -> str:
+    """A limit on how often, in words.
+
+    >>> rate_sentence("the limit", 0.05, 0.0505, None)
+    'the limit was violated in 5.05 % of the rounds (5 % asked, nothing proved without a safe action)'
+    """
+    most = "nothing proved without a safe action" if proved is None else f"at most {_percent(proved)} whatever had come"
+    return f"{limit} was violated in {_percent(measured)} of the rounds ({_percent(asked)} asked, {most})"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100.0 * share:.3g} %"
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None

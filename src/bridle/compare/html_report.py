@@ -223,6 +223,7 @@ def _notes(games: list[GameRow]) -> list[str]:
     notes = sentences(lambda row: _texts(reason_of(row)), "{policies}: does not apply, {reason}.")
     notes += sentences(lambda row: _texts(row.get("regret_why")), "{policies}: regret is not known, {reason}.")
     notes += sentences(lambda row: _texts(row.get("warnings")), "{policies}: {reason}.")
+    notes += [f"{text}." for text in analysis.rate_notes(games)]
     notes += sentences(lambda row: _texts(row.get("bound_why")), "{policies}: about the bound, {reason}.")
     runs = {
         (label, T): len({row["seed"] for row in own})

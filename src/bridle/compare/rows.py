@@ -55,6 +55,14 @@ class OwnColumns(TypedDict):
     measures: str | None
 
 
+class RateColumns(TypedDict):
+    """Of a policy for limits on how often, for each limit: shares of rounds that were asked for, measured, and proved to be the most."""
+
+    rates_asked: list[float | None]
+    rates: list[float | None]
+    rates_proved: list[float | None]
+
+
 class BoundColumns(TypedDict):
     """The bounds: the sharpest proved ones, and the paper's."""
 
@@ -105,7 +113,7 @@ class CurveColumns(TypedDict):
     curve_ccv_bound: list[float | None]
 
 
-class FactColumns(SizeColumns, MeasuredColumns, OwnColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
+class FactColumns(SizeColumns, MeasuredColumns, OwnColumns, RateColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
     """What a row takes from the summary of its game."""
 
 

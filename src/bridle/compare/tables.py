@@ -8,6 +8,7 @@ from typing import TypeAlias, cast
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
+from bridle.compare.analysis import RATES, rate_notes
 from bridle.compare.rows import COLUMNS, GameRow, RankedRow, breaks_bound, general_reason_of
 from bridle.compare.text import number
 from bridle.game.summary import BOUNDED
@@ -72,13 +73,34 @@ def game_table(facts: GameLike) -> Table:
         )  # fmt: skip
     for name, value in cast(Mapping[str, object], facts.get("measures") or {}).items():
         table.add_row(name, number(value), "", "", "")
+    for limit, _, measured, proved in _rates(facts):
+        table.add_row(
+            f"{limit}, share of rounds",
+            number(measured),
+            number(proved),
+            "",
+            "" if proved is None else "yes" if measured <= proved else "NO",
+        )
     table.add_row("microseconds a round", number(facts["us_per_round"]), "", "", "")
     return table
+
+
+def _rates(facts: GameLike) -> list[tuple[str, float, float, float | None]]:
+    """The limits on how often of a single run: the limit, and its shares of rounds asked, measured and proved."""
+    columns = [cast(list[float], facts.get(name) or []) for name in RATES]
+    many = len(columns[0])
+    if any(isinstance(share, list) for share in columns[1]) or len(columns[1]) != many:  # of several runs
+        return []
+    return [(f"limit {i} violated" if many > 1 else "limit violated", *each) for i, each in enumerate(zip(*columns, strict=True))]
 
 
 def game_notes(facts: GameLike) -> list[str]:
     """What a reader of the game's table should be told in words."""
     notes = []
+    asked = {share for _, share, _, _ in _rates(facts)}
+    if asked:
+        shares = ", ".join(f"{100.0 * share:.3g} %" for share in sorted(asked))
+        notes.append(f"limit violated: at most {shares} of the rounds were asked for; the bound holds whatever comes")
     if facts["regret_why"]:
         notes.append(f"regret: not known, {facts['regret_why']}")
     if facts["bound_why"]:
@@ -166,6 +188,7 @@ def ranking_notes(ranked: list[RankedRow], rows: list[GameRow]) -> list[str]:
     notes += [f"does not apply: {games}: {reason}" for games, reason in _merged(refused)]
     warned = [(row["label"], row["problem_label"], text) for row in rows for text in row["warnings"]]
     notes += [f"warning: {games}: {text}" for games, text in _merged(warned)]
+    notes += [f"how often: {text}" for text in rate_notes(rows)]
     return notes + _broken(ranked, BOUNDED)
 
 

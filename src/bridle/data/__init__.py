@@ -57,7 +57,8 @@ def names() -> list[str]:
     """The names of the data sets.
 
     >>> names()
-    ['nyse-o', 'nyse-n', 'djia', 'msci', 'sp500', 'tse', 'alibaba', 'google', 'azure', 'adult', 'creditcard']
+    ['nyse-o', 'nyse-n', 'djia', 'msci', 'sp500', 'tse', 'alibaba', 'google', 'azure', 'adult', 'creditcard', 'bikes', 'traffic',
+    'electricity', 'clicks', 'ratings', 'films']
     """
     return list(SETS)
 
@@ -165,7 +166,9 @@ def load(name: str, path: object = None, verify: bool = True, progress: Progress
         raise InputError(f"cannot read {file}: {storage.reason(error)}") from None
     except ValueError as error:
         raise InputError(f"{file} cannot be read as data set {name}: {' '.join(str(error).split())}") from None
-    if table.values.shape[1] != data_set.columns or not len(table.values):
+    if not len(table.values):
+        raise InputError(f"{file} cannot be read as data set {name}: it has no rows")
+    if table.values.shape[1] != data_set.columns:
         raise InputError(f"{file} cannot be read as data set {name}: it has {table.values.shape[1]} columns, not {data_set.columns}")
     return Data(name, table.columns, table.values, table.categories)
 

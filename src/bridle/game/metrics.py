@@ -15,6 +15,8 @@ from bridle import records, validate
 from bridle.core import InputError, Round
 from bridle.game.play import Trace
 from bridle.ops import Array, Scalar
+from bridle.policies.levels import Tally
+from bridle.policies.round_maps import record_of
 from bridle.solvers import hindsight
 from bridle.solvers.block_stream import Blocks, NoComparator
 from bridle.solvers.hindsight import Hindsight, best_fixed, costs_after, read_once, values_at
@@ -94,6 +96,37 @@ def measures(trace: Trace) -> dict[str, Scalar]:
         for run in range(trace.runs)
     ]
     return {name: np.array([one[name] for one in each]) for name in each[0]}
+
+
+class ViolationRates(NamedTuple):
+    """Limits on how often, for each limit (and each run, where there are several): shares of the counted rounds that violate it.
+
+    `asked` is the most that was asked for, `measured` what came out (NaN before a round was counted), `proved` the most that could have
+    come out, whatever the stream had done (NaN where no safe action was given).
+    """
+
+    asked: Array
+    measured: Array
+    proved: Array
+
+
+def violation_rates(trace: Trace) -> ViolationRates | None:
+    """How often the limits of a policy for rates (`rate`) were violated: asked, measured, proved; None for any other policy.
+
+    >>> import bridle
+    >>> problem = bridle.problem("noisy", horizon=500, dim=2)
+    >>> trace = bridle.play(bridle.policy_for("rate", problem, at_most=0.2, safe=[-1.0, 0.0]), problem)
+    >>> found = bridle.violation_rates(trace)
+    >>> bool(found.measured <= found.proved), round(float(found.proved[0]), 4)
+    (True, 0.3616)
+    """
+    record = record_of(trace.policy)
+    if not hasattr(record, "tally"):
+        return None
+    tally: Tally = record.tally(trace.state)
+    counted = np.where(tally.counted > 0.0, tally.counted, np.nan)
+    proved = np.where(np.isinf(tally.most), np.nan, np.minimum(tally.most / counted, 1.0))
+    return ViolationRates(np.asarray(tally.share, dtype=float), tally.violated / counted, proved)
 
 
 def ccv_curve(trace: Trace) -> tuple[Array, Array]:

@@ -183,7 +183,7 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
         {"horizon": problem.horizon, "exp_concavity": exp_concavity_of(problem.constants), **problem.constants},
         policies.entry(name),
     )
-    needed = ("constraints", *(need for need in item.with_settings(parameters).needs if need not in item.needs))
+    needed = ("constraints", "safe", *(need for need in item.with_settings(parameters).needs if need not in item.needs))
     for parameter in policies.parameters(name):
         wanted = parameter.required or parameter.name in needed
         if wanted and parameter.name not in parameters and facts.get(parameter.name) is not None:

@@ -71,6 +71,9 @@ class GameFacts(TypedDict):
     interval_violation: Annotated[Figure, Measured()]
     squared_ccv: Annotated[Figure, Measured()]
     measures: dict[str, object]
+    rates_asked: list[float | None] | list[list[float | None]]
+    rates: list[float | None] | list[list[float | None]]
+    rates_proved: list[float | None] | list[list[float | None]]
     regret_bound: Annotated[Figure, BoundOn("regret")]
     ccv_bound: Annotated[Figure, BoundOn("ccv")]
     interval_bound: Annotated[Figure, BoundOn("interval_violation")]
@@ -135,6 +138,8 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
     policy, problem = trace.policy, trace.problem
     ccv, soft = metrics.ccv(trace), metrics.soft_violation(trace)
     interval, squared = metrics.interval_violation(trace), metrics.squared_ccv(trace)
+    often = metrics.violation_rates(trace)
+    asked, shares, proved = ([], [], []) if often is None else (cast(list[float | None], plain(part)) for part in often)
     return {
         "problem": problem.name,
         "policy": policy.name if isinstance(policy, policies.Configured) else type(policy).__name__,
@@ -156,6 +161,9 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "interval_violation": figure(interval),
         "squared_ccv": figure(squared),
         "measures": {} if trace.decisions is None else {name: figure(value) for name, value in metrics.measures(trace).items()},
+        "rates_asked": asked,
+        "rates": shares,
+        "rates_proved": proved,
         "regret_bound": figure(sharp.regret),
         "ccv_bound": figure(sharp.ccv),
         "interval_bound": figure(sharp.interval),

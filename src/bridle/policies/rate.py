@@ -305,7 +305,7 @@ class Rate(NamedTuple):
             top = self.level.top * (1.0 + level.open)
             most = np.asarray(most_violations(share, level.counted, top, 0.0, level.open, level.unavoidable))
         counts = (share, level.violated, level.counted, level.unavoidable, most, self.level.identity(level))
-        asked, violated, counted, unavoidable, allowed, identity = (np.asarray(each)[part] for each in counts)
+        asked, violated, counted, unavoidable, allowed, identity = (np.asarray(each)[..., part] for each in counts)
         return Tally(asked, violated, counted, unavoidable, allowed, identity, bool(self.any))
 
 

@@ -15,13 +15,14 @@ from typing import NotRequired, TypedDict
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.problems import applications, from_file, hostile, paper, special_settings, streams
+from bridle.problems import applications, auctions, from_file, hostile, markets, paper, special_settings, streams
 from bridle.problems.base import HELP, Problem
 
 __all__ = ["Problem", "needs", "problem", "problem_facts", "problem_names", "takes"]
 
 _PROBLEMS: dict[str, Callable[..., Problem]] = {
     **paper.PROBLEMS, **special_settings.PROBLEMS, **hostile.PROBLEMS, **streams.PROBLEMS, **applications.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS,
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ for every seed and every horizon.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, cast
@@ -20,20 +20,31 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from bridle import domains, validate
-from bridle.core import Constants, Domain, InputError, Round
+from bridle.core import InputError, Round
 from bridle.functions import AffineFunction, AffineRows, LogisticLoss, QuadraticForm, RoundQuadratic
 from bridle.ops import Array, Scalar
 from bridle.policies.common import switch
 from bridle.problems import portfolios
 from bridle.problems.base import NoState, Problem, constants_of, oblivious
+from bridle.problems.own_tables import is_own_file, read_table
 from bridle.problems.recorded import Dealt, ForetoldRounds, RecordedRounds
+from bridle.problems.recorded import recorded_problem as _recorded
 
 RESOURCES = {
     "alibaba": ("cpu_util_percent", "mem_util_percent", "net_in", "net_out", "disk_io_percent"),
     "google": ("cpu_util_percent", "mem_util_percent", "assigned_mem_percent"),
     "azure": ("cpu_usage", "assigned_mem"),
+    "electricity": ("PGE", "SCE", "SDGE", "VEA"),
+    "traffic": ("traffic_volume",),
+    "bikes": ("bikers",),
 }
-"""The data sets of data centres, and the columns of each that are resources."""
+"""The data sets of demand (data centres, grids, a road, bicycles), and the columns of each that are resources."""
+
+PERCENT = ("alibaba", "google")
+"""Those whose entries are percent of what is installed."""
+
+TWICE = 2.0
+"""What is installed where nobody says: this many times the peak."""
 
 SLOTS = 288
 """Slots of 5 minutes in a day."""
@@ -132,26 +143,33 @@ def portfolio(
     return replace(problem, adversary=adversary, measures=portfolios.measures)
 
 
-def capacity(horizon: int, seed: int = 0, data: str = "alibaba", modulus: float = 0.0) -> Problem:
+def capacity(
+    horizon: int, seed: int = 0, data: str = "alibaba", modulus: float = 0.0, installed: float | Sequence[float] | None = None
+) -> Problem:
     """Capacity of a data centre, switched on before the demand for it is known.
 
     x is the share of each resource (processors, memory, network, disks) that is switched on, and f its price, where all of a resource costs
     1; with `modulus` above 0, also (modulus/2) |x - demand|^2 for what lies idle or is missing. g is, for each resource, the demand that
-    is not met.
+    is not met, the file's where `data` is a .csv or .npz of your own with a column for each resource, of which there is `installed`.
     """
-    demand, installed = _demand(_among("data", data, tuple(RESOURCES)))
+    demand, top = _own_demand(data, installed) if is_own_file(data) else _demand(_among("data", data, tuple(RESOURCES)))
+    if installed is not None and not is_own_file(data):
+        raise InputError(f"installed is for a file of your own: what {data} has is known, and cannot be {validate.show(installed)}")
     alpha = validate.nonnegative("modulus", modulus)
     T, d = demand.shape
-    domain = domains.Box(np.zeros(d), installed)
+    domain = domains.Box(np.zeros(d), top)
     cost = RoundQuadratic(np.full(T, alpha), demand, np.ones((T, d)), np.zeros(T))
     unmet = AffineRows(np.broadcast_to(-np.eye(d), (T, d, d)), demand)
     # Each entry of a slope, 1 + alpha (x - demand), is largest in size at an end of its range; the slopes of unmet demand are 1 long.
-    steepest = np.maximum(abs(1.0 - alpha * demand), abs(1.0 + alpha * (installed - demand)))
+    steepest = np.maximum(abs(1.0 - alpha * demand), abs(1.0 + alpha * (top - demand)))
     G = max(1.0, float(np.linalg.norm(steepest, axis=1).max()))
-    F = max(float(demand.max()), float((installed - demand).max()))
+    F = max(float(demand.max()), float((top - demand).max()))
     constants = constants_of(domain, lipschitz=G, bound=F, modulus=alpha, constraints=d, time_varying=True)
-    constants |= {"feasible": installed, "slater": float((installed - demand.max(axis=0)).min())}
+    margin = float((top - demand.max(axis=0)).min())
+    constants |= {"safe": top, "feasible": top if margin >= 0.0 else None, "slater": margin if margin > 0.0 else None}
     problem = _recorded(f"capacity on {data}", domain, Round(cost, (unmet,)), constants, horizon, seed)
+    if margin < 0.0:  # then not even all there is meets the peak
+        return problem
     # Where demand is met, more costs more: the best that always meets it is the peak of each resource.
     costs = cast(RoundQuadratic, cast(RecordedRounds, problem.adversary).replay(0, horizon).cost)
     best = costs.c.max(axis=0)
@@ -174,7 +192,7 @@ def ad_pacing(horizon: int, seed: int = 0, dim: int = 8, budget: float = 0.5) ->
     constants = constants_of(
         domain, lipschitz=float(np.linalg.norm(most)), bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True
     )
-    constants |= {"feasible": np.full(d, min(1.0, np.sqrt(2.0 * allowed / most.sum()))), "slater": allowed}
+    constants |= {"feasible": np.full(d, min(1.0, np.sqrt(2.0 * allowed / most.sum()))), "slater": allowed, "safe": np.zeros(d)}
     return Problem(domain, Auctions(float(number), rate, peak, allowed), constants)
 
 
@@ -197,16 +215,6 @@ def fair_classifier(horizon: int, seed: int = 0, lookback: int = 1000, tolerance
     return _recorded("fair-classifier", domain, Round(cost, (apart,)), constants, horizon, seed)
 
 
-def _recorded(name: str, domain: Domain, table: Round, constants: Constants, horizon: int, seed: int) -> Problem:
-    """The problem whose rounds are the rows of a table, from the row on that the seed picks."""
-    adversary = RecordedRounds(table, 0.0)
-    T, number, rounds = validate.whole("horizon", horizon), validate.whole("seed", seed, 0), adversary.rounds
-    if rounds < T:
-        raise InputError(f"horizon must be at most {rounds}, the rounds that problem {name} has, not {T}")
-    first = 0 if number == 0 else int(np.random.default_rng([number, 1]).integers(1, rounds))
-    return Problem(domain, adversary._replace(first=float(first)), constants | {"rounds": rounds})
-
-
 def _among(parameter: str, name: str, choices: tuple[str, ...]) -> str:
     validate.one_of(parameter, name, choices)
     return str(name)
@@ -221,7 +229,26 @@ def _demand(data: str) -> tuple[Array, Array]:
     used = np.column_stack([trace[name] for name in RESOURCES[data]])
     if data == "azure":  # sums over machines; what is installed is not published: taken to be a quarter over the peak of the first day
         return used / used[:288].max(axis=0), np.full(used.shape[1], 1.25)
-    return used / 100.0, np.ones(used.shape[1])
+    return used / (100.0 if data in PERCENT else TWICE * used.max(axis=0)), np.ones(used.shape[1])
+
+
+def _own_demand(path: str, installed: float | Sequence[float] | None) -> tuple[Array, Array]:
+    """Demand for each resource in the user's file, as a share of what is installed, and that share of all of it, 1."""
+    table = read_table("data", path)
+    used = np.column_stack(list(table.columns.values()))
+    if (used < 0.0).any():
+        row, column = np.argwhere(used < 0.0)[0]
+        name = list(table.columns)[column]
+        raise InputError(f"data: {table.path}: demand must be 0 or above, not {used[row, column]:g} in row {row + 1} of {name}")
+    if installed is None:
+        top = TWICE * used.max(axis=0)
+    else:
+        given = validate.array("installed", installed).reshape(-1)
+        if len(given) not in (1, used.shape[1]) or not (given > 0.0).all():
+            one = f"one number above 0, or one for each of the {used.shape[1]} columns of {table.path}"
+            raise InputError(f"installed must be {one}, not {validate.show(installed)}")
+        top = np.broadcast_to(given, used.shape[1])
+    return used / np.where(top > 0.0, top, 1.0), np.ones(used.shape[1])
 
 
 @lru_cache(maxsize=2)

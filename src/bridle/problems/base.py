@@ -20,14 +20,25 @@ HELP = {
     "slater": "by how much one action satisfies every constraint",
     "family": "m, how many linear costs the adversary chooses from",
     "domain": "ball, box, simplex, l1, or a domain",
-    "data": "name of a data set that `bridle data list` shows; of portfolio also a CSV file of prices",
+    "data": "name of a data set that `bridle data list` shows, or a file of your own where the problem takes one",
+    "installed": "how much there is of each resource of a file, one number or one for each; twice its peak unless given",
     "lookback": "how many of the latest rows of the data a limit is computed from",
     "risk": "allowed variance, as a multiple of that of an equal share in every asset",
     "known": "limits are told before each decision, and kept",
     "relatives": "the file has price relatives, not prices",
     "budget": "share of what it costs on average to bid what impressions are worth",
+    "share": "what may be spent, as a share of what all auctions would cost together",
+    "auction": "second: the winner pays the others' highest bid; first: its own",
+    "levels": "how many multipliers of the value there are, that of no bid included",
     "tolerance": "largest covariance of score and sex that is allowed",
     "radius": "largest length of the weights",
+    "elasticity": "by how many percent sales fall when a price rises by 1 percent, at list prices on average",
+    "substitution": "by how many percent, at most, sales rise when all other prices rise by 1 percent",
+    "stock": "a day's share of the stock, in average days' sales at list prices",
+    "season": "how far demand swings over a week, as a share of it",
+    "shock": "how far the level of demand may lie off in a month, up or down, as a share of it",
+    "least": "attention that a provider must get, as a multiple of an even share",
+    "most": "attention that a provider may get, as a multiple of an even share",
     "window": "S: over every so many rounds in a row, and over no fewer, an action satisfies the constraints in total",
     "level": "by how much the best action violates a constraint in a bad round",
     "P_T": "what the best action violates over its worst interval, in units of F (the largest |g|); below the horizon",
@@ -81,12 +92,13 @@ class Problem:
 
     `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `convex` and `affine` (which `play`
     reads off the first round) and `time_varying` say of what kind the functions are; `feasible` is an action that satisfies every
-    constraint (None where it is known that there is none), and `slater` a margin by which some action does; `optimum` is the best feasible
-    action over the whole horizon and `optimal_cost` its total cost, where they are known in advance; `least_regret` is what no policy can
-    do better than; `rounds` is how many rounds there are at most. Where no action is feasible, `benchmark` is the one that comes closest:
-    over every `window` rounds in a row its constraints sum to 0 or less, and over any interval to `excess` or less; no action has a
-    smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again. `measures` says what a game is worth
-    in the problem's own terms, by name, given all rounds, the decisions (T, d), the costs (T,) and the constraints' values (T, k).
+    constraint (None where it is known that there is none), and `slater` a margin by which some action does; `safe` is the action to fall
+    back on, which keeps every limit whatever comes, as far as one does, and which is known before the first round; `optimum` is the best
+    feasible action over the whole horizon and `optimal_cost` its total cost, where they are known in advance; `least_regret` is what no
+    policy can do better than; `rounds` is how many rounds there are at most. Where no action is feasible, `benchmark` is the one that comes
+    closest: over every `window` rounds in a row its constraints sum to 0 or less, and over any interval to `excess` or less; no action has
+    a smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again. `measures` says what a game
+    is worth in the problem's own terms, by name, given all rounds, the decisions (T, d), the costs (T,) and the values (T, k).
     """
 
     domain: Domain

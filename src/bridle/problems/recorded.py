@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
 from bridle import records, validate
-from bridle.core import InputError, Round
+from bridle.core import Constants, Domain, InputError, Round
 from bridle.networks import NetworkRound
 from bridle.ops import Array
-from bridle.problems.base import NoState, oblivious
+from bridle.problems.base import NoState, Problem, oblivious
 
 
 @oblivious
@@ -113,6 +113,48 @@ class ForetoldRounds(NamedTuple):
         return self.recorded.replay(start, stop)
 
 
+class PeriodicStream(Protocol):
+    """Rounds that are computed a period at a time, each period alone."""
+
+    @property
+    def length(self) -> int:
+        """How many rounds a period has."""
+        ...
+
+    def period(self, number: int) -> Round:
+        """The period of this number, the first being 0, as one round with a leading time axis."""
+        ...
+
+
+@oblivious
+class ComputedRounds(NamedTuple):
+    """Plays a stream period by period: any round can be computed without those before it, and there is no last one."""
+
+    stream: PeriodicStream
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are: as many as can be counted."""
+        return 2**53
+
+    @property
+    def player(self) -> Dealt:
+        return Dealt()
+
+    def init(self) -> NoState:
+        return ()
+
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
+        return state, draw
+
+    def replay(self, start: int, stop: int) -> Round:
+        """Rounds `start` to `stop` of the game."""
+        length = self.stream.length
+        first = start // length
+        periods = [self.stream.period(number) for number in range(first, max(first + 1, -(-stop // length)))]
+        return records.cut(records.join(periods), start - first * length, stop - first * length)
+
+
 def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
     """An adversary that plays recorded rounds: one Round whose arrays have a leading time axis, or single rounds of one kind.
 
@@ -143,6 +185,16 @@ def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
     if begin >= recorded.rounds:
         raise InputError(f"first must be below {recorded.rounds}, the rounds there are, not {begin}")
     return recorded._replace(first=float(begin))
+
+
+def recorded_problem(name: str, domain: Domain, table: Round, constants: Constants, horizon: int, seed: int) -> Problem:
+    """The problem whose rounds are the rows of a table, from the row on that the seed picks; `name` is for messages."""
+    adversary = RecordedRounds(table, 0.0)
+    T, number, rounds = validate.whole("horizon", horizon), validate.whole("seed", seed, 0), adversary.rounds
+    if rounds < T:
+        raise InputError(f"horizon must be at most {rounds}, the rounds that problem {name} has, not {T}")
+    first = 0 if number == 0 else int(np.random.default_rng([number, 1]).integers(1, rounds)) if rounds > 1 else 0
+    return Problem(domain, adversary._replace(first=float(first)), constants | {"rounds": rounds})
 
 
 def _numbers(rounds: object) -> Round:

@@ -1,0 +1,230 @@
+"""A shop and a page: revenue from a limited stock, and clicks with fair exposure, both of which the paper names.
+
+| problem | opponent | what it does |
+|---|---|---|
+| `pricing` | `Shop` | draws the demand of any day, 28 days at a time |
+| `recommendation` | `Page` | draws the clicks and the attention of any hour, a day at a time |
+
+Weeks and days have their rhythm, months and days jump, and chance does the rest, within ranges from which all constants are computed: so
+they hold for every seed and every horizon. With `data="ratings"` the rounds of `recommendation` are real ones, 100 ratings of films each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from bridle import domains, validate
+from bridle.core import InputError, Round
+from bridle.functions import AffineFunction, AffineRows, QuadraticForm
+from bridle.ops import Array, Scalar
+from bridle.problems.base import Problem, constants_of
+from bridle.problems.recorded import ComputedRounds, recorded_problem
+
+WEEK, MONTH, QUARTER, HOURS = 7, 28, 91, 24
+"""Days in a week, a month and a quarter, and hours in a day."""
+
+LOWEST = 0.5
+"""Pricing: the lowest price, as a multiple of the list price."""
+
+CHANCE, TASTE, APART = 0.15, 0.05, 0.1
+"""Pricing: what chance moves a day's traffic by, what the quarter and chance each move what buyers would pay by, and how far elasticities
+lie apart."""
+
+CLICKS, SWING, NEWS = (2.0, 4.0), 0.3, 0.5
+"""Recommendation: clicks in 100 places on average, and what the hour and the day multiply them by, up or down."""
+
+PRESENT, WANDER = 0.25, 0.15
+"""Recommendation: what the hour and chance each move the attention by that a place gets."""
+
+DECADES = (1970.0, 1980.0, 1990.0, 1995.0, 1997.0)
+"""Recommendation with ratings: the years in which a new era of films begins."""
+
+LIKED, TOGETHER = 4.0, 100
+"""Recommendation with ratings: the stars from which on a film was liked, and how many ratings make a round."""
+
+
+class Shop(NamedTuple):
+    """Linear demand for d products at the prices x, in multiples of the list prices.
+
+    On a day with the traffic m and the tastes v, a product i with the elasticity e_i sells
+
+        q_i(x) = m (v_i + e_i (1 - x_i) - c sum_{j != i} w_j (1 - x_j)),    in multiples of its average sales at list prices,
+
+    where w_i is its share of revenue at list prices and c what the others' prices do. That is q = m (v + S (1 - x)) with W S symmetric, W
+    the matrix with w on its diagonal. So f(x) = -<w x, q(x)> is quadratic with the curvature 2 m W S, which is positive definite
+    for c < min e, and g(x) = q(x) - stock is affine.
+    """
+
+    seed: float
+    w: Array  # (d,), shares of revenue at list prices
+    S: Array  # (d, d), what prices do to sales
+    peak: Array  # (d,), when in the quarter buyers would pay most, 0 to 1
+    stock: Scalar
+    season: Scalar
+    shock: Scalar
+
+    @property
+    def length(self) -> int:
+        return MONTH
+
+    def period(self, number: int) -> Round:
+        """The days of a month."""
+        rng, d = np.random.default_rng([int(self.seed), 3, number]), len(self.w)
+        day = number * MONTH + np.arange(MONTH)
+        level = 1.0 + self.shock * rng.uniform(-1.0, 1.0)
+        m = level * (1.0 + self.season * np.cos(2.0 * np.pi * day / WEEK)) * rng.uniform(1.0 - CHANCE, 1.0 + CHANCE, MONTH)
+        v = 1.0 + TASTE * (np.cos(2.0 * np.pi * (day[:, None] / QUARTER - self.peak)) + rng.uniform(-1.0, 1.0, (MONTH, d)))
+        most = m[:, None] * (v + self.S.sum(axis=1))  # what would be sold if all were free
+        revenue = QuadraticForm(2.0 * m[:, None, None] * (self.w[:, None] * self.S), -self.w * most, np.zeros(MONTH))
+        return Round(revenue, (AffineRows(-m[:, None, None] * self.S, most - self.stock),))
+
+
+def pricing(
+    horizon: int,
+    seed: int = 0,
+    dim: int = 5,
+    elasticity: float = 2.0,
+    substitution: float = 0.2,
+    stock: float = 1.0,
+    season: float = 0.3,
+    shock: float = 0.25,
+) -> Problem:
+    """Prices of a shop, set before the day's demand is known, with no more to sell than the stock.
+
+    x is the price of each product as a multiple of its list price, from a half up to where nobody may want it, and f is minus the expected
+    revenue of a day, in average days at list prices. g is, for each product, the expected sales of the day less the day's share of its
+    stock, in average days' sales at list prices.
+    """
+    d, number, share = validate.whole("dim", dim), validate.whole("seed", seed, 0), validate.positive("stock", stock)
+    own, c = validate.positive("elasticity", elasticity), validate.nonnegative("substitution", substitution)
+    swing, jump = validate.nonnegative("season", season), validate.nonnegative("shock", shock)
+    for name, value in (("season", swing), ("shock", jump)):
+        if value >= 1.0:
+            raise InputError(f"{name} must be below 1, not {value:g}: demand would vanish")
+    least, most = 1.0 - 2.0 * TASTE, 1.0 + 2.0 * TASTE  # of tastes
+    room = min((1.0 - APART) * own, least / (1.0 - LOWEST))
+    if c >= room:
+        raise InputError(f"substitution must be below {room:g} where elasticity is {own:g}, not {c:g}")
+    rng = np.random.default_rng([number, 1])
+    w = rng.uniform(2.0, 4.0, d)
+    w /= w.sum()
+    e, peak = own * rng.uniform(1.0 - APART, 1.0 + APART, d), rng.random(d)
+    S = np.diag(e + c * w) - c * w
+    low, high = np.full(d, LOWEST), np.full(d, 1.0 + (least - c * (1.0 - LOWEST)) / ((1.0 + APART) * own))
+    quiet, busy = ((1.0 - side * swing) * (1.0 - side * jump) * (1.0 - side * CHANCE) for side in (1.0, -1.0))
+    # S has the e on its diagonal and nothing above 0 beside it: S x is extreme where each price is at one end and the others at the other.
+    beside = c * w - np.diag(c * w)
+    top, bottom = e * high - beside @ low, e * low - beside @ high
+    slopes = np.maximum(2.0 * top - least - S.sum(axis=1), most + S.sum(axis=1) - 2.0 * bottom)
+    G = busy * max(float(np.linalg.norm(w * slopes)), float(np.linalg.norm(S, axis=1).max()))
+    F = max(share, busy * float((most + S.sum(axis=1) - bottom).max()) - share)
+    domain = domains.Box(low, high)
+    modulus = 2.0 * quiet * float(np.linalg.eigvalsh(w[:, None] * S)[0])
+    constants = constants_of(domain, lipschitz=G, bound=F, modulus=modulus, constraints=d, time_varying=True)
+    margin = share - busy * float((most + S @ (1.0 - high)).max())  # on the busiest day at the highest prices
+    if margin >= 0.0:
+        constants |= {"feasible": high, "slater": margin or None}
+    return Problem(domain, ComputedRounds(Shop(float(number), w, S, peak, share, swing, jump)), constants)
+
+
+class Page(NamedTuple):
+    """Places on a page for d providers, of which each gets the share x_i.
+
+    In an hour 100 places of provider i would get r_i clicks, and each place v_i of attention, by where it is and who comes. So
+    f(x) = -<r, x>, the attention is v_i x_i, and the limits are  least <v, x> - v_i x_i  and  v_i x_i - most <v, x>.
+    """
+
+    seed: float
+    rate: Array  # (d,), clicks in 100 places on average
+    peak: Array  # (d,), when in the day its readers come, 0 to 1
+    least: Scalar
+    most: Scalar
+
+    @property
+    def length(self) -> int:
+        return HOURS
+
+    def period(self, number: int) -> Round:
+        """The hours of a day."""
+        rng, d = np.random.default_rng([int(self.seed), 4, number]), len(self.rate)
+        hour = np.cos(2.0 * np.pi * (np.arange(HOURS)[:, None] / HOURS - self.peak))
+        r = self.rate * (1.0 + NEWS * rng.uniform(-1.0, 1.0, d)) * (1.0 + SWING * hour)
+        v = 1.0 + PRESENT * hour + WANDER * rng.uniform(-1.0, 1.0, (HOURS, d))
+        return exposure(r, v, self.least, self.most)
+
+
+def exposure(r: Array, v: Array, least: Scalar, most: Scalar) -> Round:
+    """Rounds with the clicks r in 100 places and the attention v a place: clicks are the gain, shares of attention have limits."""
+    alone = v[:, None, :] * np.eye(v.shape[1])
+    shares = np.concatenate([least * v[:, None, :] - alone, alone - most * v[:, None, :]], axis=1)
+    return Round(AffineFunction(-r, np.zeros(len(r))), (AffineRows(shares, np.zeros(shares.shape[:2])),))
+
+
+def recommendation(horizon: int, seed: int = 0, dim: int = 6, least: float = 0.4, most: float = 2.4, data: str = "simulated") -> Problem:
+    """Places on a page for several providers, whose exposure may be neither too small nor too large.
+
+    x is the share of the places that each provider gets, and f is minus the expected clicks in 100 places; with `data=ratings`, of each of
+    six eras of films, and how many of 100 were liked. The first d of the g are how far a provider's attention in the round, which depends
+    on who comes, lies below `least` times an even share of all attention, and the others how far it lies above `most` times that.
+    """
+    d, number = validate.whole("dim", dim, 2), validate.whole("seed", seed, 0)
+    fewest, highest = validate.nonnegative("least", least), validate.positive("most", most)
+    if fewest > 1.0:
+        raise InputError(f"least must be at most 1, an even share, not {fewest:g}")
+    if highest < 1.0:
+        raise InputError(f"most must be 1, an even share, or above, not {highest:g}")
+    floor, cap = fewest / d, min(1.0, highest / d)
+    if validate.one_of("data", data, ("simulated", "ratings")) == "ratings":
+        if d != len(DECADES) + 1:
+            raise InputError(f"dim must be {len(DECADES) + 1}, the eras of films, where data is ratings, not {d}")
+        return _films(horizon, number, floor, cap)
+    rng = np.random.default_rng([number, 1])
+    rate, peak = rng.uniform(*CLICKS, d), rng.random(d)
+    domain = domains.Simplex(d)
+    low, high = 1.0 - PRESENT - WANDER, 1.0 + PRESENT + WANDER  # of attention
+    normals = [np.hypot(1.0 - share, share * np.sqrt(d - 1.0)) for share in (floor, cap)]
+    G = max((1.0 + NEWS) * (1.0 + SWING) * float(np.linalg.norm(rate)), high * max(normals))
+    F = high * max(1.0 - floor, cap)
+    constants = constants_of(domain, lipschitz=G, bound=F, modulus=0.0, constraints=2 * d, time_varying=True)
+    # With equal shares: the provider that gets least attention while all others get most, and the other way round.
+    margin = min(low - floor * (low + (d - 1.0) * high), cap * (high + (d - 1.0) * low) - high) / d
+    if margin >= 0.0:
+        constants |= {"feasible": domain.center(), "slater": margin or None}
+    return Problem(domain, ComputedRounds(Page(float(number), rate, peak, floor, cap)), constants)
+
+
+def _films(horizon: int, seed: int, floor: float, cap: float) -> Problem:
+    """The ratings as rounds; of these the constants are exact."""
+    rounds, domain = exposure(*_ratings(), floor, cap), domains.Simplex(len(DECADES) + 1)
+    A = np.asarray(rounds.constraints[0].grad(domain.center()))
+    G = max(float(np.linalg.norm(rounds.cost.grad(domain.center()), axis=-1).max()), float(np.linalg.norm(A, axis=-1).max()))
+    # A linear function on the simplex is largest, and smallest, at a corner: an entry of its row.
+    constants = constants_of(domain, lipschitz=G, bound=float(abs(A).max()), modulus=0.0, constraints=A.shape[1], time_varying=True)
+    return recorded_problem("recommendation on ratings", domain, rounds, constants, horizon, seed)
+
+
+@lru_cache(maxsize=1)
+def _ratings() -> tuple[Array, Array]:
+    """How many of 100 films of each era were liked, and how much they were asked for (1 on average over the eras), round by round.
+
+    Where nobody rated a film of an era, it is taken to be liked as the round's films are together.
+    """
+    from bridle.data import load
+
+    ratings, films = load("ratings"), load("films")
+    years = [float(name) if name.isdigit() else DECADES[2] for name in films.categories["release_year"]]  # of two films it is not known
+    released = dict(zip(films["item_id"], np.array(years)[films["release_year"].astype(int)], strict=True))
+    order = np.argsort(ratings["timestamp"], kind="stable")
+    era = np.searchsorted(DECADES, [released[film] for film in ratings["item_id"][order]], side="right").reshape(-1, TOGETHER)
+    liked = (ratings["rating"][order] >= LIKED).reshape(-1, TOGETHER)
+    each = era[:, :, None] == np.arange(len(DECADES) + 1)
+    asked, loved = each.sum(axis=1), (each & liked[:, :, None]).sum(axis=1)
+    together = liked.mean(axis=1, keepdims=True)
+    return 100.0 * np.where(asked > 0, loved / np.maximum(asked, 1), together), each.shape[2] / TOGETHER * asked
+
+
+PROBLEMS: dict[str, Callable[..., Problem]] = {"pricing": pricing, "recommendation": recommendation}
