@@ -11,6 +11,7 @@ import bridle
 from bridle.core import Feedback
 from bridle.session import ledger as ledgers
 from bridle.session.batch_sums import Counted, read
+from bridle.session.certificate import Conflict
 from bridle.session.ledger import Ledger
 
 MIDDLE = np.array([3.0, 4.0])
@@ -80,6 +81,27 @@ def test_nothing_is_searched_once_there_is_a_proof_or_while_one_is_looked_for(le
     other.search(5, ranking=False)
     assert begun == [2, 2]
     assert other.halfspaces.fresh == 1
+
+
+def test_a_proof_that_is_there_is_not_sought_again(ledger, begun):
+    """It was about all violated rounds together: which of them contradict each other is looked for in looks alone."""
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(ledger, 2, [0.0, 0.0], 0.5, LEFT)
+    ledger.close()
+    ledger.conflict = proof = Conflict((), (), (), 0.1, 2)
+    ledger.search_through(3)
+    assert (ledger.conflict, begun) == (proof, [])
+    ledger.conflict = None
+    ledger.search_through(3)
+    assert (ledger.conflict.rounds, begun) == ((1, 2), [2])
+
+
+def test_what_a_proof_rests_on_is_kept_and_no_more(ledger):
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(ledger, 2, [0.0, 0.0], 0.25, UP)
+    take(ledger, 3, [0.0, 0.0], 0.5, LEFT)
+    assert ledger.search(4, ranking=False).rounds == (1, 3)
+    assert ledger.halfspaces.tight == {0, 2}
 
 
 def test_an_unknown_domain_is_not_searched(begun):
