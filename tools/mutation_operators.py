@@ -306,7 +306,7 @@ def at(place: Place, node: ast.expr) -> Iterator[tuple[Place, ast.AST]]:
             if not (_is_rounding(other) or (factor and _is_one(other))):
                 yield place, getattr(node, side)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Not)):
-        if not _in_slice(place):
+        if not (_in_slice(place) or _is_axis(place, node)):
             yield place, node.operand
     elif isinstance(node, ast.Constant):
         for value in other_values(node.value, in_slice=_in_slice(place)):
@@ -370,6 +370,11 @@ def _in_slice(place: Place) -> bool:
     """Whether an expression is an index or a limit of a slice."""
     node, field, _ = place
     return isinstance(node, ast.Slice) or (isinstance(node, ast.Subscript) and field == "slice")
+
+
+def _is_axis(place: Place, node: ast.UnaryOp) -> bool:
+    """Whether an expression is an axis counted from the end, as in `max(-1)`: counted from the front it is mostly the same one."""
+    return isinstance(place[0], (ast.Call, ast.keyword)) and isinstance(node.operand, ast.Constant) and type(node.operand.value) is int
 
 
 def _is_rounding(node: ast.AST) -> bool:

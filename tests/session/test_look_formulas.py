@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,25 @@ def test_a_proof_that_is_there_is_not_sought_again(ledger, begun):
     ledger.conflict = None
     ledger.search_through(3)
     assert (ledger.conflict.rounds, begun) == ((1, 2), [2])
+
+
+def test_the_work_of_a_look_and_of_a_certificate(ledger, monkeypatch):
+    """A look does 16 units of work; a certificate searches to the end, and makes its proof smaller as far as a look may."""
+    asked: list[tuple[str, float]] = []
+    for name in ("advance", "reduce"):
+        plain = getattr(ledgers, name)
+        monkeypatch.setattr(
+            ledgers, name, lambda where, what, work, name=name, plain=plain: asked.append((name, work.limit)) or plain(where, what, work)
+        )
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(ledger, 2, [0.0, 0.0], 0.5, LEFT)
+    ledger.close()
+    own = ledger.complete()
+    ledger.search(3, ranking=False)
+    assert asked == [("advance", 16.0), ("reduce", 16.0)]
+    asked.clear()
+    own.search_through(3)
+    assert asked == [("advance", inf), ("reduce", 16.0)]
 
 
 def test_what_a_proof_rests_on_is_kept_and_no_more(ledger):

@@ -330,6 +330,13 @@ def test_no_bound_is_below_what_has_happened():
         assert (noisy.regret, noisy.why) == (1.0, "")
 
 
+def test_without_a_ledger_there_is_no_bound_and_nothing_contradicts_it():
+    session = session_of(Proving())
+    parts = parts_of(session, Theorem(Bound(1.0, 0.1)))._replace(ledger=None)
+    assert parts.bound(totals(session), 1) == Bound(why="not every round was certified, so the longest gradient is not known")
+    assert parts._contradicted(totals(session), Bound(1.0, 0.1)) is None
+
+
 def test_the_words_of_a_theorem_that_does_not_apply():
     session = session_of(Proving())
     parts, theorem = parts_of(session), Theorem(Bound(1.0, 9.0))
