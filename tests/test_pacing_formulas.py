@@ -68,6 +68,8 @@ def test_a_descent_on_the_dual_step_by_step():
     for played, left in ((4, 20.0), (0, 0.0)):
         over = form.spread(EVEN, Pace(4, played, price=0.7), left)
         assert (over.highest, over.step, over.price, over.base) == (1e13, 0.0, 0.7, left)
+    last = form.spread(EVEN, Pace(4, 3, price=0.7), 0.5)  # half a unit for the last round
+    assert (last.highest, last.step, last.price) == (near(12.0), near(4.0), 0.7)
     late = Pace(5, 3, base=20.0, rest=4.0)
     assert form.share(THIRDS, late, 1.0) == near(20.0 * 1.5 / 4.0)
     assert form.share(THIRDS, late._replace(played=5), 1.0) == form.share(THIRDS, late._replace(rest=0.0), 1.0) == 0.0
