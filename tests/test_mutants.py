@@ -243,6 +243,21 @@ def test_a_sample_is_the_same_for_the_same_seed(toy):
     assert one.count("  + ") == 5
 
 
+def test_a_factor_of_one_an_axis_and_what_is_raised_are_no_formulas(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    operators = importlib.import_module("mutation_operators")
+    (tmp_path / "ones.py").write_text("def f(a, b):\n    return (1.0 * a, b / 1.0, 1.0 / a, list(zip(a, b.sum(-1), strict=True)))\n")
+    found = {mutant.after for mutant in operators.Source("ones", tmp_path / "ones.py").mutants()}
+    plain = "return ({}, {}, {}, list(zip(a, b.sum(-1), strict=True)))"
+    assert found == {
+        "return None",
+        "return (1.0 * a, b / 1.0, 1.0 / a, list(zip(a, b.sum(-2), strict=True)))",
+        *(plain.format(part, "b / 1.0", "1.0 / a") for part in ("1.0 / a", "1.0", "2.0 * a", "0.5 * a")),
+        *(plain.format("1.0 * a", part, "1.0 / a") for part in ("b / 2.0", "b / 0.5")),
+        *(plain.format("1.0 * a", "b / 1.0", part) for part in ("1.0 * a", "1.0", "2.0 / a", "0.5 / a")),
+    }
+
+
 PLANNED = ROOT / "tools" / "mutants.toml"
 
 

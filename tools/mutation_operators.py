@@ -282,7 +282,7 @@ def expressions(place: Place, node: ast.expr) -> Iterator[tuple[Place, ast.AST]]
         for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(child, ast.expr):
                 yield from expressions((node, field, index), child)
-            elif isinstance(child, ast.keyword):
+            elif isinstance(child, ast.keyword) and child.arg != "strict":  # which only says what is raised
                 yield from expressions((child, "value", None), child.value)
             elif isinstance(child, ast.comprehension):
                 yield from expressions((child, "iter", None), child.iter)
@@ -296,13 +296,17 @@ def at(place: Place, node: ast.expr) -> Iterator[tuple[Place, ast.AST]]:
     if isinstance(node, ast.BinOp):
         if any(isinstance(side, ast.JoinedStr) or _is_text(side) for side in (node.left, node.right)):
             return
-        if type(node.op) in SWAPPED_OPERATORS and not (_is_rounding(node.left) or _is_rounding(node.right)):
+        factor = isinstance(node.op, (ast.Mult, ast.Div))
+        if type(node.op) in SWAPPED_OPERATORS and not (
+            _is_rounding(node.left) or _is_rounding(node.right) or (factor and _is_one(node.right))
+        ):
             yield (node, "op", None), SWAPPED_OPERATORS[type(node.op)]()
         for side in DROPPED_OPERANDS.get(type(node.op), ()):
-            if not _is_rounding(node.right if side == "left" else node.left):
+            other = node.right if side == "left" else node.left
+            if not (_is_rounding(other) or (factor and _is_one(other))):
                 yield place, getattr(node, side)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Not)):
-        if not _in_slice(place):
+        if not (_in_slice(place) or _is_axis(place, node)):
             yield place, node.operand
     elif isinstance(node, ast.Constant):
         for value in other_values(node.value, in_slice=_in_slice(place)):
@@ -368,11 +372,21 @@ def _in_slice(place: Place) -> bool:
     return isinstance(node, ast.Slice) or (isinstance(node, ast.Subscript) and field == "slice")
 
 
+def _is_axis(place: Place, node: ast.UnaryOp) -> bool:
+    """Whether an expression is an axis counted from the end, as in `max(-1)`: counted from the front it is mostly the same one."""
+    return isinstance(place[0], (ast.Call, ast.keyword)) and isinstance(node.operand, ast.Constant) and type(node.operand.value) is int
+
+
 def _is_rounding(node: ast.AST) -> bool:
     """Whether an expression is a number that is there for rounding, or 1 plus or minus one."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         return isinstance(node.left, ast.Constant) and node.left.value == 1.0 and _is_rounding(node.right)
     return isinstance(node, ast.Constant) and isinstance(node.value, float) and 0.0 < abs(node.value) < ROUNDING
+
+
+def _is_one(node: ast.AST) -> bool:
+    """Whether an expression is the number 1: as a factor it makes floats of truth values and whole numbers, and is no formula."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and node.value == 1
 
 
 def _is_text(node: ast.AST) -> bool:

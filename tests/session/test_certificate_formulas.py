@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -107,6 +107,23 @@ def test_the_regret_against_what_meets_a_halfspace():
     # The same from the sum of two violated rounds, with levels -0.1 and -0.4.
     summed = ViolatedSums(np.array([0.0, -2.0]), -0.5, 2.0, 0.5, 0.0, 2.0)
     assert regret_bound(where, SUMS, NO_CURVE, summed, *NONE_KEPT).regret == near(base + 1.0 - 2.0 * (0.25 - out))
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0, 0.0])
+def test_the_sum_of_violated_rounds_counts_from_the_first_on(weight, monkeypatch):
+    """Where no program helps, as in many dimensions, v_2 >= 1/4 is known from the sum alone: 2 below the 3 of no halfspace at all."""
+    monkeypatch.setattr(certificate, "lower", lambda where, a, normals, levels: (0.0, np.zeros(len(levels))))
+    limits = ViolatedSums(np.array([0.0, -weight]), -0.25 * weight, weight, 0.25 * weight, 0.0, weight)
+    expected = 7.0 + 1.0 - 2.0 * 0.25 if weight else 7.0 + 3.0
+    assert regret_bound(SQUARE, SUMS, NO_CURVE, limits, *NONE_KEPT).regret == near(expected, abs=2e-3)
+
+
+def test_a_bound_that_is_no_number_proves_nothing(monkeypatch):
+    bounds = [certificate.RegretBound(5.0, 0.25), certificate.RegretBound(nan, 3.0), certificate.RegretBound(inf, 2.0)]
+    monkeypatch.setattr(certificate, "_bounds", lambda *given: bounds.copy())
+    assert regret_bound(SQUARE, SUMS, NO_CURVE, NO_LIMITS, *NONE_KEPT) == (5.0, 0.25)
+    del bounds[0]
+    assert regret_bound(SQUARE, SUMS, NO_CURVE, NO_LIMITS, *NONE_KEPT) == (inf, 0.0)
 
 
 def test_the_regret_of_curved_costs_against_what_meets_a_halfspace():

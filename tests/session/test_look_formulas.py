@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import bridle
 from bridle.core import Feedback
 from bridle.session import ledger as ledgers
 from bridle.session.batch_sums import Counted, read
+from bridle.session.certificate import Conflict
 from bridle.session.ledger import Ledger
 
 MIDDLE = np.array([3.0, 4.0])
@@ -82,6 +84,101 @@ def test_nothing_is_searched_once_there_is_a_proof_or_while_one_is_looked_for(le
     assert other.halfspaces.fresh == 1
 
 
+def test_a_proof_that_is_there_is_not_sought_again(ledger, begun):
+    """It was about all violated rounds together: which of them contradict each other is looked for in looks alone."""
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(ledger, 2, [0.0, 0.0], 0.5, LEFT)
+    ledger.close()
+    ledger.conflict = proof = Conflict((), (), (), 0.1, 2)
+    ledger.search_through(3)
+    assert (ledger.conflict, begun) == (proof, [])
+    ledger.conflict = None
+    ledger.search_through(3)
+    assert (ledger.conflict.rounds, begun) == ((1, 2), [2])
+
+
+def test_the_work_of_a_look_and_of_a_certificate(ledger, monkeypatch):
+    """A look does 16 units of work; a certificate searches to the end, and makes its proof smaller as far as a look may."""
+    asked: list[tuple[str, float]] = []
+    for name in ("advance", "reduce"):
+        plain = getattr(ledgers, name)
+        monkeypatch.setattr(
+            ledgers, name, lambda where, what, work, name=name, plain=plain: asked.append((name, work.limit)) or plain(where, what, work)
+        )
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(ledger, 2, [0.0, 0.0], 0.5, LEFT)
+    ledger.close()
+    own = ledger.complete()
+    ledger.search(3, ranking=False)
+    assert asked == [("advance", 16.0), ("reduce", 16.0)]
+    asked.clear()
+    own.search_through(3)
+    assert asked == [("advance", inf), ("reduce", 16.0)]
+
+
+def test_a_witness_that_projections_repair_needs_no_search(ledger, begun, monkeypatch):
+    """By ten sweeps at most, on what waits too: the halfspace u_2 <= 1/2 that the middle meets."""
+    asked: list[tuple[int, int]] = []
+    plain = ledgers.project_onto
+    monkeypatch.setattr(
+        ledgers, "project_onto", lambda *given, sweeps: asked.append((len(given[1]), sweeps)) or plain(*given, sweeps=sweeps)
+    )
+    take(ledger, 1, [0.0, 1.0], 0.5, UP)
+    ledger.close()
+    assert (ledger.waiting, ledger.complete().halfspaces.fresh) == (1, 0)
+    take(ledger, 2, [0.0, 0.0], 0.5, RIGHT)
+    ledger.sure = True
+    own = ledger.complete()
+    own.halfspaces.fresh = 1
+    own.search_through(3)
+    assert (begun, asked, own.halfspaces.fresh, own.sure) == ([], [(2, 10)], 0, True)
+    assert own.witness[0] <= MIDDLE[0] - 0.5
+
+
+def test_a_proof_with_rounds_ends_a_search_and_one_without_does_not(ledger, monkeypatch):
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(ledger, 2, [0.0, 0.0], 0.5, LEFT)
+    ledger.close()
+    ledger._begin_search()
+    assert ledger.domain.box is None
+    other = ledger.clone()
+    other.conflict = proof = Conflict((2,), (0,), (1.0,), 0.1, 2)
+    monkeypatch.setattr(ledgers, "advance", lambda *given: pytest.fail("a search"))
+    assert other.go_on(3) is proof
+    assert other.searching is None
+    monkeypatch.undo()
+    ledger.conflict = Conflict((), (), (), 0.1, 2)
+    assert ledger.go_on(3).rounds == (1, 2)
+    assert ledger.domain.box is not None  # programs begin with a box that fits
+
+
+def test_ranks_take_no_programs(ledger, monkeypatch):
+    asked: list[int] = []
+    plain = ledgers.lower
+    monkeypatch.setattr(ledgers, "lower", lambda *given, programs: asked.append(programs) or plain(*given, programs=programs))
+    take(ledger, 1, [-1.0, 0.0], 0.5, LEFT, df=[5.0, 0.0])
+    ledger.search(2, ranking=True)
+    assert asked == [0]
+
+
+def test_one_round_outside_a_square_is_a_proof_by_its_sum():
+    """u_1 <= -3/2 misses the square by 1/2, and is no farther away than the square is wide."""
+    ledger = Ledger(bridle.Box(-1.0, 1.0, dim=2), 2)
+    ledger.take(Feedback(np.zeros(2), 0.0, np.zeros(2), np.array([1.5]), np.array([RIGHT])), 1)
+    ledger.close()
+    assert (ledger.conflict, ledger.counted.limits.weight) == (None, 1.0)
+    ledger.add_up(4)
+    assert (ledger.conflict.margin, ledger.conflict.found) == (pytest.approx(0.5, abs=1e-6), 4)
+
+
+def test_what_a_proof_rests_on_is_kept_and_no_more(ledger):
+    take(ledger, 1, [0.0, 0.0], 0.5, RIGHT)
+    take(ledger, 2, [0.0, 0.0], 0.25, UP)
+    take(ledger, 3, [0.0, 0.0], 0.5, LEFT)
+    assert ledger.search(4, ranking=False).rounds == (1, 3)
+    assert ledger.halfspaces.tight == {0, 2}
+
+
 def test_an_unknown_domain_is_not_searched(begun):
     ledger = Ledger(None, 2)
     take(ledger, 1, [0.0, 0.0], 0.5, RIGHT, df=[1.0, 0.0])
@@ -104,12 +201,14 @@ def test_a_ledger_is_busy_and_at_rest(ledger):
     assert ledger.busy
 
 
-def test_a_batch_is_read_once(ledger):
-    reads: list[int] = []
+@pytest.fixture
+def reads(ledger):
+    """How long the batches were that a reader of full batches has read; the first is full of rounds that violate u_1 <= -1/2."""
+    lengths: list[int] = []
 
     class Reader:
         def read(self, rows: Any, near: float, witness: Any, before: Any) -> Any:
-            reads.append(len(rows))
+            lengths.append(len(rows))
             counted = before if isinstance(before, Counted) else before.settle()
             reading = read(ledger.frame(), counted, rows)
 
@@ -126,6 +225,16 @@ def test_a_batch_is_read_once(ledger):
     for at in range(32):
         ledger.write(at, Feedback(MIDDLE + np.array([1.0, 0.0]), 0.0, np.zeros(2), np.array([1.5]), np.array([RIGHT])), at + 1)
     ledger.open = 32
+    return lengths
+
+
+def test_once_there_is_a_proof_a_full_batch_is_passed_over(ledger, reads):
+    ledger.conflict = Conflict((1,), (0,), (1.0,), 0.1, 1)
+    assert ledger.pass_over(lambda: pytest.fail("the rounds are not needed")) == (True, None)
+    assert (ledger.counted.sums.rounds, ledger.rounds_read, ledger.waiting, reads) == (32.0, 32, 0, [32])
+
+
+def test_a_batch_is_read_once(ledger, reads):
     done, memory = ledger.pass_over(lambda: None)
     assert not done
     ledger.close(memory)

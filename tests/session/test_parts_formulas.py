@@ -330,6 +330,13 @@ def test_no_bound_is_below_what_has_happened():
         assert (noisy.regret, noisy.why) == (1.0, "")
 
 
+def test_without_a_ledger_there_is_no_bound_and_nothing_contradicts_it():
+    session = session_of(Proving())
+    parts = parts_of(session, Theorem(Bound(1.0, 0.1)))._replace(ledger=None)
+    assert parts.bound(totals(session), 1) == Bound(why="not every round was certified, so the longest gradient is not known")
+    assert parts._contradicted(totals(session), Bound(1.0, 0.1)) is None
+
+
 def test_the_words_of_a_theorem_that_does_not_apply():
     session = session_of(Proving())
     parts, theorem = parts_of(session), Theorem(Bound(1.0, 9.0))
@@ -368,6 +375,24 @@ def test_late_feedback_is_allowed_for_as_many_rounds_as_was_told():
     assert parts._replace(configured=Theorem(delay=outstanding - 1.0))._void() == words
 
 
+def test_a_policy_that_learns_from_late_feedback_keeps_its_theorem():
+    session = session_of(Proving(update_late=lambda state, feedback, made, others: state, made=lambda state: ()), late="pool")
+    parts = parts_of(session, Theorem())
+    parts.pending.astray = 1
+    assert parts._void() == ""
+    unprepared = parts._replace(record=Proving())
+    assert unprepared._void() == "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
+
+
+def test_a_file_too_old_to_tell_of_moduli_ends_bounds_that_rest_on_one():
+    parts = parts_of(session_of(Proving()), Theorem())
+    parts.pending.copies = [copy._replace(costs=None) for copy in parts.pending.copies]
+    assert (parts.pending.modulus, parts._void()) == (None, "")
+    parts.pending.modulus = 0.5
+    assert parts._void() == "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
+    assert parts._shown(parts.pending.copies[0]) == {}
+
+
 # --- the certificate --------------------------------------------------------------------------------------------------------------------
 
 
@@ -383,7 +408,10 @@ def test_every_figure_of_a_certificate():
     assert dict(found.above)[1e-2] == 3
     assert (found.conflict, found.alarms, found.why) == (None, (), "")
     np.testing.assert_array_equal(found.price, [0.5])
-    assert (found.balance is None) == (totals(session).signed is None)
+    np.testing.assert_allclose(found.balance, [0.25])  # three times 1/4, less 1/2
+    assert parts_of(session).certificate(4, totals(session)._replace(signed=None), 1, {}).balance is None
+    unpriced = session_of(Proving()).certificate()
+    assert (unpriced.price, unpriced.balance) == (None, None)
     assert found.witness is not None
     assert found.witness[1] <= -0.5 + 1e-6
     assert parts_of(session)._replace(ledger=None).certificate(4, totals(session), 1, {}) is None

@@ -52,6 +52,7 @@ def test_the_room_for_halfspaces_is_three_megabytes_at_most():
     fresh = KeptHalfspaces(3)
     assert (fresh.next, fresh.fresh, fresh.sources, fresh.tight, fresh.useful) == (0, 0, [], set(), set())
     assert [part.shape for part in fresh.lines] == [(0, 3), (0,)]
+    assert [np.linalg.norm(KeptHalfspaces(dim).along) for dim in (1, 3, 50)] == near([1.0, 1.0, 1.0])
 
 
 def test_a_full_store_makes_room_in_the_order_of_age_but_for_what_matters():
@@ -482,6 +483,17 @@ def test_a_program_cuts_the_polyhedron_down_to_the_domain():
     assert (done.over, done.programs) == (1.0, PROGRAMS - 2.0)
     best = max(depth(DISK, normals, levels, np.array([w, 1.0 - w])) for w in np.linspace(0.0, 1.0, 1001))
     assert 0.0 < done.depth <= best + 1e-6
+    work = Asked()
+    advance(DISK, search, work)
+    assert work.steps == near([program_work(2 + cuts, 3) + 2.5 * search.call for cuts in (0, 2)])  # with the cuts of the first
+
+
+def test_a_projection_that_is_no_number_ends_the_sweeps(monkeypatch):
+    search = begin(DISK, np.array([[1.0, 0.0]]), np.array([-0.5]), start=DISK.middle)
+    for broken in (np.array([np.nan, 4.0]), np.array([2.0, inf])):
+        monkeypatch.setattr(proof_search, "swept", lambda *given, broken=broken: broken)
+        after = proof_search._sweep_once(DISK, search)
+        assert (after.point, after.witness, after.sweeps, after.over) == (None, None, SWEEPS - 1.0, 0.0)
 
 
 # --- smaller proofs ---------------------------------------------------------------------------------------------------------------------

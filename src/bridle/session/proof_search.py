@@ -198,7 +198,7 @@ def _solve_once(where: CenteredDomain, search: Search) -> Search:
     answer = outer.solve(np.append(np.zeros(d), 1.0), np.hstack([normals, -np.ones((m, 1))]), b)
     if answer is None or not 0.0 < answer[1].sum() < inf:
         return search._replace(over=1.0)
-    (y, s), weights = (answer[0][:-1], float(answer[0][-1])), answer[1] / answer[1].sum()
+    y, weights = answer[0][:-1], answer[1]
     search = search._replace(weights=weights)
     if (deep := depth(where, normals, levels, weights)) > 0.0:
         return search._replace(depth=deep, over=1.0)
@@ -207,7 +207,7 @@ def _solve_once(where: CenteredDomain, search: Search) -> Search:
     search = search._replace(rows=outer.cuts[0], limits=outer.cuts[1])
     if float((normals.dot(onto) - b).max()) <= NEAR:
         return search._replace(witness=where.middle + where.diameter * onto, over=1.0)
-    return search._replace(over=1.0) if s <= 0.0 and float(np.abs(y - onto).max()) <= 1e-12 else search
+    return search
 
 
 class Reduction(NamedTuple):
