@@ -21,15 +21,19 @@ from bridle.ops import Array
 ENDINGS = (".csv", ".npz")
 
 TIMES = ("time", "timestamp", "date", "datetime", "slot")
-"""Columns that say when a row was: no quantities."""
+"""Columns that say when a row was: no quantities. So does a first column that does not begin with a number."""
 
 
 class OwnTable(NamedTuple):
-    """The columns of a file in their order, all of one length; `times` are those that say when, as they stand there."""
+    """The columns of a file in their order, all of one length; `times` are those that say when, as they stand there.
+
+    `places` says for each row where it stands.
+    """
 
     path: str
     columns: dict[str, Array]
     times: dict[str, list[str]]
+    places: list[str]
 
     @property
     def rows(self) -> int:
@@ -88,7 +92,7 @@ def _csv(argument: str, path: str) -> OwnTable:
     times: dict[str, list[str]] = {}
     for i, name in enumerate(names):
         fields = [row[i].strip() for _, row in lines[1:]]
-        if name.lower() in TIMES:
+        if name.lower() in TIMES or (i == 0 and len(names) > 1 and fields and fields[0] and np.isnan(_number(fields[0]))):
             times[name] = fields
             continue
         values = np.array([_number(field) for field in fields])
@@ -97,7 +101,7 @@ def _csv(argument: str, path: str) -> OwnTable:
             where = f"{argument}: {path}, line {lines[1 + at][0]}"
             raise InputError(f"{where}: {name} must be a finite number, not {validate.show(fields[at])}")
         columns[name] = values
-    return OwnTable(path, columns, times)
+    return OwnTable(path, columns, times, [f"line {line}" for line, _ in lines[1:]])
 
 
 def _number(field: str) -> float:
@@ -134,4 +138,4 @@ def _npz(argument: str, path: str) -> OwnTable:
             raise InputError(f"{argument}: {path}: {name} must have one axis, of rows, not the shape {columns[name].shape}")
     if len(lengths := {len(column) for column in columns.values()}) > 1:
         raise InputError(f"{argument}: {path}: its arrays must be equally long, not {', '.join(map(str, sorted(lengths)))}")
-    return OwnTable(path, columns, times)
+    return OwnTable(path, columns, times, [f"row {row + 1}" for row in range(max(lengths, default=0))])

@@ -1,12 +1,11 @@
 """The market of problem `portfolio`: growth and predicted risk of every day, from a data set or a file of prices; and what a game is worth.
 
-A file is CSV: a line that names the assets, then one line for each day, the oldest first. A first column that is not of numbers (dates)
-is left out. Numbers are prices, or, with ``relatives=True``, price relatives: today's price over yesterday's.
+A file is CSV (a line that names the assets, then one line for each day, the oldest first) or .npz; dates are left out (`own_tables`).
+Numbers are prices, or, with ``relatives=True``, price relatives: today's price over yesterday's.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 from functools import lru_cache
 from math import exp, sqrt
@@ -19,6 +18,7 @@ from bridle import validate
 from bridle.core import InputError, Round
 from bridle.functions import LogWealthLoss
 from bridle.ops import Array
+from bridle.problems.own_tables import is_own_file, read_table
 
 PRICES = ("nyse-o", "nyse-n", "djia", "msci", "sp500", "tse")
 """The data sets of prices."""
@@ -39,22 +39,12 @@ class Market(NamedTuple):
 
 def market(data: str, relatives: bool | None, lookback: int) -> Market:
     """The market of a data set, or of a file, after the first `lookback` days."""
-    if is_file(data):
-        where = os.stat(data)
-        return _of_file(os.path.abspath(data), where.st_mtime_ns, where.st_size, bool(relatives), lookback)
+    if is_own_file(data):
+        return _market(os.path.basename(data), read_prices(data, bool(relatives)), lookback)
     validate.one_of("data", data, PRICES)
     if relatives is not None:
         raise InputError(f"relatives is for a file of prices only, not for data set {data}")
     return of_data_set(data, lookback)
-
-
-def is_file(data: object) -> bool:
-    """Whether this names a file, not a data set; one that is not there is an error that says so."""
-    if not isinstance(data, (str, os.PathLike)) or (data in PRICES) or not os.fspath(data).endswith(".csv"):
-        return False
-    if not os.path.isfile(data):
-        raise InputError(f"data: there is no file {os.fspath(data)}")
-    return True
 
 
 @lru_cache(maxsize=2)
@@ -65,46 +55,17 @@ def of_data_set(data: str, lookback: int) -> Market:
     return _market(data, load(data).values, lookback)
 
 
-@lru_cache(maxsize=2)
-def _of_file(path: str, changed: int, size: int, relatives: bool, lookback: int) -> Market:
-    """The market of a file, as long as it does not change."""
-    return _market(os.path.basename(path), read_prices(path, relatives), lookback)
-
-
 def read_prices(path: str, relatives: bool = False) -> Array:
     """The price relatives (days, assets) of a file of prices, or of relatives."""
-    name, kind = os.path.basename(path), "price relative" if relatives else "price"
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            lines = [(line.line_num, row) for line in [csv.reader(file)] for row in line if any(cell.strip() for cell in row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"data: {name} cannot be read as CSV: {error}") from None
-    if len(lines) < 2:
-        raise InputError(f"data: {name} must have a line that names the assets, and lines of numbers below it")
-    (_, header), *days = lines
-    first = 0 if _is_number(days[0][1][0]) or not days[0][1][0].strip() else 1
-    assets = [cell.strip() for cell in header[first:]]
-    if len(assets) < 2 or all(_is_number(cell) for cell in assets):
-        raise InputError(f"data: {name} must name two assets or more in its first line, not {validate.show(header)}")
-    values = np.empty((len(days), len(assets)))
-    for t, (number, row) in enumerate(days):
-        if len(row) != len(header):
-            raise InputError(f"data: {name}, line {number} has {len(row)} cells; its first line has {len(header)}")
-        for i, cell in enumerate(row[first:]):
-            if not cell.strip() or cell.strip().lower() in ("nan", "na", "n/a", "null", "none", "-"):
-                raise InputError(f"data: {name}, line {number}: the {kind} of {assets[i]} is missing")
-            values[t, i] = float(cell) if _is_number(cell) else np.nan
-            if not 0.0 < values[t, i] < np.inf:
-                raise InputError(f"data: {name}, line {number}: the {kind} of {assets[i]} must be a number above 0, not {cell.strip()!r}")
+    table, kind = read_table("data", path), "price relative" if relatives else "price"
+    if len(table.columns) < 2:
+        raise InputError(f"data: {path} must have columns of two assets or more, not of {', '.join(table.columns)} alone")
+    values = np.column_stack(list(table.columns.values()))
+    if (values <= 0.0).any():
+        t, i = (int(place) for place in np.argwhere(values <= 0.0)[0])
+        name = list(table.columns)[i]
+        raise InputError(f"data: {path}, {table.places[t]}: the {kind} of {name} must be above 0, not {values[t, i]:g}")
     return values if relatives else np.asarray(values[1:] / values[:-1])
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _market(name: str, returns: Array, lookback: int) -> Market:
