@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log, sqrt
-from typing import NamedTuple, cast, get_type_hints
+from typing import Literal, NamedTuple, cast, get_type_hints
 
 import numpy as np
 
@@ -231,7 +231,7 @@ def rate_notes(rows: Iterable[GameRow]) -> list[str]:
     return notes
 
 
-RATES = ("rates_asked", "rates", "rates_proved")
+RATES: tuple[Literal["rates_asked", "rates", "rates_proved"], ...] = ("rates_asked", "rates", "rates_proved")
 
 
 def rate_sentence(limit: str, asked: float | None, measured: float | None, proved: float | None) -> str:

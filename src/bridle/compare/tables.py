@@ -73,14 +73,9 @@ def game_table(facts: GameLike) -> Table:
         )  # fmt: skip
     for name, value in cast(Mapping[str, object], facts.get("measures") or {}).items():
         table.add_row(name, number(value), "", "", "")
-    for limit, _, measured, proved in _rates(facts):
-        table.add_row(
-            f"{limit}, share of rounds",
-            number(measured),
-            number(proved),
-            "",
-            "" if proved is None else "yes" if measured <= proved else "NO",
-        )
+    for limit, _, share, proved in _rates(facts):
+        within = "" if proved is None else "yes" if share <= proved else "NO"
+        table.add_row(f"{limit}, share of rounds", number(share), number(proved), "", within)
     table.add_row("microseconds a round", number(facts["us_per_round"]), "", "", "")
     return table
 

@@ -310,8 +310,8 @@ class SessionRounds:
             kept = now.kept
         clock = whole is not None and (t >= next_check or t >= next_tick or self._compiled is not None)
         due = LOOK if clock else READ if full else NOTHING
-        played = put(Played, (copy, begun, totals.add(feedback.f, values), t, taken + 1, due))
-        self._now = put(Standing, (played, kept))
+        after = put(Played, (copy, begun, totals.add(feedback.f, values), t, taken + 1, due))
+        self._now = put(Standing, (after, kept))
         if due:
             self._follow_up()
         return None if self.history is None or whole is None else self._entry(whole, number)
