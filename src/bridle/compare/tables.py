@@ -71,14 +71,10 @@ def game_table(facts: GameLike) -> Table:
             NAMES[measured], number(facts[measured]), number(facts[bound]), number(facts.get(f"{bound}_paper")),
             "" if held is None else "yes" if held else "NO",
         )  # fmt: skip
-    for limit, _, measured, proved in _rates(facts):
+    for limit, _, share, proved in _rates(facts):
         table.add_row(
-            f"{limit}, share of rounds",
-            number(measured),
-            number(proved),
-            "",
-            "" if proved is None else "yes" if measured <= proved else "NO",
-        )
+            f"{limit}, share of rounds", number(share), number(proved), "", "" if proved is None else "yes" if share <= proved else "NO",
+        )  # fmt: skip
     table.add_row("microseconds a round", number(facts["us_per_round"]), "", "", "")
     return table
 
