@@ -1,9 +1,9 @@
-"""`Pacer`, told nothing but budget and rounds, against pacing rules whose knobs are chosen in hindsight: docs/budgets.md.
+"""`Pacer`, told nothing but budget and rounds, against pacing rules whose knobs are chosen in hindsight: docs/pacing.md.
 
 Seeded auctions with heavy-tailed prices and drifting values (parts/auctions.py), first- and second-price, as one stream and in episodes of
 1,000 rounds with a budget each, which is 1/32 of all prices. Figures are the value won over that of the best choice of auctions in
 hindsight. The pacer's settings were chosen on CHOSEN_ON and are judged on JUDGED_ON: other seeds, and two kinds that were not looked at.
-The others get, for each row, the start and the step that turn out best for that row.
+The others get, for each row, the start and the step that turn out best for that row. ``--picture`` draws the picture alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bridle.problems.auctions import AuctionLog
 from parts.auctions import Auctions, paced, recorded, tuned
 from parts.toy import size, target
 
@@ -64,7 +67,48 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, f"With all units 1e-3 or 1e3 times as large the pacer wins the same to {apart:.1g}."])
 
 
+def draw(path: Path) -> None:
+    """Money spent in one period by the pacer, and by who bids what it is worth; and periods: what the pacer certified, and what it won."""
+    from matplotlib.figure import Figure
+
+    from bridle.compare.static_figures import SETTINGS, require_matplotlib, save_figure
+
+    stream = recorded("daily", size(20_000, 300), JUDGED_ON["seeds"][0])
+    log, budget, T = AuctionLog(stream.values, stream.prices), stream.budget, len(stream.values)
+    spent = log.play(log.pacer(budget)).spent
+    unpaced = np.minimum(np.cumsum(np.where(stream.prices <= stream.values, stream.prices, 0.0)), budget)
+    periods = []
+    for part in recorded("still", size(100_000, 300), JUDGED_ON["seeds"][0]).episodes(EPISODE):
+        own = AuctionLog(part.values, part.prices)
+        pacer = own.pacer(part.budget)
+        found = own.play(pacer)
+        periods.append((found.value / (found.value + max(pacer.certified_loss or 0.0, 0.0)), found.share))
+    certified, won = 100.0 * np.array(periods).T
+    n, blue, red, grey, orange = np.arange(1, T + 1) / 1e3, "#2166ac", "#b2182b", "#5c6370", "#e08214"
+    with require_matplotlib().rc_context(SETTINGS):
+        figure = Figure(figsize=(9.2, 3.8), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+        left.axhline(100.0, color=red, linewidth=1.2, label="budget: never exceeded")
+        left.plot(n, 100.0 * np.arange(1, T + 1) / T, color=grey, linestyle="dashed", linewidth=1.0, label="even plan")
+        left.plot(n, 100.0 * unpaced / budget, color=orange, linewidth=1.3, label="bids what it is worth")
+        left.plot(n, 100.0 * spent / budget, color=blue, linewidth=1.6, label="Pacer")
+        left.set(title="Money spent, in a market that swings", xlabel="thousands of auctions", ylabel="percent of the budget")
+        left.set(ylim=(0, 108), xlim=(0, T / 1e3))
+        left.legend(loc="lower right", frameon=False)
+        low = min(certified.min(), won.min()) - 2.0
+        right.plot([low, 101.0], [low, 101.0], color=red, linewidth=1.2, label="certified, on average: dots lie above")
+        right.plot(certified, won, "o", color=blue, markersize=3.5, alpha=0.6, label=f"a period of {EPISODE:,} auctions")
+        right.plot(certified.mean(), won.mean(), "D", color="#1b1e24", markersize=7, label="mean of all")
+        right.set(title="Value, in percent of the best choice", xlabel="certified by the pacer itself", ylabel="really won")
+        right.set(xlim=(low, 101.0), ylim=(low, 101.0))
+        right.legend(loc="lower right", frameon=False)
+        save_figure(figure, path)
+
+
 def main() -> None:
+    draw(target(Path(__file__).parent.parent / "docs" / "pacing.png"))
+    if "--picture" in sys.argv:
+        return
     rows = [
         measure(kind, auction, whole) for whole in (True, False) for auction in ("second", "first") for kind in JUDGED_ON["kinds"]
     ]  # fmt: skip
@@ -72,7 +116,7 @@ def main() -> None:
     sys.stdout.write(f"{table}\n")
     figures = target(Path(__file__).with_name("pacing.json"))
     figures.write_text(json.dumps(rows, indent=1) + "\n")
-    page = target(Path(__file__).parent.parent / "docs" / "budgets.md")
+    page = target(Path(__file__).parent.parent / "docs" / "pacing.md")
     text = page.read_text()
     start = text.index(BEGIN) + len(BEGIN)
     page.write_text(f"{text[:start]}\n{table}\n{text[text.index(END, start) :]}")

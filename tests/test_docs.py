@@ -52,7 +52,7 @@ def test_every_public_name_is_documented_and_there():
 
 def test_documented_modules_come_with_the_package():
     """The documents write `bridle.adversaries.Recorded` and the like after `import bridle` alone."""
-    modules = ("adversaries", "core", "domains", "engines", "functions", "learners", "ops", "policies", "problems", "validate")
+    modules = ("adversaries", "core", "domains", "engines", "functions", "learners", "ops", "policies", "problems", "rules", "validate")
     code = f"import bridle; assert all(hasattr(bridle, name) for name in {modules})"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -152,6 +152,20 @@ def test_the_pages_of_applications_show_what_was_measured(name, mixed):
         allowed = [row[rule] for rule in benchmark.RULES if row[rule][wrong] <= 0.03]
         assert row[mixed][gain] >= 0.95 * max(rule[gain] for rule in allowed), row["kind"]
         assert row[mixed][wrong] <= 0.01, row["kind"]
+
+
+def test_the_documentation_shows_capacity_as_it_was_measured():
+    benchmark, found = benchmark_named("capacity"), json.loads((ROOT / "benchmarks" / "capacity.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "capacity.md").read_text(), "run benchmarks/capacity.py"
+    for row in found:
+        best = min(cost for cost, _, _ in row["rules"].values())
+        assert all(abs(rate - row["share"]) < 0.0006 for _, rate in row["ours"].values()), row["stream"]
+        assert row["ours"]["`rate`, stock rules"][0] <= 1.05 * best, row["stream"]
+
+
+def test_the_documentation_shows_pacing_as_it_was_measured():
+    benchmark, found = benchmark_named("pacing"), json.loads((ROOT / "benchmarks" / "pacing.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "pacing.md").read_text(), "run benchmarks/pacing.py"
 
 
 def test_the_documentation_shows_what_was_measured_on_a_gpu():

@@ -45,6 +45,18 @@ def test_room_over_the_season_is_the_mean_error_of_its_forecasts():
     np.testing.assert_allclose((roomy - bare)[300:], 2.0 * 2.0, rtol=0.05)  # which is off by 2 each time
 
 
+def test_a_season_is_moved_by_how_far_demand_was_off_it_lately():
+    demands = np.concatenate([np.tile([10.0, 20.0, 40.0], 3), [15.0, 25.0]])
+    plain, moved = (proposals(rules.same_slot(BOX, 3, multiple=0.0, memory=0.5, moved=moved), demands) for moved in (False, True))
+    off = 0.0
+    usual = np.concatenate([[10.0, 15.0], np.tile([10.0, 20.0, 40.0], 3)])
+    for t in range(1, 11):
+        assert plain[t] == pytest.approx(usual[t - 1])
+        assert moved[t] == pytest.approx(usual[t - 1] + off)
+        off += 0.7 * (demands[t] - usual[t - 1] - off)
+    assert moved[10] == pytest.approx(20.0 + off / 0.3 - 0.7 / 0.3 * (25.0 - 20.0), rel=1e-9)  # it had the error of 15 over 10 in it
+
+
 def test_quantiles_are_order_statistics_of_the_last_demands():
     demands = np.random.default_rng(1).permutation(60).astype(float)
     for share in (0.05, 0.5, 0.9, 1.0):
@@ -65,7 +77,7 @@ def test_all_of_them_propose_actions_from_the_past_alone_in_any_units():
     box = bridle.Box([1.0, 0.0], [60.0, 90.0])
     stock = rules.demand_rules(box, day=12, week=84)
     found = rules.propose(stock, demands)
-    assert len({rule.name for rule in stock}) == len(stock) == 28
+    assert len({rule.name for rule in stock}) == len(stock) == 41
     assert all(box.contains(x) for x in found.reshape(-1, 2))
     other = demands.copy()
     other[100:] *= 0.5
@@ -146,3 +158,14 @@ def test_what_is_wrong_is_named(call, message):
     with pytest.raises(InputError) as raised:
         call()
     assert message in str(raised.value)
+
+
+def test_a_round_that_was_not_measured_is_not_counted_and_the_season_goes_on():
+    session = bridle.Session(bridle.policy("rate", BOX, at_most=0.1, safe=[100.0], rules=[rules.same_slot(BOX, 2, 0.0), "forecast"]))
+    for demand in (10.0, 30.0, 10.0, None, 10.0, 30.0):
+        x = session.decide(rules=[[40.0]])
+        limit = {} if demand is None else {"g": float(demand - x[0]), "dg": [-1.0]}
+        session.observe(f=float(x[0]), df=[1.0], **limit)
+    assert session.rates[0].counted == 5
+    session.decide(rules=[[40.0]])
+    assert session.proposals[0, 0] == pytest.approx(10.0)

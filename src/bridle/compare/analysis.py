@@ -223,10 +223,9 @@ def rate_notes(rows: Iterable[GameRow]) -> list[str]:
     notes = []
     games = [row for row in rows if row.get("rates_asked")]
     for (problem, horizon, label), runs in grouped(games, lambda row: (problem_of(row), horizon_of(row), label_of(row))).items():
-        each = [
-            rate_sentence(f"limit {i}" if len(asked) > 1 else "the limit", *(_median(row[name][i] for row in runs) for name in RATES))
-            for asked in [runs[0]["rates_asked"]] for i in range(len(asked))
-        ]  # fmt: skip
+        many = len(runs[0]["rates_asked"])
+        medians = [[_median(_rate(row, name, i) for row in runs) for name in RATES] for i in range(many)]
+        each = [rate_sentence(f"limit {i}" if many > 1 else "the limit", *shares) for i, shares in enumerate(medians)]
         notes.append(f"{label} on {problem}, T = {horizon:,}: {'; '.join(each)}")
     return notes
 
@@ -242,6 +241,10 @@ def rate_sentence(limit: str, asked: float | None, measured: float | None, prove
     """
     most = "nothing proved without a safe action" if proved is None else f"at most {_percent(proved)} whatever had come"
     return f"{limit} was violated in {_percent(measured)} of the rounds ({_percent(asked)} asked, {most})"
+
+
+def _rate(row: Mapping[str, object], name: str, i: int) -> float | None:
+    return finite(cast(list[float | None], row[name])[i])
 
 
 def _percent(share: float | None) -> str:

@@ -6,7 +6,8 @@ equality. All that a rule knows are the h of earlier rounds.
 
     Ewma          m + k s          m, s running mean and mean deviation of h
     SameSlot      m_j + k s        m_j the running mean of h in the same slot j of the day or the week, s the mean deviation from them;
-                                   in the first period, before any slot comes again, the mean of all that was seen in place of m_j
+                                   in the first period, before any slot comes again, the mean of all that was seen in place of m_j;
+                                   with `moved`, m_j + r: r the running mean of the last errors h - m_j, how far today is off
     LastQuantile  the smallest h that a share q of the last N did not exceed
     Autoscaler    max(h of the last N) / u: a utilisation u of what was needed last, and no scaling down for N rounds
     Everything    all there is: the safe action
@@ -54,9 +55,12 @@ SPREAD = 0.02
 MULTIPLES = (0.0, 1.0, 2.0, 4.0, 8.0)
 """How many mean deviations of room."""
 
+LATELY = 0.7
+"""The weight of the last error in how far demand is off a season."""
+
 QUANTILES = (0.9, 0.95, 0.99, 1.0)
-TARGETS = (0.5, 0.7, 0.85)
-RECENT, STAY = 200, 12
+TARGETS = (0.5, 0.7, 0.9)
+RECENT, STAYS = 200, (1, 12)
 """Of how many rounds the quantile is, and for how many an autoscaler does not scale down."""
 
 
@@ -75,13 +79,15 @@ class Tracked(NamedTuple):
 
 
 class SlotTable(NamedTuple):
-    """The means of the slots, the coming one first; the mean deviation from them; and all demands, for the first period.
+    """The means of the slots, the coming one first; the mean deviation of demands from what was forecast; the last errors of the means;
+    and all demands, for the first period.
 
     `passed` counts the rounds, with and without a limit.
     """
 
     slots: Array
     spread: Array
+    off: Array
     all: Tracked
     passed: float
 
@@ -129,16 +135,20 @@ class Ewma(NamedTuple):
 
 
 class SameSlot(NamedTuple):
-    """The mean of the same slot of the last days (or weeks) + k mean deviations; `period` is how many slots come before it comes again."""
+    """The mean of the same slot of the last days (or weeks) + k mean deviations; `period` is how many slots come before it comes again.
+
+    `moved` is 1 where the mean is moved by how far demand has been off lately, else 0.
+    """
 
     domain: BoxSet
     period: float
     multiple: float
     memory: float
+    moved: float
 
     @property
     def name(self) -> str:
-        return f"same slot of {self.period:g} + {self.multiple:g} deviations"
+        return f"same slot of {self.period:g}{', moved' if self.moved else ''} + {self.multiple:g} deviations"
 
     @property
     def compiled(self) -> bool:
@@ -146,24 +156,28 @@ class SameSlot(NamedTuple):
 
     def init(self, x1: Array) -> SlotTable:
         zero = 0.0 * x1
-        return SlotTable(np.zeros((int(self.period), len(x1))), zero, Tracked(zero, zero, 0.0), 0.0)
+        return SlotTable(np.zeros((int(self.period), len(x1))), zero, zero, Tracked(zero, zero, 0.0), 0.0)
 
     def decide(self, state: SlotTable) -> Array:
         return _within(self.domain, self._forecast(state) + self.multiple * state.spread, state.all.seen)
 
-    def _forecast(self, state: SlotTable) -> Array:
+    def _usual(self, state: SlotTable) -> Array:
         return state.slots[0] if state.passed >= self.period else state.all.mean
 
+    def _forecast(self, state: SlotTable) -> Array:
+        return self._usual(state) + self.moved * state.off
+
     def update(self, state: SlotTable, feedback: Feedback) -> SlotTable:
-        h, old, passed = demand_of(feedback), state.slots[0], state.passed + 1.0
+        h, old, passed = demand_of(feedback), self._usual(state), state.passed + 1.0
         if h is None:  # the slot keeps what it had; in the first period, what is usual
-            kept = self._forecast(state)
-            return SlotTable(np.concatenate([state.slots[1:], kept[None]]), state.spread, state.all, passed)
+            return state._replace(slots=np.concatenate([state.slots[1:], old[None]]), passed=passed)
         times = state.passed // self.period
         new = h if times == 0.0 else old + max(self.memory, 1.0 / (times + 1.0)) * (h - old)
-        off = np.abs(h - self._forecast(state)) if state.all.seen else state.spread
-        spread = state.spread + max(SPREAD, 1.0 / (state.all.seen + 1.0)) * (off - state.spread)
-        return SlotTable(np.concatenate([state.slots[1:], new[None]]), spread, state.all.follow(h, 0.0), passed)
+        seen = state.all.seen
+        error = np.abs(h - self._forecast(state)) if seen else state.spread
+        spread = state.spread + max(SPREAD, 1.0 / (seen + 1.0)) * (error - state.spread)
+        off = state.off + LATELY * (h - old - state.off) if seen else state.off
+        return SlotTable(np.concatenate([state.slots[1:], new[None]]), spread, off, state.all.follow(h, 0.0), passed)
 
 
 class LastQuantile(NamedTuple):
@@ -258,12 +272,17 @@ def ewma(domain: Domain, multiple: float = 2.0, memory: float = SLOW) -> Ewma:
     return Ewma(_box(domain), weight, validate.number("multiple", multiple))
 
 
-def same_slot(domain: Domain, period: int, multiple: float = 2.0, memory: float = SEASONAL) -> SameSlot:
-    """What the same slot of the last days had + `multiple` mean deviations; `period` 288: days of 5-minute slots, 2016: weeks of them."""
+def same_slot(domain: Domain, period: int, multiple: float = 2.0, memory: float = SEASONAL, moved: bool = False) -> SameSlot:
+    """What the same slot of the last days had + `multiple` mean deviations; `period` 288: days of 5-minute slots, 2016: weeks of them.
+
+    `memory` is the weight of the last day. With `moved` it is raised or lowered by how far demand has been off it lately.
+    """
     weight = validate.positive("memory", memory)
     if weight > 1.0:
         raise InputError(f"memory must be at most 1, not {validate.show(memory)}")
-    return SameSlot(_box(domain), float(validate.whole("period", period, 2)), validate.number("multiple", multiple), weight)
+    return SameSlot(
+        _box(domain), float(validate.whole("period", period, 2)), validate.number("multiple", multiple), weight, float(bool(moved))
+    )
 
 
 def last_quantile(domain: Domain, share: float = 0.95, last: int = RECENT) -> LastQuantile:
@@ -271,7 +290,7 @@ def last_quantile(domain: Domain, share: float = 0.95, last: int = RECENT) -> La
     return LastQuantile(_box(domain), _share("share", share), float(validate.whole("last", last)))
 
 
-def autoscaler(domain: Domain, target: float = 0.7, last: int = STAY) -> Autoscaler:
+def autoscaler(domain: Domain, target: float = 0.7, last: int = STAYS[-1]) -> Autoscaler:
     """A target utilisation of what the highest of the `last` demands needed."""
     return Autoscaler(_box(domain), _share("target", target), float(validate.whole("last", last)))
 
@@ -282,22 +301,23 @@ def everything(domain: Domain) -> Everything:
 
 
 def demand_rules(domain: Domain, day: int | None = None, week: int | None = None) -> list[DemandRule]:
-    """A stock of rules to mix where nobody has better ones: 18 of them, and 5 more for each season that is told.
+    """A stock of rules to mix where nobody has better ones: 21 of them, and 10 more for each season that is told.
 
     `day` and `week` are how many rounds a day and a week have.
 
     >>> import bridle
-    >>> [rule.name for rule in demand_rules(bridle.Box(0.0, 1.0, dim=2), day=288)][-5::4]
-    ['same slot of 288 + 0 deviations', 'same slot of 288 + 8 deviations']
+    >>> [rule.name for rule in demand_rules(bridle.Box(0.0, 1.0, dim=2), day=288)][-10::9]
+    ['same slot of 288 + 0 deviations', 'same slot of 288, moved + 8 deviations']
     """
     rules: list[DemandRule] = [everything(domain)]
     rules += [ewma(domain, multiple, memory) for memory in (FAST, SLOW) for multiple in MULTIPLES]
     rules += [last_quantile(domain, share) for share in QUANTILES]
-    rules += [autoscaler(domain, target) for target in TARGETS]
+    rules += [autoscaler(domain, target, last) for last in STAYS for target in TARGETS]
     seasons = {"day": day, "week": week}
     for name, period in seasons.items():
         if period is not None:
-            rules += [same_slot(domain, validate.whole(name, period, 2), multiple) for multiple in MULTIPLES]
+            slots = validate.whole(name, period, 2)
+            rules += [same_slot(domain, slots, multiple, moved=moved) for moved in (False, True) for multiple in MULTIPLES]
     if day is not None and day == week:
         raise InputError(f"week must be longer than day, not {validate.show(week)}")
     return rules
