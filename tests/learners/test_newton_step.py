@@ -237,3 +237,32 @@ def test_it_is_refused_under_the_reduction():
                 bridle.policy(name, domain, learner=learner, **told)
     with pytest.raises(bridle.InputError, match="exp_concavity"):
         bridle.policy("ons", domain, exp_concavity=-1.0)
+
+
+def test_gradient_steps_are_as_many_as_acceleration_needs(monkeypatch):
+    """Eigenvalues a thousand apart: plain gradient steps would be thousands; and none are taken for what is rounding."""
+    taken, iterate = [0], newton_step.iterate
+
+    def counted(body, state, most, like, done):
+        def once(at):
+            taken[0] += 1
+            return body(at)
+
+        return iterate(once, state, most, like, done)
+
+    monkeypatch.setattr(newton_step, "iterate", counted)
+    learner, rng = bridle.ONS(bridle.Box(-1.0, 1.0, dim=6), 1.0), np.random.default_rng(0)
+    state = learner.init(np.zeros(6))
+    for _ in range(100):
+        taken[0] = 0
+        state = learner.step(state, rng.standard_normal(6) * [3.0, 1.0, 0.3, 0.1, 0.03, 0.01])
+    sizes = np.linalg.eigvalsh(learner.metric(state))
+    assert sizes[-1] > 1000.0 * sizes[0]
+    assert 100 < taken[0] < 700
+    taken[0] = 0
+    after = learner.step(state, 1e-12 * np.ones(6))
+    assert taken[0] == 0
+    assert 0.0 < after.spent - state.spent < 1e-10
+    taken[0] = 0
+    learner.step(state, 1e-7 * np.ones(6))
+    assert 100 < taken[0] < 700

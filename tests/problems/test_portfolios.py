@@ -16,6 +16,7 @@ from bridle.compare.spec import grid
 from bridle.game.metrics import measures
 from bridle.game.summary import summary
 from bridle.problems import portfolios
+from helpers.scripts import script
 
 DAYS, ASSETS = 160, 4
 
@@ -173,6 +174,15 @@ def test_known_limits_run_in_python_one_run_at_a_time(prices):
     none = bridle.problem("portfolio", horizon=30, data=str(prices[0]), lookback=20, known=True, risk=1e-3)
     with pytest.raises(bridle.InputError, match="cannot be kept by any decision"):
         bridle.play(bridle.policy_for("adagrad", none), none)
+
+
+def test_the_example_keeps_the_limit_and_its_promise(prices):
+    example = script("examples/portfolio.py")
+    for found in (example.main(days=160), example.main(str(prices[0]))):
+        assert 0.05 < found["largest predicted volatility"] <= 0.15
+        assert found["growth after costs"] < found["growth"]
+        assert 0.0 < found["traded a day"] < 0.05
+        assert found["proved: log-wealth behind the best portfolio that keeps every limit, at most"] < 5.0
 
 
 def test_a_comparison_has_the_measures(prices):

@@ -89,8 +89,9 @@ def _by_name(name: str, settings: dict[str, object], rounds: int) -> MakePolicy:
     """The registered policy, which is told the constants of a problem of `rounds` / 3 rounds."""
 
     def make(domain: Domain, k: int, scale: float | None = None) -> object:
-        curved = policies.entry(name).strongly_convex or any(p.name == "exp_concavity" for p in policies.parameters(name))
-        source = problem("halfspaces", max(1, rounds // 3), domain=domain, constraints=k, modulus=1.0 if curved else 0.0)
+        source = problem(
+            "halfspaces", max(1, rounds // 3), domain=domain, constraints=k, modulus=1.0 if policies.entry(name).curved else 0.0
+        )
         known: dict[str, Any] = {"exp_concavity": exp_concavity_of(source.constants), **source.constants, **settings}
         units = [p.name for p in policies.parameters(name) if p.name in UNITS and (p.required or p.name in settings)]
         return policy_for(

@@ -160,8 +160,8 @@ class _Descent(NamedTuple):
 def along_domain(domain: Domain, p: Array) -> Array:
     """The part of a gradient that matters to differences of actions: on a simplex less the mean of its entries."""
     if isinstance(domain, SimplexSet):
-        inner: Array = p - along(p, "sum") / p.shape[-1]
-        return inner
+        level: Array = p - along(p, "sum") / p.shape[-1]
+        return level
     if isinstance(domain, ProductSet):
         ends = np.cumsum([part.dim for part in domain.domains]).tolist()
         return ops.join([along_domain(part, p[..., end - part.dim : end]) for part, end in zip(domain.domains, ends, strict=True)], -1)

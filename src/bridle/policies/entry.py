@@ -209,6 +209,11 @@ class Entry:
         here = "time-varying" if self.time_varying else "fixed"
         return here if here == self.paper_constraints else f"{self.paper_constraints} in the paper, {here} here"
 
+    @property
+    def curved(self) -> bool:
+        """Whether it is for costs that are more than convex: strongly convex, or exp-concave."""
+        return self.strongly_convex or "exp_concavity" in self.needs
+
     def with_settings(self, settings: Mapping[str, object]) -> Entry:
         """The entry of the policy with these parameters."""
         changes: dict[str, Any] = {}
