@@ -209,3 +209,118 @@ def test_a_policy_that_mixes_itself_is_handed_the_proposals(monkeypatch):
     medoid = bridle.Session(policy)
     np.testing.assert_array_equal(medoid.decide(rules=[[1.0, 0.0], [0.0, 0.5]]), [1.0, 0.0])
     assert medoid.weights.tolist() == [1.0, 0.0]
+
+
+# --- what goes wrong inside of a rule ---------------------------------------------------------------------------------------------------
+
+
+class Moody:
+    """A rule that fails whenever it is told to."""
+
+    __name__ = "moody"
+
+    def __init__(self):
+        self.fails = False
+
+    def __call__(self, past):
+        if self.fails:
+            raise KeyboardInterrupt
+        return np.tanh(past[-1].df) if past else [0.3, -0.2]
+
+
+@pytest.mark.parametrize("name", ["mlpoly", "anytime", "rate"])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_rule_that_fails_leaves_the_session_as_it_was(name, late):
+    """In the first round and later, where the round was said before, and where others wait."""
+    moody, calm = Moody(), Moody()
+    more = {"at_most": 0.1, "safe": [0.0, 0.0]} if name == "rate" else {}
+    mixed = [
+        bridle.Session(bridle.policy(name, BOX, rules=[rule, bridle.policy("adagrad", BOX), "mine"], **more)) for rule in (moody, calm)
+    ]
+    rng, waiting = np.random.default_rng(0), []
+    for t in range(12):
+        R, other = rng.uniform(-1.0, 1.0, (1, 2)), rng.uniform(-1.0, 1.0, (1, 2))
+        if t % 3 == 0:
+            mixed[0].decide(rules=other)  # what is said of it first does not count
+        moody.fails = True
+        for call in (mixed[0].decide, mixed[0].ask):
+            with pytest.raises(KeyboardInterrupt):
+                call(rules=R)
+        moody.fails = False
+        p, q = rng.standard_normal(2), rng.standard_normal(2)
+        if late:
+            waiting.append([session.ask(rules=R) for session in mixed])
+            tickets = waiting.pop(0) if len(waiting) > 3 else []
+            xs = [ticket.x for ticket in tickets]
+            for session, ticket in zip(mixed, tickets, strict=False):
+                session.observe(f=float(p @ ticket.x), df=p, g=float(q @ ticket.x), dg=q, ticket=ticket)
+        else:
+            xs = [session.decide(rules=R) for session in mixed]
+            for session, x in zip(mixed, xs, strict=True):
+                session.observe(f=float(p @ x), df=p, g=float(q @ x), dg=q)
+        assert not xs or np.array_equal(*xs)
+    for session in mixed:
+        session.decide(rules=[[0.1, 0.1]])
+    assert_identical(*map(snapshot, mixed))
+
+
+def test_a_rule_cannot_change_what_it_is_shown(tmp_path):
+    def careless(past):
+        if past:
+            past[-1].x[:] = 9.0
+        return [0.0, 0.0]
+
+    session = bridle.Session(bridle.policy("mlpoly", BOX, rules=[careless, "mine"]))
+    session.decide(rules=[[0.5, 0.5]])
+    session.observe(f=0.5, df=[1.0, 0.0])
+    session.save(tmp_path / "careless.npz")
+    for each in (session, bridle.Session.load(tmp_path / "careless.npz", policy=session.policy)):
+        with pytest.raises(ValueError, match="read-only"):
+            each.decide(rules=[[0.5, 0.5]])
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("rounds", [0, 1, 20])
+def test_policies_that_learn_how_many_limits_there_are_survive_a_file(tmp_path, k, rounds):
+    """`soft` as a rule: before and after it has seen limits; and a round without any is none of k."""
+    rules = [bridle.policy("soft", BOX), bridle.policy("rate", BOX, at_most=[0.1] * k), "mine"]
+    session = bridle.Session(bridle.policy("anytime", BOX, rules=rules))
+    rng = np.random.default_rng(1)
+
+    def play(session, rng, rounds):
+        for t in range(rounds):
+            x = session.decide(rules=[[0.2, -0.1]])
+            p, dg = rng.standard_normal(2), rng.standard_normal((k, 2))
+            limits = {"g": dg @ x - 0.5, "dg": dg} if t % 4 else {}
+            session.observe(f=float(p @ x), df=p, **limits)
+
+    play(session, rng, rounds)
+    session.save(tmp_path / "learned.npz")
+    loaded = bridle.Session.load(tmp_path / "learned.npz", policy=session.policy)
+    state = rng.bit_generator.state
+    play(session, rng, 10)
+    rng.bit_generator.state = state
+    play(loaded, rng, 10)
+    for each in (session, loaded):
+        each.decide(rules=[[0.2, -0.1]])
+    assert_identical(snapshot(loaded), snapshot(session))
+    np.testing.assert_array_equal(session.proposals, loaded.proposals)
+    before = snapshot(session)
+    with pytest.raises(bridle.InputError, match=rf"g must hold {k} constraint values?, as many as rules\[0\] \(soft\) takes, not {k + 1}"):
+        session.observe(f=0.0, df=[1.0, 0.0], g=np.ones(k + 1), dg=np.ones((k + 1, 2)))
+    assert_identical(snapshot(session), before)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: bridle.policy("mlpoly", BOX, rules=2),
+        lambda: bridle.policy("adagrad", BOX, features=1),
+        lambda: bridle.policy("ogd", BOX, lipschitz=1.0, step=[0.1, 0.2]),
+    ],
+    ids=["rules", "features", "sweep"],
+)
+def test_a_policy_that_does_not_decide_on_actions_by_itself_is_no_rule(made):
+    """Its decisions are weights, or several: with as many of them as there are coordinates they were once played as actions."""
+    with pytest.raises(bridle.InputError, match=r"rules\[1\] must decide on one action by itself: \w+ was made with"):
+        bridle.policy("mlpoly", BOX, rules=["mine", made()])

@@ -123,9 +123,14 @@ class RuleMixture:
         return f"rules must be given, decide(rules=R), with what each of the {self.callers} rules proposes in this round"
 
     @property
+    def players(self) -> list[tuple[int, Any]]:
+        """The rules that are policies: the place and the record of each."""
+        return [(i, record_of(rule)) for i, rule in self.asked.items() if is_policy(rule)]
+
+    @property
     def states(self) -> tuple[object, ...]:
         """The states in which policies that are rules begin."""
-        return tuple(record_of(rule).init(self.outer.center()) for rule in self.asked.values() if is_policy(rule))
+        return tuple(record.init(self.outer.center()) for _, record in self.players)
 
     def ask(self, past: tuple[Feedback, ...], states: tuple[object, ...]) -> dict[int, object]:
         """What the rules propose that are asked, by their places; None for one that sleeps."""
@@ -138,12 +143,21 @@ class RuleMixture:
     def learn(self, states: tuple[object, ...], R: Array, seen: Feedback) -> tuple[object, ...]:
         """The states of policies that are rules after an observation; R is what was proposed in its round."""
         learned = []
-        players = [(i, record_of(rule)) for i, rule in self.asked.items() if is_policy(rule)]
-        for (i, record), state in zip(players, states, strict=True):
-            way = R[i] - seen.x
-            read = Feedback(R[i], float(seen.f) + float(seen.df @ way), seen.df, seen.g + seen.dg @ way, seen.dg)
+        for (i, record), state in zip(self.players, states, strict=True):
+            way, (g, dg) = R[i] - seen.x, self._limits_for(i, record, state, seen)
+            read = Feedback(R[i], float(seen.f) + float(seen.df @ way), seen.df, g + dg @ way, dg)
             learned.append(record.update(state, read))
         return tuple(learned)
+
+    def _limits_for(self, i: int, record: Any, state: object, seen: Feedback) -> tuple[Array, Array]:
+        """The limits of a round for a policy that is a rule: as many as it takes, where the round has none."""
+        each = getattr(record, "each", None)
+        k: int | None = len(each) if each is not None else record.learned(state) if hasattr(record, "learned") else None
+        if k is None or k == len(seen.g):
+            return seen.g, seen.dg
+        if seen.g.any() or seen.dg.any():
+            raise InputError(f"g must hold {k} constraint value{'s' if k > 1 else ''}, as many as {self._name(i)} takes, not {len(seen.g)}")
+        return np.zeros(k), np.zeros((k, len(seen.x)))
 
     def checked(self, given: object, asked: Mapping[int, object] | None = None) -> Array:
         """What the rules propose, one a row: actions of the domain, or NaN where a rule sleeps. `asked` were those that are asked."""
@@ -359,6 +373,10 @@ def _named_rules(rules: object, domain: Domain) -> tuple[tuple[str, ...], dict[i
         if not is_policy(rule) and not callable(rule):
             raise InputError(f"rules must be a whole number or a list of names, functions and policies, not {validate.show(rules)}")
         own = getattr(rule, "domain", None)
+        if is_policy(rule) and (getattr(rule, "through", None) is not None or getattr(rule, "runs", None) is not None):
+            raise InputError(
+                f"rules[{i}] must decide on one action by itself: {rule.name} was made with rules, features or a list to sweep"
+            )
         if is_policy(rule) and own is not None and own.dim != domain.dim:
             raise InputError(f"rules[{i}] must decide in {domain.dim} dimensions, not in {own.dim}")
         name = str(getattr(rule, "name", None) or getattr(rule, "__name__", None) or type(rule).__name__)

@@ -23,7 +23,7 @@ from bridle import records, validate
 from bridle.core import Bound, Domain, Feedback, InputError, Policy, S
 from bridle.ops import Array, Scalar
 from bridle.policies.round_maps import KEYWORDS, AffineFeatures, OwnMixture, RoundReading, RoundTerms, RuleMixture
-from bridle.session.boundary import REMEMBERED, Boundary, Memory, Said
+from bridle.session.boundary import REMEMBERED, Boundary, Memory, Said, frozen
 from bridle.session.certificate import Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
 from bridle.session.feedback import Numbers, checked_feedback
@@ -291,7 +291,7 @@ class SessionActions(SessionRounds):
         memory = self._memory()
         after = memory._replace(moved=memory.moved.after(seen, read, *self._scales(seen))) if moved else memory
         if terms is not None and isinstance(through, RuleMixture) and through.asked:
-            after = after._replace(past=(*memory.past, seen)[-REMEMBERED:], states=through.learn(memory.states, terms, seen))
+            after = after._replace(past=(*memory.past, frozen(seen))[-REMEMBERED:], states=through.learn(memory.states, terms, seen))
         elif terms is not None and isinstance(through, AffineFeatures):
             after = after._replace(scale=through.scale_of(terms, memory.scale))
         self._boundary = boundary._replace(seen=seen, turn=self._turn(), before=memory, after=after)

@@ -95,6 +95,14 @@ class Boundary(NamedTuple):
         return Boundary(self.through, bool(free), said, before=memory, after=memory)
 
 
+def frozen(seen: Feedback) -> Feedback:
+    """An observation whose arrays nobody can change: rules are shown them again and again."""
+    copied = seen._replace(x=seen.x.copy(), df=seen.df.copy(), g=seen.g.copy(), dg=seen.dg.copy())
+    for leaf in (copied.x, copied.df, copied.g, copied.dg):
+        leaf.flags.writeable = False
+    return copied
+
+
 def _written_past(past: Past) -> dict[str, Array]:
     """Observations as arrays, whatever number of constraints each had."""
     return {
@@ -109,6 +117,6 @@ def _unwritten_past(saved: dict[str, Array]) -> Past:
     past, at = [], 0
     for row in saved.get("rows", np.zeros((0, 2))):
         k, d = int(row[0]), (len(row) - 2) // 2
-        past.append(Feedback(row[2 : 2 + d], float(row[1]), row[2 + d :], saved["g"][at : at + k], saved["dg"][at : at + k]))
+        past.append(frozen(Feedback(row[2 : 2 + d], float(row[1]), row[2 + d :], saved["g"][at : at + k], saved["dg"][at : at + k])))
         at += k
     return tuple(past)

@@ -19,6 +19,7 @@ from bridle.core import Feedback, InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured, with_room
+from bridle.policies.round_maps import RuleMixture
 from bridle.session.alarms import Contexts, WarningLog, Watch
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.feedback import LARGEST, Limits
@@ -133,9 +134,19 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
     if session.boundary is not None:
-        more |= {f"boundary.{key}": value for key, value in session.boundary.saved(session.memory, session.turn, pending.front).items()}
+        more |= {
+            f"boundary.{key}": value
+            for key, value in session.boundary.saved(_with_room(session.boundary, session.memory, k), session.turn, pending.front).items()
+        }
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
     _write(storage.named(path), parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
+
+
+def _with_room(boundary: Boundary, memory: Memory, k: int) -> Memory:
+    """A session's memory, with room for k constraints in the states of policies that are rules and have not learned yet how many."""
+    players = boundary.through.players if isinstance(boundary.through, RuleMixture) else []
+    states = (with_room(record, state, k) for (_, record), state in zip(players, memory.states, strict=True))
+    return memory._replace(states=tuple(states))
 
 
 class Unportable(Exception):
@@ -244,7 +255,8 @@ class Saved:
             if boundary := self.part("boundary."):
                 before = self.fill(template, "boundary.before.") if any(name.startswith("before.") for name in boundary) else None
                 edge = fresh.boundary or Boundary(None)
-                restored = restored._replace(boundary=edge.restored(boundary, before, self.fill(edge.after.states, "boundary.states.")))
+                states = _with_room(edge, edge.after, len(hard)).states
+                restored = restored._replace(boundary=edge.restored(boundary, before, self.fill(states, "boundary.states.")))
             watch = self.part("ledger.watch.")
             if watch:
                 since, x, limits = (watch[name] for name in Watch._fields)
