@@ -141,6 +141,14 @@ def test_the_documentation_shows_the_rates_that_were_measured():
         assert all(abs(rate - row["share"]) < 0.0015 for rate in measured.values()), row["stream"]
 
 
+def test_the_documentation_shows_what_was_measured_where_the_world_moves():
+    benchmark, found = benchmark_named("moving"), json.loads((ROOT / "benchmarks" / "moving.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "moving.md").read_text(), "run benchmarks/moving.py"
+    for row in found:
+        costs = {name: cost + benchmark.PRICES[0] * violation for name, (cost, violation) in row["found"].items()}
+        assert costs["auto"] <= 1.1 * min(costs.values()), (row["task"], row["stream"])
+
+
 def test_the_documentation_shows_what_was_measured_on_a_gpu():
     benchmark, file = benchmark_named("gpu"), ROOT / "benchmarks" / "gpu.json"
     found = json.loads(file.read_text()) if file.exists() else None
