@@ -66,12 +66,12 @@ def test_the_versions_agree():
 def test_theorem_functions_named_in_the_docs_exist():
     from bridle import learners
     from bridle.learners import wrappers
-    from bridle.policies import anytime, sinha2024, sinha2024_ocs, soft_free
+    from bridle.policies import anytime, memories, sinha2024, sinha2024_ocs, soft_free
 
     text = (ROOT / "docs" / "theorems.md").read_text()
     for name in re.findall(r"`(\w+_(?:bound|regret)|theorem\d)`", text):
         assert (
-            any(hasattr(module, name) for module in (sinha2024, sinha2024_ocs, anytime, soft_free, learners, wrappers))
+            any(hasattr(module, name) for module in (sinha2024, sinha2024_ocs, anytime, memories, soft_free, learners, wrappers))
             or name == "paper_bound"
         ), name
 
@@ -166,6 +166,14 @@ def test_the_documentation_shows_capacity_as_it_was_measured():
 def test_the_documentation_shows_pacing_as_it_was_measured():
     benchmark, found = benchmark_named("pacing"), json.loads((ROOT / "benchmarks" / "pacing.json").read_text())
     assert benchmark.markdown(found) in (ROOT / "docs" / "pacing.md").read_text(), "run benchmarks/pacing.py"
+
+
+def test_the_documentation_shows_what_was_measured_where_the_world_moves():
+    benchmark, found = benchmark_named("moving"), json.loads((ROOT / "benchmarks" / "moving.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "moving.md").read_text(), "run benchmarks/moving.py"
+    for row in found:
+        costs = {name: cost + benchmark.PRICES[0] * violation for name, (cost, violation) in row["found"].items()}
+        assert costs["auto"] <= 1.1 * min(costs.values()), (row["task"], row["stream"])
 
 
 def test_the_documentation_shows_what_was_measured_on_a_gpu():

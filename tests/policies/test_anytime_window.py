@@ -6,6 +6,8 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import bridle
 from bridle.core import Feedback
@@ -31,29 +33,46 @@ def moving(seed, dim, windows, adaptive):
         yield u, answer
 
 
+def shares(seed, adaptive, V, window, windows=5, **about):
+    """The largest share of the bounds of each window, which hold after every round; None for V: the policy finds its own."""
+    largest, D = 0.0, 2.0
+    made = bridle.policy("anytime", bridle.Ball(3), window=window, **({} if V is None else {"V": V}), **about)
+    state = made.record.init(np.zeros(3))
+    for u, answer in moving(seed, 3, windows, adaptive):
+        regret = squares = 0.0
+        for t in range(1, window + 1):
+            x = made.record.decide(state)
+            c, n, g = answer(x)
+            state = made.record.update(state, Feedback(x, float(c @ x), c, np.array([g]), n[None]))
+            regret, squares, weight = regret + float(c @ (x - u)), squares + max(g, 0.0) ** 2, float(state.V)
+            R = sqrt(2.0 * t) * D
+            promised = R + 0.5 / weight, 4.0 * D * D * log(2.0 + 2.0 * weight * (R - min(regret, 0.0)))
+            assert regret <= promised[0]
+            assert squares <= promised[1]
+            largest = max(largest, regret / promised[0], squares / promised[1])
+    return largest
+
+
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("V", [0.05, 1.0, 50.0])
 def test_every_window_keeps_the_bounds_from_its_beginning_on(adaptive, V, record_property):
-    largest = 0.0
-    for seed in range(4):
-        made = bridle.policy("anytime", bridle.Ball(3), V=V, window=W)
-        state, D = made.record.init(np.zeros(3)), 2.0
-        for u, answer in moving(seed, 3, windows=5, adaptive=adaptive):
-            regret = squares = 0.0
-            for t in range(1, W + 1):
-                x = made.record.decide(state)
-                c, n, g = answer(x)
-                state = made.record.update(state, Feedback(x, float(c @ x), c, np.array([g]), n[None]))
-                regret, squares = regret + float(c @ (x - u)), squares + max(g, 0.0) ** 2
-                R = sqrt(2.0 * t) * D
-                promised = R + 0.5 / V, 4.0 * D * D * log(2.0 + 2.0 * V * (R - min(regret, 0.0)))
-                assert regret <= promised[0]
-                assert squares <= promised[1]
-                largest = max(largest, regret / promised[0], squares / promised[1])
-            bound = made.bound(KNOWN, W)
-            assert bound.regret == pytest.approx(min(sqrt(2.0 * W) * D + 0.5 / V, D * W))
+    largest = max(shares(seed, adaptive, V, W) for seed in range(4))
+    bound = bridle.policy("anytime", bridle.Ball(3), V=V, window=W).bound(KNOWN, W)
+    assert bound.regret == pytest.approx(min(sqrt(2.0 * W) * 2.0 + 0.5 / V, 2.0 * W))
     record_property("largest share of a bound", round(float(largest), 3))
     assert largest > 0.1
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    adaptive=st.booleans(),
+    V=st.none() | st.floats(1e-4, 1e4),
+    window=st.integers(1, 60),
+    about=st.sampled_from([{}, {"cuts": 0}, {"cuts": 3}, {"halfspace": False}]),
+)
+def test_no_window_is_found_that_breaks_its_bounds(seed, adaptive, V, window, about):
+    shares(seed, adaptive, V, window, windows=3, **about)
 
 
 @pytest.mark.parametrize("about", [{}, {"cuts": 3}, {"halfspace": False}, {"predictable": True}])

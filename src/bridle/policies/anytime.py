@@ -11,8 +11,8 @@ Variants by argument: `modulus` (strongly convex costs), `form` ("value": square
 gradients; "self-bounding": constraints g >= 0 with |grad g|^2 <= 2 `smoothness` g), `drift` (the feasible action may move, by that much in
 all), `margin` (keep that distance from every constraint), `predictable` (weights that do not look at this round), `hold` (move every so
 many rounds), `window` (what is feasible may be another set in every window of so many rounds: Q, S and all halfspaces begin anew with each,
-at the point where the last one ended), `cuts` and `halfspace` (how many old halfspaces to keep; no halfspaces at all), `geometry`
-("entropy", on a simplex: in `bridle.policies.anytime_entropy`).
+at the point where the last one ended; "auto": a mixture of such memories, in `bridle.policies.memories`), `cuts` and `halfspace` (how many
+old halfspaces to keep; no halfspaces at all), `geometry` ("entropy", on a simplex: in `bridle.policies.anytime_entropy`).
 
 Guarantee: `anytime_bound`; for every t and every feasible u, with R = sqrt(2) D sqrt(sum |grad f_s|^2) and F_t = sum (f_s(u) - f_s(x_s)),
 
@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -67,6 +67,7 @@ from bridle.policies.anytime_forms import (
 )
 from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, switch, unmet
 from bridle.policies.entry import Configuration, Entry, Setting, Variant
+from bridle.policies.memories import Memories, memories, memories_bound
 
 NOTHING = -1e300
 """The rank of no constraint at all."""
@@ -224,6 +225,10 @@ class Anytime(NamedTuple):
         """The state before its next decision, moved onto halfspaces found elsewhere: all hold every feasible action, so it comes closer."""
         return state._replace(x=self.domain.project(sweep(A, b, state.x)))
 
+    def anew(self, state: AnytimeState) -> AnytimeState:
+        """The state that begins anew where this one stands, with the V that it has: what it knew of limits has expired."""
+        return self.init(state.x)._replace(V=state.V, rounds=state.rounds, infeasible=state.infeasible)
+
     def move(self, state: AnytimeState, x: Array) -> AnytimeState:
         """The state with x in place of its next decision, which is to be no farther from any action that counts."""
         return state._replace(x=x)
@@ -247,14 +252,19 @@ class Anytime(NamedTuple):
 
         None where the domain is wider than the policy was told: Q then counts no distance for more than that.
         """
-        c, kappa = self.form.curvature(self.diameter)
-        theta = kappa * self.potential.lam * (1.0 if self.ahead is None else exp(self.potential.lam * self.ahead))
+        c, _ = self.form.curvature(self.diameter)
+        theta, _ = self.squares_of(0.0)
         if self.modulus is not None or theta >= 1.0 or not isinstance(self.form, Distance) or self.margin > 0.0:
             return None
         if self.reach < self.domain.diameter() * (1.0 - 1e-12):
             return None
         R = sqrt(2.0 * squares) * self.diameter
         return float(np.log((1.0 + state.V * (R + gain) / c) / (1.0 - theta)) / self.potential.lam)
+
+    def squares_of(self, moves: float) -> tuple[Scalar, Scalar]:
+        """theta and lam of the proof, where the comparator moves by this part of the diameter."""
+        (_, kappa), lam = self.form.curvature(self.diameter), self.potential.lam
+        return (1.0 + moves) ** 2 * kappa * lam * (1.0 if self.ahead is None else exp(lam * self.ahead)), lam
 
     def alarm(self, state: AnytimeState, unit: str = "round") -> Alarm | None:
         """That one constraint misses the whole domain; None while none does. Rounds are counted in `unit`."""
@@ -341,8 +351,7 @@ class Windowed(NamedTuple):
 
     def update(self, state: WindowState, feedback: Feedback) -> WindowState:
         moved, over = self.inner.update(state.inner, feedback), state.over + 1.0
-        anew = self.inner.init(moved.x)._replace(V=moved.V, rounds=moved.rounds, infeasible=moved.infeasible)
-        return records.choose(over >= self.window, WindowState(anew, 0.0 * over), WindowState(moved, over))
+        return records.choose(over >= self.window, WindowState(self.inner.anew(moved), 0.0 * over), WindowState(moved, over))
 
     def alarm(self, state: WindowState) -> Alarm | None:
         return self.inner.alarm(state.inner)
@@ -363,10 +372,10 @@ def anytime(
     halfspace: bool = True,
     cuts: int | None = None,
     hold: int = 1,
-    window: int | None = None,
+    window: int | str | None = None,
     constraints: int | None = None,
     geometry: str = "euclidean",
-) -> Anytime | Lazy | Windowed | EntropicAnytime:
+) -> Anytime | Lazy | Windowed | Memories | EntropicAnytime:
     """The policy; nothing but the domain has to be given. `constraints` is only for the boundary to check: any number may be revealed."""
     if constraints is not None:
         validate.whole("constraints", constraints)
@@ -415,7 +424,22 @@ def anytime(
         return record if hold == 1 else Lazy(record, float(hold))
     if moving or modulus is not None:
         raise InputError("window goes without drift and modulus: each says in its own way what changes, or must not")
+    if isinstance(window, str):
+        validate.one_of("window", window, ("auto",))
+        if form != "distance":
+            raise InputError(f"window='auto' is for form='distance' only, not for {validate.show(form)}: memories are weighed by distances")
+        return memories(_side_by_side(record))
     return Windowed(record, float(validate.whole("window", window)))
+
+
+def _side_by_side(record: Anytime) -> Anytime:
+    """The record for copies that are runs of their own: a setting of each run of a sweep is the same for all of its copies."""
+
+    def of_all(value: Scalar | None) -> Scalar | None:
+        return value if value is None or np.ndim(value) == 0 else np.asarray(value)[..., None]
+
+    settings = {name: of_all(getattr(record, name)) for name in ("reach", "diameter", "span", "V", "margin", "ahead")}
+    return record._replace(potential=ExponentialPotential(of_all(record.potential.lam)), **settings)  # type: ignore[arg-type]
 
 
 def _slots(halfspace: bool, cuts: int | None, moving: bool) -> Array | None:
@@ -437,7 +461,7 @@ def _nonnegative(name: str, value: Setting) -> Scalar:
     return np.asarray(value) if np.ndim(value) and (np.asarray(value) >= 0.0).all() else validate.nonnegative(name, value)
 
 
-def anytime_bound(policy: Configuration[Anytime | Lazy | Windowed | EntropicAnytime], constants: Constants, t: float) -> Bound:
+def anytime_bound(policy: Configuration[Anytime | Lazy | Windowed | Memories | EntropicAnytime], constants: Constants, t: float) -> Bound:
     """The proof above for any V, lam < 1/kappa and variant, with |grad f_s| <= G.
 
     Strongly convex costs: the steps 1 / (V H_t + (2/D) sqrt(S_t)) give V R = V G^2 (1 + ln t) / modulus and the cross term
@@ -457,6 +481,9 @@ def anytime_bound(policy: Configuration[Anytime | Lazy | Windowed | EntropicAnyt
     """
     if isinstance(policy.record, EntropicAnytime):
         return entropic_bound(policy.record, constants, t)
+    if isinstance(policy.record, Memories):
+        why = unmet(constants) or _broken(cast(Anytime, policy.record.inner), constants)
+        return Bound(why=why) if why else memories_bound(policy.record, constants, t)
     if isinstance(policy.record, Windowed):
         within = _WithinWindow(policy.domain, policy.parameters, policy.record.inner)
         return _over_windows(within, policy.record.window, constants, t)

@@ -45,7 +45,7 @@ PARAMETER_HELP = {
     "constraints": "k, how many constraints a round reveals",
     "bound": "F, the largest |g| on the domain",
     "slater": "margin by which some action satisfies every constraint",
-    "window": "K or S: over every so many rounds in a row constraints sum to 0 or less; of anytime: begin anew every so many rounds",
+    "window": "K or S: over every so many rounds in a row constraints sum to 0 or less; of anytime: begin anew every so many, or auto",
     "learner": "the OCO algorithm inside: a name (adagrad, adaftrl, ftpl, ogd; on a simplex adahedge, mlpoly, track) or a learner",
     "potential": "the Lyapunov function: exponential, quadratic, power, or a potential",
     "V": "weight of the cost against the potential's slope",

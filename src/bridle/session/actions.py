@@ -69,14 +69,27 @@ class SessionActions(SessionRounds):
     def weights(self) -> Array:
         """What each rule is worth at present: one weight for each, or ``(rules, dim)`` with ``rules_per="coordinate"``.
 
-        With ``features=`` the coefficients in force, ``(1 + features, dim)``: those of 1, and of each feature in its own unit.
+        With ``features=`` the coefficients in force, ``(1 + features, dim)``: those of 1, and of each feature in its own unit. Where the
+        policy itself is a mixture (of memories: `anytime` with ``window="auto"``), what each part is worth.
 
         >>> import bridle
         >>> bridle.Session(bridle.policy("anytime", bridle.Box(0.0, 1.0, dim=2), rules=2)).weights
         array([0.5, 0.5])
         """
+        if self._parts_mixed():
+            return self._read(lambda nested: self._own_weights(self._stand(nested)))
         through = self._through("weights")
         return self._read(lambda nested: self._weights(through, self._stand(nested)))
+
+    def _parts_mixed(self) -> tuple[str, ...]:
+        """The names of what the policy itself mixes; none where it does not, or where it mixes the caller's rules."""
+        mapped = self._boundary is not None and self._boundary.through is not None
+        names: tuple[str, ...] = () if mapped else getattr(self._parts.record, "mixed", ())
+        return names
+
+    def _own_weights(self, now: Standing) -> Array:
+        """What each of the parts that the policy mixes is worth."""
+        return np.asarray(cast("MixingPolicy[object]", self._parts.record).weights(now.pending().ready.state), dtype=float)
 
     @property
     def proposals(self) -> Array:
@@ -91,7 +104,7 @@ class SessionActions(SessionRounds):
     def _weights(self, through: RoundTerms, now: Standing) -> Array:
         ready = now.pending().ready
         if isinstance(through, OwnMixture):
-            return through.shaped(np.asarray(cast("MixingPolicy[object]", self._parts.record).weights(ready.state), dtype=float))
+            return through.shaped(self._own_weights(now))
         return through.shaped(ready.x) if isinstance(through, RuleMixture) else through.coefficients(ready.x, self._memory().scale)
 
     def _through(self, what: str) -> RoundTerms:
@@ -370,6 +383,8 @@ class SessionActions(SessionRounds):
     def _as_played(self, proof: Certificate, now: Standing) -> Certificate:
         """A certificate of the decisions as one of what was played: with what is charged, and what the rules are worth."""
         boundary, charge = self._boundary, self._charge()
+        if names := self._parts_mixed():
+            proof = replace(proof, rules=names, weights=self._own_weights(now))
         if boundary is None:
             return proof
         if boundary.through is not None:
