@@ -79,8 +79,13 @@ class Shop(NamedTuple):
         m = level * (1.0 + self.season * np.cos(2.0 * np.pi * day / WEEK)) * rng.uniform(1.0 - CHANCE, 1.0 + CHANCE, MONTH)
         v = 1.0 + TASTE * (np.cos(2.0 * np.pi * (day[:, None] / QUARTER - self.peak)) + rng.uniform(-1.0, 1.0, (MONTH, d)))
         most = m[:, None] * (v + self.S.sum(axis=1))  # what would be sold if all were free
-        revenue = QuadraticForm(2.0 * m[:, None, None] * (self.w[:, None] * self.S), -self.w * most, np.zeros(MONTH))
+        revenue = QuadraticForm(m[:, None, None] * curvature(self.w, self.S), -self.w * most, np.zeros(MONTH))
         return Round(revenue, (AffineRows(-m[:, None, None] * self.S, most - self.stock),))
+
+
+def curvature(w: Array, S: Array) -> Array:
+    """2 W S, symmetric to the last digit."""
+    return w[:, None] * S + (w[:, None] * S).T
 
 
 def pricing(
@@ -123,7 +128,7 @@ def pricing(
     G = busy * max(float(np.linalg.norm(w * slopes)), float(np.linalg.norm(S, axis=1).max()))
     F = max(share, busy * float((most + S.sum(axis=1) - bottom).max()) - share)
     domain = domains.Box(low, high)
-    modulus = 2.0 * quiet * float(np.linalg.eigvalsh(w[:, None] * S)[0])
+    modulus = quiet * float(np.linalg.eigvalsh(curvature(w, S))[0])
     constants = constants_of(domain, lipschitz=G, bound=F, modulus=modulus, constraints=d, time_varying=True)
     margin = share - busy * float((most + S @ (1.0 - high)).max())  # on the busiest day at the highest prices
     if margin >= 0.0:
