@@ -54,9 +54,9 @@ class Certificate:
     `bound`: the policy's theorem for this run, with the charge added. `alarms`: which warnings were given, and in which round. `price`:
     what one more unit of each limit seems to be worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of
     each constraint's values then. `compared`: what the run is compared with, an action, or a fixed mixture or function where rounds are
-    played through maps. `rules` and `weights`: the names of the rules (or memories) whose mixtures are played, and what each is worth. `moved`:
-    what was charged where something else was played than was decided; it is in all other numbers but `squared`, which is about the decisions.
-    `rates`: the limits on how often. `names`: what the limits are called, where the session was told; `violations`: the
+    played through maps. `rules` and `weights`: the names of the rules (or memories) whose mixtures are played, and what each is worth.
+    `moved`: what was charged where something else was played than was decided; it is in all other numbers but `squared`, which is about
+    the decisions. `rates`: the limits on how often. `names`: what the limits are called, where the session was told; `violations`: the
     cumulative violation of each.
     """
 

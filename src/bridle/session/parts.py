@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, isfinite, isinf, isnan
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from bridle.core import Alarm, Bound, Constants, Domain, Policy, alarm_of
+from bridle import validate
+from bridle.core import Alarm, Bound, Constants, Domain, InputError, Policy, alarm_of
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array
 from bridle.policies.common import constants_from
@@ -315,6 +317,16 @@ class SessionParts(NamedTuple):
             return "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
         late = f"{pending.outstanding} other rounds were waiting, and the policy was made for {allowed:g}"
         return late if pending.outstanding > allowed else ""
+
+
+def checked_names(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of limits, checked."""
+    if names is None:
+        return ()
+    listed = isinstance(names, Sequence) and not isinstance(names, (str, bytes))
+    if not (listed and names and all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)):
+        raise InputError(f"names must be a list of names that differ, one for each constraint, not {validate.show(names)}")
+    return tuple(map(str, names))
 
 
 def _above_zero(setting: float | None) -> bool:

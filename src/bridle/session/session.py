@@ -29,7 +29,7 @@ from bridle.session.feedback import LARGEST, Limits, Numbers, evaluate, is_sound
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
-from bridle.session.parts import SessionParts
+from bridle.session.parts import SessionParts, checked_names
 from bridle.session.rates import RateLimit
 from bridle.session.rounds import ENTRANCES, HistoryEntry
 from bridle.session.standing import Played, Standing
@@ -91,7 +91,7 @@ class Session(SessionActions):
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
-        called = _named(names)
+        called = checked_names(names)
         record = for_constraints(record, len(called)) if called else record
         late = getattr(record, "late", "copies") if late is None else validate.one_of("late", late, LATE_FORMS)
         validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
@@ -582,16 +582,6 @@ class Session(SessionActions):
         """What a copy or a pickle becomes: a session whose tickets have numbers of their own."""
         vars(self).update(state)
         self._now.kept.pending.reborn()
-
-
-def _named(names: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of limits, checked."""
-    if names is None:
-        return ()
-    listed = isinstance(names, Sequence) and not isinstance(names, (str, bytes))
-    if not (listed and names and all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)):
-        raise InputError(f"names must be a list of names that differ, one for each constraint, not {validate.show(names)}")
-    return tuple(map(str, names))
 
 
 def _ascending(levels: Sequence[float]) -> list[float]:
