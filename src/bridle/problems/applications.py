@@ -3,7 +3,7 @@
 | problem | opponent | what it does |
 |---|---|---|
 | `portfolio`, `capacity`, `fair-classifier` | `RecordedRounds` | plays the rows of a data set |
-| `ad-pacing` | `Auctions` | computes the auctions of any slot of any day |
+| `ad-pacing` | `ComputedRounds` of `Auctions` | computes the auctions of any slot of any day |
 
 The data come by way of `bridle.data`, which downloads what is missing. Rounds are in the data's own order for seed 0; another seed begins
 at a row of its own and goes on with row 0 after the last one. Constants are computed from all the rounds that the data have, so they hold
@@ -25,9 +25,9 @@ from bridle.functions import AffineFunction, AffineRows, LogisticLoss, Quadratic
 from bridle.ops import Array, Scalar
 from bridle.policies.common import switch
 from bridle.problems import portfolios
-from bridle.problems.base import NoState, Problem, constants_of, oblivious
+from bridle.problems.base import Problem, constants_of
 from bridle.problems.own_tables import is_own_file, read_table
-from bridle.problems.recorded import Dealt, ForetoldRounds, RecordedRounds
+from bridle.problems.recorded import ComputedRounds, ForetoldRounds, RecordedRounds
 from bridle.problems.recorded import recorded_problem as _recorded
 
 RESOURCES = {
@@ -59,7 +59,6 @@ MEAN_WEIGHT = (VALUE[0] ** 2 + VALUE[0] * VALUE[1] + VALUE[1] ** 2) / 3.0 * np.l
 """The mean of that weight, over the day and over chance."""
 
 
-@oblivious
 class Auctions(NamedTuple):
     """Second-price auctions in d segments, bid on with the multipliers x: an impression worth v is bid x_i v.
 
@@ -67,8 +66,7 @@ class Auctions(NamedTuple):
     each; their expected value is n v^2 x_i / c and their expected price n v^2 x_i^2 / (2 c). With the weight w = n v^2 / c of a segment in
     a slot, f(x) = -<w, x> and g(x) = sum_i w_i x_i^2 / 2 - budget.
 
-    Traffic n swings over the day, each segment with a peak of its own. Every day has its own random numbers, so any slot can be
-    computed alone and there is no last one.
+    Traffic n swings over the day, each segment with a peak of its own. Every day has its own random numbers.
     """
 
     seed: float
@@ -77,36 +75,17 @@ class Auctions(NamedTuple):
     budget: Scalar
 
     @property
-    def rounds(self) -> int:
-        """How many rounds there are: as many as can be counted."""
-        return 2**53
+    def length(self) -> int:
+        return SLOTS
 
-    @property
-    def player(self) -> Dealt:
-        return Dealt()
-
-    def init(self) -> NoState:
-        return ()
-
-    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
-        return state, draw
-
-    def replay(self, start: int, stop: int) -> Round:
-        """Slots `start` to `stop`."""
-        first = start // SLOTS
-        days = np.concatenate([self._day(day) for day in range(first, -(-stop // SLOTS))])
-        w = days[start - first * SLOTS : stop - first * SLOTS]
-        cost = AffineFunction(-w, np.zeros(len(w)))
-        spend = QuadraticForm(w[:, :, None] * np.eye(w.shape[1]), 0.0 * w, np.full(len(w), -float(self.budget)))
-        return Round(cost, (spend,))
-
-    def _day(self, day: int) -> Array:
-        """The weights of a day's slots."""
-        rng = np.random.default_rng([int(self.seed), 2, day])
-        shape = (SLOTS, len(self.rate))
+    def period(self, number: int) -> Round:
+        """The slots of a day."""
+        rng, shape = np.random.default_rng([int(self.seed), 2, number]), (SLOTS, len(self.rate))
         when = np.arange(SLOTS)[:, None] / SLOTS
         traffic = self.rate * (1.0 + SWING * np.cos(2.0 * np.pi * (when - self.peak))) * rng.uniform(*NOISE, shape)
-        return np.asarray(traffic * rng.uniform(*VALUE, shape) ** 2 / rng.uniform(*TOP, shape))
+        w = np.asarray(traffic * rng.uniform(*VALUE, shape) ** 2 / rng.uniform(*TOP, shape))
+        spend = QuadraticForm(w[:, :, None] * np.eye(w.shape[1]), 0.0 * w, np.full(SLOTS, -float(self.budget)))
+        return Round(AffineFunction(-w, np.zeros(SLOTS)), (spend,))
 
 
 def portfolio(
@@ -193,7 +172,7 @@ def ad_pacing(horizon: int, seed: int = 0, dim: int = 8, budget: float = 0.5) ->
         domain, lipschitz=float(np.linalg.norm(most)), bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True
     )
     constants |= {"feasible": np.full(d, min(1.0, np.sqrt(2.0 * allowed / most.sum()))), "slater": allowed, "safe": np.zeros(d)}
-    return Problem(domain, Auctions(float(number), rate, peak, allowed), constants)
+    return Problem(domain, ComputedRounds(Auctions(float(number), rate, peak, allowed)), constants)
 
 
 def fair_classifier(horizon: int, seed: int = 0, lookback: int = 1000, tolerance: float = 0.02, radius: float = 5.0) -> Problem:
