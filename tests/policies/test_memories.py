@@ -231,62 +231,6 @@ def test_no_stream_is_found_that_breaks_what_is_proved(seed, parts, adaptive, li
     shares(seed, parts, adaptive, limits, windows, stay=20, **({} if V is None else {"V": V}))
 
 
-@pytest.mark.parametrize("V", [None, 4.0])
-def test_the_bound_is_what_the_proof_adds_up_to(V):
-    """In another order than the code, every constant apart from 1, and t so large that no trivial bound is smaller."""
-    t, G, D, M, m, moves = 1e14, 3.0, 0.5, 0.7, 3.0, 0.2
-    windows = (*(10.0 * 3.0**k for k in range(31)), np.inf)
-    N = 1.0 + 2.0 * (1.0 + 2.0 * 28.0)  # 28 of the windows are shorter than t
-    assert pieces(t, m, windows) == pytest.approx(N, rel=1e-12)
-    weight, theta, rho = 10.0 / (D * M) if V is None else V, 0.5 * 1.2**2, 5.0 * G * t**0.25
-    R = sqrt(2.0) * 1.2 * D * G * sqrt(t)
-    Q = 4.0 * D * D * log((1.0 + weight * (R + G * D * t)) / (1.0 - theta))
-    ranges = t * (D * (G + rho)) ** 2
-    begun, rounding = N * theta / weight, 2e-9 * G * D * t
-    regret = R * sqrt(N) + begun + 2.0 * 9.0 * D * (G + rho) + rho * sqrt(t * N * Q) + track_regret(32, t, ranges, N - 1.0) + rounding
-    told = {"lipschitz": G, "diameter": D, "parts": m, "moves": moves, "first": M, "windows": windows, "V": V, "toll": 5.0}
-    found = moving_bound(t, **told)
-    assert regret < G * D * t
-    begun = begun * (1.0 if V is None else G / M)
-    assert found.regret == pytest.approx(regret + begun - N * theta / weight, rel=1e-12)
-    one = track_regret(32, t, t * (D * G) ** 2, N - 1.0)
-    grown = (G * D * t + R * sqrt(N) + rounding + one) / (5.0 * t**0.25)
-    level = grown + begun / 5.0 + 1.2 * 18.0 * G * D + G * sqrt(t * N * Q) + one
-    assert found.ccv == pytest.approx(level * (1.0 + log(G / M * t**0.25)), rel=1e-12)
-    free = moving_bound(t, **told, limits=False)
-    assert free.regret == pytest.approx(R * sqrt(N) + begun + 18.0 * D * G + one + rounding, rel=1e-12)
-    assert free.ccv == 0.0
-
-
-def test_bounds_say_when_there_are_none_and_are_never_worse_than_nothing():
-    assert moving_bound(10.0, lipschitz=3.0, diameter=0.5)[:2] == (15.0, 15.0)
-    assert "theta = 1.125 must be below 1" in moving_bound(1e6, lipschitz=1.0, diameter=2.0, moves=0.5).why
-    known = {"lipschitz": 1.0, "diameter": 2.0, "convex": True, "feasible": np.zeros(DIM), "bound": 2.0}
-    made = bridle.policy("anytime", bridle.Ball(DIM), window="auto")
-    assert "first gradient" in made.bound(known, 100).why
-    assert made.bound({**known, "first": 0.5}, 10**9) == moving_bound(10**9, lipschitz=1.0, diameter=2.0, first=0.5)
-    assert "no action is known" in made.bound({**known, "feasible": None, "first": 0.5}, 100).why
-    wide = bridle.policy("anytime", bridle.Ball(DIM), window="auto", diameter=1.0)
-    assert "more than the policy was told" in wide.bound({**known, "first": 0.5}, 100).why
-    careful = bridle.policy("anytime", bridle.Ball(DIM), window="auto", margin=0.1)
-    assert "margin" in careful.bound({**known, "first": 0.5, "slater": 1.0}, 100).why
-    steep = bridle.policy("anytime", bridle.Ball(DIM), window="auto", lam=0.3)
-    assert "must be below 1" in steep.bound({**known, "first": 0.5}, 100).why
-
-
-@pytest.mark.parametrize("told", [{}, {"V": 3.0}])
-def test_after_a_game_regret_is_bounded_by_what_was_observed(told):
-    problem = bridle.problem("halfspaces", horizon=300, dim=3)
-    trace = bridle.play(bridle.policy("anytime", problem.domain, window="auto", **told), problem)
-    facts, state = problem.constants, trace.state
-    known = facts | {name: getattr(state, name) for name in ("V", "first", "observed_rounds", "observed_regret")}
-    G, D, V = facts["lipschitz"], facts["diameter"], told.get("V", 10.0 / (facts["diameter"] * state.first))
-    bound = trace.policy.bound(known, 300)
-    assert bound.regret == pytest.approx(sqrt(600.0) * G * D + 0.5 / V + state.observed_regret)
-    assert bridle.regret(trace) <= bound.regret < 0.7 * G * D * 300
-    assert trace.policy.bound(known, 299).regret == G * D * 299  # what was observed is about round 300
-
-
 # --- in use -----------------------------------------------------------------------------------------------------------------------------
 
 

@@ -297,6 +297,8 @@ def moving_bound(
     >>> round(bound.regret), round(bound.ccv), round(moving_bound(10_000, lipschitz=1.0, diameter=2.0, limits=False).regret)
     (20000, 9647, 1274)
     """
+    if lipschitz == 0.0:
+        return Bound(0.0, ccv=0.0)
     G, D, M = lipschitz, diameter, lipschitz if first is None else min(first, lipschitz)
     rate = 0.25 / (D * D) if lam is None else lam
     share = 2.0 * (D * (1.0 + moves)) ** 2 * rate if theta is None else theta
@@ -306,7 +308,7 @@ def moving_bound(
     weight = 10.0 / (D * M) if V is None else V
     # All in units of D G.
     copies = sqrt(2.0 * N * t) * (1.0 + moves) + 2.0 * TOUCH * t
-    begun = N * share / (weight * D * (G if V is None else M)) if M > 0.0 else 0.0
+    begun = N * share / (weight * D * (G if V is None else M))
     lost = (parts - 1.0) * (windows[0] - 1.0)
     track = track_regret(K, t, t, switches=N - 1.0)
     if not limits:
@@ -317,8 +319,7 @@ def moving_bound(
     regret = copies + begun + lost * (1.0 + rho) + rho * outside + track * (1.0 + rho)
     # The right side and what may be behind, over rho: constants of it as they are, as if they grew with rho.
     level = (t + copies + track) / rho + begun / toll + lost * (1.0 + 1.0 / toll) + outside + track
-    ccv = level * (1.0 + log(G * rise / M)) if M > 0.0 else t
-    return Bound(min(regret, t) * G * D, ccv=min(ccv, t) * G * D)
+    return Bound(min(regret, t) * G * D, ccv=min(level * (1.0 + log(G * rise / M)), t) * G * D)
 
 
 def memories_bound(record: Memories, constants: Constants, t: float) -> Bound:
