@@ -190,15 +190,17 @@ def picture(shown: dict[str, np.ndarray], path: Path) -> None:
     figure, (above, below) = pyplot.subplots(2, 1, figsize=(9.0, 6.5), sharex=True, height_ratios=(3, 2), layout="constrained")
     lines = {
         "1/n, rebalanced": ("0.6", "-"), "1/n moved as far as needed": ("0.25", "-"), "`anytime`": ("tab:red", "-"),
-        "`ons`, known": ("tab:blue", "-"), "`ons` on 3 rules": ("tab:green", "-"),
+        "`adagrad`, known": ("tab:green", "-"), "`ons`, known": ("tab:blue", "-"),
     }  # fmt: skip
     for name, (colour, style) in lines.items():
         label = name.replace("`", "")
         above.plot(np.cumprod(shown[name]), style, color=colour, label=label, linewidth=1.2)
         below.plot(100.0 * shown[f"risk of {name}"], style, color=colour, linewidth=0.8)
     below.axhline(100.0 * VOLATILITY, color="black", linewidth=1.0, linestyle="--")
-    below.text(0, 100.0 * VOLATILITY + 0.7, "limit 15 %", fontsize=9)
+    below.annotate("limit 15 %", (1.0, 100.0 * VOLATILITY), (4, 0), ("axes fraction", "data"), "offset points", va="center", fontsize=9)
     above.set(yscale="log", ylabel="wealth, from 1", title=f"{SHOWN}: volatility of at most 15 %, known before acting")
+    above.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    above.minorticks_off()
     above.legend(frameon=False, fontsize=9)
     below.set(ylabel="predicted volatility, %", xlabel="trading day", ylim=(0.0, None))
     for axis in (above, below):

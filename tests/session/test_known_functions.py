@@ -120,7 +120,7 @@ def test_the_newton_steps_certificate_holds_for_what_keeps_the_known_limits(seed
     record_property("share", share)
 
 
-def test_a_nearest_point_as_the_crow_flies_would_lengthen_the_distance_to_the_comparator():
+def test_the_euclidean_nearest_point_may_be_farther_from_the_comparator():
     """Why the norm matters: A stretches one axis, and the Euclidean projection moves away from a point of the set in that norm."""
     domain = bridle.Box(-1.0, 1.0, dim=2)
     metric, x, u = np.diag([100.0, 1.0]), np.array([0.0, 1.0]), np.array([0.1, -0.9])

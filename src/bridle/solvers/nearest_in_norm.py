@@ -65,7 +65,7 @@ def nearest_where(domain: Domain, x: Array, limits: Pieces, metric: Array, where
     start = np.asarray(domain.project(x), dtype=float)
     if domain.contains(x) and not (evaluate(limits, x)[0] > 0.0).any():
         return x
-    task = _Task(domain, region(domain) if where is None else where, x, limits, metric)
+    task = _NearestKept(domain, region(domain) if where is None else where, x, limits, metric)
     for aim in (INSIDE, 0.0):
         try:
             point = task.solve(start, aim)
@@ -78,7 +78,7 @@ def nearest_where(domain: Domain, x: Array, limits: Pieces, metric: Array, where
     return None
 
 
-class _Task(NamedTuple):
+class _NearestKept(NamedTuple):
     """What is asked for: the point of the domain nearest to x where the limits hold."""
 
     domain: Domain
