@@ -43,7 +43,7 @@ def games() -> list[dict[str, Any]]:
     """The rows of all games: compiled where that can be, the rest shorter and on the Python engine."""
     rows: list[dict[str, Any]] = []
     for strong in (False, True):
-        names = [name for name in policies.names() if policies.entry(name).strongly_convex == strong and name not in SLOW]
+        names = [name for name in policies.names() if policies.entry(name).curved == strong and name not in SLOW]
         names = [name for name in names if policies.entry(name).domains != ("simplex",)]
         sweep = {"modulus": [1.0]} if strong else {}
         rows += compare(PROBLEMS, names, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], **sweep}, engine=ENGINE)

@@ -37,7 +37,7 @@ def game(name: str, rounds: int):
         problem = bridle.problem("halfspaces", horizon=rounds, dim=DIM, domain="simplex", constraints=DIM if item.rewards else 1)
     else:
         kind = "halfspaces" if item.time_varying else "fixed"
-        problem = bridle.problem(kind, horizon=rounds, dim=DIM, domain="box", modulus=1.0 if item.strongly_convex else 0.0)
+        problem = bridle.problem(kind, horizon=rounds, dim=DIM, domain="box", modulus=1.0 if item.curved else 0.0)
     return bridle.policy_for(name, problem), problem
 
 

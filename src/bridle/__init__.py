@@ -45,7 +45,7 @@ from bridle.game.metrics import (
     violation_rates,
 )
 from bridle.game.play import Trace, play, policy_for
-from bridle.learners import FTPL, OGD, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
+from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
 from bridle.learners.late import LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
@@ -64,6 +64,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FTPL",
     "OGD",
+    "ONS",
     "AbsoluteDeviation",
     "AdaFTRL",
     "AdaGrad",

@@ -394,6 +394,7 @@ class Constants(TypedDict, total=False):
     diameter: float
     bound: float  # the largest |g|
     modulus: float  # strong convexity of the costs
+    exp_concavity: float  # alpha such that exp(-alpha f) is concave for every cost f
     smoothness: float
     constraints: int  # k
     slater: float | None  # a margin by which one action satisfies every constraint
@@ -416,6 +417,7 @@ class Constants(TypedDict, total=False):
     first: Scalar
     unseen: Scalar
     Psi: Scalar
+    shortfall: Scalar
     observed_rounds: Scalar  # what a policy's own proof says of a game so far, and after how many rounds
     observed_regret: Scalar
     observed_violation: Scalar

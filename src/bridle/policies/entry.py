@@ -41,6 +41,7 @@ PARAMETER_HELP = {
     "lipschitz": "G, a Lipschitz constant of every cost and constraint on the domain",
     "diameter": "D, the domain's Euclidean diameter (default: the domain's own)",
     "modulus": "strong convexity of the costs",
+    "exp_concavity": "alpha: exp(-alpha f) is concave for every cost f; 1 for the log-wealth of a portfolio, 0 for merely convex costs",
     "constraints": "k, how many constraints a round reveals",
     "bound": "F, the largest |g| on the domain",
     "slater": "margin by which some action satisfies every constraint",
@@ -153,6 +154,11 @@ class Entry:
         """Whether constraints may change between rounds: in the proof here, and in the paper if that differs."""
         here = "time-varying" if self.time_varying else "fixed"
         return here if here == self.paper_constraints else f"{self.paper_constraints} in the paper, {here} here"
+
+    @property
+    def curved(self) -> bool:
+        """Whether it is for costs that are more than convex: strongly convex, or exp-concave."""
+        return self.strongly_convex or "exp_concavity" in self.needs
 
     def with_settings(self, settings: Mapping[str, object]) -> Entry:
         """The entry of the policy with these parameters."""

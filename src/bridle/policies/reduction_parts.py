@@ -9,7 +9,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Domain, InputError, Learner, Potential
-from bridle.learners import FTPL, AdaFTRL, AdaGrad, AdaHedge, MLPoly, Track
+from bridle.learners import FTPL, AdaFTRL, AdaGrad, AdaHedge, MLPoly, NewtonStep, Track
 from bridle.learners.potentials import Exponential, Power, Quadratic
 from bridle.ops import Scalar
 from bridle.policies.entry import Setting
@@ -17,6 +17,13 @@ from bridle.records import same
 
 NOT_ADAPTIVE = "{} has no proved regret bound of the form c*sqrt(sum of squared gradients) (that of FTPL is for the exact expectation)"
 """Why there is no bound, with the name of the learner's type."""
+
+
+NOT_EXP_CONCAVE = (
+    "learner cannot be 'ons' here: it is for exp-concave costs, and the surrogate costs, with the limits' slopes in them, are not; "
+    "policy 'ons' plays it on the costs alone, and keeps limits that are known before acting (decide(known=...))"
+)
+"""Why the online Newton step does not run under a reduction."""
 
 
 ON_SIMPLICES: dict[str, Callable[[Domain], Learner[Any]]] = {"adahedge": AdaHedge, "mlpoly": MLPoly, "track": Track}
@@ -32,9 +39,13 @@ def learner_or_step(
     if not isinstance(learner, str):
         if not hasattr(learner, "step"):
             raise InputError(f"learner must be a name or have a method `step`, not {validate.show(learner)}")
+        if isinstance(learner, NewtonStep):
+            raise InputError(NOT_EXP_CONCAVE)
         if not same(getattr(learner, "domain", domain), domain):
             raise InputError("learner was made for another domain than the policy's: both must be made from the same one")
         return learner
+    if learner == "ons":
+        raise InputError(NOT_EXP_CONCAVE)
     if learner == "ogd":
         return None
     if learner == "ftpl":

@@ -4,11 +4,12 @@
 
 What a comparison needs on the other side of every constrained policy: the regret to be had, and the violation it costs.
 
-Guarantee: `ogd_bound`, `adagrad_bound`, `adaftrl_bound`, `ranged_bound`, `mlpoly_bound`, against every action of the domain, feasible or
-    not; none on violation. `ftpl_theorem` is for the exact expectation, of which the policy plays a Monte-Carlo mean.
+Guarantee: `ogd_bound`, `adagrad_bound`, `adaftrl_bound`, `ranged_bound`, `mlpoly_bound`, `ons_bound`, against every action of the domain,
+    feasible or not; none on violation. `ftpl_theorem` is for the exact expectation, of which the policy plays a Monte-Carlo mean.
 Reference: M. Zinkevich, ICML 2003 (ogd); J. Duchi, E. Hazan, Y. Singer, JMLR 2011 (adagrad); F. Orabona, D. Pal, Theoretical Computer
     Science 2018 (adaftrl); J. Abernethy, C. Lee, A. Sinha, A. Tewari, COLT 2014 (ftpl); S. de Rooij, T. van Erven, P. Grunwald, W. Koolen,
-    JMLR 2014 (adahedge); P. Gaillard, G. Stoltz, T. van Erven, COLT 2014 (mlpoly); `bridle.learners.track` (track).
+    JMLR 2014 (adahedge); P. Gaillard, G. Stoltz, T. van Erven, COLT 2014 (mlpoly); `bridle.learners.track` (track); E. Hazan, A. Agarwal,
+    S. Kale, Machine Learning 2007 (ons).
 
 >>> import bridle
 >>> problem = bridle.problem("halfspaces", horizon=500, dim=3)
@@ -27,7 +28,7 @@ import numpy as np
 from bridle import learners, validate
 from bridle.core import Bound, Constants, Domain, Feedback, Learner
 from bridle.ops import Array, Scalar
-from bridle.policies.common import diameter_of, flat, unsized
+from bridle.policies.common import diameter_of, exp_concavity_of, flat, unsized
 from bridle.policies.entry import Configuration, Entry, Setting
 
 L = TypeVar("L", bound=Learner[Any])
@@ -52,6 +53,10 @@ class Unconstrained(NamedTuple, Generic[L]):
     def move(self, state: object, x: Array) -> object | None:
         """The state with x in place of its next decision; None where the learner keeps no iterate."""
         return learners.moved(self.learner, state, x)
+
+    def metric(self, state: object) -> Array | None:
+        """The matrix in whose norm the learner's proof measures distances; None for the identity, or a multiple of it."""
+        return self.learner.metric(state) if hasattr(self.learner, "metric") else None
 
     def update(self, state: object, feedback: Feedback) -> object:
         if hasattr(self.learner, "step_at"):
@@ -110,6 +115,11 @@ def mlpoly(domain: Domain) -> Unconstrained[learners.MLPolyLearner | learners.Gr
 def track(domain: Domain) -> Unconstrained[learners.Tracking | learners.Grouped]:
     """A mixture that follows the corner that is best at the time."""
     return Unconstrained(learners.Track(domain))
+
+
+def ons(domain: Domain, exp_concavity: Setting, diameter: Setting | None = None) -> Unconstrained[learners.NewtonStep]:
+    """The online Newton step, for exp-concave costs."""
+    return Unconstrained(learners.ONS(domain, exp_concavity, diameter))
 
 
 def _regret(constants: Constants, t: float, value: Scalar) -> Bound:
@@ -176,6 +186,21 @@ def mlpoly_bound(policy: Configuration[Unconstrained[learners.MLPolyLearner | le
     return _regret(constants, t, learners.poly_regret(range_, range_ * range_ * t, learner.prior.min(), 1.0) * Psi)
 
 
+def ons_bound(policy: Configuration[Unconstrained[learners.NewtonStep]], constants: Constants, t: float) -> Bound:
+    """`bridle.learners.ons_regret` with B <= G D, S <= G^2 t, and the shortfall of the game."""
+    if why := unsized(constants):
+        return Bound(why=why)
+    learner, true, shortfall = policy.record.learner, exp_concavity_of(constants), constants.get("shortfall")
+    told = float(np.max(learner.alpha))
+    if true is not None and told > true * (1.0 + 1e-12):
+        return Bound(why=f"the costs' exp-concavity is {true:.4g}, less than the {told:.4g} the policy was told")
+    if shortfall is None:
+        return Bound(why="the bound depends on how exactly steps were solved (shortfall), which a game finds out")
+    G, D, n = constants["lipschitz"], constants["diameter"], learners.directions(learner.domain)
+    theorem = np.vectorize(lambda alpha, own, left: learners.ons_regret(n, alpha, D, G * D, G * G * t, own, left))
+    return _regret(constants, t, theorem(flat(learner.alpha), flat(learner.diameter), shortfall))
+
+
 _GRADIENT = "gradient of the cost"
 ENTRIES = (
     Entry(
@@ -206,5 +231,10 @@ ENTRIES = (
         "track", track, "follows the corner that is best at the time, constraints ignored", "The bridle developers, This library 2026",
         "O(sqrt(T log K)), O(sqrt((1 + P) T log(KT))) with P switches", "-", feedback=_GRADIENT, bound=ranged_bound, domains=("simplex",),
         cost="19 softmax",
+    ),
+    Entry(
+        "ons", ons, "online Newton step, constraints ignored", "Hazan, Agarwal & Kale, Machine Learning 2007",
+        "O(d log(T)), O(sqrt(T)) with exp_concavity=0", "-", feedback=_GRADIENT, bound=ons_bound, needs=("exp_concavity", "diameter"),
+        cost="some 10 projections and products with a d x d matrix",
     ),
 )  # fmt: skip

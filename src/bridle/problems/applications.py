@@ -18,22 +18,17 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from bridle import domains, validate
 from bridle.core import InputError, Round
-from bridle.functions import AffineFunction, AffineRows, LogisticLoss, LogWealthLoss, QuadraticForm, RoundQuadratic
+from bridle.functions import AffineFunction, AffineRows, LogisticLoss, QuadraticForm, RoundQuadratic
 from bridle.ops import Array, Scalar
+from bridle.policies.common import switch
+from bridle.problems import portfolios
 from bridle.problems.base import NoState, Problem, constants_of, oblivious
 from bridle.problems.own_tables import is_own_file, read_table
-from bridle.problems.recorded import Dealt, RecordedRounds
+from bridle.problems.recorded import Dealt, ForetoldRounds, RecordedRounds
 from bridle.problems.recorded import recorded_problem as _recorded
-
-PRICES = ("nyse-o", "nyse-n", "djia", "msci", "sp500", "tse")
-"""The data sets of prices."""
-
-YEAR = 252.0
-"""Trading days in a year."""
 
 RESOURCES = {
     "alibaba": ("cpu_util_percent", "mem_util_percent", "net_in", "net_out", "disk_io_percent"),
@@ -114,23 +109,38 @@ class Auctions(NamedTuple):
         return np.asarray(traffic * rng.uniform(*VALUE, shape) ** 2 / rng.uniform(*TOP, shape))
 
 
-def portfolio(horizon: int, seed: int = 0, data: str = "nyse-o", lookback: int = 60, risk: float = 1.5) -> Problem:
+def portfolio(
+    horizon: int,
+    seed: int = 0,
+    data: str = "nyse-o",
+    lookback: int = 60,
+    risk: float = 1.5,
+    known: bool = False,
+    relatives: bool | None = None,
+) -> Problem:
     """Portfolio selection on real prices, with a limit on the risk of every day.
 
     x is the share of wealth in each asset, and f the logarithm of wealth that a day costs: minus the log of the day's growth. g is the
     variance of x over a year, as the `lookback` days before predict it, less `risk` times that of an equal share in every asset.
+
+    `data` is a data set, or a CSV file of prices with a line of names, the oldest day first (price relatives, with `relatives`). The limit
+    of a day depends on the days before it: with `known` it is told before the decision, and kept in every game (on engine python).
     """
-    multiple = validate.positive("risk", risk)
-    market = _market(_among("data", data, PRICES), validate.whole("lookback", lookback, 2))
+    multiple, told = validate.positive("risk", risk), switch("known", known)
+    of_relatives = None if relatives is None else bool(switch("relatives", relatives))
+    market = portfolios.market(data, of_relatives, validate.whole("lookback", lookback, 2))
     domain = domains.Simplex(market.P.shape[-1])
     limit = multiple * market.even
     # Predicted variance is convex and nowhere negative: it is largest in a single asset, and g is nowhere below -limit.
     F = max(float((market.alone - limit).max()), float(limit.max()))
     constants = constants_of(domain, lipschitz=market.lipschitz, bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True)
+    constants["exp_concavity"] = 1.0  # exp(-f) is the growth of the day, which is linear
     if multiple >= 1.0:
         constants |= {"feasible": domain.center(), "slater": (multiple - 1.0) * float(market.even.min()) or None}
     risk_of_day = QuadraticForm(market.P, np.zeros(market.P.shape[:2]), -limit)
-    return _recorded(f"portfolio on {data}", domain, Round(market.cost, (risk_of_day,)), constants, horizon, seed)
+    problem = _recorded(f"portfolio on {data}", domain, Round(market.cost, (risk_of_day,)), constants, horizon, seed)
+    adversary = ForetoldRounds(cast(RecordedRounds, problem.adversary)) if told else problem.adversary
+    return replace(problem, adversary=adversary, measures=portfolios.measures)
 
 
 def capacity(
@@ -208,36 +218,6 @@ def fair_classifier(horizon: int, seed: int = 0, lookback: int = 1000, tolerance
 def _among(parameter: str, name: str, choices: tuple[str, ...]) -> str:
     validate.one_of(parameter, name, choices)
     return str(name)
-
-
-class _Market(NamedTuple):
-    """Costs of the days, twice the predicted covariance of a year, its variance for an equal share in each asset and for the worst one."""
-
-    cost: LogWealthLoss
-    P: Array
-    even: Array
-    alone: Array
-    lipschitz: float
-
-
-@lru_cache(maxsize=2)
-def _market(data: str, lookback: int) -> _Market:
-    from bridle.data import load
-
-    returns = load(data).values
-    if lookback >= len(returns):
-        raise InputError(f"lookback must be below {len(returns)}, the days that {data} has, not {lookback}")
-    windows = sliding_window_view(returns, lookback, axis=0)[:-1]  # those before each day
-    P = np.empty((len(windows), returns.shape[1], returns.shape[1]))
-    for start in range(0, len(P), 256):
-        apart = windows[start : start + 256]
-        apart = apart - apart.mean(axis=-1, keepdims=True)
-        P[start : start + 256] = (2.0 * YEAR / (lookback - 1.0)) * (apart @ apart.swapaxes(1, 2))
-    days = returns[lookback:]
-    worst = days.min(axis=1)  # growth is nowhere below it on the simplex
-    steepest = max(float((np.linalg.norm(days, axis=1) / worst).max()), float(np.linalg.norm(P, axis=-1).max()))
-    alone = 0.5 * np.einsum("tii->ti", P).max(axis=1)
-    return _Market(LogWealthLoss(days, worst), P, 0.5 * P.mean(axis=(1, 2)), alone, steepest)
 
 
 @lru_cache(maxsize=3)

@@ -24,6 +24,8 @@ HELP = {
     "installed": "how much there is of each resource of a file, one number or one for each; twice its peak unless given",
     "lookback": "how many of the latest rows of the data a limit is computed from",
     "risk": "allowed variance, as a multiple of that of an equal share in every asset",
+    "known": "limits are told before each decision, and kept",
+    "relatives": "the file has price relatives, not prices",
     "budget": "share of what it costs on average to bid what impressions are worth",
     "share": "what may be spent, as a share of what all auctions would cost together",
     "auction": "second: the winner pays the others' highest bid; first: its own",
@@ -40,6 +42,10 @@ HELP = {
 }
 
 
+Measures: TypeAlias = Callable[[Round, Array, Array, Array], dict[str, float]]
+"""What a game is worth, by name: a function of its rounds, decisions, costs and constraint values."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """A domain, an adversary, and constants under the parameter names.
@@ -51,7 +57,8 @@ class Problem:
     feasible action over the whole horizon and `optimal_cost` its total cost, where they are known in advance; `least_regret` is what no
     policy can do better than; `rounds` is how many rounds there are at most. Where no action is feasible, `benchmark` is the one that comes
     closest: over every `window` rounds in a row its constraints sum to 0 or less, and over any interval to `excess` or less; no action has
-    a smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again.
+    a smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again. `measures` says what a game is
+    worth in the problem's own terms, by name, given all rounds, the decisions (T, d), the costs (T,) and the constraints' values (T, k).
     """
 
     domain: Domain
@@ -60,6 +67,7 @@ class Problem:
     name: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
     factory: Callable[..., Problem] | None = None
+    measures: Measures | None = None
 
     @property
     def horizon(self) -> int | None:

@@ -64,6 +64,55 @@ class RecordedRounds(NamedTuple):
         return cast(Round, rows)  # a NetworkRound stands in the place of one
 
 
+@oblivious
+class ForetoldDealt(NamedTuple):
+    """Answers as `Dealt` does; the constraints of a round are known before its decision, and a game keeps them."""
+
+    @property
+    def foretold(self) -> bool:
+        return True
+
+    @property
+    def compiled(self) -> bool:
+        return False  # the nearest decision that keeps them is found by a solver
+
+    def init(self) -> NoState:
+        return ()
+
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
+        return state, draw
+
+
+@oblivious
+class ForetoldRounds(NamedTuple):
+    """Recorded rounds whose constraints are known before each decision."""
+
+    recorded: RecordedRounds
+
+    @property
+    def foretold(self) -> bool:
+        return True
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are."""
+        return self.recorded.rounds
+
+    @property
+    def player(self) -> ForetoldDealt:
+        return ForetoldDealt()
+
+    def init(self) -> NoState:
+        return ()
+
+    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
+        return state, draw
+
+    def replay(self, start: int, stop: int) -> Round | NetworkRound:
+        """Rounds `start` to `stop` of the game."""
+        return self.recorded.replay(start, stop)
+
+
 def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
     """An adversary that plays recorded rounds: one Round whose arrays have a leading time axis, or single rounds of one kind.
 

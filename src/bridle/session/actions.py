@@ -19,7 +19,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import validate
+from bridle import records, validate
 from bridle.core import Bound, Domain, Feedback, InputError, Policy, S
 from bridle.ops import Array, Scalar
 from bridle.policies.round_maps import KEYWORDS, AffineFeatures, OwnMixture, RoundReading, RoundTerms, RuleMixture
@@ -32,6 +32,9 @@ from bridle.session.late_feedback import PendingRounds, Ticket, Waiting
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
 from bridle.solvers.nearest_point import CutProjector
+
+LEANS = "something else was played than was decided, and the theorem leans on how costs are curved at the decisions"
+"""Why there is no bound for a policy that was told of curvature, where its decisions were not played."""
 
 
 class MixingPolicy(Policy[S], Protocol[S]):
@@ -179,9 +182,15 @@ class SessionActions(SessionRounds):
         if domain is None or outer is None:
             raise InputError("known cannot be used: the policy does not say what its domain is")
         map = None if through is None or terms is None else through.read(terms, pending.ready.x).map
+        if map is not None and limits.functions and through is not None:
+            raise InputError(f"known must be halfspaces (A, b) with {through.keyword}, not functions")
         rows = (limits.A, limits.b) if map is None else map.limits(limits.A, limits.b)
         move: Callable[[object, Array], object | None] | None = getattr(record, "move", None)
-        w = None if move is None else nearest_kept(domain, *rows, pending.ready.x, self._projector("decisions", domain))
+        w = None
+        if move is not None:
+            metric = record.metric(pending.ready.state) if hasattr(record, "metric") else None
+            projector = self._projector("decisions", domain)
+            w = nearest_kept(domain, *rows, pending.ready.x, projector, limits.functions, metric)
         if move is not None and w is not None and (w != pending.ready.x).any():
             state = move(pending.ready.state, w)
             if state is not None:
@@ -189,7 +198,7 @@ class SessionActions(SessionRounds):
         if limits.kept_by(self._stands_for(pending.ready.x, terms), outer):
             return None
         y = pending.ready.x if map is None else map.at(pending.ready.x)
-        x = nearest_kept(outer, limits.A, limits.b, y, self._projector("actions", outer))
+        x = nearest_kept(outer, limits.A, limits.b, y, self._projector("actions", outer), limits.functions)
         if x is None:
             raise refusal(outer, limits)
         return x
@@ -363,7 +372,7 @@ class SessionActions(SessionRounds):
             ccv=float(_sum(now.played.totals.hard, charge.hard).max()),
             regret=_more(proof.regret, charge.cost),
             regret_any=_more(proof.regret_any, charge.cost),
-            regret_algorithm=_more(proof.regret_algorithm, charge.cost),
+            regret_algorithm=None if self._leans_on_curvature else _more(proof.regret_algorithm, charge.cost),
             violated=proof.violated + charge.violated,
             above=above,
             bound=self._bound_as_played(proof.bound),
@@ -371,11 +380,19 @@ class SessionActions(SessionRounds):
             moved=charge,
         )
 
+    @property
+    def _leans_on_curvature(self) -> bool:
+        """Whether the policy's proof subtracts what costs are above their tangents at its decisions: read at another point they are not."""
+        told = (getattr(node, name, None) for node in records.nodes(self._parts.record) for name in ("modulus", "exp_concavity"))
+        return any(value is not None and bool(np.any(value)) for value in told)
+
     def _bound_as_played(self, bound: Bound) -> Bound:
         """The policy's theorem with what is charged."""
         charge = self._charge()
         if not charge.rounds:
             return bound
+        if self._leans_on_curvature:
+            return Bound(why=LEANS)
         hard, signed = max(0.0, float(charge.hard.max())), max(0.0, float(charge.signed.max()))
         return bound._replace(
             regret=_more(bound.regret, charge.cost), ccv=_more(bound.ccv, hard), soft=_more(bound.soft, signed), squared=None

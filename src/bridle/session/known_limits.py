@@ -1,23 +1,30 @@
-"""Limits that are known before acting: halfspaces A x <= b of one round, and the nearest action of the domain that keeps them.
+"""Limits that are known before acting: halfspaces A x <= b of one round, or convex functions that must not be above 0, and the nearest
+action of the domain that keeps them.
 
 Where it replaces the policy's iterate, no action that keeps the limits is farther from the new one than from the old: a projection on a
 convex set only brings a point closer to the set's own. So the proof of every policy that measures its progress by that distance stays as it
-is (`move` of a record), for the actions that keep what was known in every round.
+is (`move` of a record), for the actions that keep what was known in every round. One that measures it in the norm of a matrix (`metric`)
+has its iterate projected in that norm.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from bridle import validate
+from bridle import records, validate
 from bridle.backends import SEVERAL, package
-from bridle.core import Domain, InputError, Unavailable
+from bridle.core import Domain, Function, InputError, Unavailable
+from bridle.functions import AffineFunction
 from bridle.ops import Array
 from bridle.session.feasibility import nearest_on
+from bridle.solvers.nearest_in_norm import nearest_where, sequences
 from bridle.solvers.nearest_point import ROW_TOLERANCE, ByProjection, CutProjector, nearest, projector_for
+from bridle.solvers.program import Pieces, evaluate
 
 MOST_CUTS = 500
 """At most so many tangents of the domain are used, where the solver for programs is not installed."""
@@ -26,16 +33,27 @@ CLOSE = 1e-9
 """Times the domain's scale: limits that are exceeded by no more than this count as kept, where rounding leaves nothing better."""
 
 
+Known: TypeAlias = tuple[ArrayLike, ArrayLike] | Function | Sequence[Function] | None
+"""Limits as a caller gives them: a pair (A, b) of halfspaces A x <= b, or one or several convex functions that must not be above 0."""
+
+
 class KnownLimits(NamedTuple):
-    """A x <= b, with rows of unit length; `given` are the lengths that they had."""
+    """A x <= b, with rows of unit length, `given` the lengths that they had; and smooth `functions`
+    that must not be above 0, of the kinds `kinds`.
+    """
 
     A: Array
     b: Array
     given: Array
+    functions: Pieces = ()
+    kinds: str = ""
 
     def kept_by(self, x: Array, domain: Domain) -> bool:
         """Whether an action keeps them, up to rounding."""
-        return bool((self.A @ x - self.b).max(initial=0.0) <= CLOSE * _scale(domain)) and domain.contains(x)
+        scale = CLOSE * _scale(domain)
+        values, slopes = evaluate(self.functions, x)
+        kept = (values <= scale * np.linalg.norm(slopes, axis=1)).all()
+        return bool(kept) and bool((self.A @ x - self.b).max(initial=0.0) <= scale) and domain.contains(x)
 
     def text(self, i: int) -> str:
         """One of them, as it was given."""
@@ -43,9 +61,12 @@ class KnownLimits(NamedTuple):
 
 
 def known_limits(known: object, dim: int) -> KnownLimits:
-    """What a caller gives as ``known=(A, b)``, checked; a row of zeros is left out, if it holds."""
+    """What a caller gives as ``known=(A, b)``, or as a function or several, checked; a row of zeros is left out, if it holds."""
+    functions = tuple(known) if isinstance(known, (tuple, list)) and not hasattr(known, "value") else (known,)
+    if functions and all(isinstance(one, Function) for one in functions):
+        return _functions(cast("tuple[Function, ...]", functions), dim)
     if not isinstance(known, (tuple, list)) or len(known) != 2:
-        raise InputError(f"known must be a pair (A, b) of limits A x <= b, not {validate.show(known)}")
+        raise InputError(f"known must be a pair (A, b) of limits A x <= b, or convex functions, not {validate.show(known)}")
     rows, levels = validate.array("known[0]", known[0]), validate.array("known[1]", known[1])
     rows, levels = np.atleast_2d(rows), np.atleast_1d(levels)
     if rows.ndim != 2 or rows.shape[1] != dim or levels.shape != (len(rows),):
@@ -57,6 +78,25 @@ def known_limits(known: object, dim: int) -> KnownLimits:
         raise InputError(f"known cannot be kept: limit {i} says 0 <= {levels[i]:.6g}")
     some = lengths > 0.0
     return KnownLimits(rows[some] / lengths[some, None], levels[some] / lengths[some], lengths[some])
+
+
+def _functions(functions: tuple[Function, ...], dim: int) -> KnownLimits:
+    """Convex functions as known limits, if they are functions of an action of this dimension."""
+    parts: list[Function] = []
+    for i, one in enumerate(functions):
+        kind = type(one).__name__
+        numbers = all(isinstance(leaf, (int, float, np.ndarray, np.generic)) for leaf in records.leaves(one).values())
+        smooth = sequences(one) if numbers and one.convex else None
+        if smooth is None:
+            raise InputError(f"known[{i}] must be a convex function made of numbers, such as bridle.Quadratic(P), not {kind}")
+        try:
+            shape = np.shape(one.grad(np.zeros(dim)))
+        except ValueError:
+            shape = ()
+        if shape[-1:] != (dim,):
+            raise InputError(f"known[{i}] must be a function of {dim} numbers; this {kind} is not")
+        parts += smooth
+    return KnownLimits(np.zeros((0, dim)), np.zeros(0), np.zeros(0), tuple(parts), ", ".join(type(one).__name__ for one in functions))
 
 
 def projector(domain: Domain) -> CutProjector | None:
@@ -73,11 +113,22 @@ def _scale(domain: Domain) -> float:
     return float(domain.diameter()) + 1e-4 * float(np.linalg.norm(domain.center()))
 
 
-def nearest_kept(domain: Domain, A: Array, b: Array, x: Array, projector: CutProjector | None) -> Array | None:
-    """The action of the domain nearest to x with A x <= b (rows of any length); None where there is none.
+def nearest_kept(
+    domain: Domain,
+    A: Array,
+    b: Array,
+    x: Array,
+    projector: CutProjector | None,
+    functions: Pieces = (),
+    metric: Array | None = None,
+) -> Array | None:
+    """The action of the domain nearest to x with A x <= b (rows of any length) and no function above 0; None where there is none.
 
-    One that keeps them comes back bit for bit.
+    It is nearest in the norm of `metric`, or as the crow flies. One that keeps them comes back bit for bit.
     """
+    if functions or metric is not None:
+        rows = (AffineFunction(A, -b[:, None]),) if len(b) else ()
+        return nearest_where(domain, x, (*rows, *functions), np.eye(len(x)) if metric is None else metric)
     start = np.asarray(domain.project(x), dtype=float)
     if not (A @ start > b).any():
         return start
@@ -118,5 +169,8 @@ def refusal(domain: Domain, limits: KnownLimits) -> InputError:
         if least > limits.b[i]:
             text = f"limit {i}, {limits.text(i)}, is {limits.given[i] * least:.6g} or more everywhere"
             return InputError(f"known cannot be kept by any action of the domain: {text}; nothing was changed")
+    if limits.functions:
+        text = f"none was found with {limits.kinds} at 0 or below"
+        return InputError(f"known cannot be kept by any action of the domain: {text}; nothing was changed")
     texts = "; ".join(limits.text(i) for i in range(min(3, len(limits.b)))) + (" ..." if len(limits.b) > 3 else "")
     return InputError(f"known cannot be kept by any action of the domain: {texts} together; nothing was changed")

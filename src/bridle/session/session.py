@@ -26,6 +26,7 @@ from bridle.session.certificate import Certificate
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, evaluate, is_sound
+from bridle.session.known_limits import Known
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.parts import SessionParts
@@ -195,17 +196,18 @@ class Session(SessionActions):
         state = self._read(lambda nested: self._settled(nested).pending.ready.state)
         return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, state)
 
-    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Array:
+    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
         """The decision of this round; the same until `observe` is called.
 
         `rules` is for a policy made with ``rules=``: what each of them proposes in this round, one a row (but for those that the session
         asks itself). A row of NaN is a rule that has nothing to say. The decision is the mixture of the others. `features` is for a policy
         made with ``features=``: the numbers that are known of this round; the decision is an affine function of them.
 
-        `known` are limits A x <= b of this round, a pair (A, b), that are known before acting, and are kept: the decision is the nearest
-        action to what the policy wants. Where the policy's state can move there too (`anytime`; OGD and AdaGrad, alone or under the
-        paper's reductions), its theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with
-        `played`. That no action keeps them is an error, and changes nothing. The last word on a round counts.
+        `known` are limits of this round that are known before acting, and are kept: a pair (A, b) for A x <= b, or convex functions that
+        must not be above 0. The decision is the nearest action to what the policy wants. Where the policy's state can move there too
+        (`anytime`; `ons`; OGD and AdaGrad, alone or under the paper's reductions), its theorem stays as it is for the actions that keep
+        these limits; elsewhere the way there is charged, as with `played`. That no action keeps them is an error, and changes nothing. The
+        last word on a round counts.
         """
         silent, nested = rules is None and known is None and features is None, False
         while self._inside and not nested:
@@ -304,7 +306,7 @@ class Session(SessionActions):
         *,
         rules: Numbers = None,
         features: Numbers = None,
-        known: tuple[ArrayLike, ArrayLike] | None = None,
+        known: Known = None,
     ) -> Array:
         """One whole round from functions: decide, evaluate, observe; gives the decision that was played. Keywords are as for `decide`.
 
@@ -384,7 +386,7 @@ class Session(SessionActions):
         costs, limits = self._now.kept.pending.lost
         return costs, limits
 
-    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: tuple[ArrayLike, ArrayLike] | None = None) -> Ticket:
+    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Ticket:
         """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`. Keywords are as for `decide`.
 
         >>> import bridle
