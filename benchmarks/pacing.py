@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import bridle
 from bridle.problems.auctions import AuctionLog
 from parts.auctions import Auctions, paced, recorded, tuned
 from parts.toy import size, target
@@ -75,12 +76,12 @@ def draw(path: Path) -> None:
 
     stream = recorded("daily", size(20_000, 300), JUDGED_ON["seeds"][0])
     log, budget, T = AuctionLog(stream.values, stream.prices), stream.budget, len(stream.values)
-    spent = log.play(log.pacer(budget)).spent
+    spent = log.play(bridle.Pacer(budget, T, goal="value", unit=log.unit)).spent
     unpaced = np.minimum(np.cumsum(np.where(stream.prices <= stream.values, stream.prices, 0.0)), budget)
     periods = []
     for part in recorded("still", size(100_000, 300), JUDGED_ON["seeds"][0]).episodes(EPISODE):
         own = AuctionLog(part.values, part.prices)
-        pacer = own.pacer(part.budget)
+        pacer = bridle.Pacer(part.budget, own.rounds, goal="value", unit=own.unit)
         found = own.play(pacer)
         periods.append((found.value / (found.value + max(pacer.certified_loss or 0.0, 0.0)), found.share))
     certified, won = 100.0 * np.array(periods).T

@@ -58,6 +58,7 @@ def test_the_fingerprint_changes_with_the_sources_that_make_numbers(tmp_path, mo
         "fraud",
         "journal",
         "pacing",
+        "rules",
         "session",
         "storage",
     )

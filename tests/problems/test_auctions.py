@@ -25,6 +25,10 @@ def drawn(rounds: int = 500, seed: int = 0) -> AuctionLog:
     return AuctionLog(values, prices)
 
 
+def pacer_for(log: AuctionLog, budget: float, auction: str = "second") -> bridle.Pacer:
+    return bridle.Pacer(budget, log.rounds, goal="value", unit=log.unit, auction=auction)
+
+
 def written(folder, log: AuctionLog, name: str = "auctions.csv") -> str:
     path = folder / name
     rows = "\n".join(f"{t // 3},{v!r},{p!r}" for t, (v, p) in enumerate(zip(log.values.tolist(), log.prices.tolist(), strict=True)))
@@ -44,8 +48,8 @@ def test_the_best_choice_is_the_linear_programs(share):
 def test_a_pacer_plays_a_record_by_the_rules_of_its_auctions(auction):
     log = drawn()
     budget = 0.1 * log.cost
-    found = log.play(log.pacer(budget, auction))
-    pacer = log.pacer(budget, auction)
+    found = log.play(pacer_for(log, budget, auction))
+    pacer = pacer_for(log, budget, auction)
     value = paid = won = 0.0
     for worth, others in zip(log.values.tolist(), log.prices.tolist(), strict=True):
         bid = pacer.bid(worth)
@@ -65,7 +69,7 @@ def test_a_pacer_plays_a_record_by_the_rules_of_its_auctions(auction):
 
 def test_nothing_is_bought_in_first_price_auctions_for_less_than_the_bid():
     log = AuctionLog(np.full(200, 2.0), np.full(200, 0.5))
-    second, first = (log.play(log.pacer(20.0, auction)) for auction in ("second", "first"))
+    second, first = (log.play(pacer_for(log, 20.0, auction)) for auction in ("second", "first"))
     assert second.paid / second.won == pytest.approx(0.5, rel=1e-3)
     assert first.paid / first.won > 0.5
 
@@ -109,7 +113,7 @@ def test_each_multiplier_wins_about_equally_many_more_and_the_last_one_all():
 def test_units_do_not_matter():
     log = drawn()
     large = AuctionLog(1e3 * log.values, 1e-3 * log.prices)
-    one, two = (each.play(each.pacer(0.1 * each.cost)) for each in (log, large))
+    one, two = (each.play(pacer_for(each, 0.1 * each.cost)) for each in (log, large))
     assert two.won == one.won
     assert two.share == pytest.approx(one.share, rel=1e-9)
     np.testing.assert_allclose(large.multipliers(5), 1e-6 * log.multipliers(5), rtol=1e-12)
@@ -161,8 +165,7 @@ def test_what_else_can_be_wrong_is_named(tmp_path):
     for call, message in (
         (lambda: AuctionLog([1.0], [1.0, 2.0]), "prices must have shape (1,), not (2,)"),
         (lambda: AuctionLog([0.0], [1.0]).multipliers(3), "values must be above 0 in some auction"),
-        (lambda: drawn().pacer(1.0, "third"), "third"),
-        (lambda: drawn().pacer(0.0), "budget must be above 0, not 0.0"),
+        (lambda: drawn().best(-1.0), "budget must be 0 or above, not -1.0"),
     ):
         with pytest.raises(InputError) as raised:
             call()
@@ -180,7 +183,7 @@ def test_the_command_line_paces_a_record(tmp_path, capsys):
     path = written(tmp_path, log)
     assert run(path, "--share", "0.1", "--json", "-") == 0
     facts = json.loads(capsys.readouterr().out)
-    found = log.play(log.pacer(0.1 * log.cost))
+    found = log.play(pacer_for(log, 0.1 * log.cost))
     assert (facts["value"], facts["won"], facts["auctions"]) == (found.value, found.won, 500)
     assert facts["share_of_best"] == pytest.approx(found.share)
     assert facts["spent"] <= facts["budget"]

@@ -41,6 +41,7 @@ def pace(
 ) -> None:
     """Pace a budget over auctions that were recorded: value won, money spent, and the best choice in hindsight."""
     from bridle import validate
+    from bridle.budgets import Pacer
     from bridle.core import InputError
     from bridle.problems.auctions import AuctionLog
 
@@ -49,7 +50,7 @@ def pace(
         raise InputError(f"one of --budget and --share must be given, not {given}")
     log = AuctionLog.read(file, "FILE")
     money = validate.positive("--budget", budget) if share is None else validate.positive("--share", share) * log.cost
-    pacer = log.pacer(validate.positive("budget", money), auction, goal, price)
+    pacer = Pacer(validate.positive("budget", money), log.rounds, goal=goal, unit=log.unit, auction=auction, price=price)
     with output.quiet_progress("pacing"):
         found = log.play(pacer)
     facts: PaceFacts = {

@@ -49,18 +49,18 @@ class MeasuredColumns(TypedDict):
     squared_ccv: float | None
 
 
-class OwnColumns(TypedDict):
-    """What the game is worth in the problem's own terms, by name, as one JSON text; None where the problem has no such terms."""
-
-    measures: str | None
-
-
 class RateColumns(TypedDict):
     """Of a policy for limits on how often, for each limit: shares of rounds that were asked for, measured, and proved to be the most."""
 
     rates_asked: list[float | None]
     rates: list[float | None]
     rates_proved: list[float | None]
+
+
+class OwnColumns(TypedDict):
+    """What the game is worth in the problem's own terms, by name, as one JSON text; None where the problem has no such terms."""
+
+    measures: str | None
 
 
 class BoundColumns(TypedDict):
@@ -113,7 +113,7 @@ class CurveColumns(TypedDict):
     curve_ccv_bound: list[float | None]
 
 
-class FactColumns(SizeColumns, MeasuredColumns, OwnColumns, RateColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
+class FactColumns(SizeColumns, MeasuredColumns, RateColumns, OwnColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
     """What a row takes from the summary of its game."""
 
 

@@ -71,11 +71,12 @@ def game_table(facts: GameLike) -> Table:
             NAMES[measured], number(facts[measured]), number(facts[bound]), number(facts.get(f"{bound}_paper")),
             "" if held is None else "yes" if held else "NO",
         )  # fmt: skip
+    for limit, _, share, proved in _rates(facts):
+        table.add_row(
+            f"{limit}, share of rounds", number(share), number(proved), "", "" if proved is None else "yes" if share <= proved else "NO",
+        )  # fmt: skip
     for name, value in cast(Mapping[str, object], facts.get("measures") or {}).items():
         table.add_row(name, number(value), "", "", "")
-    for limit, _, share, proved in _rates(facts):
-        within = "" if proved is None else "yes" if share <= proved else "NO"
-        table.add_row(f"{limit}, share of rounds", number(share), number(proved), "", within)
     table.add_row("microseconds a round", number(facts["us_per_round"]), "", "", "")
     return table
 

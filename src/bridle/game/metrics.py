@@ -75,29 +75,6 @@ def squared_ccv(trace: Trace) -> Scalar:
     return _number(trace.totals.squared.max(axis=-1))
 
 
-def measures(trace: Trace) -> dict[str, Scalar]:
-    """What the game is worth in the problem's own terms, such as the wealth of a portfolio, by name; none where the problem has none.
-
-    The game must have been played with ``keep="decisions"``.
-
-    >>> import bridle
-    >>> measures(bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=50))
-    {}
-    """
-    of_rounds = trace.problem.measures
-    if of_rounds is None:
-        return {}
-    if trace.decisions is None or trace.costs is None or trace.values is None:
-        raise InputError(f"measures of problem {trace.problem.name} need the decisions: play it with keep='decisions'")
-    if trace.runs is None:
-        return dict(of_rounds(records.join(list(trace.blocks())), trace.decisions, trace.costs, trace.values))
-    each = [
-        of_rounds(records.join(list(trace.blocks(run))), trace.decisions[:, run], trace.costs[:, run], trace.values[:, run])
-        for run in range(trace.runs)
-    ]
-    return {name: np.array([one[name] for one in each]) for name in each[0]}
-
-
 class ViolationRates(NamedTuple):
     """Limits on how often, for each limit (and each run, where there are several): shares of the counted rounds that violate it.
 
@@ -127,6 +104,29 @@ def violation_rates(trace: Trace) -> ViolationRates | None:
     counted = np.where(tally.counted > 0.0, tally.counted, np.nan)
     proved = np.where(np.isinf(tally.most), np.nan, np.minimum(tally.most / counted, 1.0))
     return ViolationRates(np.asarray(tally.share, dtype=float), tally.violated / counted, proved)
+
+
+def measures(trace: Trace) -> dict[str, Scalar]:
+    """What the game is worth in the problem's own terms, such as the wealth of a portfolio, by name; none where the problem has none.
+
+    The game must have been played with ``keep="decisions"``.
+
+    >>> import bridle
+    >>> measures(bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=50))
+    {}
+    """
+    of_rounds = trace.problem.measures
+    if of_rounds is None:
+        return {}
+    if trace.decisions is None or trace.costs is None or trace.values is None:
+        raise InputError(f"measures of problem {trace.problem.name} need the decisions: play it with keep='decisions'")
+    if trace.runs is None:
+        return dict(of_rounds(records.join(list(trace.blocks())), trace.decisions, trace.costs, trace.values))
+    each = [
+        of_rounds(records.join(list(trace.blocks(run))), trace.decisions[:, run], trace.costs[:, run], trace.values[:, run])
+        for run in range(trace.runs)
+    ]
+    return {name: np.array([one[name] for one in each]) for name in each[0]}
 
 
 def ccv_curve(trace: Trace) -> tuple[Array, Array]:

@@ -70,10 +70,10 @@ class GameFacts(TypedDict):
     soft_violation: Annotated[Figure, Measured()]
     interval_violation: Annotated[Figure, Measured()]
     squared_ccv: Annotated[Figure, Measured()]
-    measures: dict[str, object]
     rates_asked: list[float | None] | list[list[float | None]]
     rates: list[float | None] | list[list[float | None]]
     rates_proved: list[float | None] | list[list[float | None]]
+    measures: dict[str, object]
     regret_bound: Annotated[Figure, BoundOn("regret")]
     ccv_bound: Annotated[Figure, BoundOn("ccv")]
     interval_bound: Annotated[Figure, BoundOn("interval_violation")]
@@ -160,10 +160,10 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "soft_violation": figure(soft),
         "interval_violation": figure(interval),
         "squared_ccv": figure(squared),
-        "measures": {} if trace.decisions is None else {name: figure(value) for name, value in metrics.measures(trace).items()},
         "rates_asked": asked,
         "rates": shares,
         "rates_proved": proved,
+        "measures": {} if trace.decisions is None else {name: figure(value) for name, value in metrics.measures(trace).items()},
         "regret_bound": figure(sharp.regret),
         "ccv_bound": figure(sharp.ccv),
         "interval_bound": figure(sharp.interval),

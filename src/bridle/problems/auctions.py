@@ -13,12 +13,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bridle import domains, validate
-from bridle.budgets import AUCTIONS, Pacer
 from bridle.core import InputError, Round
 from bridle.functions import AffineFunction
 from bridle.ops import Array
@@ -26,8 +25,34 @@ from bridle.problems.base import Problem, constants_of
 from bridle.problems.own_tables import OwnTable, is_own_file, read_table
 from bridle.problems.recorded import recorded_problem
 
+KINDS = ("second", "first")
+"""What the winner pays: the others' highest bid, or his own."""
+
 FINEST = 1e-4
-"""Of what money a pacer counts: this part of the mean price, unless it is told."""
+"""In what part of the mean price money should be counted."""
+
+
+class Till(Protocol):
+    """A gate, as `bridle.Gate` is one."""
+
+    def allows(self, amount: float) -> bool: ...
+
+
+class Bidder(Protocol):
+    """Who bids in recorded auctions, as `bridle.Pacer` does; its facts say of which kind they are."""
+
+    @property
+    def gate(self) -> Till: ...
+    @property
+    def price(self) -> float: ...
+    @property
+    def spent(self) -> float: ...
+    @property
+    def left(self) -> float: ...
+
+    def bid(self, value: float) -> float: ...
+    def pay(self, amount: float = 0.0) -> None: ...
+    def facts(self) -> dict[str, Any]: ...
 
 
 class Paced(NamedTuple):
@@ -56,8 +81,8 @@ class AuctionLog:
     >>> log = AuctionLog([4.0, 1.0, 3.0], [2.0, 1.0, 1.0])
     >>> log.best(budget=2.0)                         # the third, and half of the first
     5.0
-    >>> from bridle.budgets import Pacer
-    >>> log.play(Pacer(budget=2.0, rounds=3, goal="value", price=2.0)).won
+    >>> import bridle
+    >>> log.play(bridle.Pacer(budget=2.0, rounds=log.rounds, goal="value", price=2.0)).won
     1
     """
 
@@ -109,13 +134,12 @@ class AuctionLog:
             return value
         return value + float(values[whole]) * (money - (float(sums[whole - 1]) if whole else 0.0)) / float(prices[whole])
 
-    def pacer(self, budget: float, auction: str = "second", goal: str = "value", price: float | None = None) -> Pacer:
-        """A pacer for all of these auctions, which counts money finely enough for their prices."""
-        money = validate.positive("budget", budget)
-        unit = FINEST * (self.cost / self.rounds) if self.cost > 0.0 else FINEST * money
-        return Pacer(money, self.rounds, goal=goal, unit=unit, auction=auction, price=price)
+    @property
+    def unit(self) -> float:
+        """Money to count in that is fine enough for these prices: for ``bridle.Pacer(..., unit=log.unit)``."""
+        return FINEST * self.cost / self.rounds if self.cost > 0.0 else FINEST
 
-    def play(self, pacer: Pacer) -> Paced:
+    def play(self, pacer: Bidder) -> Paced:
         """Let a pacer bid in every auction, first- or second-price as it was made for; who wins at more than is left does not buy."""
         first, won, value = pacer.facts()["auction"] == "first", 0, 0.0
         before, budget, prices, spent = pacer.spent, pacer.left, np.empty(self.rounds), np.empty(self.rounds)
@@ -152,7 +176,7 @@ def auctions(
     if data is None or not is_own_file(data):
         raise InputError(f"data must be a file of recorded auctions, .csv or .npz, with columns value and price, not {validate.show(data)}")
     log = AuctionLog.read(data, "data")
-    validate.one_of("auction", auction, AUCTIONS)
+    validate.one_of("auction", auction, KINDS)
     part = validate.positive("share", share)
     for name, column in (("value", log.values), ("price", log.prices)):
         if not column.any():

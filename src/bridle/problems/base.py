@@ -97,8 +97,8 @@ class Problem:
     feasible action over the whole horizon and `optimal_cost` its total cost, where they are known in advance; `least_regret` is what no
     policy can do better than; `rounds` is how many rounds there are at most. Where no action is feasible, `benchmark` is the one that comes
     closest: over every `window` rounds in a row its constraints sum to 0 or less, and over any interval to `excess` or less; no action has
-    a smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again. `measures` says what a game
-    is worth in the problem's own terms, by name, given all rounds, the decisions (T, d), the costs (T,) and the values (T, k).
+    a smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again. `measures` says what a game is
+    worth in the problem's own terms, by name, given all rounds, the decisions (T, d), the costs (T,) and the constraints' values (T, k).
     """
 
     domain: Domain
