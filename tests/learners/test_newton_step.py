@@ -266,3 +266,16 @@ def test_gradient_steps_are_as_many_as_acceleration_needs(monkeypatch):
     taken[0] = 0
     learner.step(state, 1e-7 * np.ones(6))
     assert 100 < taken[0] < 700
+
+
+@pytest.mark.slow
+@pytest.mark.compiles
+@pytest.mark.parametrize("engine", ["jax", "numba"])
+def test_compiled_steps_are_the_python_ones(engine):
+    problem = bridle.problem("halfspaces", horizon=200, dim=3, domain="simplex", modulus=2.0)
+    policy = bridle.policy_for("ons", problem)
+    plain, compiled = (bridle.play(policy, problem, engine=name, keep="decisions") for name in ("python", engine))
+    np.testing.assert_allclose(compiled.decisions, plain.decisions, rtol=0.0, atol=1e-9)
+    assert np.abs(np.diff(plain.decisions, axis=0)).max() > 1e-3
+    for field in ("S", "spent", "shortfall"):
+        assert getattr(compiled.state, field) == pytest.approx(getattr(plain.state, field), rel=1e-9, abs=1e-12)

@@ -16,7 +16,7 @@ from bridle.compare.spec import grid
 from bridle.game.metrics import measures
 from bridle.game.summary import summary
 from bridle.problems import portfolios
-from helpers.scripts import script
+from helpers.scripts import ROOT, script
 
 DAYS, ASSETS = 160, 4
 
@@ -192,3 +192,20 @@ def test_a_comparison_has_the_measures(prices):
     for row in ranking(rows):
         games = [json.loads(one["measures"])["growth"] for one in rows if one["policy"] == row["policy"]]
         assert row["measures"]["growth"] == pytest.approx(np.median(games))
+
+
+def test_the_page_shows_what_was_measured():
+    benchmark, page = script("benchmarks/portfolio.py"), (ROOT / "docs" / "portfolio.md").read_text()
+    rows = json.loads((ROOT / "benchmarks" / "portfolio.json").read_text())
+    assert benchmark.markdown(rows) in page, "run benchmarks/portfolio.py"
+    assert [row["data"] for row in rows] == list(portfolios.PRICES)
+
+
+def test_moving_towards_least_variance_stops_at_the_limit():
+    towards = script("benchmarks/portfolio.py").towards
+    covariance, least = np.diag([4.0, 1.0]), np.array([0.2, 0.8])
+    x = towards(np.array([1.0, 0.0]), least, covariance, 1.0)
+    assert x @ covariance @ x == pytest.approx(1.0)
+    assert x.sum() == pytest.approx(1.0)
+    np.testing.assert_array_equal(towards(least, least, covariance, 0.81), least)
+    np.testing.assert_array_equal(towards(np.array([0.5, 0.5]), least, covariance, 2.0), [0.5, 0.5])

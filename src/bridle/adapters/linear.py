@@ -204,7 +204,7 @@ class LinearModel:
         """
         wide = LinearModel(features, self.settings)
         for (name, old), new in zip(records.leaves(self.record).items(), records.leaves(wide.record).values(), strict=True):
-            if np.shape(old) != np.shape(new) and np.any(new):
+            if np.any(new) if np.shape(old) != np.shape(new) else np.any(np.asarray(old) != np.asarray(new)):
                 raise InputError(
                     f"policy {self.policy.name} cannot take on features that were not in the first row ({name} depends on them)"
                 )

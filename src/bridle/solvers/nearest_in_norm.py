@@ -10,7 +10,7 @@ method does not come to an end, or the solver of quadratic programs is not insta
 of `bridle.solvers` does it.
 
 >>> from bridle.domains import Simplex
->>> from bridle.functions import AffineFunction, AffineRows, QuadraticForm
+>>> from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
 >>> risk = QuadraticForm(np.diag([8.0, 2.0]), np.zeros(2), -1.0)  # 4 x_1^2 + x_2^2 <= 1
 >>> nearest_where(Simplex(2), np.array([1.0, 0.0]), sequences(risk), np.eye(2)).round(9)
 array([0.4, 0.6])
@@ -26,7 +26,7 @@ import numpy as np
 from bridle import records
 from bridle.backends import SEVERAL, package, quadratic_in_bands
 from bridle.core import Domain, Function, Unavailable
-from bridle.functions import AffineFunction, AffineRows, QuadraticForm
+from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
 from bridle.ops import Array
 from bridle.solvers.convex import solve
 from bridle.solvers.program import ConvexProgram, Pieces, Region, curvature, evaluate, inside, pieces, region
@@ -136,4 +136,4 @@ class _NearestKept(NamedTuple):
 def _below(part: Function, aim: float, z: Array) -> Function:
     """The limits of a sequence, each tightened by `aim` times its slope at z."""
     slopes = np.linalg.norm(np.broadcast_to(part.grad(z), (len(np.asarray(part.value(z))), len(z))), axis=1)[:, None]
-    return part._replace(b=part.b + aim * slopes) if hasattr(part, "b") and hasattr(part, "_replace") else part
+    return part._replace(b=part.b + aim * slopes) if isinstance(part, AffineFunction | QuadraticForm | RoundQuadratic) else part
