@@ -19,6 +19,7 @@ SETTINGS = {
     "distance": {"parameters": {}},
     "no halfspaces": {"parameters": {"halfspace": False}},
     "one pass": {"parameters": ONE_PASS},
+    "memories": {"parameters": {"window": "auto"}},
     "sinha2024": {"policy": "sinha2024", "parameters": {"horizon": 200, "lipschitz": 2.0, "preset": "practice"}},
     "ftrl": {"policy": "sinha2024", "parameters": {"horizon": 200, "lipschitz": 2.0, "learner": "adaftrl"}},
     "ocs": {"policy": "sinha2024-ocs"},

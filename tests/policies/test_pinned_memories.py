@@ -98,6 +98,23 @@ def test_after_a_game_regret_is_bounded_by_what_was_observed(told):
     assert trace.policy.bound(known, 299).regret == G * D * 299  # what was observed is about round 300
 
 
+@pytest.mark.parametrize("V", [None, 2.0])
+def test_what_was_observed_takes_the_place_of_the_worst(V):
+    made = bridle.policy("anytime", bridle.Ball(DIM, radius=0.25), window="auto", **({} if V is None else {"V": V}))
+    known = {"lipschitz": 3.0, "diameter": 0.5, "convex": True, "feasible": np.zeros(DIM), "bound": 2.0, "first": 0.7}
+    worst = moving_bound(1e4, lipschitz=3.0, diameter=0.5, first=0.7, V=V)
+    assert made.bound(known, 1e4) == worst
+    assert made.bound({**known, "observed_rounds": 1e4}, 1e4) == worst
+    seen = {**known, "observed_regret": 5.0, "observed_rounds": 1e4}
+    begun = 0.5 * 0.5 * 0.7 / 10.0 if V is None else 0.25
+    assert made.bound(seen, 1e4) == worst._replace(regret=pytest.approx(sqrt(2e4) * 1.5 + begun + 5.0, rel=1e-12))
+    assert made.bound({**seen, "observed_rounds": 9999.0}, 1e4) == worst
+    assert made.bound({**seen, "observed_regret": 1e9}, 1e4) == worst
+    assert made.bound({**known, "first": 0.0}, 1e4) == moving_bound(1e4, lipschitz=3.0, diameter=0.5, V=V)  # no cost had a slope
+    steep = bridle.policy("anytime", bridle.Ball(DIM, radius=0.25), window="auto", lam=2.5)
+    assert "theta = 1.25 must be below 1" in steep.bound(seen, 1e4).why
+
+
 def test_pieces_are_counted_from_the_second_interval_on():
     windows = (10.0, 30.0, 90.0, np.inf)
     assert pieces(1e9, 1.0, windows) == 1.0

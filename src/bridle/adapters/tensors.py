@@ -46,7 +46,7 @@ NAMESPACE = SimpleNamespace(
     take_along_axis=lambda array, places, axis: torch.take_along_dim(array, places, dim=axis),
     bridle_dot=torch.dot,
     bridle_concrete=lambda flag: bool(flag) if flag.ndim == 0 and flag.device.type == "cpu" else flag,
-    bridle_descend=lambda x, step, grad: x.add(grad, alpha=-float(step)) if x.device.type == "cpu" else x - step * grad,
+    bridle_descend=lambda x, step, grad: x.add(grad, alpha=-float(step)) if x.ndim == 1 and x.device.type == "cpu" else x - step * grad,
 )
 """NumPy's names for what the records do with tensors."""
 

@@ -574,6 +574,12 @@ ENTRIES = (
         "anytime", anytime, "squared distances and halfspaces; no horizon, no Lipschitz constant",
         "The bridle developers, This library 2026", "O(sqrt(T)), O(log T) strongly convex", "O(sqrt(T log T)), squared O(log T)",
         bound=anytime_bound, reduces="max-distance", cost="1 projection, 1 halfspace, 20 checked",
-        variants=(Variant("geometry", "entropy", {"domains": ("simplex",), "cost": "2 softmax, 1 halfspace by bisection, 20 checked"}),),
+        variants=(
+            Variant("geometry", "entropy", {"domains": ("simplex",), "cost": "2 softmax, 1 halfspace by bisection, 20 checked"}),
+            Variant("window", "auto", {
+                "regret": "O(T^(3/4) sqrt(m)) against paths of m stretches, O(sqrt(m T)) without limits",
+                "violation": "O(T^(3/4) + sqrt(m T))", "cost": "8 projections, 8 halfspaces, 160 checked",
+            }),
+        ),
     ),
 )  # fmt: skip

@@ -90,7 +90,6 @@ from bridle.learners import Track
 from bridle.learners.track import track_regret
 from bridle.ops import Array, Scalar, along, combine, maximum, minimum, norm, pos, ratio, scalar, where
 from bridle.policies.anytime_forms import TOUCH
-from bridle.policies.common import flat
 
 SHORTEST, LONGER, FORGETFUL = 16, 4, 7
 """The shortest window, how many times longer each next one is, and how many there are: the longest is of 65,536 rounds."""
@@ -183,10 +182,9 @@ class Memories(NamedTuple):
         return tuple(f"memory of {f'{W:g}' if np.isfinite(W) else 'all'} rounds" for W in np.asarray(self.windows)[:, 0])
 
     def init(self, x1: Array) -> MemoryState:
-        zero, weights = scalar(x1), self.top.domain.center()
-        over = ops.vector(x1, weights)
-        copies = self.inner.init(over[..., None] + x1[..., None, :])
-        return MemoryState(copies, over[..., None], self.top.init(over + weights), zero, zero, zero, zero, zero)
+        zero, over = scalar(x1), ops.vector(x1, self.windows[:, 0])
+        copies, top = self.inner.init(over[..., None] + x1[..., None, :]), self.top.init(over + 1.0 / over.shape[-1])
+        return MemoryState(copies, over[..., None], top, zero, zero, zero, zero, zero)
 
     def decide(self, state: MemoryState) -> Array:
         return combine(self.weights(state), state.copies.x)
@@ -327,18 +325,17 @@ def memories_bound(record: Memories, constants: Constants, t: float) -> Bound:
 
     After a game, or in a session, regret is at most what is proved of that copy and what the mixture has lost to it.
     """
-    theta, lam = (float(np.max(flat(value))) for value in record.inner.squares_of(0.0))
-    first, G, D = constants.get("first"), constants["lipschitz"], float(np.max(record.inner.reach))
-    if np.any(np.asarray(record.inner.margin) > 0.0):
+    theta, lam = (float(value) for value in record.inner.squares_of(0.0))
+    first, G, D = constants.get("first"), constants["lipschitz"], float(record.inner.reach)
+    if record.inner.margin > 0.0:
         return Bound(why="with a margin nothing is proved of a mixture of memories")
     if first is None:
         return Bound(why="the bound depends on the first gradient, which a game or a session has to see")
-    M, V = float(np.max(first)), None if record.inner.V is None else float(np.max(flat(record.inner.V)))
+    M, V = float(first), None if record.inner.V is None else float(record.inner.V)
     windows = tuple(np.asarray(record.windows)[:, 0].tolist())
-    told = {"lam": lam, "theta": theta, "toll": float(np.max(record.toll))}
-    bound = moving_bound(t, lipschitz=G, diameter=D, first=M or None, V=V, windows=windows, **told)
+    bound = moving_bound(t, lipschitz=G, diameter=D, first=M or None, V=V, lam=lam, theta=theta, windows=windows, toll=float(record.toll))
     lost = constants.get("observed_regret")
-    if bound.regret is None or lost is None or np.any(np.asarray(constants.get("observed_rounds")) != t):
+    if bound.regret is None or lost is None or constants.get("observed_rounds") != t:
         return bound
-    seen = sqrt(2.0 * t) * G * D + theta * (0.1 * D * M if V is None else 1.0 / V) + float(np.max(lost))
-    return bound._replace(regret=float(min(bound.regret, seen)))
+    seen = sqrt(2.0 * t) * G * D + theta * (0.1 * D * M if V is None else 1.0 / V) + float(lost)
+    return bound._replace(regret=min(float(bound.regret), seen))
