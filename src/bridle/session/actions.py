@@ -148,7 +148,9 @@ class SessionActions(SessionRounds):
         at, before = (None, None) if limits is None and ready.state is before else (ready.x, before)
         self._start = start
         self._put(pending)
-        self._boundary = boundary._replace(said=Said(begun, terms, action, at, before, turn, front))
+        self._boundary = boundary._replace(
+            said=Said(begun, terms, action, at, before, turn, front), known=boundary.known or limits is not None
+        )
 
     def _made_terms(self, through: RoundTerms, given: object) -> Array:
         """What this round's map is made of: what the caller gives, and what rules say that are asked."""
@@ -179,7 +181,10 @@ class SessionActions(SessionRounds):
         pending.tell(told)
 
     def _keep(self, limits: KnownLimits, pending: PendingRounds, terms: Array | None) -> Array | None:
-        """Move the state onto the limits that are known, where it can be; else what to play in place of its decision, None for itself."""
+        """Move the state onto the limits that are known, where it can be; else what to play in place of its decision, None for itself.
+
+        With rules that is a mixture of them, where one keeps the limits.
+        """
         boundary, record = self._boundary or Boundary(None), self._parts.record
         through, domain, outer = boundary.through, self._parts.domain, self._actions
         if domain is None or outer is None:
@@ -187,13 +192,16 @@ class SessionActions(SessionRounds):
         map = None if through is None or terms is None else through.read(terms, pending.ready.x).map
         rows = (limits.A, limits.b) if map is None else map.limits(limits.A, limits.b)
         move: Callable[[object, Array], object | None] | None = getattr(record, "move", None)
-        w = None if move is None else nearest_kept(domain, *rows, pending.ready.x, self._projector("decisions", domain))
+        mixed = isinstance(through, RuleMixture) and map is not None
+        w = nearest_kept(domain, *rows, pending.ready.x, self._projector("decisions", domain)) if mixed or move is not None else None
         if move is not None and w is not None and (w != pending.ready.x).any():
             state = move(pending.ready.state, w)
             if state is not None:
                 pending.tell(lambda _: state)
         if limits.kept_by(self._stands_for(pending.ready.x, terms), outer):
             return None
+        if mixed and w is not None and limits.kept_by(mixture := self._stands_for(w, terms), outer):
+            return mixture
         y = pending.ready.x if map is None else map.at(pending.ready.x)
         x = nearest_kept(outer, limits.A, limits.b, y, self._projector("actions", outer))
         if x is None:
@@ -363,6 +371,7 @@ class SessionActions(SessionRounds):
         boundary, charge = self._boundary, self._charge()
         if boundary is None:
             return proof
+        proof = replace(proof, known=boundary.known)
         if boundary.through is not None:
             proof = replace(proof, compared=boundary.through.compared)
         if isinstance(boundary.through, RuleMixture):
