@@ -284,7 +284,9 @@ def totals(results: dict[str, Result]) -> str:
     for result in results.values():
         for key, value in result.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                added[key] = max(added.get(key, 0), value) if "relative" in key or key == "allowed" else added.get(key, 0) + value
+                added[key] = (
+                    max(added.get(key, 0), value) if "relative" in key or key in ("allowed", "worst") else added.get(key, 0) + value
+                )
     return ", ".join(f"{key} {number(value)}" for key, value in added.items())
 
 
