@@ -3,7 +3,7 @@
 Linear costs and constraints, d = 30, L2 ball, preset practice. Repeats are interleaved; the table shows the median and the spread of the
 ratios. Every path is checked to end at the same decision before anything is timed. A second table has logistic regression under a limit on
 the loss of the rare class, one row at a time through a session, against river's `learn_one` on the same rows (if river is installed). A
-third has mixtures of 26 rules by their weights, against AdaGrad.
+third has mixtures of 26 rules by their weights, against AdaGrad; a fourth the same a round at a time, with actions in two dimensions.
 """
 
 from __future__ import annotations
@@ -145,6 +145,33 @@ def mixtures() -> None:
         for name, where in games.items()
     }
     show(f"Mixtures, engine numba, T = {ROUNDS:,}", "adagrad", paths)
+    show(
+        f"Mixtures, a round at a time, T = {ROUNDS:,}",
+        "adagrad",
+        {
+            f"Session, {name}, {f'{RULES} rules, d = 2' if rules else f'd = {D}'}, engine {engine}": (ruled(name, rules, engine), ROUNDS)
+            for engine in ("numba", "python")
+            for name, rules in (("adagrad", False), ("adahedge", True), ("mlpoly", True))
+        },
+    )
+
+
+def ruled(name: str, rules: bool, engine: str):
+    """Rounds of a session, one at a time: with 26 rules whose proposals are checked, mixed and learned from in Python, or without."""
+    rng, dim = np.random.default_rng(0), 2 if rules else D
+    session = bridle.Session(
+        bridle.policy(name, bridle.Box(0.0, 1.0, dim=dim), **({"rules": RULES} if rules else {})), engine=engine, certify=False
+    )
+    slopes, said = rng.standard_normal((ROUNDS, dim)), rng.uniform(size=(ROUNDS, RULES, dim)) if rules else None
+    g, dg = np.zeros(1), np.zeros((1, dim))
+
+    def run() -> None:
+        for t in range(ROUNDS):
+            session.decide(**({} if said is None else {"rules": said[t]}))
+            session.observe(f=0.0, df=slopes[t], g=g, dg=dg)
+
+    run()  # compiled now
+    return run
 
 
 def show(title: str, base: str, paths) -> None:

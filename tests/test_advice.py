@@ -159,6 +159,8 @@ def test_a_world_that_moves_never_meets_anytime_without_a_window():
     assert uses == {"Gate", "Pacer", "anytime", "rate", "mlpoly", "soft", "sinha2024-ocs"}
 
 
+WINDOW = f"window={advice._literal(advice.WINDOW['window'])}"
+
 SAYS = [
     ({"limit": "share"}, "rate", "at_most=0.05, safe=[0.0, 0.0])"),
     ({"limit": "share", "moving": True}, "rate", "at_most=0.05, safe=[1.0, 0.0])"),
@@ -170,8 +172,8 @@ SAYS = [
     ({"known": "limits", "rules": True}, "adagrad", "session.decide(rules=R, known=(A, b))"),
     ({"known": "limits", "moving": True, "delay": True}, "anytime", "session.ask(known=(A, b))"),
     ({"known": "limits", "strongly_convex": True}, "anytime", "modulus=1.0"),
-    ({"moving": True}, "anytime", 'bridle.policy("anytime", domain, window=500)'),
-    ({"moving": True, "rules": True}, "anytime", "window=500, rules="),
+    ({"moving": True}, "anytime", f'bridle.policy("anytime", domain, {WINDOW})'),
+    ({"moving": True, "rules": True}, "anytime", f"{WINDOW}, rules="),
     ({"rules": True, "delay": True}, "anytime", "session.ask(rules=R)"),
     ({"rules": True, "strongly_convex": True}, "anytime", 'rules=["careful", "usual", "bold"])'),
     ({"limit": "none", "rules": True}, "mlpoly", "session.decide(rules=R)"),

@@ -1,7 +1,7 @@
 """What `make test` tries for a minute, for as long as it takes: hostile records, kills, faults, flipped bits, a hundred million rounds.
 
     python tools/soak.py                    everything: an hour or so
-    python tools/soak.py --only kills       one part: records, kills, faults, flips, games, session
+    python tools/soak.py --only kills       one part: records, kills, faults, flips, games, session, known, said
     python tools/soak.py --share 0.01       a hundredth of each
 
 It may be interrupted, and goes on where it was when it is started again (anew where the code has changed since). Results are kept
@@ -32,11 +32,11 @@ from hypothesis import strategies as st  # noqa: E402
 
 import bridle  # noqa: E402
 from bridle.core import BridleWarning  # noqa: E402
-from helpers import flips, hostile_records, kills, long_runs  # noqa: E402
+from helpers import flips, hostile_records, kills, known_rounds, long_runs, said_streams  # noqa: E402
 from helpers.file_kinds import KINDS, OTHERS, Kind  # noqa: E402
 
-RECORDS, KILLS, ROUNDS = 10**6, 10**4, 10**8
-CHUNK_RECORDS, CHUNK_KILLS, CHUNK_ROUNDS = 25_000, 100, 1 << 20
+RECORDS, KILLS, ROUNDS, KNOWN, SAID = 10**6, 10**4, 10**8, 10**5, 10**4
+CHUNK_RECORDS, CHUNK_KILLS, CHUNK_ROUNDS, CHUNK_KNOWN, CHUNK_SAID = 25_000, 100, 1 << 20, 2000, 100
 SCRIPT = 250
 
 Result: TypeAlias = dict[str, Any]
@@ -180,6 +180,38 @@ def drifts(found: list[long_runs.Drift]) -> Result:
     }
 
 
+def known_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """Rounds with limits that are known before acting, on every kind of domain."""
+    rounds = max(20, round(CHUNK_KNOWN * min(1.0, share * KNOWN / CHUNK_KNOWN)))
+    many = max(1, round(share * KNOWN / CHUNK_KNOWN))
+
+    def play(number: int, kind: str) -> Result:
+        return known_rounds.known_rounds(kind, number, rounds)._asdict()
+
+    for number in range(many):
+        kind = list(known_rounds.DOMAINS)[number % len(known_rounds.DOMAINS)]
+        yield f"{number + 1} of {many}, {kind}", lambda _, number=number, kind=kind: play(number, kind)
+
+
+def said_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """Small streams with all that can be said to a session, every claim against brute force."""
+    many = max(1, round(share * SAID / CHUNK_SAID))
+
+    def play(number: int) -> Result:
+        what = []
+        for i in range(CHUNK_SAID):
+            case = said_streams.drawn(CHUNK_SAID * number + i)
+            try:
+                session = said_streams.make(case)
+                said_streams.hold(case, session, said_streams.play(case, session))
+            except AssertionError as broken:
+                what.append(f"{case}: {broken}")
+        return {"streams": CHUNK_SAID, "wrong": len(what), "what": what}
+
+    for number in range(many):
+        yield f"{number + 1} of {many}", lambda _, number=number: play(number)
+
+
 PARTS = {
     "records": Part("hostile records into sessions of every policy", record_tasks),
     "kills": Part("kills while a session is saved and a gate or pacer pays", kill_tasks),
@@ -187,6 +219,8 @@ PARTS = {
     "flips": Part("every bit of a small file of every kind", flip_tasks),
     "games": Part("compiled rounds of games against exact sums", game_tasks),
     "session": Part("compiled rounds of sessions against exact sums, saved and loaded on the way", session_tasks),
+    "known": Part("rounds with limits that are known before acting: kept, or refused", known_tasks),
+    "said": Part("rules, features, known limits, overrides and late feedback: every claim against brute force", said_tasks),
 }
 
 
@@ -250,7 +284,9 @@ def totals(results: dict[str, Result]) -> str:
     for result in results.values():
         for key, value in result.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                added[key] = max(added.get(key, 0), value) if "relative" in key or key == "allowed" else added.get(key, 0) + value
+                added[key] = (
+                    max(added.get(key, 0), value) if "relative" in key or key in ("allowed", "worst") else added.get(key, 0) + value
+                )
     return ", ".join(f"{key} {number(value)}" for key, value in added.items())
 
 

@@ -32,6 +32,15 @@ class Case(NamedTuple):
     rounds: int = 24
 
 
+def drawn(seed: int) -> Case:
+    """The case of a seed."""
+    rng = np.random.default_rng([seed, 7])
+    policy = str(rng.choice(["anytime", "soft", "sinha2024", "adagrad", "ogd", "rate", "mlpoly", "adaftrl"]))
+    through = str(rng.choice(["rules", "coordinate"] if policy == "mlpoly" else ["none", "rules", "coordinate", "features"]))
+    known, played, feasible = (rng.random(3) < [0.5, 0.5, 0.7]).tolist()
+    return Case(seed, policy, through, known, played, str(rng.choice(["no", "no", "copies", "pool"])), feasible)
+
+
 class Noted(NamedTuple):
     """One round as it was: x = B w + b stands for weights w; <p, x> is the cost, N x <= c the limits, A x <= a what was known."""
 

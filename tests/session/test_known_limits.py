@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import Unavailable
 from bridle.session import known_limits as module
+from helpers import known_rounds
 from helpers.sessions import assert_identical, snapshot
 
 DOMAINS = {
@@ -64,6 +65,14 @@ def test_known_limits_are_never_violated_in_many_random_rounds():
             p = rng.standard_normal(3)
             session.observe(f=float(p @ x), df=p)
     assert worst <= 1e-9
+
+
+@pytest.mark.parametrize("kind", known_rounds.DOMAINS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_known_limits_are_kept_or_refused(kind, seed):
+    """Loose, touching, impossible, in any units; with rules and features too; `make soak` plays 100,000 such rounds."""
+    kept = known_rounds.known_rounds(kind, seed, 110)
+    assert (kept.rounds, kept.refused, kept.wrong) == (100, 10, 0)
 
 
 def hostile_game(session, domain, keeper, rng, count, violate):
@@ -178,6 +187,21 @@ def test_the_last_word_on_a_round_counts(tmp_path):
     assert_identical(snapshot(one), snapshot(loaded))
 
 
+def test_a_report_says_what_feasible_means_where_limits_were_known(tmp_path):
+    """The policy's own proof is about actions that keep what was known; what was observed says the same of all others."""
+    session = bridle.Session(bridle.policy("anytime", bridle.Box(0.0, 1.0, dim=1)))
+    assert not session.certificate().known
+    for _ in range(100):
+        x = session.decide(known=([[1.0]], [0.1]))
+        session.observe(f=float(-x[0]), df=[-1.0])
+    session.save(tmp_path / "known.npz")
+    for each in (session, bridle.Session.load(tmp_path / "known.npz"), pickle.loads(pickle.dumps(session))):
+        proof = each.certificate()
+        assert proof.known
+        assert proof.regret_algorithm < 0.9 * 100 <= proof.regret  # 1 would have saved 0.9 a round, and was not allowed
+        assert "A feasible action is one that keeps these in every round too." in each.report()
+
+
 def test_a_round_after_it_knows_of_nothing():
     session = bridle.Session(bridle.policy("adaftrl", bridle.Box(-1.0, 1.0, dim=1)))
     assert session.decide(known=([1.0], -0.5))[0] == pytest.approx(-0.5)
@@ -229,6 +253,25 @@ def test_mixtures_keep_what_is_known():
     np.testing.assert_allclose(x, [0.5, 0.9], atol=1e-9)
     session.observe(f=0.5, df=[1.0, 0.0])
     assert session.certificate().moved.cost == pytest.approx(-0.4)
+
+
+@pytest.mark.parametrize("name", ["mlpoly", "adahedge"])
+def test_mixtures_of_policies_that_cannot_move_keep_what_is_known(name):
+    """What is played stays a mixture of the rules, and the way there is charged."""
+    rng = np.random.default_rng(2)
+    session = bridle.Session(bridle.policy(name, bridle.Box(0.0, 1.0, dim=2), rules=2))
+    moved = 0
+    for _ in range(60):
+        R = rng.uniform(0.0, 1.0, (2, 2))
+        A, b = limits_around(rng.dirichlet(np.ones(2)) @ R, rng)
+        want, x = session.decide(rules=R), session.decide(rules=R, known=(A, b))
+        assert (A @ x <= b + 1e-9).all()
+        along, away = R[1] - R[0], x - R[0]
+        assert abs(along[0] * away[1] - along[1] * away[0]) <= 1e-9, "between the two rules"
+        moved += bool((want != x).any())
+        p = rng.standard_normal(2)
+        session.observe(f=float(p @ x), df=p)
+    assert session.certificate().moved.rounds == moved > 5
 
 
 def test_without_a_solver_for_programs_the_answer_is_the_same(monkeypatch):

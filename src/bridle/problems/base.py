@@ -78,6 +78,11 @@ UNITS = {
     "shock": "share, between 0 and 1",
     "least": "even shares",
     "most": "even shares",
+    "known": "yes or no",
+    "relatives": "yes or no",
+    "share": "share, between 0 and 1",
+    "auction": "a name",
+    "levels": "multipliers",
 }
 """In which unit each parameter is."""
 

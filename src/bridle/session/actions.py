@@ -164,7 +164,9 @@ class SessionActions(SessionRounds):
         at, before = (None, None) if limits is None and ready.state is before else (ready.x, before)
         self._start = start
         self._put(pending)
-        self._boundary = boundary._replace(said=Said(begun, terms, action, at, before, turn, front))
+        self._boundary = boundary._replace(
+            said=Said(begun, terms, action, at, before, turn, front), known=boundary.known or limits is not None
+        )
 
     def _made_terms(self, through: RoundTerms, given: object) -> Array:
         """What this round's map is made of: what the caller gives, and what rules say that are asked."""
@@ -195,7 +197,10 @@ class SessionActions(SessionRounds):
         pending.tell(told)
 
     def _keep(self, limits: KnownLimits, pending: PendingRounds, terms: Array | None) -> Array | None:
-        """Move the state onto the limits that are known, where it can be; else what to play in place of its decision, None for itself."""
+        """Move the state onto the limits that are known, where it can be; else what to play in place of its decision, None for itself.
+
+        With rules that is a mixture of them, where one keeps the limits.
+        """
         boundary, record = self._boundary or Boundary(None), self._parts.record
         through, domain, outer = boundary.through, self._parts.domain, self._actions
         if domain is None or outer is None:
@@ -205,8 +210,8 @@ class SessionActions(SessionRounds):
             raise InputError(f"known must be halfspaces (A, b) with {through.keyword}, not functions")
         rows = (limits.A, limits.b) if map is None else map.limits(limits.A, limits.b)
         move: Callable[[object, Array], object | None] | None = getattr(record, "move", None)
-        w = None
-        if move is not None:
+        mixed, w = isinstance(through, RuleMixture) and map is not None, None
+        if mixed or move is not None:
             metric = record.metric(pending.ready.state) if hasattr(record, "metric") else None
             projector = self._projector("decisions", domain)
             w = nearest_kept(domain, *rows, pending.ready.x, projector, limits.functions, metric)
@@ -216,6 +221,8 @@ class SessionActions(SessionRounds):
                 pending.tell(lambda _: state)
         if limits.kept_by(self._stands_for(pending.ready.x, terms), outer):
             return None
+        if mixed and w is not None and limits.kept_by(mixture := self._stands_for(w, terms), outer):
+            return mixture
         y = pending.ready.x if map is None else map.at(pending.ready.x)
         x = nearest_kept(outer, limits.A, limits.b, y, self._projector("actions", outer), limits.functions)
         if x is None:
@@ -387,6 +394,7 @@ class SessionActions(SessionRounds):
             proof = replace(proof, rules=names, weights=self._own_weights(now))
         if boundary is None:
             return proof
+        proof = replace(proof, known=boundary.known)
         if boundary.through is not None:
             proof = replace(proof, compared=boundary.through.compared)
         if isinstance(boundary.through, RuleMixture):

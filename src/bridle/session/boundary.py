@@ -55,8 +55,9 @@ class Memory(NamedTuple):
 class Boundary(NamedTuple):
     """Where a session's world ends: the map of its rounds, what was said of this one, and its memory.
 
-    `free`: the first round may still choose its weights. `seen` is the last observation as it came. The memory is `after` as soon as the
-    session's turn is no longer `turn`, that is, once that observation is counted; so a round that is broken off leaves nothing behind.
+    `free`: the first round may still choose its weights. `known`: whether limits were known before acting, in some round. `seen` is the
+    last observation as it came. The memory is `after` as soon as the session's turn is no longer `turn`, that is, once that observation
+    is counted; so a round that is broken off leaves nothing behind.
     """
 
     through: RoundTerms | None
@@ -66,13 +67,16 @@ class Boundary(NamedTuple):
     turn: int = -1
     before: Memory = Memory()
     after: Memory = Memory()
+    known: bool = False
 
     def saved(self, memory: Memory, turn: int, front: int) -> dict[str, Scalar]:
         """What a file holds of it, as arrays; `turn` and `front` are the session's now."""
         rounds, cost, hard, signed, violated, above = memory.moved
         begun, terms, action, at, before, said_at, said_to = self.said or Said(-1)
         untouched = (said_at, said_to) == (turn, front)
-        arrays: dict[str, Scalar] = {"numbers": np.array([float(self.free), begun, rounds, cost, violated, float(untouched)])}
+        arrays: dict[str, Scalar] = {
+            "numbers": np.array([float(self.free), begun, rounds, cost, violated, float(untouched), float(self.known)])
+        }
         arrays |= {"hard": hard, "signed": signed, "above": above}
         arrays |= {} if terms is None else {"terms": written(terms)}
         some = {"action": action, "at": at, "scale": memory.scale}
@@ -84,15 +88,16 @@ class Boundary(NamedTuple):
 
     def restored(self, saved: dict[str, Array], before: object, states: tuple[object, ...]) -> Boundary:
         """With what a file holds; `before` is the state before it was moved, where it was, and `states` are those of its rules."""
-        free, begun, rounds, cost, violated, *untouched = saved["numbers"].tolist()  # files once did not say whether it was touched
+        free, begun, rounds, cost, violated, *more = saved["numbers"].tolist()
+        untouched, known = more or (1.0, 0.0)  # files once did not say
         moved = Moved(int(rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
         past = _unwritten_past({name.removeprefix("past."): value for name, value in saved.items() if name.startswith("past.")})
         memory = Memory(moved, past, states, saved.get("scale"))
         terms = unwritten(saved["terms"]) if "terms" in saved else None
         said = None if begun < 0.0 else Said(int(begun), terms, saved.get("action"), saved.get("at"), before)
-        if said is not None and untouched == [0.0]:
+        if said is not None and not untouched:
             said = said._replace(before=None)
-        return Boundary(self.through, bool(free), said, before=memory, after=memory)
+        return Boundary(self.through, bool(free), said, before=memory, after=memory, known=bool(known))
 
 
 def frozen(seen: Feedback) -> Feedback:

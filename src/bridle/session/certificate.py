@@ -57,7 +57,8 @@ class Certificate:
     played through maps. `rules` and `weights`: the names of the rules (or memories) whose mixtures are played, and what each is worth.
     `moved`: what was charged where something else was played than was decided; it is in all other numbers but `squared`, which is about
     the decisions. `rates`: the limits on how often. `names`: what the limits are called, where the session was told; `violations`: the
-    cumulative violation of each.
+    cumulative violation of each. `known`: whether limits were known before acting, in some round: feasible is then what keeps these too
+    (`regret` holds all the same against what keeps the others alone).
     """
 
     rounds: int
@@ -88,6 +89,7 @@ class Certificate:
     rates: tuple[RateLimit, ...] = ()
     names: tuple[str, ...] = ()
     violations: Array | None = None
+    known: bool = False
 
     def json(self) -> str:
         """All of it as JSON text: every field under its name, numbers that are not finite as null.

@@ -18,7 +18,7 @@ def report(proof: Certificate) -> str:
     >>> print(session.report().splitlines()[0])
     1 round was observed; the total cost is 0, the cumulative violation 0.
     """
-    parts = (_what, _regret, _rules, _violation, _rates, _average, _price, _feasible, _moved, _missing, _promise, _alarms)
+    parts = (_what, _regret, _known, _rules, _violation, _rates, _average, _price, _feasible, _moved, _missing, _promise, _alarms)
     return "\n".join(line for part in parts for line in part(proof))
 
 
@@ -48,6 +48,12 @@ def _regret(proof: Certificate) -> list[str]:
         f"Regret: {gain} over these rounds. This is proved by what was observed; {assumed} that costs and constraints are convex "
         "and that values and gradients are right."
     ]
+
+
+def _known(proof: Certificate) -> list[str]:
+    if not proof.known:
+        return []
+    return [f"Known: limits were known before acting, and kept. A feasible {proof.compared} is one that keeps these in every round too."]
 
 
 CARRY = 0.9
