@@ -182,6 +182,24 @@ def test_algorithm_1_needs_the_squares_and_the_constant_of_its_learner():
         assert policy.record._replace(learner=learner).certified_regret(state) is None
 
 
+def test_a_learners_own_proof_is_that_of_its_policy():
+    mixture = bridle.policy("adahedge", SIMPLEX)
+    state = mixture.record.update(mixture.init(SIMPLEX.center()), SimpleNamespace(df=np.eye(K)[0], x=SIMPLEX.center()))
+    assert mixture.record.certified_regret(state) == mixture.record.learner.certified(state) > 0.0
+    plain = bridle.policy("ogd", bridle.Ball(2), lipschitz=1.0)
+    assert plain.record.certified_regret(plain.init(np.zeros(2))) is None
+
+
+def test_a_steiner_body_has_room_for_what_is_not_taken_by_the_domain():
+    policy = bridle.policy("steiner", bridle.Box([-1.0, -1.0], [1.0, 1.0]), horizon=100)
+    shape = policy.record.body.start
+    assert shape.used >= 4  # the domain's own corners
+    facts = {**FACTS, "diameter": sqrt(8.0)}
+    room = int(len(shape.corners) - shape.used)
+    for constraints, fits in ((room, True), (room + 1, False)):
+        assert (policy.bound({**facts, "constraints": constraints}, 1).why == "") is fits
+
+
 def test_the_largest_value_is_part_of_the_queues_bound():
     assert bound("yu2020", facts={"time_varying": False}).soft < bound("yu2020", facts={"time_varying": False, "bound": 2.0 * F}).soft
 
