@@ -57,6 +57,10 @@ def test_the_bound_of_ml_poly_with_the_psi_of_a_game():
 def test_entropic_bounds_are_no_more_than_trivial_before_v_is_known():
     policy = bridle.policy("anytime", SIMPLEX, geometry="entropy")
     assert policy.bound(MIXED, 2).regret == pytest.approx(2.0 * SMALL * ACROSS)
+    found = policy.bound({**MIXED, "V": 1e-3}, 2)
+    assert (found.regret, found.ccv, found.squared) == pytest.approx(
+        (2.0 * SMALL * ACROSS, 2.0 * SMALL * ACROSS, 2.0 * (SMALL * ACROSS) ** 2)
+    )
     assert policy.bound({**MIXED, "convex": False}, 2).why == "a cost or a constraint is not convex"
 
 
@@ -178,5 +182,53 @@ def test_algorithm_1_needs_the_squares_and_the_constant_of_its_learner():
         assert policy.record._replace(learner=learner).certified_regret(state) is None
 
 
+def test_a_learners_own_proof_is_that_of_its_policy():
+    mixture = bridle.policy("adahedge", SIMPLEX)
+    state = mixture.record.update(mixture.init(SIMPLEX.center()), SimpleNamespace(df=np.eye(K)[0], x=SIMPLEX.center()))
+    assert mixture.record.certified_regret(state) == mixture.record.learner.certified(state) > 0.0
+    plain = bridle.policy("ogd", bridle.Ball(2), lipschitz=1.0)
+    assert plain.record.certified_regret(plain.init(np.zeros(2))) is None
+
+
+def test_a_steiner_body_has_room_for_what_is_not_taken_by_the_domain():
+    policy = bridle.policy("steiner", bridle.Box([-1.0, -1.0], [1.0, 1.0]), horizon=100)
+    shape = policy.record.body.start
+    assert shape.used >= 4  # the domain's own corners
+    facts = {**FACTS, "diameter": sqrt(8.0)}
+    room = int(len(shape.corners) - shape.used)
+    for constraints, fits in ((room, True), (room + 1, False)):
+        assert (policy.bound({**facts, "constraints": constraints}, 1).why == "") is fits
+
+
 def test_the_largest_value_is_part_of_the_queues_bound():
     assert bound("yu2020", facts={"time_varying": False}).soft < bound("yu2020", facts={"time_varying": False, "bound": 2.0 * F}).soft
+
+
+# --- anytime by entropy -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_own_regret_of_entropic_anytime():
+    """(Delta + Delta before - 2 (e^{lam Q} - 1)) / V, at V = 3, Q = 2.5 and lam = 1/(2 (4 + ln K)); nothing once Q has overflown."""
+    record = bridle.policy("anytime", SIMPLEX, geometry="entropy").record
+    state = record.init(SIMPLEX.center())
+    learner = state.learner._replace(Delta=1.25 + 0.0 * state.learner.Delta, before=0.5 + 0.0 * state.learner.before)
+    lam = 0.5 / (4.0 + log(K))
+    seen = state._replace(learner=learner, Q=2.5, V=3.0)
+    assert record.certified_regret(seen) == pytest.approx((1.75 - 2.0 * (np.exp(lam * 2.5) - 1.0)) / 3.0, rel=1e-12)
+    assert record.certified_regret(seen._replace(V=0.0)) == 0.0  # no cost had a slope
+    assert record.certified_regret(seen._replace(units=1.0)) is None
+
+
+def test_how_fast_a_halfspace_step_moves_mixtures_side_by_side():
+    """The variances of the normal, 1/4 and 1 under equal weights, each times the largest Delta over its own."""
+    pair = bridle.Product(bridle.Simplex(2), bridle.Simplex(2))
+    record = bridle.policy("anytime", pair, geometry="entropy").record
+    learner = record.init(pair.center()).learner
+    normal = np.array([1.0, 0.0, 2.0, 0.0])
+    uneven = learner._replace(Delta=np.array([2.0, 4.0]).reshape(learner.Delta.shape))
+    assert float(np.ravel(record._steepness(uneven, normal))[0]) == pytest.approx(2.0 * 0.25 + 1.0)
+    even = learner._replace(Delta=np.array([3.0, 3.0]).reshape(learner.Delta.shape))
+    assert float(np.ravel(record._steepness(even, normal))[0]) == pytest.approx(1.25)
+    one = bridle.policy("anytime", SIMPLEX, geometry="entropy").record
+    alone = one._steepness(one.init(SIMPLEX.center()).learner, np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    assert float(alone) == pytest.approx(MASS**2 * (1.0 / 6.0 - 1.0 / 36.0))

@@ -152,6 +152,15 @@ def test_a_proof_with_rounds_ends_a_search_and_one_without_does_not(ledger, monk
     assert ledger.domain.box is not None  # programs begin with a box that fits
 
 
+def test_a_bound_on_regret_is_sought_in_a_box_that_fits(ledger):
+    take(ledger, 1, [0.0, 0.0], -1.0, RIGHT, df=[1.0, 0.0])
+    ledger.close()
+    assert ledger.regret(apart="they move")[1] == pytest.approx(2.0, abs=1e-6)
+    assert ledger.domain.box is None  # no halfspace counts
+    assert ledger.regret()[0] == pytest.approx(2.0, abs=1e-6)
+    np.testing.assert_allclose(ledger.domain.box, [(-0.5, 0.5)] * 2, atol=1e-8)
+
+
 def test_ranks_take_no_programs(ledger, monkeypatch):
     asked: list[int] = []
     plain = ledgers.lower
@@ -231,6 +240,9 @@ def reads(ledger):
 def test_once_there_is_a_proof_a_full_batch_is_passed_over(ledger, reads):
     ledger.conflict = Conflict((1,), (0,), (1.0,), 0.1, 1)
     assert ledger.pass_over(lambda: pytest.fail("the rounds are not needed")) == (True, None)
+    assert not isinstance(ledger._batches.counted, Counted)  # it is the reader's, until another takes over
+    ledger.read_with(None)
+    assert isinstance(ledger._batches.counted, Counted)
     assert (ledger.counted.sums.rounds, ledger.rounds_read, ledger.waiting, reads) == (32.0, 32, 0, [32])
 
 

@@ -317,6 +317,15 @@ def test_the_bounds_of_copies_and_charges_add_up():
     assert (none.regret, none.soft) == (None, None)
 
 
+def test_the_violation_ahead_is_that_of_the_worst_constraint_of_each_round():
+    parts = parts_of(session_of(Proving()))
+    rounds = [None, [0.75, -2.0], [-3.0, -1.0], [0.25, 0.5]]
+    parts.pending.waiting = {i: SimpleNamespace(limits=None if g is None else SimpleNamespace(g=np.array(g))) for i, g in enumerate(rounds)}
+    assert parts._violation_ahead() == 0.75 + 0.5
+    parts.pending.late = "pool"  # then the policy has been told
+    assert parts._violation_ahead() == 0.0
+
+
 def test_no_bound_is_below_what_has_happened():
     """CCV is 3/4 and so is the sum of the values; rounding is a tolerance times the violation and the scale of every round."""
     session = session_of(Proving(), rounds=3)
