@@ -176,6 +176,22 @@ def test_the_documentation_shows_what_was_measured_where_the_world_moves():
         assert costs["auto"] <= 1.1 * min(costs.values()), (row["task"], row["stream"])
 
 
+def test_the_documentation_shows_what_was_measured_in_practice():
+    benchmark, page = benchmark_named("practice"), (ROOT / "docs" / "practice.md").read_text()
+    found = json.loads((ROOT / "benchmarks" / "practice.json").read_text())
+    assert benchmark.rendered(page, found) == page, "run benchmarks/practice.py --resume"
+    assert all(each["exact"] and each["units"] < 1e-9 for each in found.values() if "rows" in each)
+    rows = benchmark.capacities(found)
+    assert {row["trace"].split()[0] for row in rows} == {"google", "azure", "alibaba", "electricity", "bikes", "traffic"}
+    for row in rows:
+        ours = row["found"][benchmark.OWN]
+        assert abs(ours["rate"] - row["share"]) * row["slots"] <= benchmark.MOST
+        assert row["found"][benchmark.ROOMY]["cost"] <= 1.05 * ours["cost"] or row["slots"] < benchmark.LONG
+    ratios = benchmark.by_set(rows)
+    assert sum(ratio <= 1.0 for ratio in ratios.values()) >= 0.8 * len(ratios), ratios
+    assert max(ratios.values()) <= 1.05
+
+
 def test_the_documentation_shows_what_was_measured_on_a_gpu():
     benchmark, file = benchmark_named("gpu"), ROOT / "benchmarks" / "gpu.json"
     found = json.loads(file.read_text()) if file.exists() else None

@@ -361,7 +361,7 @@ def rate_bound(policy: Configuration[Rate], constants: Constants, t: float) -> B
 ENTRIES = (
     Entry(
         "rate", rate, "limits on how often: a share of rounds", "The bridle developers, This library 2026; Gibbs & Candes, NeurIPS 2021",
-        "-", "-", bound=rate_bound, reduces="all", cost="3 projections, one of them of 15 points",
+        "-", "-", bound=rate_bound, reduces="all", cost="3 projections, one of them of 20 points",
         vectors=("at_most", "safe"), actions=("safe",), mixed=rate_of_rules,
     ),
 )  # fmt: skip

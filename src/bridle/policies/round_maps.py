@@ -56,6 +56,9 @@ KEYWORDS = ("rules", "features")
 SHARES = ("round", "coordinate")
 """What has one mixture of the rules."""
 
+TIED = 1e-9
+"""Sums of distances that differ by no more than this part are equal."""
+
 
 @dataclass(frozen=True, eq=False)
 class AffineMap:
@@ -195,10 +198,14 @@ class RuleMixture:
         return f"rules[{i}] ({self.names[i]})"
 
     def first(self, R: Array) -> Array:
-        """The weights to begin with: all on the medoid, the proposal that is nearest to all others; of every coordinate, if apart."""
+        """The weights to begin with: all on the medoid, the proposal that is nearest to all others; of every coordinate, if apart.
+
+        On a line the two in the middle of an even number are equally near. Up to rounding that is a tie, which the first wins: or else it
+        would depend on the units who does.
+        """
         gaps = np.where(np.isnan(R), np.inf, 0.0)[:, None] + np.nan_to_num(np.abs(R[:, None] - R[None]))  # (K, K, d)
         sums = gaps.sum(axis=1) if self.apart else np.sqrt((gaps * gaps).sum(axis=2)).sum(axis=1)[:, None]
-        medoids: Array = np.eye(len(R))[sums.argmin(axis=0)].reshape(-1)
+        medoids: Array = np.eye(len(R))[(sums <= (1.0 + TIED) * sums.min(axis=0)).argmax(axis=0)].reshape(-1)
         return medoids
 
     def shaped(self, w: Array) -> Array:

@@ -1,12 +1,14 @@
 """Built-in rules for limits that come again and again: where they were, with more or less room.
 
 h is the point nearest to the action at which this round's limits, linearised, hold with equality (the demand, for a capacity). For each of
-three memories a its running mean, and of |<grad g_i, h - mean>| the running mean deviation s_i, give a rule for each multiple c:
+four memories a its running mean, and of |<grad g_i, h - mean>| the running mean deviation s_i, give a rule for each multiple c:
 
     h = P_X(x - J^+ g),     mean <- mean + a (h - mean),    s_i <- s_i + a (|<grad g_i, h - mean>| - s_i),    propose  P_X(mean - c J^+ s)
 
-with a = 1/n while that is larger, in the n-th round. Where there are fewer limits than coordinates, one more rule goes down the gradients
-that the mixture is fed with (AdaGrad): trackers know nothing of directions that the limits leave free.
+with a = 1/n while that is larger, in the n-th round. With a = 1 the mean is what came last, and the deviation how far that was from what
+came before: where rounds resemble the last one more than the mean of many, nothing else follows them. Where there are fewer limits than
+coordinates, one more rule goes down the gradients that the mixture is fed with (AdaGrad): trackers know nothing of directions that the
+limits leave free.
 
 Units of costs, limits and actions do not matter, and neither does the size of the domain.
 
@@ -17,8 +19,9 @@ Units of costs, limits and actions do not matter, and neither does the size of t
 >>> for demand in (9.0, 11.0):
 ...     x, row = np.array([5e5]), np.array([[-1.0]])
 ...     state = trackers.update(state, domain, x, demand - x, row, np.ones(1))
->>> trackers.propose(state, domain, row)[:5, 0]
-array([10., 11., 12., 14., 18.])
+>>> trackers.propose(state, domain, row)[:10, 0].reshape(2, 5)
+array([[11., 13., 15., 19., 27.],
+       [10., 11., 12., 14., 18.]])
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from bridle.core import Domain
 from bridle.learners import AdaGradNorm, Iterate
 from bridle.ops import Array, Scalar, dot, maximum, pos, ratio, scalar, where
 
-MEMORIES = (0.3, 0.05, 0.005)
+MEMORIES = (1.0, 0.3, 0.05, 0.005)
 """The weights of a new round in the running means."""
 
 MULTIPLES = (0.0, 1.0, 2.0, 4.0, 8.0)
