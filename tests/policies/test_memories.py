@@ -307,6 +307,28 @@ def test_runs_side_by_side_are_the_loop_over_runs():
             np.testing.assert_allclose(many[:, i], alone.decisions, atol=1e-11)
 
 
+@pytest.mark.parametrize(
+    "domain",
+    [
+        bridle.Box(-1.0, 1.0, dim=DIM),
+        bridle.Simplex(DIM),
+        bridle.L1Ball(DIM),
+        bridle.Polyhedron(np.vstack([np.eye(DIM), -np.eye(DIM)]), np.ones(2 * DIM)),
+        bridle.Product(bridle.Ball(2), bridle.Box(0.0, 1.0, dim=1)),
+    ],
+    ids=lambda domain: type(domain).__name__,
+)
+def test_copies_stay_in_every_kind_of_domain(domain):
+    mixture, rng = bridle.policy("anytime", domain, window="auto").record, np.random.default_rng(0)
+    state, u = mixture.init(domain.center()), domain.project(rng.standard_normal(DIM))
+    for _ in range(40):
+        x, (c, n) = mixture.decide(state), rng.standard_normal((2, DIM))
+        assert domain.contains(x)
+        assert domain.contains(state.copies.x)
+        state = mixture.update(state, Feedback(x, float(c @ x), c, np.array([float(n @ (x - u))]), n[None]))
+    assert np.ptp(state.copies.x, axis=0).max() > 1e-6
+
+
 @pytest.mark.slow
 @pytest.mark.compiles
 def test_it_keeps_the_contract_of_a_policy():
