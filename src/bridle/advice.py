@@ -119,8 +119,8 @@ class Rule(NamedTuple):
     note: str = ""
 
 
-WINDOW: Mapping[str, Setting] = {"window": 500}
-WINDOW_NOTE = "window= is after how many rounds the past may be forgotten: as long as the world stays about the same"
+WINDOW: Mapping[str, Setting] = {"window": "auto"}
+WINDOW_NOTE = 'window="auto" mixes memories of several lengths; give a number of rounds where you know after how many the past may be forgotten'
 HARD_RULES = "it mixes them under limits that bind in every round, and needs no horizon and no Lipschitz constant"
 
 RULES = (
