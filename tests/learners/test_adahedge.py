@@ -229,3 +229,24 @@ def test_the_bound_at_fixed_numbers():
     prior = np.array([0.01, 0.24, 0.25, 0.25, 0.05, 0.1, 0.1])
     c = bridle.AdaHedge(simplex, prior=prior).adaptivity(simplex.diameter())
     assert c * sqrt(0.5) == pytest.approx(3.0 * learners.hedge_regret(7, 1.0, 0.01), rel=1e-12)
+
+
+def test_no_corner_is_ever_out_of_reach():
+    """The least part of its prior that a corner keeps is e^-690, the smallest that floats can still multiply."""
+    hedge = bridle.AdaHedge(bridle.Simplex(3), prior=np.array([0.5, 0.3, 0.2]))
+    each, total = hedge.masses(np.array([0.0, 1e9, 600.0 / hedge.c]), 1.0)
+    np.testing.assert_allclose(each, [0.5, 0.3 * np.exp(-690.0), 0.2 * np.exp(-600.0)], rtol=1e-9)
+    assert total == 0.5
+
+
+@pytest.mark.parametrize("make", [bridle.AdaHedge, bridle.MLPoly])
+def test_a_late_loss_of_several_mixtures_is_each_ones_own(make):
+    simplex, rng = bridle.Simplex(3), np.random.default_rng(8)
+    one, both = make(simplex), make(bridle.Product(simplex, simplex))
+    starts = rng.dirichlet(np.ones(3), 2)
+    together, apart = both.init(starts.ravel()), [one.init(start) for start in starts]
+    for _ in range(5):
+        p, x = rng.standard_normal((2, 3)), rng.dirichlet(np.ones(3), 2)
+        together = both.step_at(together, p.ravel(), x.ravel())
+        apart = [one.step_at(state, p[i], x[i]) for i, state in enumerate(apart)]
+        np.testing.assert_allclose(both.decide(together), np.concatenate([one.decide(state) for state in apart]), rtol=1e-12)

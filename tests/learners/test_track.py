@@ -169,6 +169,8 @@ def test_the_bounds_at_fixed_numbers():
     assert best <= 2.0 * sqrt(1.0 + C)
     static = (sqrt(4.0 + log(7.0)) + sqrt(4.0 + log(9.0))) * sqrt(5.0)
     assert learners.track_regret(K, t, 5.0) == pytest.approx(static, rel=1e-12)
+    for few in (1, 2):  # ln 2 at least
+        assert learners.track_regret(few, t, 5.0) == pytest.approx((sqrt(4.0 + log(2.0)) + sqrt(4.0 + log(9.0))) * sqrt(5.0), rel=1e-12)
     assert learners.share_regret(3.0, 2.0, 1.5, K, t, P) == pytest.approx(2.0 + 0.5 * C, rel=1e-12)
     simplex = bridle.Simplex(7, mass=3.0)
     learner = bridle.Track(simplex)
