@@ -40,6 +40,7 @@ def game(session, u, rng, rounds, hostile):
     return regret, share
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from(list(DOMAINS)), st.booleans())
 @settings(max_examples=20, deadline=None)
 def test_the_theorem_stays_for_actions_that_keep_what_was_known(seed, name, hostile):

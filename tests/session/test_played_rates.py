@@ -58,6 +58,7 @@ CASES = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(CASES)
 @settings(max_examples=15, deadline=None)
 def test_counts_are_of_what_was_played(case):
@@ -77,6 +78,7 @@ def test_counts_are_of_what_was_played(case):
     assert moved > 30
 
 
+@pytest.mark.slow
 @given(CASES, st.integers(1, 9))
 @settings(max_examples=12, deadline=None)
 def test_counts_of_late_rounds_are_of_what_was_played(case, delay):
