@@ -120,7 +120,9 @@ class Rule(NamedTuple):
 
 
 WINDOW: Mapping[str, Setting] = {"window": "auto"}
-WINDOW_NOTE = 'window="auto" mixes memories of several lengths; give a number of rounds where you know after how many the past may be forgotten'
+WINDOW_NOTE = (
+    'window="auto" mixes memories of several lengths; give a number of rounds where you know after how many the past may be forgotten'
+)
 HARD_RULES = "it mixes them under limits that bind in every round, and needs no horizon and no Lipschitz constant"
 
 RULES = (
