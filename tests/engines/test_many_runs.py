@@ -18,6 +18,7 @@ from bridle.engines.round import Collect
 from bridle.game.schedule import bytes_of
 from bridle.problems import problem_names
 from helpers.compiled_games import PLACES, compilable_game, interpreted
+from helpers.instances import settings_of
 
 SEEDS = [3, 0, 8]
 
@@ -65,8 +66,8 @@ def test_every_policy_is_written_out_right_for_many_runs(place):
 @pytest.mark.slow
 @pytest.mark.usefixtures("written")
 @pytest.mark.parametrize("name", [name for name in problem_names() if name != "lower-bound"])
-def test_every_problem_is_written_out_right_for_many_runs(name):
-    problem = bridle.problem(name, horizon=10)
+def test_every_problem_is_written_out_right_for_many_runs(name, tmp_path):
+    problem = bridle.problem(name, horizon=10, **settings_of(name, tmp_path))
     agree(bridle.policy_for("sinha2024", problem), problem, seed=SEEDS)
 
 

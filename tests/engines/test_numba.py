@@ -17,7 +17,7 @@ from bridle.engines.codegen.python_source import preamble
 from bridle.engines.round import StepOutcome
 from bridle.problems import problem_names
 from helpers.compiled_games import PLACES, compilable_game, interpreted
-from helpers.instances import make_domain
+from helpers.instances import make_domain, settings_of
 from helpers.traced_operations import OPERATIONS
 
 
@@ -63,8 +63,8 @@ def test_every_policy_is_written_out_right_on_a_line(place):
 
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", [name for name in problem_names() if name != "lower-bound"])
-def test_every_problem_is_written_out_right(name):
-    problem = bridle.problem(name, horizon=20)
+def test_every_problem_is_written_out_right(name, tmp_path):
+    problem = bridle.problem(name, horizon=20, **settings_of(name, tmp_path))
     agree(bridle.policy_for("anytime", problem), problem, 20)
 
 

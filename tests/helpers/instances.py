@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,3 +152,12 @@ def strict(text: str) -> Any:
         raise AssertionError(f"{constant} is not JSON")
 
     return json.loads(text, parse_constant=refuse)
+
+
+def settings_of(name: str, folder: Path) -> dict[str, str]:
+    """What a problem cannot be made without, beside its horizon: of `auctions` a file, which is put into this folder."""
+    if name != "auctions":
+        return {}
+    path = folder / "auctions.csv"
+    path.write_text("value,price\n" + "\n".join(f"{1 + t % 3},{1 + t % 5}" for t in range(60)) + "\n")
+    return {"data": str(path)}

@@ -212,16 +212,16 @@ def test_auctions_are_worth_and_cost_what_the_formulas_say():
     adversary = problem.adversary
     w = -adversary.replay(0, 60 * applications.SLOTS).cost.a
     assert (w > 0.0).all()
-    assert (w <= applications.LARGEST_WEIGHT * adversary.rate).all()
-    assert (w.max(axis=0) >= 0.75 * applications.LARGEST_WEIGHT * adversary.rate).all()
-    np.testing.assert_allclose(w.mean(axis=0), applications.MEAN_WEIGHT * adversary.rate, rtol=0.02)
+    assert (w <= applications.LARGEST_WEIGHT * adversary.stream.rate).all()
+    assert (w.max(axis=0) >= 0.75 * applications.LARGEST_WEIGHT * adversary.stream.rate).all()
+    np.testing.assert_allclose(w.mean(axis=0), applications.MEAN_WEIGHT * adversary.stream.rate, rtol=0.02)
     day = w.reshape(60, applications.SLOTS, 6).mean(axis=0)  # the busiest slots of the day are around the peak
     phase = np.angle(day.T @ np.exp(2j * np.pi * np.arange(applications.SLOTS) / applications.SLOTS)) / (2 * np.pi)
-    assert np.abs((phase - adversary.peak + 0.5) % 1.0 - 0.5).max() < 0.02
+    assert np.abs((phase - adversary.stream.peak + 0.5) % 1.0 - 0.5).max() < 0.02
     one, x = records.take(adversary.replay(5, 6), 0.0), np.linspace(0.0, 1.0, 6)
     assert one.cost.value(x) == pytest.approx(-w[5] @ x)
     assert one.constraints[0].value(x) == pytest.approx(0.5 * w[5] @ x**2 - problem.constants["slater"])
-    assert problem.constants["slater"] == pytest.approx(0.5 * 0.5 * applications.MEAN_WEIGHT * adversary.rate.sum())
+    assert problem.constants["slater"] == pytest.approx(0.5 * 0.5 * applications.MEAN_WEIGHT * adversary.stream.rate.sum())
 
 
 def test_slots_are_the_same_however_they_are_asked_for():
