@@ -71,7 +71,9 @@ def test_a_row_says_what_the_summary_of_its_game_says(whole, row):
     problem = bridle.problem(row["problem"], horizon=row["horizon"], seed=row["seed"])
     trace = bridle.play(bridle.policy_for(row["policy"], problem), problem)
     facts = summary(trace)
-    assert {name: row[name] for name in FACTS if name not in TIMES} == {name: facts[name] for name in FACTS if name not in TIMES}
+    same = [name for name in FACTS if name not in (*TIMES, "measures")]
+    assert {name: row[name] for name in same} == {name: facts[name] for name in same}
+    assert json.loads(row["measures"] or "{}") == facts["measures"]
     rounds, regrets = metrics.regret_curve(trace)
     at = [list(rounds).index(t) for t in row["curve_rounds"]]
     assert at[0] == 0
