@@ -116,7 +116,8 @@ def test_several_runs_have_rates_each_and_other_policies_none(tmp_path):
     assert summary(other)["rates"] == []
 
 
-def test_the_command_line_shows_the_rates(tmp_path, capsys):
+def test_the_command_line_shows_the_rates(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     path = written(tmp_path, demand())
     with pytest.raises(SystemExit) as ended:
         cli.main(["play", "capacity", "--policy", "rate", "--horizon", "400", "--set", f"data={path}", "--set", "at_most=0.1"])

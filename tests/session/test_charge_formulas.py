@@ -12,7 +12,7 @@ import pytest
 import bridle
 from bridle.core import Bound, Feedback
 from bridle.policies.levels import Tally
-from bridle.session.actions import SessionActions, _more, _sum
+from bridle.session.actions import LEANS, SessionActions, _more, _sum
 from bridle.session.certificate import UNMOVED, Moved, padded
 from bridle.session.rates import NO_SAFE_ACTION, RateLimit, rates_of
 
@@ -66,7 +66,8 @@ CHARGE = Moved(2, 3.0, np.array([-1.0, 0.5]), np.array([0.25, -1.0]), -1, np.arr
 
 def session_with(charge: Moved, **more: Any) -> Any:
     """What the methods of a session ask of it."""
-    return SimpleNamespace(_charge=lambda: charge, _bound_as_played=lambda bound: bound, **more)
+    own = {"_leans_on_curvature": False, "_parts_mixed": tuple} | more
+    return SimpleNamespace(_charge=lambda: charge, _bound_as_played=lambda bound: bound, **own)
 
 
 def test_a_theorem_is_charged_with_the_worst_constraint():
@@ -76,6 +77,7 @@ def test_a_theorem_is_charged_with_the_worst_constraint():
     assert SessionActions._bound_as_played(session_with(less), bound) == Bound(0.5, 2.0, soft=4.0, squared=None, why="so")
     assert SessionActions._bound_as_played(session_with(less), Bound()) == Bound()
     assert SessionActions._bound_as_played(session_with(UNMOVED), bound) is bound
+    assert SessionActions._bound_as_played(session_with(CHARGE, _leans_on_curvature=True), bound) == Bound(why=LEANS)
 
 
 def test_a_certificate_is_charged_figure_by_figure():
@@ -83,7 +85,7 @@ def test_a_certificate_is_charged_figure_by_figure():
     session.observe(f=1.0, df=[1.0, 0.0], g=0.5, dg=[0.0, 1.0])
     proof = replace(session.certificate(), regret_algorithm=7.0, balance=np.array([0.5, 1.0]))
     now: Any = SimpleNamespace(played=SimpleNamespace(totals=SimpleNamespace(hard=np.array([0.5, 0.25]))))
-    where = {"_boundary": SimpleNamespace(through=None)}
+    where = {"_boundary": SimpleNamespace(through=None, known=True)}
     found = SessionActions._as_played(session_with(CHARGE, **where), proof, now)
     assert (found.cost, found.ccv, found.violated, found.above) == (proof.cost + 3.0, 0.75, 0, ((0.1, 3), (0.2, 0)))
     for name in ("regret", "regret_any", "regret_algorithm"):
@@ -91,7 +93,16 @@ def test_a_certificate_is_charged_figure_by_figure():
     assert (found.balance.tolist(), found.moved, found.bound) == ([0.75, 0.0], CHARGE, proof.bound)
     none = SessionActions._as_played(session_with(CHARGE, **where), replace(proof, balance=None, regret=None), now)
     assert (none.balance, none.regret) == (None, None)
-    assert SessionActions._as_played(session_with(UNMOVED, **where), proof, now) is proof
+    curved = SessionActions._as_played(session_with(CHARGE, _leans_on_curvature=True, **where), proof, now)
+    assert (curved.regret_algorithm, curved.regret) == (None, found.regret)
+    unmoved = SessionActions._as_played(session_with(UNMOVED, **where), proof, now)
+    assert (unmoved.known, unmoved.moved, unmoved.cost, unmoved.regret, unmoved.bound) == (
+        True,
+        None,
+        proof.cost,
+        proof.regret,
+        proof.bound,
+    )
     assert SessionActions._as_played(session_with(CHARGE, _boundary=None), proof, now) is proof
 
 
