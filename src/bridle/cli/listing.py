@@ -132,7 +132,7 @@ def session_words(name: str) -> list[ParameterFacts]:
         "rules": ("decide: what each rule proposes, one a row, where the policy was made with rules=", "action"),
         "features": ("decide: the numbers that are known of this round, where the policy was made with features=", "numbers"),
         "known": (
-            f"decide: limits A x <= b of this round, a pair (A, b), that are kept: {KNOWN[state_moves(name)]}",
+            f"decide: limits of this round that are kept, a pair (A, b) for A x <= b or convex functions: {KNOWN[state_moves(name)]}",
             "b: as A times an action",
         ),
         "played": (
