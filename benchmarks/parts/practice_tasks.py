@@ -342,17 +342,11 @@ def portfolio(name: str) -> dict[str, Any]:
         "least variance": calmest[DAYS:],
         "1/n, no limit": np.tile(equal, (len(R) - DAYS, 1)),
     }
-    found = {}
-    without = 0
-    for learner in LEARNERS:
-        chosen, without = played_portfolio(learner, R, C, calmest, most)
-        found[f"`{learner}`, `known=`"] = _wealth(chosen[DAYS:], R[DAYS:], C[DAYS:], most[DAYS:])
+    chosen, without = played_portfolio("adagrad", R, C, calmest, most)
+    found = {"`adagrad`, `known=`": _wealth(chosen[DAYS:], R[DAYS:], C[DAYS:], most[DAYS:])}
     for rule, chosen in rules.items():
         found[rule] = _wealth(chosen, R[DAYS:], C[DAYS:], most[DAYS:])
     return {"set": name, "days": len(R) - DAYS, "without": without, "found": found}
-
-
-LEARNERS = ("adagrad", *(name for name in ("ons",) if name in bridle.policies.names()))
 
 
 def _wealth(chosen: Array, R: Array, C: Array, most: Array) -> dict[str, float]:
