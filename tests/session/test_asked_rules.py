@@ -123,6 +123,18 @@ def test_an_observation_that_is_refused_teaches_no_rule():
     assert_identical(snapshot(one), snapshot(other))
 
 
+def test_proposals_are_asked_for_where_all_rules_are_the_sessions_own():
+    """Before the first decision, and after a round; asking changes no decision."""
+    asked, quiet = (bridle.Session(bridle.policy("adagrad", BOX, rules=[last_gradient, steady])) for _ in range(2))
+    assert np.isnan(asked.proposals[0]).all()
+    for _ in range(3):
+        for session in (asked, quiet):
+            session.decide()
+            session.observe(f=0.1, df=[0.25, -0.5])
+        assert asked.proposals.tolist() == [[-0.25, 0.5], [0.5, -0.5]]
+        assert asked.decide().tolist() == quiet.decide().tolist()
+
+
 def test_proposals_are_those_of_the_round():
     session = mixed_session()
     with pytest.raises(bridle.InputError, match="rules must be given"):

@@ -96,10 +96,16 @@ class SessionActions(SessionRounds):
         """What each rule proposes in this round, ``(rules, dim)``, those that the session asks itself too; NaN for one that sleeps."""
         if not isinstance(self._through("proposals"), RuleMixture):
             raise InputError("proposals: the policy of this session was made with features=, and has no rules")
-        said = self._read(lambda _: self._valid())
+        said = self._read(self._asked)
         assert said is not None
         assert said.terms is not None
         return said.terms.copy()
+
+    def _asked(self, nested: bool) -> Said | None:
+        """What is said of this round; where all rules are the session's own, they are asked first."""
+        if not nested and self._unsaid():
+            self._say({}, None)
+        return self._valid()
 
     def _weights(self, through: RoundTerms, now: Standing) -> Array:
         ready = now.pending().ready
