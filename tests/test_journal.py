@@ -385,8 +385,7 @@ def trajectory(open_it, folder):
 
 @pytest.mark.slow
 @KINDS
-@pytest.mark.parametrize("sigkill", [False, True])
-def test_no_kill_loses_an_acknowledged_payment_or_gives_one_back(open_it, sigkill, tmp_path, few_slots):
+def test_no_kill_loses_an_acknowledged_payment_or_gives_one_back(open_it, tmp_path, few_slots):
     """Between every two steps of opening, paying, replacing the file and closing; whoever comes next finds all that was acknowledged."""
     stands, place = trajectory(open_it, tmp_path), tmp_path / "here"
 
@@ -400,7 +399,7 @@ def test_no_kill_loses_an_acknowledged_payment_or_gives_one_back(open_it, sigkil
     while True:
         n += 1
         place.mkdir()
-        died = die_at_step(n, spend, sigkill=sigkill)
+        died = die_at_step(n, spend, sigkill=True)
         storage.sweep(place)
         with open_it(place / "file") as held:
             counted = stands.index(held.facts())
