@@ -11,6 +11,15 @@ settings.register_profile(
 settings.load_profile("bridle")
 
 
+FORKING = ("test_journal.py", "test_kills.py", "test_storage.py")
+"""Tests that fork a child for every step come first: a fork takes ten times as long once the process holds compilers and all they made."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files of tests in their order, but those that fork first."""
+    items.sort(key=lambda item: item.path.name not in FORKING)
+
+
 @pytest.fixture
 def run(capsys, monkeypatch):
     """Run the command line in this process: exit status, standard output, standard error."""
