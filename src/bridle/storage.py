@@ -23,6 +23,7 @@ import sys
 import time
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
@@ -52,6 +53,9 @@ LARGEST = 1 << 30
 
 LONGEST = 10_000
 """The most bytes that an array's description may have."""
+
+UNSOUND_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+"""What comes of reading a zip archive that is damaged, cut off, packed in a way nobody knows here, or locked by a password."""
 
 NO_SYNC = (errno.EACCES, errno.EPERM, errno.EISDIR, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 """What a system answers that does not sync folders, or not this one."""

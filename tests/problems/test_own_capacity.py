@@ -187,7 +187,7 @@ def test_what_else_can_be_wrong_is_named(tmp_path):
         ({"data": str(tmp_path / "text.npz")}, "is not an .npz file"),
         ({"data": str(tmp_path / "long.npz")}, "its arrays must be equally long, not 3, 4"),
         ({"data": str(tmp_path / "wide.npz")}, "a must have one axis, of rows, not the shape (3, 2)"),
-        ({"data": str(tmp_path / "objects.npz")}, "cannot be read as arrays"),
+        ({"data": str(tmp_path / "objects.npz")}, "cannot be read as an array"),
         ({"data": str(tmp_path / "latin.csv")}, "cannot be read as CSV"),
         ({"data": path, "installed": [1.0, 2.0, 3.0]}, "installed must be one number above 0, or one for each of the 2 columns of"),
         ({"data": path, "installed": 0.0}, "not 0.0"),
@@ -211,3 +211,27 @@ def test_the_command_line_says_what_is_wrong_in_one_line(tmp_path, capsys):
         cli.main(["play", "capacity", "--policy", "rate", "--horizon", "2", "--set", f"data={path}"])
     assert ended.value.code == 2
     assert capsys.readouterr().err == f"bridle: data: {path}, line 3: cores must be a finite number, not 'much'\n"
+
+
+@pytest.mark.parametrize("as_problem", [False, True])
+def test_a_flipped_bit_of_packed_arrays_is_one_error_or_none(tmp_path, as_problem):
+    """Of a table, and of a problem given as arrays: whatever the flip makes of the archive."""
+    path, hurt = tmp_path / "sound.npz", tmp_path / "hurt.npz"
+    rng = np.random.default_rng(0)
+    table = (
+        {"cost_linear": rng.random((40, 2)), "low": np.zeros(2), "high": np.ones(2), "domain": "box"}
+        if as_problem
+        else {"cpu": rng.random(80)}
+    )
+    np.savez_compressed(path, **table)
+    whole, refusals = path.read_bytes(), []
+    for at in range(0, len(whole), 2):
+        broken = bytearray(whole)
+        broken[at] ^= 1 << at % 8
+        hurt.write_bytes(broken)
+        try:
+            bridle.problem(str(hurt), horizon=10) if as_problem else bridle.problem("capacity", horizon=10, data=str(hurt))
+        except InputError as error:
+            refusals.append(str(error))
+    assert len(refusals) > len(whole) // 4
+    assert not any("\n" in refusal for refusal in refusals)

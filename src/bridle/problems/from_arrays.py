@@ -7,13 +7,11 @@ domain. Nothing is ever unpickled.
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bridle import domains, records, validate
 from bridle.core import Constants, Domain, Function, InputError, Round
@@ -23,6 +21,7 @@ from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQua
 from bridle.ops import Array
 from bridle.problems.base import Problem
 from bridle.problems.instance import reach
+from bridle.problems.own_tables import read_arrays
 from bridle.problems.recorded import Recorded
 from bridle.solvers import hindsight
 from bridle.solvers.block_stream import NoComparator
@@ -100,22 +99,7 @@ def _load(path: str, *version: object) -> tuple[Contents, Round, Domain, int]:
 
 def _read(path: str) -> Contents:
     """The arrays of the file: text as text, the rest as finite numbers."""
-    raw: dict[str, NDArray[np.generic]] = {}
-    where = ""
-    try:
-        with open(path, "rb") as file:
-            if not zipfile.is_zipfile(file):
-                raise InputError(f"{path} is not an .npz file, as numpy.savez writes")
-            file.seek(0)
-            archive = np.load(file, allow_pickle=False)
-            for key in archive.files:
-                validate.one_of(f"array of {path}:", key, KEYS)
-                where = f": {key}"
-                raw[key] = archive[key]
-    except InputError:
-        raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise InputError(f"{path}{where} cannot be read as an array: {' '.join(str(error).split()) or type(error).__name__}") from None
+    raw = read_arrays(path, path, lambda key: validate.one_of(f"array of {path}:", key, KEYS))
     contents = Contents({}, {})
     for key, value in raw.items():
         if key in TEXT:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import csv
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle import storage, validate
 from bridle.core import InputError
@@ -122,14 +123,29 @@ def _check_names(argument: str, path: str, names: list[str]) -> None:
             raise InputError(f"{argument}: {path}: column {i + 1} must have a name of its own, not {validate.show(name)}")
 
 
-def _npz(argument: str, path: str) -> OwnTable:
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{argument}: {path} is not an .npz file, as numpy.savez writes")
+def read_arrays(shown: str, path: str, check: Callable[[str], object] = str) -> dict[str, NDArray[np.generic]]:
+    """The arrays of an .npz file by name, each name checked before its array is read; errors call the file what it is `shown` as."""
+    arrays: dict[str, NDArray[np.generic]] = {}
+    where = ""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise InputError(f"{argument}: {path} cannot be read as arrays: {' '.join(str(error).split())}") from None
+        with open(path, "rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise InputError(f"{shown} is not an .npz file, as numpy.savez writes")
+            file.seek(0)
+            archive = np.load(file, allow_pickle=False)
+            for name in archive.files:
+                check(name)
+                where = f": {name}"
+                arrays[name] = archive[name]
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, *storage.UNSOUND_ARCHIVE) as error:
+        raise InputError(f"{shown}{where} cannot be read as an array: {' '.join(str(error).split()) or type(error).__name__}") from None
+    return arrays
+
+
+def _npz(argument: str, path: str) -> OwnTable:
+    arrays = read_arrays(f"{argument}: {path}", path)
     times = {name: [str(each) for each in np.ravel(arrays.pop(name))] for name in list(arrays) if name.lower() in TIMES}
     columns: dict[str, Array] = {}
     for name, array in arrays.items():
