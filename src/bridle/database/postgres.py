@@ -13,6 +13,8 @@ next call; what was under way then may be there or not (`StoreError.certain`).
 from __future__ import annotations
 
 import os
+import select
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +24,8 @@ from typing import TypeVar, cast
 
 import psycopg
 from psycopg import errors
-from sqlalchemy import Float, bindparam, extract, func, select, text, update
+from sqlalchemy import Float, Text, bindparam, extract, func, text, update
+from sqlalchemy import select as selected
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine import URL
@@ -44,7 +47,7 @@ SETTINGS = ("lock_timeout = '5s'", "idle_in_transaction_session_timeout = '15s'"
 
 DIALECT = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
 _NOW = extract("epoch", func.clock_timestamp()).cast(Float)
-_ME, _SPAN = bindparam("owner"), bindparam("span", type_=Float)
+_ME, _SPAN = bindparam("owner", type_=Text), bindparam("span", type_=Float)
 _ROW = insert(SERVER).values(id=_ME, url=bindparam("url"), token=bindparam("token"), until=_NOW + _SPAN)
 STATEMENTS: dict[str, Compiled] = compile_all(DIALECT) | {
     name: compiled(statement, DIALECT)
@@ -53,7 +56,7 @@ STATEMENTS: dict[str, Compiled] = compile_all(DIALECT) | {
             index_elements=["id"], set_={name: _ROW.excluded[name] for name in ("url", "token", "until")}
         ),
         "renew": update(SERVER).where(SERVER.c.id == _ME, SERVER.c.token == bindparam("own_token")).values(until=_NOW + _SPAN),
-        "lives": select(SERVER.c.until > _NOW).where(SERVER.c.id == _ME).with_for_update(read=True),
+        "lives": selected(SERVER.c.until > _NOW).where(SERVER.c.id == _ME).with_for_update(read=True),
         "forget_servers": text("DELETE FROM server WHERE until < extract(epoch FROM clock_timestamp()) - 86400"),
     }.items()
 }
@@ -87,13 +90,23 @@ _SAID = {
 T = TypeVar("T")
 
 
+def _ended(connection: psycopg.Connection) -> bool:
+    """Whether a connection on which nothing is under way has an end or a last word waiting in it."""
+    if connection.closed:
+        return True
+    if sys.platform == "win32":
+        return bool(select.select([connection.fileno()], [], [], 0.0)[0])
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
+
+
 class PostgresStore(EventStore):
     """Sessions in a PostgreSQL database."""
 
     def __init__(self, url: URL, owner: str | None = None, readonly: bool = False, at: str = "") -> None:
         super().__init__(url.set(query={}).render_as_string(hide_password=True), owner, at, readonly)
-        arguments = DIALECT.create_connect_args(url)[1]
-        self._arguments = cast(dict[str, str], arguments)
+        self._arguments = cast(dict[str, str], DIALECT.create_connect_args(url)[1])  # type: ignore[no-untyped-call]
         self._writing, self._reading, self._beating = RLock(), RLock(), RLock()
         self._writer: psycopg.Connection | None = None
         self._reader: psycopg.Connection | None = None
@@ -132,7 +145,10 @@ class PostgresStore(EventStore):
         return connection
 
     def _open_writer(self) -> psycopg.Connection:
-        if self._writer is None or self._writer.closed:
+        """The connection that writes; another one where the database has ended it while it was idle."""
+        if self._writer is not None and _ended(self._writer):
+            self._drop("_writer")
+        if self._writer is None:
             with self._translated("reach"):
                 self._writer = self._connect()
         return self._writer
@@ -276,7 +292,7 @@ class PostgresStore(EventStore):
         self._ready()
         with self._beating:
             try:
-                if self._heart is None or self._heart.closed:
+                if self._heart is None or _ended(self._heart):
                     self._heart = self._connect()
                 begun, late = time.monotonic(), time.monotonic() >= self._until
                 statement = STATEMENTS["renew"]
