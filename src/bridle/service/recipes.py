@@ -12,11 +12,11 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
-import numpy as np
-
 from bridle import domains, policies, validate
+from bridle.budgets import Gate, Pacer
 from bridle.core import Domain, InputError
 from bridle.policies.registry import Configured
 from bridle.service.limits import ServiceLimits
@@ -44,9 +44,6 @@ DEEPEST = 8
 MOST_NUMBERS = 10_000_000
 """What a client says of a session may make no array with more numbers than this."""
 
-GATE_SETTINGS = ("budget", "unit")
-PACER_SETTINGS = ("budget", "rounds", "value", "spend", "goal", "unit", "auction", "price", "form")
-
 
 @dataclass(frozen=True)
 class SessionRecipe:
@@ -55,7 +52,7 @@ class SessionRecipe:
     policy: Configured
     x1: list[float] | None
     options: dict[str, Any]
-    gates: dict[str, dict[str, Any]]
+    gates: dict[str, Gate | Pacer]
 
 
 def session_name(name: object) -> str:
@@ -122,26 +119,41 @@ def domain_of(where: str, given: object, limits: ServiceLimits, depth: int = 0) 
         raise InputError(f"{where} of kind {kind}: {wrong}") from None
 
 
-def gates_of(given: object) -> dict[str, dict[str, Any]]:
-    """The gates of a session by name: with `rounds`, a pacer."""
-    gates = {}
-    for name, settings in _table("gates", given or {}).items():
+def gates_of(given: object) -> dict[str, Gate | Pacer]:
+    """The budgets of a session by name: with `rounds`, a pacer; else a gate.
+
+    >>> gates_of({"march": {"budget": 500.0}})["march"].left
+    500.0
+    """
+    gates: dict[str, Gate | Pacer] = {}
+    tables = _table("gates", given or {})
+    _at_most("the number of gates", len(tables), 100)
+    for name, settings in tables.items():
         if not NAME.fullmatch(name):
             raise InputError(f"the name of a gate must have 1 to 100 letters, digits, dots, dashes or underscores, not {validate.show(name)}")
-        table = _table(f"gates.{name}", settings)
-        _no_more(f"gates.{name}", "pacer" if "rounds" in table else "gate", table, PACER_SETTINGS if "rounds" in table else GATE_SETTINGS)
+        table = dict(_table(f"gates.{name}", settings))
+        kind: type[Gate] | type[Pacer] = Pacer if "rounds" in table else Gate
+        known = [each for each in inspect.signature(kind).parameters if each != "plan"]
+        _no_more(f"gates.{name}", kind.__name__.lower(), table, tuple(known))
         if "budget" not in table:
             raise InputError(f"gates.{name} needs budget: what may be spent in all")
-        gates[name] = dict(table)
-    _at_most("the number of gates", len(gates), 100)
+        try:
+            gates[name] = kind(**table)
+        except InputError as wrong:
+            raise InputError(f"gates.{name}: {wrong}") from None
     return gates
 
 
-def numbers(name: str, given: object) -> object:
-    """What a request says in numbers, with NaN for null: a rule that sleeps, since JSON has no NaN."""
-    if isinstance(given, list):
-        return [numbers(name, each) for each in given]
-    return np.nan if given is None else given
+def proposals(given: object, dim: int) -> object:
+    """What rules propose, as a request says it: JSON has no NaN, so null is a rule, or a coordinate of it, that sleeps.
+
+    >>> proposals([[1.0], None], 1)
+    [[1.0], [nan]]
+    """
+    if not isinstance(given, list):
+        return given
+    rows = [[nan] * dim if row is None else row for row in given]
+    return [[nan if each is None else each for each in row] if isinstance(row, list) else row for row in rows]
 
 
 # --- checks -------------------------------------------------------------------------------------------------------------------------------

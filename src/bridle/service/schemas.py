@@ -140,14 +140,14 @@ class BudgetBody(Struct, forbid_unknown_fields=True):
 # --- answers ------------------------------------------------------------------------------------------------------------------------------
 
 
-class Decided(Struct):
+class DecisionAnswer(Struct):
     """A decision; `round` is how many rounds have been observed."""
 
     x: list[float]
     round: int
 
 
-class Begun(Struct):
+class TicketAnswer(Struct):
     """A round that was begun: its ticket and its decision."""
 
     ticket: int
@@ -155,7 +155,7 @@ class Begun(Struct):
     round: int
 
 
-class Observed(Struct):
+class RoundAnswer(Struct):
     """How many rounds have been observed, and the next decision; null where rules or features must be given first."""
 
     round: int
@@ -169,10 +169,10 @@ class Complaint(Struct):
     request: str | UnsetType = UNSET
 
 
-class Batched(Struct):
+class BatchAnswer(Struct):
     """The answers of a batch in order, how many were refused, and where the session stands."""
 
-    answers: list[Decided | Begun | Observed | Complaint]
+    answers: list[DecisionAnswer | TicketAnswer | RoundAnswer | Complaint]
     refused: int
     round: int
     next: list[float] | None
@@ -191,7 +191,7 @@ class GateStands(Struct):
     rounds: int | UnsetType = UNSET
 
 
-class Paid(Struct):
+class PaymentAnswer(Struct):
     """What was counted, what is left, and a pacer's price after it."""
 
     counted: float
