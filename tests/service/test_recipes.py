@@ -53,7 +53,7 @@ def nested(depth):
         ({"kind": "ball", "dim": 1e300}, "domain.dim must be at most"),
         ({"kind": "spectrahedron", "size": 11}, "domain.size must be at most 10"),
         ({"kind": "product", "domains": [{"kind": "ball", "dim": 60}] * 2}, "dimension of domain must be at most 100"),
-        ({"kind": "ball", "dim": "3"}, "domain of kind ball: dim must be a number"),
+        ({"kind": "ball", "dim": "3"}, "domain.dim must be a number"),
         ({"kind": "ball", "dim": True}, "dim must be"),
         ({"kind": "ball", "center": [[[[1.0]]]]}, "lists in lists in lists"),
         ({"kind": "ball", "center": {"a": 1}}, "must be a number, a name, or a list"),
