@@ -57,6 +57,15 @@ class RunningScale(NamedTuple):
         return ops.ratio(row - self.mean, self.deviation)
 
 
+def squashed(scaled: Array) -> Array:
+    """2 tanh(z / 2) of scaled features z, of one row or of many: alike near 0, and never beyond 2, however far out a row lies.
+
+    >>> squashed(np.array([0.0, 1.0, -100.0])).round(3)
+    array([ 0.   ,  0.924, -2.   ])
+    """
+    return 4.0 * ops.sigmoid(scaled) - 2.0
+
+
 def Scale(dim: int) -> RunningScale:
     """The statistics of no rows yet, of `dim` features."""
     zero = np.zeros(validate.whole("dim", dim, 0))
