@@ -91,8 +91,8 @@ def warn_of_sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bo
     if version >= REPAIRED:
         return False
     text = (
-        f"SQLite {'.'.join(map(str, version))} can damage a database in WAL mode when two processes write to it at the same instant (repaired in "
-        f"{'.'.join(map(str, REPAIRED))}): let no other program write to the database while it is served"
+        f"SQLite {'.'.join(map(str, version))} can damage a database in WAL mode when two processes write to it at the same instant "
+        f"(repaired in {'.'.join(map(str, REPAIRED))}): let no other program write to the database while it is served"
     )
     logs.log(text, logging.WARNING)
     return True
