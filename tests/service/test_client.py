@@ -328,7 +328,7 @@ def test_a_session_is_described_as_the_service_reads_it():
     with pytest.raises(bridle.InputError, match="domain must be given"):
         said_session("shop", "rate", None, None, {})
     with pytest.raises(bridle.InputError, match=r"parameters.learner must be something that JSON can hold"):
-        said_session("shop", "sinha2024", BOX, {"learner": bridle.OGD(BOX)}, {})
+        said_session("shop", "sinha2024", BOX, {"learner": bridle.AdaGrad(BOX)}, {})
 
 
 def test_domains_are_described_by_the_arguments_that_make_them():
