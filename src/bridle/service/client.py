@@ -22,7 +22,8 @@ from bridle.service.talks import SessionTalks, said_session
 if TYPE_CHECKING:
     import httpx
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 RETRIES = 14
 """How often a request is sent again unless told: about 20 seconds of pauses, in which a server starts anew."""
@@ -226,7 +227,7 @@ class _Named:
 
 def _waiting(verb: Callable[Concatenate[SessionTalks, P], Talk[T]]) -> Callable[Concatenate[RemoteSession, P], T]:
     @wraps(verb)
-    def method(self: RemoteSession, *args: P.args, **kwargs: P.kwargs) -> T:
+    def method(self: RemoteSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._client._drive(verb(self._talks, *args, **kwargs))
 
     return method
@@ -234,7 +235,7 @@ def _waiting(verb: Callable[Concatenate[SessionTalks, P], Talk[T]]) -> Callable[
 
 def _awaited(verb: Callable[Concatenate[SessionTalks, P], Talk[T]]) -> Callable[Concatenate[AsyncRemoteSession, P], Awaitable[T]]:
     @wraps(verb)
-    async def method(self: AsyncRemoteSession, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def method(self: AsyncRemoteSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._client._drive(verb(self._talks, *args, **kwargs))
 
     return method
@@ -247,7 +248,7 @@ class _Figure(Generic[T]):
         self._talk, self.__doc__ = talk, talk.__doc__
 
     def __get__(self, session: RemoteSession, owner: type[RemoteSession]) -> T:
-        return self if session is None else session._client._drive(self._talk(session._talks))  # type: ignore[return-value]
+        return self if session is None else session._client._drive(self._talk(session._talks))
 
 
 class _AwaitedFigure(Generic[T]):
@@ -257,7 +258,7 @@ class _AwaitedFigure(Generic[T]):
         self._talk, self.__doc__ = talk, talk.__doc__
 
     def __get__(self, session: AsyncRemoteSession, owner: type[AsyncRemoteSession]) -> Awaitable[T]:
-        return self if session is None else session._client._drive(self._talk(session._talks))  # type: ignore[return-value]
+        return self if session is None else session._client._drive(self._talk(session._talks))
 
 
 class RemoteSession(_Named):

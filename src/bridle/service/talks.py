@@ -172,9 +172,11 @@ def read_certificate(facts: Facts) -> Certificate:
     for name in ("witness", "price", "balance", "weights", "violations"):
         known[name] = array(facts[name])
     if facts["conflict"] is not None:
-        known["conflict"] = Conflict(**{key: tuple(each) if isinstance(each, list) else each for key, each in facts["conflict"].items()})
+        conflict: Facts = {key: tuple(each) if isinstance(each, list) else each for key, each in facts["conflict"].items()}
+        known["conflict"] = Conflict(**conflict)
     if facts["moved"] is not None:
-        known["moved"] = Moved(**{key: array(each) if isinstance(each, list) else each for key, each in facts["moved"].items()})
+        moved: Facts = {key: array(each) if isinstance(each, list) else each for key, each in facts["moved"].items()}
+        known["moved"] = Moved(**moved)
     return Certificate(**known)
 
 
