@@ -99,7 +99,11 @@ const bridleDrawing = (function () {
   }
 
   function table(label, head, rows) {
-    const cell = (value, i, tag) => (value instanceof Node && /^T[DH]$/.test(value.tagName) ? value : make(i ? "td" : tag, i ? {} : { scope: "row" }, value));
+    const cell = (value, i, tag) => {
+      const made = value instanceof Node && /^T[DH]$/.test(value.tagName) ? value : make(i ? "td" : tag, i ? {} : { scope: "row" }, value);
+      made.dataset.label = head[i]; // where rows are cards
+      return made;
+    };
     const names = make("tr", {}, ...head.map((name, i) => make("th", { scope: "col", class: i ? null : "name" }, name)));
     const body = make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((value, i) => cell(value, i, "th")))));
     return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, make("table", {}, make("thead", {}, names), body));
