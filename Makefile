@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast test-browser lint bench mutants soak clean help
+.PHONY: demo test test-fast test-browser test-service lint bench mutants soak clean help
 
 help:
 	@echo "make demo   compare six policies on four problems, and write demo/report.html"
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or are slow (over a second, or three with all cases: marked slow)"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
+	@echo "make test-service   the service and its database on a real PostgreSQL (Debian's): takeovers, kills, hostile requests"
 	@echo "make soak   hostile records, kills, faults, flipped bits and compiled rounds by the million: an hour or two, can be interrupted and goes on; soak/results.json"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
 	@echo "make bench  time rounds, the slowest round, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
@@ -60,6 +61,13 @@ test-browser: $(VENV)/.browser
 	@$(HAVE_CHROMIUM) || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq chromium chromium-driver >/dev/null; } || true
 	@$(HAVE_CHROMIUM) || { echo "make test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 1; }
 	$(BIN)/python -m pytest tests/browser
+
+# PostgreSQL is not on PyPI: where it is missing and we may, Debian's package is installed. Its own server is not needed: tests start one.
+HAVE_POSTGRES := ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null
+test-service: $(VENV)/.test
+	@$(HAVE_POSTGRES) || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq postgresql >/dev/null; } || true
+	@$(HAVE_POSTGRES) || { echo "make test-service needs PostgreSQL: apt-get install postgresql" >&2; exit 1; }
+	$(BIN)/python -m pytest tests/postgres
 
 soak: $(VENV)/.test
 	$(BIN)/python tools/soak.py

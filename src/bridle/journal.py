@@ -154,7 +154,7 @@ class Journal:
             self.path = os.path.realpath(self.name)
         except ValueError as problem:
             raise InputError(f"cannot read {self.name}: {problem}") from None
-        self._lock = _take_lock(self.path, self.name, kind)
+        self._lock = take_lock(self.path, self.name, kind)
         try:
             self.facts = self._begin(fresh, check)
         except BaseException as problem:
@@ -215,10 +215,8 @@ class Journal:
     def close(self) -> None:
         """Let go of the file, for others to hold; where that is interrupted, to be called again."""
         self._ended = self._ended or "it is closed"
-        if self._lock >= 0 and self._process == os.getpid() and sys.platform != "win32":
-            with suppress(OSError):
-                if os.path.samestat(os.fstat(self._lock), os.stat(_lock_name(self.path))):
-                    Disk.remove(_lock_name(self.path))  # while it is locked: who opens it now sees that it is gone
+        if self._lock >= 0 and self._process == os.getpid():
+            clear_lock(self.path, self._lock)
         file, self._file = self._file, -1  # between this and the closing no signal is noticed: neither is left open, or closed twice
         try:
             if file >= 0:
@@ -412,8 +410,8 @@ def refuse_held(path: str | os.PathLike[str], saying: str) -> None:
         os.close(handle)
 
 
-def _take_lock(path: str, name: str, kind: str) -> int:
-    """The lock that says who holds a file; one error that says who, where it is somebody else."""
+def take_lock(path: str, name: str, kind: str) -> int:
+    """The lock that says who holds a file, as an open file; one error that says who, where it is somebody else."""
     place = _lock_name(path)
     while True:
         handle = -1
@@ -434,6 +432,14 @@ def _take_lock(path: str, name: str, kind: str) -> int:
             if isinstance(problem, OSError):
                 raise InputError(f"cannot open {name}: its lock {place} cannot be had: {storage.reason(problem)}") from None
             raise
+
+
+def clear_lock(path: str, handle: int) -> None:
+    """Remove the file of a lock that this process has and is about to close."""
+    if sys.platform != "win32":
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(handle), os.stat(_lock_name(path))):
+                Disk.remove(_lock_name(path))  # while it is locked: who opens it now sees that it is gone
 
 
 def _locked(handle: int, pauses: Sequence[float] = ()) -> bool:

@@ -1,0 +1,78 @@
+"""The commands `bridle keys add`, `list` and `revoke`: who may use the service on a database."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bridle.cli import output
+
+if TYPE_CHECKING:
+    from bridle.database.store import EventStore
+
+app = typer.Typer(help="Who may use the service on a database: keys with scopes, kept as salted hashes.", no_args_is_help=True)
+
+DbOption = Annotated[str, typer.Option("--db", metavar="URL", help="The database, such as sqlite:///bridle.db or postgresql://host/name.")]
+"""The option `--db` of the commands that open a database."""
+
+
+def _open(db: str, readonly: bool = False) -> EventStore:
+    from bridle import validate
+
+    validate.require_package("sqlalchemy", "durable")
+    from bridle.database import open_store
+
+    return open_store(db, readonly=readonly)
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(help="Who or what it is for; shown in lists, logs and the audit.")],
+    db: DbOption,
+    scope: Annotated[list[str], typer.Option(help="What it may do: decide, observe, read or admin; may be said several times.")],
+) -> None:
+    """Make a key and show it: this once, it is kept nowhere."""
+    from bridle.service.auth import make_key, who
+
+    now = time.time()
+    text, key = make_key(name, scope, now)
+    with _open(db) as store:
+        store.keys.add(key)
+        store.audit("bridle keys", f"added key {who(key)} with {key.scopes}", None, now)
+    typer.echo(text)
+    typer.echo(f"key {key.id} of {key.name} may: {key.scopes.replace(' ', ', ')}. It is not shown again.", err=True)
+
+
+@app.command("list")
+def list_keys(db: DbOption, json_file: output.JsonOption = None) -> None:
+    """Show the keys: who they are for, what they may do, when they were made and revoked."""
+    from bridle.compare.tables import table_of
+
+    with _open(db, readonly=True) as store:
+        found = store.keys.list()
+    table = table_of("keys", "id", "name", "scopes", "made", "revoked")
+    for key in found:
+        table.add_row(key.id, key.name, key.scopes, _time(key.made), "" if key.revoked is None else _time(key.revoked))
+    facts = [
+        {"id": key.id, "name": key.name, "scopes": key.scopes.split(), "made": key.made, "revoked": key.revoked} for key in found
+    ]  # fmt: skip
+    output.show(table, [] if found else ["no keys: `bridle keys add NAME --scope ...` makes one"], facts, json_file)
+
+
+@app.command()
+def revoke(id: Annotated[str, typer.Argument(help="The key's id, as `bridle keys list` shows it.")], db: DbOption) -> None:
+    """Let a key open nothing any more; a server that runs notices within seconds."""
+    from bridle.core import InputError
+
+    now = time.time()
+    with _open(db) as store:
+        if not store.keys.revoke(id, now):
+            raise InputError(f"there is no key {id!r} that could be revoked")
+        store.audit("bridle keys", f"revoked key {id}", None, now)
+    typer.echo(f"key {id} opens nothing any more")
+
+
+def _time(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

@@ -1,0 +1,134 @@
+"""Who lives: locks on files beside a SQLite database, which the system lets go when a process ends, however it ends.
+
+A store has a name of its own and a lock on `DATABASE.NAME.lock` while it is open. A session belongs to a name, and may be taken over as
+soon as nobody has the lock of that name: after `kill -9` at once, without waiting for any clock. The database file itself is never
+opened here, because closing it would drop SQLite's own locks on it.
+
+`DATABASE.writing` is for SQLite before 3.51.3, where two connections that write or checkpoint at the same instant can damage a database:
+every store has a lock on it for as long as a commit takes, so that no two do.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from weakref import WeakSet
+
+from bridle import journal
+from bridle.core import InputError
+from bridle.database.rows import StoreError
+from bridle.storage import Disk, reason
+
+if sys.platform != "win32":
+    import fcntl
+
+SOUND = (3, 51, 3)
+"""The first version of SQLite in which several connections may write and checkpoint."""
+
+PATIENCE = 5.0
+"""Seconds to wait for another process that writes."""
+
+
+class OwnerLock:
+    """The lock that says that the owner of this name lives, and the turn to write."""
+
+    def __init__(self, database: str, owner: str, alone: bool = sqlite3.sqlite_version_info < SOUND) -> None:
+        self._database, self._path, self._process = database, f"{database}.{owner}", os.getpid()
+        self._lock = self._turn = -1
+        self._lock = journal.take_lock(self._path, f"{database} as {owner}", "name of an owner")
+        _open.add(self)
+        try:
+            if alone and sys.platform != "win32":  # on Windows nothing below is needed twice: one process at a time has the file
+                self._turn = Disk.open(f"{database}.writing", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as problem:
+            self.close()
+            raise StoreError(f"cannot open {database}: {database}.writing cannot be had: {reason(problem)}") from None
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Be the only store that writes."""
+        if self._turn < 0:
+            yield
+            return
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
+
+    def begin(self) -> None:
+        """Wait until no other store writes."""
+        if self._turn >= 0 and sys.platform != "win32":
+            try:
+                fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._wait()
+
+    def _wait(self) -> None:
+        until = time.monotonic() + PATIENCE
+        while sys.platform != "win32":
+            try:
+                fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError as problem:
+                if time.monotonic() > until:
+                    why = "another process writes to it, and does not stop" if isinstance(problem, BlockingIOError) else reason(problem)
+                    raise StoreError(f"cannot write {self._database}: {why}") from None
+            time.sleep(0.0005)
+
+    def end(self) -> None:
+        """Let others write."""
+        if self._turn >= 0 and sys.platform != "win32":
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Live no longer."""
+        if self._lock >= 0 and self._process == os.getpid():
+            journal.clear_lock(self._path, self._lock)
+        self.drop()
+
+    def drop(self) -> None:
+        """Close the files, without a word to others."""
+        lock, self._lock = self._lock, -1
+        turn, self._turn = self._turn, -1
+        for handle in (lock, turn):
+            if handle >= 0:
+                with suppress(OSError):
+                    os.close(handle)
+
+
+def lives(database: str, owner: str) -> bool:
+    """Whether somebody has the lock of this name."""
+    try:
+        journal.refuse_held(f"{database}.{owner}", "")
+    except InputError:
+        return True
+    return False
+
+
+def sweep(database: str) -> None:
+    """Remove the locks that killed processes have left behind."""
+    for place in glob.glob(f"{glob.escape(database)}.*.lock"):
+        path = place.removesuffix(".lock")
+        with suppress(InputError):  # it is held
+            handle = journal.take_lock(path, path, "name of an owner")
+            journal.clear_lock(path, handle)
+            os.close(handle)
+
+
+_open: WeakSet[OwnerLock] = WeakSet()
+
+
+def _drop_in_a_child() -> None:
+    """A forked process lets go of its copies, so that an owner ends with the process that is one."""
+    for lock in list(_open):
+        lock.drop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drop_in_a_child)

@@ -1,0 +1,289 @@
+"""A store in one SQLite file: no server, and what is acknowledged survives the power.
+
+The file is in WAL mode with ``synchronous = FULL``: a commit has returned only once the log is synced. One connection writes and
+checkpoints, a second one only reads. A single event is one statement that commits by itself; several are one immediate transaction, since
+one that begins by reading may be refused as soon as it writes. Whoever opens the file for writing has a name and a lock (`owners`).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from urllib.parse import quote
+
+from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
+
+from bridle.core import InputError
+from bridle.database import migrations, owners
+from bridle.database.rows import Damaged, Event, Lease, StoreError, Taken
+from bridle.database.store import EventStore, Row, Run, checksum
+from bridle.database.tables import Value, compile_all
+
+DIALECT = sqlite_dialect(paramstyle="qmark")
+STATEMENTS = compile_all(DIALECT)
+APPEND = STATEMENTS["append"].text
+
+PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "wal_autocheckpoint = 1000", "foreign_keys = ON", "trusted_schema = OFF")
+"""How the connection that writes is set: to wait for the disk (also where macOS would not), and to checkpoint every 1000 pages."""
+
+_HARMLESS = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+"""Errors after which nothing was written for certain: the transaction never began, or was undone."""
+
+_SAID = {
+    sqlite3.SQLITE_FULL: "the disk is full, or the database has reached its largest size",
+    sqlite3.SQLITE_BUSY: "another process has it locked",
+    sqlite3.SQLITE_LOCKED: "another connection has it locked",
+    sqlite3.SQLITE_READONLY: "it is read-only",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
+}
+
+
+def primary(problem: sqlite3.Error) -> int:
+    """The kind of an error, without its variety."""
+    return getattr(problem, "sqlite_errorcode", 0) & 0xFF
+
+
+class SqliteStore(EventStore):
+    """Sessions in one SQLite file."""
+
+    def __init__(self, path: str, owner: str | None = None, readonly: bool = False, at: str = "") -> None:
+        super().__init__(path, owner, at, readonly)
+        self.path = os.path.realpath(path)
+        self._writing, self._reading = RLock(), RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._lock: owners.OwnerLock | None = None
+        try:
+            if readonly:
+                if not os.path.exists(self.path):
+                    raise InputError(f"cannot read {path}: there is no such file")
+                self._open_reader()
+                self.schema_version = self._read_version()
+                migrations.steps_from(self.schema_version, self.name)
+                if not self.schema_version:
+                    raise InputError(f"cannot read {path}: it holds no sessions of bridle")
+            else:
+                self._lock = owners.OwnerLock(self.path, self.owner)
+                owners.sweep(self.path)
+                self._open_writer()
+                self._migrate()
+                self._register()
+        except BaseException:
+            self._let_go()
+            raise
+
+    # --- connections ----------------------------------------------------------------------------------------------------------------
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{quote(self.path)}?mode={mode}", uri=True, timeout=owners.PATIENCE, isolation_level=None, check_same_thread=False
+        )
+
+    def _open_writer(self) -> sqlite3.Connection:
+        """The connection that writes; opened again after an error whose outcome nobody knows, so that the log is read anew."""
+        if self._connection is None:
+            assert self._lock is not None
+            folder = Path(self.path).parent
+            if not folder.is_dir():
+                raise InputError(f"cannot open {self.name}: there is no folder {folder}")
+            with self._translated("open"), self._lock.turn():
+                connection = self._connect("rwc")
+                try:
+                    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                    for pragma in PRAGMAS:
+                        connection.execute(f"PRAGMA {pragma}")
+                    if mode != "wal" or connection.execute("PRAGMA synchronous").fetchone()[0] != 2:
+                        raise StoreError(f"cannot open {self.name}: it does not keep a log that is synced at each commit ({mode})")
+                except BaseException:
+                    connection.close()
+                    raise
+            self._connection = connection
+        return self._connection
+
+    def _open_reader(self) -> sqlite3.Connection:
+        if self._reader is None:
+            with self._translated("read"):
+                self._reader = self._connect("ro")
+        return self._reader
+
+    def _drop_writer(self) -> None:
+        """Forget the connection that writes; the next call opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    def _migrate(self) -> None:
+        """Bring the tables up to date, each step in one transaction."""
+        while True:
+            with self._alone() as connection:
+                connection.execute(migrations.VERSION_TABLE)
+                version = connection.execute(migrations.READ_VERSION).fetchone()[0] or 0
+                steps = migrations.steps_from(version, self.name)
+                self.schema_version = version
+                if not steps:
+                    return
+                for statement in (*steps[0](DIALECT), *migrations.record(version + 1)):
+                    connection.execute(statement)
+
+    def _register(self) -> None:
+        with self._alone() as connection:
+            connection.execute("DELETE FROM server WHERE id = ?", (self.owner,))
+            connection.execute("INSERT INTO server (id, url, token, until) VALUES (?, ?, ?, 0)", (self.owner, self.at, self.token))
+
+    def _read_version(self) -> int:
+        with self._translated("read"):
+            reader = self._open_reader()
+            if not reader.execute("SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'").fetchone()[0]:
+                return 0
+            return int(reader.execute(migrations.READ_VERSION).fetchone()[0] or 0)
+
+    # --- transactions ---------------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _translated(self, doing: str = "write") -> Iterator[None]:
+        """SQLite's errors as one sentence."""
+        try:
+            yield
+        except sqlite3.Error as problem:
+            raise self._error(problem, doing) from problem
+
+    def _error(self, problem: sqlite3.Error, doing: str) -> StoreError:
+        kind = primary(problem)
+        if kind == sqlite3.SQLITE_CONSTRAINT:
+            return Taken(f"cannot write {self.name}: an event with this number or key is there already")
+        certain = kind in _HARMLESS or doing != "write"
+        if doing == "write" and not certain:
+            self._drop_writer()
+        if doing == "read" and kind not in _HARMLESS:
+            self._drop_reader()
+        if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return Damaged(f"cannot {doing} {self.name}: it is damaged ({problem}); restore a backup", certain)
+        return StoreError(f"cannot {doing} {self.name}: {_SAID.get(kind, str(problem))}", certain)
+
+    @contextmanager
+    def _alone(self) -> Iterator[sqlite3.Connection]:
+        """An immediate transaction on the connection that writes."""
+        with self._writing, self._translated():
+            self._ready()
+            connection = self._open_writer()
+            assert self._lock is not None
+            with self._lock.turn():
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):
+                        if connection.in_transaction:
+                            connection.execute("ROLLBACK")
+                    raise
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Run]:
+        with self._alone() as connection:
+
+            def run(name: str, /, **values: Value) -> tuple[list[Row], int]:
+                statement = STATEMENTS[name]
+                cursor = connection.execute(statement.text, statement.values(values))
+                return cursor.fetchall(), cursor.rowcount
+
+            yield run
+
+    def _rows(self, name: str, /, **values: Value) -> list[Row]:
+        statement = STATEMENTS[name]
+        with self._reading, self._translated("read"):
+            self._ready(writing=False)
+            rows: list[Row] = self._open_reader().execute(statement.text, statement.values(values)).fetchall()
+            return rows
+
+    def _drop_reader(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            with suppress(sqlite3.Error):
+                reader.close()
+
+    # --- events ---------------------------------------------------------------------------------------------------------------------
+
+    def append(self, lease: Lease, events: Sequence[Event]) -> None:
+        if len(events) != 1:
+            refused = self.append_many([(lease, events)])[0]
+            if refused is not None:
+                raise refused
+            return
+        (event,) = events
+        session, epoch = lease
+        values = (*event, checksum(session, event), session, epoch)
+        with self._writing:
+            self._ready()
+            connection, lock = self._connection or self._open_writer(), self._lock
+            assert lock is not None
+            lock.begin()
+            try:
+                kept = connection.execute(APPEND, values).rowcount
+            except sqlite3.Error as problem:
+                raise self._error(problem, "write") from problem
+            finally:
+                lock.end()
+        if not kept:
+            raise self._fenced(lease)
+
+    def append_many(self, groups: Sequence[tuple[Lease, Sequence[Event]]]) -> list[StoreError | None]:
+        prepared = [
+            (lease, [(*event, checksum(lease.session, event), lease.session, lease.epoch) for event in events]) for lease, events in groups
+        ]
+        outcomes: list[StoreError | None] = [None] * len(prepared)
+        try:
+            with self._alone() as connection:
+                for i, (lease, rows) in enumerate(prepared):
+                    if connection.executemany(APPEND, rows).rowcount != len(rows):
+                        outcomes[i] = self._fenced(lease)
+        except Taken as problem:
+            if len(prepared) == 1:
+                return [problem]
+            return [self.append_many([group])[0] for group in groups]  # the others are not to suffer for it
+        return outcomes
+
+    # --- owners ---------------------------------------------------------------------------------------------------------------------
+
+    def _lives(self, run: Run, owner: str) -> bool:
+        return owners.lives(self.path, owner)
+
+    def holds(self, lease: Lease) -> bool:
+        return not self._ended and self._process == os.getpid()
+
+    def renew(self) -> None:
+        self._ready()
+
+    def check(self) -> list[str]:
+        with self._reading, self._translated("read"):
+            self._ready(writing=False)
+            said = [str(text) for (text,) in self._open_reader().execute("PRAGMA integrity_check")]
+        return [] if said == ["ok"] else said
+
+    def close(self) -> None:
+        if self._ended:
+            return
+        if not self.readonly and self._process == os.getpid():
+            with suppress(StoreError), self._transaction() as run:
+                run("release_all", old_owner=self.owner)
+                run("drop_server", owner=self.owner, token=self.token)
+        self._ended = "it is closed"
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Close what is open. In a process that did not open it, nothing is touched: what it has are copies."""
+        with self._writing, self._reading:
+            lock = self._lock
+            if self._process != os.getpid():
+                return
+            self._drop_reader()
+            if lock is not None:
+                with suppress(StoreError), lock.turn():
+                    self._drop_writer()
+                self._drop_writer()
+                lock.close()

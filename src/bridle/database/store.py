@@ -1,0 +1,310 @@
+"""What can be asked of a store, whatever database it is; `sqlite` and `postgres` say how a transaction is done there.
+
+Any method may be called from any thread. Whatever changes something takes turns on the one connection that writes; whatever only reads
+takes turns on another connection, so that nobody who looks waits for a commit. A store belongs to the process that opened it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, Self, TypeAlias, cast
+from zlib import crc32
+
+from bridle.core import InputError
+from bridle.database.rows import (
+    AccessKey,
+    AuditEntry,
+    Damaged,
+    Event,
+    Fenced,
+    Found,
+    Lease,
+    Owned,
+    RefusedRequest,
+    SnapshotRow,
+    StoreError,
+)
+from bridle.database.tables import Value
+
+PAGE = 1000
+"""Events that are read at a time: no reader holds a transaction open while somebody works on what it has read."""
+
+KEPT_SNAPSHOTS = 2
+"""Snapshots of a session that are kept: the newest, and the one before it, in case the newest cannot be used."""
+
+KEPT_REFUSALS = 10_000
+"""Refused requests of a session that are kept; all are counted."""
+
+POLLING = 0.05
+"""Seconds between two attempts to take a session that somebody else has."""
+
+OWNER = re.compile(r"[A-Za-z0-9._-]{1,64}")
+"""What the name of an owner may be: it may become part of the name of a file."""
+
+Row: TypeAlias = tuple[Value, ...]
+
+
+class Run(Protocol):
+    """Run a statement by its name; its rows, and how many rows it changed."""
+
+    def __call__(self, name: str, /, **values: Value) -> tuple[list[Row], int]: ...
+
+
+def checksum(session: int, event: Event) -> int:
+    """A number that tells whether a row is what was written: databases do not look after every bit themselves."""
+    parts = (event.key, event.request, event.answer, event.body)
+    total = crc32(b"%d %d %d %d" % (session, event.seq, event.kind, sum([1 << i for i in range(3) if parts[i] is None])))
+    for part in parts:
+        if part is not None:
+            total = crc32(part, crc32(b"%d " % len(part), total))
+    return total
+
+
+class EventStore(ABC):
+    """Sessions and what happened to them, in a database; made by `open_store`.
+
+    `owner` is this store's name among those that own sessions, `name` the database's in messages.
+    """
+
+    schema_version = 0
+
+    def __init__(self, name: str, owner: str | None, at: str, readonly: bool) -> None:
+        if owner is not None and not OWNER.fullmatch(owner):
+            raise InputError(f"owner must be 1 to 64 letters, digits, dots, underscores and dashes, not {owner!r}")
+        self.name, self.owner, self.at, self.readonly = name, owner or secrets.token_hex(8), at, readonly
+        self.token = secrets.token_hex(8)
+        self.keys = Keys(self)
+        self._process, self._ended = os.getpid(), ""
+
+    # --- what a database must say ---------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[Run]:
+        """A transaction that writes, alone: committed when the block ends, undone when it fails."""
+
+    @abstractmethod
+    def _rows(self, name: str, /, **values: Value) -> list[Row]:
+        """What a statement reads, in a transaction of its own."""
+
+    @abstractmethod
+    def append(self, lease: Lease, events: Sequence[Event]) -> None:
+        """Append events to a session, in one commit; they are on the disk when this returns.
+
+        Raises `Fenced` where the lease is lost, `Taken` where a number or key is used already, and `StoreError` where the database fails.
+        """
+
+    @abstractmethod
+    def append_many(self, groups: Sequence[tuple[Lease, Sequence[Event]]]) -> list[StoreError | None]:
+        """Append to several sessions in one commit; for each group None, or the `Fenced` or `Taken` that kept it out.
+
+        No session may be there twice. A `StoreError` is raised where the database fails: then no group is there.
+        """
+
+    @abstractmethod
+    def _lives(self, run: Run, owner: str) -> bool:
+        """Whether the owner of this name still is one, seen from inside a transaction that takes a session."""
+
+    @abstractmethod
+    def holds(self, lease: Lease) -> bool:
+        """Whether an answer may still rest on what was read or written under this lease, as far as this process can tell by itself."""
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Say that this owner lives; a store that must do so does it by itself, in a thread."""
+
+    @abstractmethod
+    def check(self) -> list[str]:
+        """Let the database look after itself, page by page; what is wrong, in words. Takes as long as reading all of it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what this store owns and let go of the database. A second call does nothing."""
+
+    # --- sessions -------------------------------------------------------------------------------------------------------------------
+
+    def create(self, name: str, spec: bytes) -> Found:
+        """A new session, which nobody owns."""
+        if not isinstance(name, str) or not name or len(name) > 200 or "\0" in name:
+            raise InputError(f"name must be a text of 1 to 200 characters, not {name!r}")
+        with self._transaction() as run:
+            if run("find", name=name)[0]:
+                raise InputError(f"name {name!r} is taken: {self.name} has a session of this name")
+            run("create", name=name, spec=spec)
+            return self._found(run("find", name=name)[0][0])
+
+    def find(self, name: str) -> Found | None:
+        """The session of this name."""
+        rows = self._rows("find", name=name)
+        return self._found(rows[0]) if rows else None
+
+    def names(self) -> list[str]:
+        """The names of all sessions, in order."""
+        return [cast(str, name) for (name,) in self._rows("names")]
+
+    @staticmethod
+    def _found(row: Row) -> Found:
+        return Found(*cast(tuple[int, str, bytes, str | None, int], row))
+
+    def take(self, found: Found, wait: float = 0.0) -> Lease:
+        """Own a session from now on, and be the only one who can append to it.
+
+        Whoever had it is fenced off. Where that one lives, this waits so many seconds for it to end, and then raises `Owned`. Read `head`
+        and `tail` after this has returned, not before.
+        """
+        until = time.monotonic() + wait
+        while True:
+            try:
+                return self._take(found)
+            except Owned:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(min(POLLING, max(0.0, until - time.monotonic())))
+
+    def _take(self, found: Found) -> Lease:
+        with self._transaction() as run:
+            rows = run("standing", session=found.id)[0]
+            if not rows:
+                raise InputError(f"{self.name} has no session {found.name!r}")
+            owner, epoch = cast(tuple[str | None, int], rows[0])
+            if owner is not None and owner != self.owner and self._lives(run, owner):
+                urls = run("server", owner=owner)[0]
+                url = cast(str, urls[0][0]) if urls else ""
+                raise Owned(f"session {found.name!r} is owned by {owner}{f' at {url}' if url else ''}", owner, url)
+            run("own", session=found.id, new_owner=self.owner)
+        return Lease(found.id, epoch + 1)
+
+    def release(self, lease: Lease) -> None:
+        """Own a session no longer; where somebody else has taken it, nothing happens."""
+        with self._transaction() as run:
+            run("release", session=lease.session, lease_epoch=lease.epoch)
+
+    # --- events ---------------------------------------------------------------------------------------------------------------------
+
+    def tail(self, session: int, after: int = 0) -> Iterator[Event]:
+        """The events after number `after`, in order; `Damaged` at the first that is missing or not what was written."""
+        while True:
+            rows = self._rows("tail", session=session, after=after, limit=PAGE)
+            for row in rows:
+                event = self._event(session, row)
+                if event.seq != after + 1:
+                    raise Damaged(f"{self.name} is damaged: event {after + 1} of session {session} is missing; restore a backup")
+                yield event
+                after = event.seq
+            if len(rows) < PAGE:
+                return
+
+    def _event(self, session: int, row: Row) -> Event:
+        event = Event(*cast(tuple[int, int, bytes | None, bytes | None, bytes | None, bytes], row[:6]))
+        if checksum(session, event) != row[6]:
+            raise Damaged(f"{self.name} is damaged: event {event.seq} of session {session} is not what was written; restore a backup")
+        return event
+
+    def head(self, session: int) -> int:
+        """The number of the last event, 0 where there is none."""
+        return cast(int, self._rows("head", session=session)[0][0] or 0)
+
+    def answer(self, session: int, key: bytes) -> Event | None:
+        """The event with this identity."""
+        rows = self._rows("answer", session=session, key=key)
+        return self._event(session, rows[0]) if rows else None
+
+    # --- snapshots ------------------------------------------------------------------------------------------------------------------
+
+    def put_snapshot(self, lease: Lease, snapshot: SnapshotRow) -> None:
+        """Keep a snapshot, and drop all but the newest two; one transaction. Raises `Fenced` where the lease is lost."""
+        with self._transaction() as run:
+            run("drop_snapshot", session=lease.session, seq=snapshot.seq)
+            kept = run("put_snapshot", lease_session=lease.session, lease_epoch=lease.epoch, **snapshot._asdict())[1]
+            if not kept:
+                raise self._fenced(lease)
+            run("trim_snapshots", session=lease.session, kept_session=lease.session, limit=KEPT_SNAPSHOTS)
+
+    def snapshots(self, session: int) -> list[SnapshotRow]:
+        """The snapshots of a session, newest first."""
+        return [SnapshotRow(*cast(tuple[int, str, str, bytes, bytes], row)) for row in self._rows("snapshots", session=session)]
+
+    # --- what was refused, and who did what -----------------------------------------------------------------------------------------
+
+    def quarantine(self, session: int, when: float, reason: str, request: bytes) -> None:
+        """Keep a request that was refused. Session 0 is for those that name none."""
+        with self._transaction() as run:
+            number = cast(int, run("last_refusal", session=session)[0][0][0] or 0) + 1
+            run("refuse", session=session, number=number, at=when, reason=reason, request=request)
+            run("trim_refusals", session=session, last=number - KEPT_REFUSALS)
+
+    def quarantined(self, session: int, limit: int = 100, offset: int = 0) -> list[RefusedRequest]:
+        """Requests that were refused, the latest first."""
+        rows = self._rows("refusals", session=session, limit=limit, offset=offset)
+        return [RefusedRequest(*cast(tuple[int, float, str, bytes], row)) for row in rows]
+
+    def counts(self) -> dict[int, int]:
+        """How many requests were ever refused, by session; those that are no longer kept included."""
+        return {cast(int, session): cast(int, count) for session, count in self._rows("refusal_counts")}
+
+    def audit(self, who: str, what: str, session: str | None, when: float) -> None:
+        """Write down who did what."""
+        with self._transaction() as run:
+            run("audit", at=when, who=who, what=what, session=session)
+
+    def audits(self, limit: int = 100, offset: int = 0) -> list[AuditEntry]:
+        """Who did what, the latest first."""
+        rows = self._rows("audits", limit=limit, offset=offset)
+        return [AuditEntry(*cast(tuple[int, float, str, str, str | None], row)) for row in rows]
+
+    # --- what the parts share -------------------------------------------------------------------------------------------------------
+
+    def _fenced(self, lease: Lease) -> Fenced:
+        return Fenced(f"session {lease.session} of {self.name} has another owner now: what was under lease {lease.epoch} is not written")
+
+    def _ready(self, writing: bool = True) -> None:
+        """Refuse what this store cannot do any more, or never could."""
+        if self._process != os.getpid():
+            self._ended = f"it was opened by process {self._process}, and this is process {os.getpid()}: each must open a store of its own"
+        if self._ended:
+            raise StoreError(f"cannot use {self.name}: {self._ended}")
+        if writing and self.readonly:
+            raise StoreError(f"cannot write {self.name}: it was opened for reading only")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+
+class Keys:
+    """The keys to the service that a store knows: their salted hashes, which the service makes and compares."""
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+
+    def add(self, key: AccessKey) -> None:
+        """Keep a key."""
+        with self._store._transaction() as run:
+            if run("key", id=key.id)[0]:
+                raise InputError(f"id {key.id!r} is taken: {self._store.name} has a key of this id")
+            run("add_key", **key._asdict())
+
+    def list(self) -> list[AccessKey]:
+        """All keys, in the order in which they were made; those that were revoked included."""
+        return [self._key(row) for row in self._store._rows("keys")]
+
+    def find(self, id: str) -> AccessKey | None:
+        """The key of this id."""
+        rows = self._store._rows("key", id=id)
+        return self._key(rows[0]) if rows else None
+
+    def revoke(self, id: str, when: float) -> bool:
+        """Let a key open nothing any more; False where there is none of this id that still does."""
+        with self._store._transaction() as run:
+            return bool(run("revoke", key_id=id, when=when)[1])
+
+    @staticmethod
+    def _key(row: Row) -> AccessKey:
+        return AccessKey(*cast(tuple[str, str, str, bytes, bytes, str, float, float | None], row))

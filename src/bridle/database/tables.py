@@ -1,0 +1,163 @@
+"""The tables as they are now, and every statement on them, compiled once for each kind of database.
+
+Statements are written with SQLAlchemy and run as text on the driver's own cursor, with their values by position: that costs nothing
+beside the commit, where a statement that SQLAlchemy runs itself costs half as much again. How the tables came to be is in `migrations`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias, cast
+
+from sqlalchemy import BigInteger, Float, LargeBinary, SmallInteger, Text, bindparam, column, delete, func, insert, select, table, update
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql import ClauseElement, Select
+from sqlalchemy.sql.compiler import SQLCompiler
+
+Value: TypeAlias = int | float | str | bytes | None
+"""What a column can hold."""
+
+SESSION = table(
+    "session",
+    column("id", BigInteger),
+    column("name", Text),
+    column("spec", LargeBinary),
+    column("owner", Text),
+    column("epoch", BigInteger),
+)
+EVENT = table(
+    "event",
+    column("session", BigInteger),
+    column("seq", BigInteger),
+    column("epoch", BigInteger),
+    column("kind", SmallInteger),
+    column("key", LargeBinary),
+    column("request", LargeBinary),
+    column("answer", LargeBinary),
+    column("body", LargeBinary),
+    column("checksum", BigInteger),
+)
+SNAPSHOT = table(
+    "snapshot",
+    column("session", BigInteger),
+    column("seq", BigInteger),
+    column("library", Text),
+    column("platform", Text),
+    column("digest", LargeBinary),
+    column("body", LargeBinary),
+)
+SERVER = table("server", column("id", Text), column("url", Text), column("token", Text), column("until", Float))
+QUARANTINE = table(
+    "quarantine",
+    column("session", BigInteger),
+    column("number", BigInteger),
+    column("at", Float),
+    column("reason", Text),
+    column("request", LargeBinary),
+)
+API_KEY = table(
+    "api_key",
+    column("id", Text),
+    column("name", Text),
+    column("scopes", Text),
+    column("salt", LargeBinary),
+    column("digest", LargeBinary),
+    column("settings", Text),
+    column("made", Float),
+    column("revoked", Float),
+)
+AUDIT = table("audit", column("id", BigInteger), column("at", Float), column("who", Text), column("what", Text), column("session", Text))
+
+
+def _leased(*kept: str) -> tuple[list[str], Select[tuple[Value, ...]]]:
+    """The columns of an insert, and the select that gives them only while the lease holds: `FOR SHARE` where a database has it.
+
+    A weaker lock would let another owner read the journal while this insert is under way, and miss an event that is then acknowledged.
+    """
+    source = EVENT if "kind" in kept else SNAPSHOT
+    values = [bindparam(name, type_=source.c[name].type) for name in kept]
+    lease = (SESSION.c.id == bindparam("lease_session"), SESSION.c.epoch == bindparam("lease_epoch"))
+    columns = (SESSION.c.id, SESSION.c.epoch) if source is EVENT else (SESSION.c.id,)
+    names = ["session", "epoch"] if source is EVENT else ["session"]
+    return [*names, *kept], select(*columns, *values).where(*lease).with_for_update(read=True)
+
+
+_OF_SESSION = bindparam("session", type_=BigInteger)
+_SHOWN_EVENT = tuple(EVENT.c[name] for name in ("seq", "kind", "key", "request", "answer", "body", "checksum"))
+_SHOWN_SESSION = tuple(SESSION.c[name] for name in ("id", "name", "spec", "owner", "epoch"))
+_LIMIT, _OFFSET = bindparam("limit", type_=BigInteger), bindparam("offset", type_=BigInteger)
+
+STATEMENTS: dict[str, ClauseElement] = {
+    "append": insert(EVENT).from_select(*_leased("seq", "kind", "key", "request", "answer", "body", "checksum")),
+    "tail": select(*_SHOWN_EVENT)
+    .where(EVENT.c.session == _OF_SESSION, EVENT.c.seq > bindparam("after", type_=BigInteger))
+    .order_by(EVENT.c.seq)
+    .limit(_LIMIT),
+    "head": select(func.max(EVENT.c.seq)).where(EVENT.c.session == _OF_SESSION),
+    "answer": select(*_SHOWN_EVENT).where(EVENT.c.session == _OF_SESSION, EVENT.c.key == bindparam("key", type_=LargeBinary)),
+    "find": select(*_SHOWN_SESSION).where(SESSION.c.name == bindparam("name")),
+    "create": insert(SESSION).values({name: bindparam(name) for name in ("name", "spec")}),
+    "names": select(SESSION.c.name).order_by(SESSION.c.name),
+    "standing": select(SESSION.c.owner, SESSION.c.epoch).where(SESSION.c.id == _OF_SESSION).with_for_update(),
+    "own": update(SESSION).where(SESSION.c.id == _OF_SESSION).values(owner=bindparam("new_owner"), epoch=SESSION.c.epoch + 1),
+    "release": update(SESSION).where(SESSION.c.id == _OF_SESSION, SESSION.c.epoch == bindparam("lease_epoch")).values(owner=None),
+    "release_all": update(SESSION).where(SESSION.c.owner == bindparam("old_owner")).values(owner=None),
+    "owned": select(SESSION.c.id, SESSION.c.epoch).where(SESSION.c.owner == bindparam("old_owner")),
+    "server": select(SERVER.c.url).where(SERVER.c.id == bindparam("owner")),
+    "drop_server": delete(SERVER).where(SERVER.c.id == bindparam("owner"), SERVER.c.token == bindparam("token")),
+    "put_snapshot": insert(SNAPSHOT).from_select(*_leased("seq", "library", "platform", "digest", "body")),
+    "drop_snapshot": delete(SNAPSHOT).where(SNAPSHOT.c.session == _OF_SESSION, SNAPSHOT.c.seq == bindparam("seq", type_=BigInteger)),
+    "trim_snapshots": delete(SNAPSHOT).where(
+        SNAPSHOT.c.session == _OF_SESSION,
+        SNAPSHOT.c.seq.not_in(
+            select(SNAPSHOT.c.seq)
+            .where(SNAPSHOT.c.session == bindparam("kept_session", type_=BigInteger))
+            .order_by(SNAPSHOT.c.seq.desc())
+            .limit(_LIMIT)
+        ),
+    ),
+    "snapshots": select(*(SNAPSHOT.c[name] for name in ("seq", "library", "platform", "digest", "body")))
+    .where(SNAPSHOT.c.session == _OF_SESSION)
+    .order_by(SNAPSHOT.c.seq.desc()),
+    "refuse": insert(QUARANTINE),
+    "refusals": select(*(QUARANTINE.c[name] for name in ("number", "at", "reason", "request")))
+    .where(QUARANTINE.c.session == _OF_SESSION)
+    .order_by(QUARANTINE.c.number.desc())
+    .limit(_LIMIT)
+    .offset(_OFFSET),
+    "last_refusal": select(func.max(QUARANTINE.c.number)).where(QUARANTINE.c.session == _OF_SESSION),
+    "refusal_counts": select(QUARANTINE.c.session, func.max(QUARANTINE.c.number)).group_by(QUARANTINE.c.session),
+    "trim_refusals": delete(QUARANTINE).where(
+        QUARANTINE.c.session == _OF_SESSION, QUARANTINE.c.number <= bindparam("last", type_=BigInteger)
+    ),
+    "add_key": insert(API_KEY),
+    "keys": select(*API_KEY.c).order_by(API_KEY.c.made, API_KEY.c.id),
+    "key": select(*API_KEY.c).where(API_KEY.c.id == bindparam("id")),
+    "revoke": update(API_KEY).where(API_KEY.c.id == bindparam("key_id"), API_KEY.c.revoked.is_(None)).values(revoked=bindparam("when")),
+    "audit": insert(AUDIT).values({name: bindparam(name) for name in ("at", "who", "what", "session")}),
+    "audits": select(*AUDIT.c).order_by(AUDIT.c.id.desc()).limit(_LIMIT).offset(_OFFSET),
+}
+"""What is asked of a database, by name."""
+
+
+class Compiled(NamedTuple):
+    """A statement as text, the names of its values in the order in which it wants them, and those that are always the same."""
+
+    text: str
+    order: tuple[str, ...]
+    fixed: dict[str, Value]
+
+    def values(self, given: dict[str, Value]) -> tuple[Value, ...]:
+        """The values in order."""
+        return tuple([given[name] if name in given else self.fixed[name] for name in self.order])
+
+
+def compiled(statement: ClauseElement, dialect: Dialect) -> Compiled:
+    """A statement for this kind of database, whose values go by position."""
+    made = cast(SQLCompiler, statement.compile(dialect=dialect))
+    fixed = {name: bind.value for name, bind in made.binds.items() if not bind.required}
+    return Compiled(str(made), tuple(made.positiontup or ()), fixed)
+
+
+def compile_all(dialect: Dialect) -> dict[str, Compiled]:
+    """Every statement for this kind of database."""
+    return {name: compiled(statement, dialect) for name, statement in STATEMENTS.items()}

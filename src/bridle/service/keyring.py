@@ -1,0 +1,72 @@
+"""The keys that the service knows at present: read from the database again and again, so that one that is revoked opens nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+
+from bridle.core import Unavailable
+from bridle.database.rows import AccessKey
+from bridle.database.store import EventStore
+from bridle.service.auth import ANYBODY, may, recognise, who
+from bridle.service.errors import FORBIDDEN, NO_KEY, Turned, too_many
+from bridle.service.limits import Bucket, ServiceLimits
+
+EVERY = 2.0
+"""Seconds after which keys are read again: for so long a revoked key may still be used."""
+
+AT_MOST_EVERY = 0.25
+"""A key that is not known has them read at once, but no sooner than this after the last time."""
+
+UNKNOWN = "the key is missing, wrong or revoked: send the header Authorization: Bearer KEY (`bridle keys add` makes keys)"
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="bridle"'}
+
+
+class KeyRing:
+    """Who may do what, and how often."""
+
+    def __init__(self, store: EventStore, limits: ServiceLimits, insecure: bool) -> None:
+        self.store, self.limits, self.insecure = store, limits, insecure
+        self.keys: dict[str, AccessKey] = {}
+        self.read_at = -EVERY
+        self.buckets: dict[str, Bucket] = {}
+
+    async def refresh(self) -> None:
+        """Read the keys again; where the database does not answer, those that are known stay."""
+        self.read_at = monotonic()
+        with suppress(Unavailable):
+            found = await asyncio.to_thread(self.store.keys.list)
+            self.keys = {key.id: key for key in found}
+            self.buckets = {id: bucket for id, bucket in self.buckets.items() if id in self.keys or id == ANYBODY.id}
+
+    async def keep_fresh(self) -> None:
+        """Read the keys every few seconds, without end."""
+        while True:
+            await self.refresh()
+            await asyncio.sleep(EVERY)
+
+    async def admit(self, authorization: str | None, scope: str | None) -> AccessKey:
+        """Whose request this is, if it may do this now (None: anything)."""
+        if self.insecure:
+            key = ANYBODY
+        else:
+            kind, _, text = (authorization or "").partition(" ")
+            if kind.lower() != "bearer" or not text:
+                raise Turned(NO_KEY, UNKNOWN, CHALLENGE)
+            found = recognise(text, self.keys)
+            if found is None and monotonic() - self.read_at >= AT_MOST_EVERY:
+                await self.refresh()
+                found = recognise(text, self.keys)
+            if found is None:
+                raise Turned(NO_KEY, UNKNOWN, CHALLENGE)
+            key = found
+        if scope is not None and not may(key, scope):
+            raise Turned(FORBIDDEN, f"the key {who(key)} lacks the scope {scope}; it has {key.scopes.replace(' ', ', ')}")
+        bucket = self.buckets.get(key.id)
+        if bucket is None:
+            bucket = self.buckets[key.id] = Bucket(self.limits.rate, 2.0 * self.limits.rate)
+        wait = bucket.take(monotonic())
+        if wait > 0.0:
+            raise too_many(f"more than {self.limits.rate:g} requests a second: wait a little", wait)
+        return key

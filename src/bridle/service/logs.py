@@ -1,0 +1,64 @@
+"""Structured logs: one JSON object a line, with the id of the request that it belongs to. No secret gets here: nobody hands one over."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import sys
+import time
+from contextvars import ContextVar
+from typing import TextIO
+
+LOG = logging.getLogger("bridle.service")
+
+request_id: ContextVar[str] = ContextVar("request_id", default="-")
+"""The id of the request that is being answered."""
+
+LONGEST_ID = 64
+
+
+def new_id(asked: str | None) -> str:
+    """The caller's own id, where it is short and plain; else a new one.
+
+    >>> new_id("order-17"), len(new_id("two words")), len(new_id(None))
+    ('order-17', 16, 16)
+    """
+    if asked and len(asked) <= LONGEST_ID and asked.isascii() and asked.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        return asked
+    return secrets.token_hex(8)
+
+
+class JsonLines(logging.Formatter):
+    """A record of the log as one line of JSON: when, how bad, which request, what, and its figures."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts: dict[str, object] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "request": request_id.get(),
+            "event": record.getMessage(),
+        }
+        facts |= getattr(record, "figures", {})
+        if record.exc_info:
+            facts["trace"] = self.formatException(record.exc_info)
+        return json.dumps(facts, default=str)
+
+
+def log(event: str, level: int = logging.INFO, **figures: object) -> None:
+    """Log an event with its figures."""
+    if LOG.isEnabledFor(level):
+        LOG.log(level, event, extra={"figures": figures})
+
+
+def set_up(stream: TextIO | None = None, level: str = "info") -> None:
+    """Send the service's log, and what its server has to say, to this stream (standard error)."""
+    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+    handler.setFormatter(JsonLines())
+    for name in ("bridle.service", "uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.propagate = False
+        logger.setLevel(level.upper())
+    logging.getLogger("uvicorn.access").handlers[:] = []
+    logging.getLogger("uvicorn.access").propagate = False

@@ -1,0 +1,245 @@
+"""What requests and answers look like: the structs that are decoded and encoded, from which the OpenAPI schema is made too.
+
+Numbers that belong to a round are taken as they come and handed to the session, so that what is wrong with them is said in the same
+sentence as in Python. JSON has no NaN; null in `rules` is one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+LONGEST_KEY = 128
+"""An identity has at most so many characters."""
+
+Key = Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY, description="The identity of the event: the same key is played once.")]
+Numbers = Annotated[Any, Meta(description="A number, or nested lists of numbers.", extra_json_schema={"type": ["number", "array", "null"]})]
+Number = Annotated[Any, Meta(description="A number.", extra_json_schema={"type": "number"})]
+TicketNumber = Annotated[int, Meta(ge=0, le=2**53, description="The number of a round that was begun by `ask`.")]
+
+
+class KnownRows(Struct, forbid_unknown_fields=True):
+    """Limits A x <= b that are known before acting."""
+
+    A: Numbers
+    b: Numbers
+
+
+class DecideBody(Struct, forbid_unknown_fields=True):
+    """What is known of a round before acting; usually nothing."""
+
+    rules: Numbers = None
+    features: Numbers = None
+    known: KnownRows | None = None
+
+
+class AskBody(DecideBody, forbid_unknown_fields=True):
+    """What is known of a round before acting, and the identity of the event."""
+
+    key: Key | None = None
+
+
+class ObserveBody(Struct, forbid_unknown_fields=True):
+    """What was revealed at the decision: cost and constraint values and their gradients."""
+
+    f: Number = 0.0
+    df: Numbers = None
+    g: Numbers = None
+    dg: Numbers = None
+    modulus: Numbers = None
+    ticket: TicketNumber | None = None
+    partial: bool = False
+    context: str | int | None = None
+    played: Numbers = None
+    pay: dict[str, Number] | None = None
+    key: Key | None = None
+
+
+class ForgetBody(Struct, forbid_unknown_fields=True):
+    """The round that is given up."""
+
+    ticket: TicketNumber
+
+
+class DecideEvent(DecideBody, forbid_unknown_fields=True, tag_field="kind", tag="decide"):
+    """A decision asked for in a batch."""
+
+
+class AskEvent(AskBody, forbid_unknown_fields=True, tag_field="kind", tag="ask"):
+    """A round begun in a batch."""
+
+
+class ObserveEvent(ObserveBody, forbid_unknown_fields=True, tag_field="kind", tag="observe"):
+    """Feedback in a batch."""
+
+
+class ForgetEvent(ForgetBody, forbid_unknown_fields=True, tag_field="kind", tag="forget"):
+    """A round given up in a batch."""
+
+
+class BatchBody(Struct, forbid_unknown_fields=True):
+    """Events that are played in order, each as if it came alone."""
+
+    events: list[DecideEvent | AskEvent | ObserveEvent | ForgetEvent]
+    key: Key | None = None
+
+
+class CreateBody(Struct, forbid_unknown_fields=True):
+    """What a session is made from; as `bridle.policy` and `bridle.Session` take it."""
+
+    name: str
+    policy: str
+    domain: dict[str, Any]
+    parameters: dict[str, Any] | None = None
+    names: list[str] | None = None
+    rules: int | list[str] | None = None
+    rules_per: str | None = None
+    features: int | None = None
+    engine: str | None = None
+    x1: Numbers = None
+    certify: bool | None = None
+    levels: Numbers = None
+    tolerance: float | None = None
+    late: str | None = None
+    pending: int | None = None
+    timeout: int | None = None
+    largest: float | None = None
+    most_constraints: int | None = None
+    gates: dict[str, dict[str, Any]] | None = None
+
+
+class LimitsBody(Struct, forbid_unknown_fields=True):
+    """What is changed of a session from now on: where a limit stands, how often it may be violated, or the domain."""
+
+    limit: str | int = 0
+    offset: Number | UnsetType = UNSET
+    at_most: Number | UnsetType = UNSET
+    domain: dict[str, Any] | UnsetType = UNSET
+
+
+class PayBody(Struct, forbid_unknown_fields=True):
+    """A payment from one of the session's gates."""
+
+    gate: str
+    amount: Number = 0.0
+    key: Key | None = None
+
+
+class BidBody(Struct, forbid_unknown_fields=True):
+    """What something is worth for which a pacer may bid."""
+
+    gate: str
+    value: Number
+
+
+class BudgetBody(Struct, forbid_unknown_fields=True):
+    """A new budget of one of the session's gates."""
+
+    gate: str
+    budget: Number
+    rounds: Number = None
+
+
+# --- answers ------------------------------------------------------------------------------------------------------------------------------
+
+
+class DecisionAnswer(Struct):
+    """A decision; `round` is how many rounds have been observed."""
+
+    x: list[float]
+    round: int
+
+
+class TicketAnswer(Struct):
+    """A round that was begun: its ticket and its decision."""
+
+    ticket: int
+    x: list[float]
+
+
+class RoundAnswer(Struct):
+    """How many rounds have been observed, and the next decision; null where rules or features must be given first."""
+
+    round: int
+    next: list[float] | None
+
+
+class Complaint(Struct):
+    """What is wrong, in a sentence, and the id of the request."""
+
+    error: str
+    request: str | UnsetType = UNSET
+
+
+class BatchAnswer(Struct):
+    """The answers of a batch in order, how many were refused, and where the session stands."""
+
+    answers: list[DecisionAnswer | TicketAnswer | RoundAnswer | Complaint]
+    refused: int
+    round: int
+    next: list[float] | None
+
+
+class GateStands(Struct):
+    """A gate, or a pacer, of a session: what may be spent, what was, what is left; a pacer's price and the rounds it has played."""
+
+    kind: Literal["gate", "pacer"]
+    budget: float
+    spent: float
+    left: float
+    unit: float
+    price: float | UnsetType = UNSET
+    played: int | UnsetType = UNSET
+    rounds: int | UnsetType = UNSET
+
+
+class PaymentAnswer(Struct):
+    """What was counted, what is left, and a pacer's price after it."""
+
+    counted: float
+    left: float
+    price: float | UnsetType = UNSET
+
+
+class BidAnswer(Struct):
+    """What to bid, the price of money, and what is left of it."""
+
+    bid: float
+    price: float
+    left: float
+
+
+class AlarmFacts(Struct):
+    """A warning that the session has given, the round, and what it says (null where this server was not there)."""
+
+    kind: str
+    round: int
+    text: str | None = None
+
+
+class SessionStands(Struct):
+    """Where a session stands."""
+
+    name: str
+    policy: str
+    parameters: dict[str, Any]
+    dim: int
+    engine: str
+    names: list[str]
+    round: int
+    x: list[float] | None
+    pending: int
+    dropped: list[int]
+    cost: float | None
+    ccv: float | None
+    violations: list[float]
+    alarms: list[AlarmFacts]
+    gates: dict[str, GateStands]
+    quarantined: int
+
+
+class SessionElsewhere(Struct):
+    """A session that is not open here: its name, and the address of the server that owns it, if one does."""
+
+    name: str
+    owner: str | None

@@ -1,0 +1,98 @@
+"""A server that runs until it is told to stop, and answers what was begun before it ends."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sqlite3
+import sys
+import warnings
+
+import uvicorn
+
+from bridle.core import BridleWarning, InputError
+from bridle.service import logs
+from bridle.service.app import make_app
+from bridle.service.config import ServiceConfig
+from bridle.service.service import Service
+
+REPAIRED = (3, 51, 3)
+"""SQLite's versions before this one may damage a database when two connections write or checkpoint at the same instant."""
+
+
+class ServiceServer(uvicorn.Server):
+    """uvicorn's server, which ends streams first when it stops: it would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self.service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.service.stopping.set()
+        await super().shutdown(sockets)
+
+
+def run(config: ServiceConfig) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    logs.set_up(level=config.log)
+    warnings.simplefilter("ignore", BridleWarning)  # alarms are part of what a session answers
+    if config.db.startswith("sqlite"):
+        warn_of_sqlite()
+    listening = listen(config.host, config.port)
+    service = Service(with_port(config, listening))
+    server = ServiceServer(uvicorn_config(service), service)
+    sys.stderr.write(f"bridle: serving at {service.config.address}\n")
+    server.run(sockets=[listening])
+    if not server.started:
+        raise InputError(f"the service did not start: {service.why_not or 'see its log'}")
+
+
+def uvicorn_config(service: Service) -> uvicorn.Config:
+    """How uvicorn is to serve this service."""
+    config = service.config
+    return uvicorn.Config(
+        make_app(service),
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        ssl_certfile=config.tls_cert,
+        ssl_keyfile=config.tls_key,
+        timeout_graceful_shutdown=max(1, int(config.drain)),
+        h11_max_incomplete_event_size=65536,
+        forwarded_allow_ips="",
+        ws="none",
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(2048)
+        return listening
+    except OSError as error:
+        raise InputError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None
+
+
+def with_port(config: ServiceConfig, listening: socket.socket) -> ServiceConfig:
+    """The configuration with the port that was found, where any would do."""
+    from dataclasses import replace
+
+    return replace(config, port=listening.getsockname()[1])
+
+
+def warn_of_sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
+    """Warn of a version of SQLite with a known fault; whether it has it."""
+    if version >= REPAIRED:
+        return False
+    text = (
+        f"SQLite {'.'.join(map(str, version))} can damage a database in WAL mode when two processes write to it at the same instant "
+        f"(repaired in {'.'.join(map(str, REPAIRED))}): let no other program write to the database while it is served"
+    )
+    logs.log(text, logging.WARNING)
+    return True
