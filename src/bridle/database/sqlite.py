@@ -67,6 +67,8 @@ class SqliteStore(EventStore):
                 if not self.schema_version:
                     raise InputError(f"cannot read {path}: it holds no sessions of bridle")
             else:
+                if not Path(self.path).parent.is_dir():
+                    raise InputError(f"cannot open {path}: there is no folder {Path(self.path).parent}")
                 self._lock = owners.OwnerLock(self.path, self.owner)
                 owners.sweep(self.path)
                 self._open_writer()
@@ -87,9 +89,6 @@ class SqliteStore(EventStore):
         """The connection that writes; opened again after an error whose outcome nobody knows, so that the log is read anew."""
         if self._connection is None:
             assert self._lock is not None
-            folder = Path(self.path).parent
-            if not folder.is_dir():
-                raise InputError(f"cannot open {self.name}: there is no folder {folder}")
             with self._translated("open"), self._lock.turn():
                 connection = self._connect("rwc")
                 try:
