@@ -57,6 +57,7 @@ class SqliteStore(EventStore):
         self._connection: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._lock: owners.OwnerLock | None = None
+        self._doubtful = False  # whether what can be read need not be on the disk
         try:
             if readonly:
                 if not os.path.exists(self.path):
@@ -86,7 +87,11 @@ class SqliteStore(EventStore):
         )
 
     def _open_writer(self) -> sqlite3.Connection:
-        """The connection that writes; opened again after an error whose outcome nobody knows, so that the log is read anew."""
+        """The connection that writes; opened again after an error whose outcome nobody knows, so that the log is read anew.
+
+        After a sync that failed, what is in the log can be read and may yet not be on the disk, and another sync need not put it there:
+        it is written once more, into the database.
+        """
         if self._connection is None:
             assert self._lock is not None
             with self._translated("open"), self._lock.turn():
@@ -97,10 +102,14 @@ class SqliteStore(EventStore):
                         connection.execute(f"PRAGMA {pragma}")
                     if mode != "wal" or connection.execute("PRAGMA synchronous").fetchone()[0] != 2:
                         raise StoreError(f"cannot open {self.name}: it does not keep a log that is synced at each commit ({mode})")
+                    if self._doubtful:
+                        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                            raise StoreError(f"cannot open {self.name}: another process reads it, and does not stop")
+                        connection.execute("UPDATE schema_version SET version = version")  # begins the log anew, on the disk too
                 except BaseException:
                     connection.close()
                     raise
-            self._connection = connection
+            self._connection, self._doubtful = connection, False
         return self._connection
 
     def _open_reader(self) -> sqlite3.Connection:
@@ -157,6 +166,7 @@ class SqliteStore(EventStore):
             return Taken(f"cannot write {self.name}: an event with this number or key is there already")
         certain = kind in _HARMLESS or doing != "write"
         if doing == "write" and not certain:
+            self._doubtful = True
             self._drop_writer()
         if doing == "read" and kind not in _HARMLESS:
             self._drop_reader()
@@ -195,6 +205,10 @@ class SqliteStore(EventStore):
 
     def _rows(self, name: str, /, **values: Value) -> list[Row]:
         statement = STATEMENTS[name]
+        if self._doubtful:
+            with self._writing:
+                self._ready()
+                self._open_writer()
         with self._reading, self._translated("read"):
             self._ready(writing=False)
             rows: list[Row] = self._open_reader().execute(statement.text, statement.values(values)).fetchall()
