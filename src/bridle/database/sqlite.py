@@ -105,7 +105,8 @@ class SqliteStore(EventStore):
                     if self._doubtful:
                         if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                             raise StoreError(f"cannot open {self.name}: another process reads it, and does not stop")
-                        connection.execute("UPDATE schema_version SET version = version")  # begins the log anew, on the disk too
+                        turned = connection.execute("PRAGMA user_version").fetchone()[0] ^ 1
+                        connection.execute(f"PRAGMA user_version = {turned}")  # any change at all: it begins the log anew, on the disk too
                 except BaseException:
                     connection.close()
                     raise
