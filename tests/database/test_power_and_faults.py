@@ -123,12 +123,14 @@ def test_a_disk_that_cannot_be_written_is_told_and_the_journal_goes_on(kind, man
         lease = store.take(store.create("shop", b""))
         store.append(lease, [event(1)])
         disk.broken = lambda what, path: fault("disk I/O error") if what == "write" and path.endswith("-wal") else None
-        for _ in range(2):
-            with pytest.raises(StoreError, match=said) as told:
-                store.append(lease, [event(2 + i) for i in range(many)])
-            assert told.value.certain == certain
-        assert store.head(lease.session) == 1
+        with pytest.raises(StoreError, match=said) as told:
+            store.append(lease, [event(2 + i) for i in range(many)])
+        assert told.value.certain == certain
+        with pytest.raises(StoreError, match=said) as told:
+            store.append(lease, [event(2 + i) for i in range(many)])
+        assert told.value.certain
         disk.broken = lambda what, path: None
+        assert store.head(lease.session) == 1
         store.append(lease, [event(2)])
         assert list(store.tail(lease.session)) == [event(1), event(2)]
         assert store.check() == []
