@@ -84,7 +84,7 @@ class Boundary(NamedTuple):
         if memory.past:
             arrays |= {f"past.{name}": value for name, value in _written_past(memory.past).items()}
         arrays |= {f"states.{name}": leaf for name, leaf in records.leaves(memory.states).items()}
-        return arrays | {f"before.{name}": leaf for name, leaf in records.leaves(before).items()}
+        return arrays | ({f"before.{name}": leaf for name, leaf in records.leaves(before).items()} if untouched else {})
 
     def restored(self, saved: dict[str, Array], before: object, states: tuple[object, ...]) -> Boundary:
         """With what a file holds; `before` is the state before it was moved, where it was, and `states` are those of its rules."""
