@@ -73,7 +73,7 @@ class Boundary(NamedTuple):
         """What a file holds of it, as arrays; `turn` and `front` are the session's now."""
         rounds, cost, hard, signed, violated, above = memory.moved
         begun, terms, action, at, before, said_at, said_to = self.said or Said(-1)
-        untouched = (said_at, said_to) == (turn, front)
+        untouched = before is not None and (said_at, said_to) == (turn, front)
         arrays: dict[str, Scalar] = {
             "numbers": np.array([float(self.free), begun, rounds, cost, violated, float(untouched), float(self.known)])
         }

@@ -195,6 +195,7 @@ class DurableCore:
         pending = session._now.kept.pending
         pending.offset, pending.since = self._facts["tickets"]
         self.session = session
+        self.listen(self.entries)
 
     def advance(self, journal: Iterable[Event], until: int | None = None) -> None:
         """Let events happen again that are in the journal, and prove of each that it leads where it did."""
@@ -215,7 +216,12 @@ class DurableCore:
             if log.unsent:
                 log.unsent.clear()  # they were given when it first happened
         self.durable = self.seq
-        self.session.history = None if self.entries is None else self.entries.append
+        self.listen(self.entries)
+
+    def listen(self, entries: list[HistoryEntry] | None) -> None:
+        """Put what `history` is to be told into this list, from now on."""
+        self.entries = entries
+        self.session.history = None if entries is None else entries.append
 
     def _astray(self, event: Event, what: str) -> ReplayError:
         made = self._facts["made"]
