@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import records, validate
+from bridle import database, records, validate
+from bridle.budgets import Gate, Pacer
 from bridle.core import Bound, Domain, InputError, Policy, S
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, for_constraints, record_of
 from bridle.policies.round_maps import RuleMixture
-from bridle.session import report_text, savefile
+from bridle.session import clocks, report_text, savefile
+from bridle.session.alarms import ask_again
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
+from bridle.session.durable import DurableCore
+from bridle.session.embedded import COMMITS, WINDOW, Embedded, Grouped, JournaledBudget
 from bridle.session.feasibility import TOLERANCE
-from bridle.session.feedback import LARGEST, Limits, is_sound
-from bridle.session.late_feedback import LATE_FORMS, PendingRounds
+from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
+from bridle.session.known_limits import Known
+from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
+from bridle.session.opening import open_core
 from bridle.session.parts import SessionParts, checked_names
 from bridle.session.rates import RateLimit
 from bridle.session.rounds import HistoryEntry
 from bridle.session.standing import Played, Standing
-from bridle.session.verbs import SessionVerbs
+from bridle.session.verbs import SessionVerbs, as_observed, evaluated, refuse_other_constraints
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
+
+if TYPE_CHECKING:
+    from bridle.database.store import EventStore
+
+T = TypeVar("T")
+"""What is read of a durable session."""
 
 ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
@@ -274,7 +287,7 @@ class Session(SessionVerbs):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything needed to go on to one `.npz` file, atomically."""
-        self._read(lambda nested: savefile.save(path, self._snapshot(nested)))
+        self._read(lambda nested: savefile.save(path, self._image(nested)))
 
     @classmethod
     def load(
@@ -288,7 +301,19 @@ class Session(SessionVerbs):
 
         `engine` is the one it was saved with, unless another is named.
         """
-        saved = savefile.read(path)
+        session = cls._restored(savefile.read(path), policy, history, engine)
+        session._now.kept.pending.reborn()
+        return session
+
+    @classmethod
+    def _restored(
+        cls,
+        saved: savefile.Saved,
+        policy: Configured | Policy[S] | None = None,
+        history: Callable[[HistoryEntry], object] | None = None,
+        engine: str | None = None,
+    ) -> Session:
+        """The session in a save file, whose tickets go on with the numbers that they have."""
         chosen = cast("Configured | Policy[object]", saved.make_policy() if policy is None else policy)
         options = saved.options
         if engine is not None:
@@ -298,9 +323,8 @@ class Session(SessionVerbs):
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
         session.unchecked = not saved.checked
-        restored = saved.restore(session._snapshot(False))
+        restored = saved.restore(session._image(False))
         pending, ledger, kept = session._parts.pending, session._parts.ledger, session._now.kept
-        pending.reborn()
         taken = 0 if ledger is None else ledger.open
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
         edge = session._boundary = restored.boundary
@@ -311,13 +335,66 @@ class Session(SessionVerbs):
                 session._compile(restored.compiled)
         return session
 
-    def _snapshot(self, nested: bool) -> savefile.Snapshot:
-        (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
-        compiled = None if self._compiled is None else self._compiled.k
-        return savefile.Snapshot(
-            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
-            self._boundary, self._memory(), now.played.turn,
-        )  # fmt: skip
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        name: str,
+        policy: Configured | Policy[S] | None = None,
+        x1: ArrayLike | None = None,
+        *,
+        history: Callable[[HistoryEntry], object] | None = None,
+        commit: str = "each",
+        window: float = WINDOW,
+        snapshot_every: int | None = None,
+        gates: Mapping[str, Gate | Pacer] | None = None,
+        wait: float = 0.0,
+        **options: Unpack[savefile.SessionOptions],
+    ) -> DurableSession:
+        """The session of this name in a database, where every acknowledged call survives ``kill -9``: made, or resumed where it was.
+
+        `url` is ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``. Each event (ask, observe, forget, a decision with something
+        said before it, a changed limit, a payment) is in its journal, committed, before the call returns; with ``commit="group"`` within
+        `window` seconds. Opening replays the journal since the last snapshot (there is one every `snapshot_every` events, 10,000 unless
+        told, and one when it is closed) and proves that every decision is the same, bit for bit. One process owns it at a time; another
+        that opens it waits `wait` seconds and is refused. `gates` are budgets that are paid in the same journal. The rest is as for
+        `Session`. Where the session is there already, whatever is given must be what it was made with; what is left out is.
+
+        >>> import bridle
+        >>> policy = bridle.policy("anytime", bridle.Ball(2))
+        >>> with Session.open("sqlite:///run.db", "shop-17", policy=policy) as session:
+        ...     session.observe(f=0.3, df=[1.0, 0.0], g=0.1, dg=[0.0, 1.0], key="order 1")
+        >>> with Session.open("sqlite:///run.db", "shop-17") as session:
+        ...     session.observe(f=0.3, df=[1.0, 0.0], g=0.1, dg=[0.0, 1.0], key="order 1")  # it has had that one
+        ...     session.rounds, session.cost
+        (1, 0.3)
+        """
+        validate.one_of("commit", commit, COMMITS)
+        if history is not None and not callable(history):
+            raise InputError(f"history must be callable, not {validate.show(history)}")
+        store = database.open_store(url)
+        try:
+            core = cls.core(store, name, policy, x1, snapshot_every=snapshot_every, gates=gates, wait=wait, **options)
+        except BaseException:
+            store.close()
+            raise
+        return DurableSession(Embedded(core, history) if commit == "each" else Grouped(core, history, window))
+
+    @classmethod
+    def core(
+        cls,
+        store: EventStore,
+        name: str,
+        policy: Configured | Policy[S] | None = None,
+        x1: ArrayLike | None = None,
+        *,
+        snapshot_every: int | None = None,
+        gates: Mapping[str, Gate | Pacer] | None = None,
+        wait: float = 0.0,
+        **options: Unpack[savefile.SessionOptions],
+    ) -> DurableCore:
+        """What `open` drives, for who commits the events of many sessions: see `bridle.session.durable`."""
+        return open_core(Session, Session._restored, store, name, policy, x1, snapshot_every, gates, wait, options)
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
@@ -346,3 +423,153 @@ def _ascending(levels: Sequence[float]) -> list[float]:
     if numbers.ndim != 1 or (numbers <= 0.0).any() or (np.diff(numbers) <= 0.0).any():
         raise InputError(f"levels must be numbers above 0 in ascending order, not {validate.show(levels)}")
     return numbers.tolist()  # type: ignore[no-any-return]
+
+
+class DurableSession(Session):
+    """A session in a database, as `Session.open` gives it: the same verbs, each with an identity (`key`) where the caller wants one.
+
+    What is told twice under one key, or with one ticket, is answered with the first answer; other numbers under the same key are refused.
+    A call that raises `bridle.database.StoreError` did not happen, or nobody knows (it says which): ask again with the same key.
+    """
+
+    def __init__(self, embedded: Embedded) -> None:
+        self._embedded, self._core = embedded, embedded.core
+        self.policy = self._plain(self._core).policy
+
+    @staticmethod
+    def _plain(core: DurableCore) -> Session:
+        return cast("Session", core.session)
+
+    def _of(self, what: Callable[[Session], T], at_once: bool = False) -> T:
+        return self._embedded.read(lambda core: what(self._plain(core)), at_once)
+
+    # --- the verbs -----------------------------------------------------------------------------------------------------------------------
+
+    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
+        return self._embedded.do(self._core.decide, rules, features, known)  # type: ignore[no-any-return]
+
+    def observe(
+        self,
+        f: ArrayLike = 0.0,
+        df: Numbers = None,
+        g: Numbers = None,
+        dg: Numbers = None,
+        modulus: Numbers = None,
+        *,
+        ticket: Ticket | int | None = None,
+        partial: bool = False,
+        context: str | int | None = None,
+        played: Numbers = None,
+        key: str | bytes | None = None,
+        pay: Mapping[str, float] | None = None,
+    ) -> None:
+        """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
+        self._embedded.do(
+            self._core.observe, f, df, g, dg, modulus,
+            ticket=ticket, partial=partial, context=context, played=played, key=key, pay=pay,
+        )  # fmt: skip
+
+    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, key: str | bytes | None = None) -> Ticket:
+        return self._embedded.do(self._core.ask, rules, features, known, key=key)  # type: ignore[no-any-return]
+
+    def forget(self, ticket: Ticket | int) -> None:
+        self._embedded.do(self._core.forget, ticket)
+
+    def step(
+        self, cost: object, constraints: Iterable[object] = (), *, rules: Numbers = None, features: Numbers = None, known: Known = None
+    ) -> Array:
+        refuse_other_constraints(constraints)
+        x = self.decide(rules=rules, features=features, known=known)
+        answers = evaluated(cost, constraints, x, self.names)
+        self.observe(**as_observed(answers, len(x)))
+        t, domain = self._of(lambda session: (session.rounds, session._actions), at_once=True)
+        if domain is not None and self._of(lambda session: session._parts.ledger is not None, at_once=True):
+            times = clocks.question(t)
+            doubts = [] if times is None else ask_again(answers, x, domain, times)
+            if doubts:
+                self._embedded.do(self._core.doubt, doubts, t)
+        return x
+
+    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> None:
+        """Change a limit, by its name or its place, for all feedback from now on.
+
+        `offset` is added to the limit's values: above 0 it is stricter than its functions say, 0 is as they say. `at_most` is for policy
+        `rate`: the share of rounds that may violate it. What is proved then, and which policies allow it, is in `bridle.session.changes`.
+        """
+        self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most)
+
+    def change_domain(self, domain: Domain) -> None:
+        """Decide in a part of the domain from the next decision on, cut out by planes; or in more again, up to what it was first.
+
+        `decide` is then to be called in every round before `observe`.
+        """
+        self._embedded.do(self._core.change_domain, domain)
+
+    def gate(self, name: str) -> JournaledBudget:
+        """The budget of this name: pay, and ask what is left."""
+        self._embedded.read(lambda core: core.purse.find(name), at_once=True)
+        return JournaledBudget(self._embedded, name)
+
+    def flush(self) -> None:
+        """Wait until every event that was acknowledged is on the disk; with ``commit="each"`` it is."""
+        self._embedded.flush()
+
+    def close(self) -> None:
+        """Put a snapshot and let the session go, for others to open."""
+        self._embedded.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    # --- what it says of itself ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Its name in the database."""
+        return self._core.name
+
+    @property
+    def proposals(self) -> Array:
+        if self._of(lambda session: session._unsaid(), at_once=True):
+            self.decide()  # asking them is an event
+        return self._of(lambda session: session.proposals)
+
+    @property
+    def durable(self) -> tuple[int, int]:
+        """How many events are on the disk, and how many there are."""
+        return self._core.durable, self._core.seq
+
+    @property
+    def changes(self) -> tuple[dict[str, Any], ...]:
+        """What was changed on the way: in which round, which limit, and how; for a limit on how often also what was counted before."""
+        return self._embedded.read(lambda core: core.changes.listed)
+
+    def __getstate__(self) -> dict[str, object]:
+        raise InputError(f"a session that is opened on a database cannot be copied or pickled: {self._core.name!r} has one owner; save it")
+
+
+def _read_through(name: str) -> property:
+    """What a plain session says under this name, once all that it rests on is durable."""
+    return property(lambda self: self._of(lambda session: getattr(session, name)), doc=getattr(Session, name, None).__doc__)
+
+
+def _ask_through(name: str) -> Callable[..., object]:
+    """What a plain session answers under this name, once all that it rests on is durable."""
+
+    @functools.wraps(getattr(Session, name))
+    def ask(self: DurableSession, *given: Any, **named: Any) -> object:
+        return self._of(lambda session: getattr(session, name)(*given, **named))
+
+    return ask
+
+
+for _name in (
+    "balances", "ccv", "cost", "dropped", "engine", "history", "names", "pending", "price", "rates", "rounds", "state", "unchecked",
+    "violations", "weights",
+):  # fmt: skip
+    setattr(DurableSession, _name, _read_through(_name))
+for _name in ("bound", "certificate", "report", "save", "warm_up"):
+    setattr(DurableSession, _name, _ask_through(_name))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +20,7 @@ from bridle.session.feedback import Numbers, evaluate
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import Ticket
 from bridle.session.rounds import ENTRANCES
+from bridle.session.savefile import SessionImage
 from bridle.session.turns import mark, wait
 
 
@@ -157,24 +160,13 @@ class SessionVerbs(SessionActions):
         >>> session.step(cost=bridle.Affine([1.0, 0.0]), constraints=[(lambda x: x[1] - 0.5, lambda x: [0.0, 1.0])])
         array([0., 0.])
         """
-        if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
-            raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
+        refuse_other_constraints(constraints)
         counted, rounds = False, None
         try:
             x = self.decide(rules=rules, features=features, known=known)
-            f, df = evaluate("cost", cost, x, several=False)
-            answers = [Answer(COST, cost, f, df)]
-            for i, constraint in enumerate(constraints):
-                value, grad = evaluate(f"constraints[{i}]", constraint, x, several=True)
-                place = sum(each.value.size for each in answers[1:])
-                alone = value.ndim == 0 and place < len(self._parts.names)
-                answers.append(Answer(Subject(self._parts.names[place] if alone else f"constraints[{i}]"), constraint, value, grad))
-            limits: dict[str, Array] = {}
-            if len(answers) > 1:
-                limits["g"] = np.concatenate([each.value.reshape(-1) for each in answers[1:]])
-                limits["dg"] = np.concatenate([each.grad.reshape(-1, len(x)) for each in answers[1:]])
+            answers = evaluated(cost, constraints, x, self._parts.names)
             rounds = self.rounds
-            self.observe(f=f.item(), df=df, **limits)  # type: ignore[arg-type]
+            self.observe(**as_observed(answers, len(x)))
             counted, t = True, self.rounds
             if self._parts.ledger is not None and self._actions is not None and (times := clocks.question(t)) is not None:
                 doubts = ask_again(answers, x, self._actions, times)
@@ -241,6 +233,13 @@ class SessionVerbs(SessionActions):
             raise
         return ticket
 
+    def _last_ticket(self) -> Ticket:
+        """The ticket of the round that was begun last, which still waits."""
+        pending = self._now.pending()
+        number = pending.offset + pending.begun
+        each = pending.waiting[number]
+        return Ticket(number, self._stands_for(each.x, each.terms, each.action).copy(), pending.run, crc32(each.x.tobytes()))
+
     def forget(self, ticket: Ticket | int) -> None:
         """Give a round up: what has not come of its feedback never will, and is charged to the bounds."""
         counted, number = False, None
@@ -262,3 +261,40 @@ class SessionVerbs(SessionActions):
         except BaseException as wrong:
             mark(wrong, counted)
             raise
+
+    def _image(self, nested: bool) -> SessionImage:
+        """Where this session stands, as a save file holds it."""
+        (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
+        compiled = None if self._compiled is None else self._compiled.k
+        return SessionImage(
+            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
+            self._boundary, self._memory(), now.played.turn,
+        )  # fmt: skip
+
+
+def evaluated(cost: object, constraints: Iterable[object], x: Array, names: Sequence[str]) -> list[Answer]:
+    """What the functions of a round say at x, the cost first; `names` are those of the limits."""
+    f, df = evaluate("cost", cost, x, several=False)
+    answers = [Answer(COST, cost, f, df)]
+    for i, constraint in enumerate(constraints):
+        value, grad = evaluate(f"constraints[{i}]", constraint, x, several=True)
+        place = sum(each.value.size for each in answers[1:])
+        alone = value.ndim == 0 and place < len(names)
+        answers.append(Answer(Subject(names[place] if alone else f"constraints[{i}]"), constraint, value, grad))
+    return answers
+
+
+def as_observed(answers: list[Answer], dim: int) -> dict[str, Any]:
+    """These answers as `observe` takes them."""
+    cost, *limits = answers
+    said: dict[str, Any] = {"f": cost.value.item(), "df": cost.grad}
+    if limits:
+        said["g"] = np.concatenate([each.value.reshape(-1) for each in limits])
+        said["dg"] = np.concatenate([each.grad.reshape(-1, dim) for each in limits])
+    return said
+
+
+def refuse_other_constraints(constraints: object) -> None:
+    """One error where constraints are not a list."""
+    if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
+        raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
