@@ -297,7 +297,7 @@ def test_bad_arguments_are_named():
     for arguments, words in (
         ((-1,), "features must be 0 or above, not -1"),
         ((2, "hinge"), "unknown loss"),
-        ((2, "quantile", 1.0), "level must be below 1, not 1.0"),
+        ((2, "quantile", 1.0), r"level must be below 1, not 1\.0"),
         ((2, "quantile", 0.0), "level must be above 0"),
     ):
         with pytest.raises(InputError, match=words):

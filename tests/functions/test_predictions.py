@@ -1,4 +1,4 @@
-"""Losses of a score: slopes and bends are the derivatives of values, losses are convex, and as functions of weights they are what they say."""
+"""Losses of a score: slopes and bends are the derivatives of values; as functions of weights they are what they say."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def test_as_a_function_of_weights(name, level):
 def test_bad_names_and_levels():
     with pytest.raises(InputError, match="loss"):
         score_loss("absolute")
-    with pytest.raises(InputError, match="level must be below 1, not 1.5"):
+    with pytest.raises(InputError, match=r"level must be below 1, not 1\.5"):
         score_loss("quantile", 1.5)
