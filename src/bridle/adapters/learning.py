@@ -8,16 +8,18 @@ weights that were played.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from bridle import ops, records
 
-Averages = Seen = Thresholds = Any
+Averages = Any
 from bridle.adapters.limits import Limit
 from bridle.adapters.mixture import Mixture, MixtureState
 from bridle.adapters.scaling import RunningScale
+from bridle.adapters.thresholds import Seen, Thresholds
 from bridle.core import Feedback, InputError, Policy, Round
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.ops import Array, Scalar
@@ -29,15 +31,16 @@ R = TypeVar("R")
 
 
 class LabelledRow(NamedTuple):
-    """One row: its features, +1 or -1 for its class, the weight of its loss, its group where it has one, and how it was seen before.
+    """One row: its features, +1 or -1 for its class, the weight of its loss; its group and its period where it has one; how it was seen.
 
-    `seen` is what the levels made of a row that was asked about before its class was known; None: it is scored now.
+    `seen` is what the levels made of a row that was decided before its class was known; None: it is scored now.
     """
 
     features: Array
     sign: Scalar
     weight: Scalar
     group: Scalar | None = None
+    period: Scalar | None = None
     seen: Seen | None = None
 
 
@@ -93,11 +96,16 @@ class Rules(NamedTuple):
         if self.thresholds is not None:
             seen = row.seen
             if seen is None:
-                levels, seen = self.thresholds.look(levels, ops.dot(before.weights, a), row.group)
-            levels = self.thresholds.count(levels, seen, row.sign, row.group)
+                levels, seen = self.thresholds.look(levels, ops.dot(before.weights, a), known(row.group), known(row.period))
+            levels = self.thresholds.count(levels, seen, row.sign, known(row.group))
         memory, chosen = round_of(self.limits, before.memory, a, row.sign, row.weight, row.group)
         state = self.learner.learn(before.state, row, a, chosen.reveal(before.weights), ONE)
         return Learned(state, self.learner.weights(state), memory, levels, None if scale is None else scale.learn(row.features))
+
+
+def known(number: Scalar | None) -> Scalar:
+    """The number of a group or a period; nan where there is none."""
+    return nan if number is None else number
 
 
 class Learned(NamedTuple):
