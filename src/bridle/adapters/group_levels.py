@@ -49,6 +49,9 @@ CENTRE_STEP, FIRST = 0.03, 100.0
 LOOKBACK = 1000.0
 """About how many counted rows of a group its untreated share remembers."""
 
+TIE = 1e-9
+"""Shares this near to the gap are at it: whether something is done must not hang on a rounding error."""
+
 SPREAD_MEMORY = 0.01
 """The least weight of a row in the spread of a group's scores."""
 
@@ -158,7 +161,7 @@ class GapLevel(NamedTuple):
         """tau of each group for a row of which the common threshold says `plain` (1: an alarm)."""
         above, gap = self.apart(state)
         tau = state.centre + minimum(maximum(above, -0.5 * self.gap), 0.5 * self.gap)
-        return where(gap > self.gap, minimum(maximum(tau, 0.0), 1.0), plain + self.each)
+        return where(gap > self.gap + TIE, minimum(maximum(tau, 0.0), 1.0), plain + self.each)
 
     def look(self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, group: Scalar, row: Scalar) -> tuple[GapState, Scalar]:
         """After a row was scored and acted upon; `plain` is 1 where the common threshold made it an alarm. Also what it is worth until
