@@ -1,4 +1,4 @@
-"""PlayedHedge: its certificate and bounds in every round, against opponents that see the weights; where they are attained; units and engines."""
+"""PlayedHedge: its certificate and bounds in every round, against opponents that see the weights; where they are attained; units."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_regret_and_gap_are_within_their_bounds_in_every_round(kind, curved):
 
 
 def test_the_bound_on_regret_is_attained_in_each_of_its_terms():
-    """Delta = 1 from round 1 on; then one expert costs nothing and the others much: what is paid is the mix loss, the most that is proved."""
+    """Delta = 1 from round 1 on; then one expert costs nothing and the others much: what is paid is the mix loss, which is the worst."""
     K, rounds, far = 400, 2000, 1e9
     hedge = learners.PlayedHedge(K)
     c, state, paid, kept = log(K), hedge.learn(hedge.init(), np.zeros(K), 1.0), 1.0, 0
@@ -120,6 +120,17 @@ def test_a_round_that_counts_for_nothing_changes_nothing():
     after = hedge.learn(state, np.zeros(4), 0.0, counts=0.0)
     np.testing.assert_allclose(after.v, state.v, rtol=1e-14)
     assert (after.Delta, after.t) == (state.Delta, state.t)
+
+
+def test_experts_that_are_alike_stay_alike():
+    hedge, rng = learners.PlayedHedge(5), np.random.default_rng(0)
+    state = hedge.init()
+    for _ in range(50):
+        loss = rng.standard_normal()
+        state = hedge.learn(state, np.full(5, loss), loss)
+        np.testing.assert_allclose(state.v, 0.2, rtol=1e-14)
+    assert state.Delta == 0.0
+    assert hedge.certified(state) == 0.0
 
 
 def test_after_a_long_calm_it_changes_its_mind_within_few_rounds():
