@@ -10,12 +10,13 @@ not count for it. The optimiser then goes down  wf f + sum_i wg_i g_i,  and the 
 
 so that the weighted gradient is about as long as the cost's own, whatever q is, and a limit that is never near leaves the cost as it is. A
 multiplier alone circles around its limit for ever, and the more so the slower the optimiser follows: kappa, the damping, is that of
-`bridle.policies.soft_free` (on the census it makes the gap's swings three times smaller, at a lower cost). The lengths of gradients take a backward pass for each function; they are taken in the counted steps 1, 2, 4, 8, ... of a limit alone, each for
-the steps since the last. That pi is known no better only scales what the limits weigh.
+`bridle.policies.soft_free` (on the census it makes the swings of a gap three times smaller, at a lower cost). The lengths of gradients
+take a backward pass for each function; they are taken in the counted steps 1, 2, 4, 8, ... of a limit alone, each for the steps since the
+last. That pi is known no better only scales what the limits weigh.
 
-Guarantee: over any steps in a row up to the last, the counted values of limit i add up to at most N_i q_i (`bound`): whatever the model, the
-    optimiser and the data, convex or not, whatever pi and kappa. The mean is then at most q_i sqrt(mean g_i^2 / n): it goes to 0 or below
-    where q grows slower than sqrt(n).
+Guarantee: over any steps in a row up to the last, the counted values of limit i add up to at most N_i q_i (`bound`): whatever the model,
+    the optimiser and the data, convex or not, whatever pi and kappa. The mean is then at most q_i sqrt(mean g_i^2 / n): it goes to 0 or
+    below where q grows slower than sqrt(n).
 Reference: bridle (this file), the multiplier of `bridle.policies.soft_free` without its queue.
 
 Proof. q_t >= q_{t-1} + g_t/N_t, so that g_t <= N_t (q_t - q_{t-1}). Summed from s + 1 to t this is N_t q_t - N_{s+1} q_s - sum q (N' - N),
@@ -23,9 +24,10 @@ and N does not fall.
 
 >>> duals = Duals.start(1)
 >>> for value in (1.0, 1.0, -0.5):
-...     duals = duals.measured(duals.due(np.array([value])), 4.0, np.array([1.0])).observed(np.array([value]))
->>> bool(duals.total[0] <= duals.bound[0])
-True
+...     g = np.array([value])
+...     duals = duals.measured(duals.due(g), 4.0, np.array([1.0])).observed(g)
+>>> round(float(duals.bound[0]), 3)  # of the values, whose sum is 1.5
+2.061
 >>> weights = duals.weigh(np.array([0.0]))  # of the cost, and of the limits: the cost's gradient is twice as long
 >>> round(float(weights.limits[0] / weights.cost / duals.q[0]), 3)
 2.0
@@ -36,10 +38,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle import ops
 from bridle.ops import Array
 from bridle.policies.soft_free import DAMPING
+
+Flags = NDArray[np.bool_]
+"""Yes or no, for every limit."""
 
 
 class StepWeights(NamedTuple):
@@ -50,10 +56,9 @@ class StepWeights(NamedTuple):
 
 
 class Duals(NamedTuple):
-    """Of every limit: q, the sums of g and g^2, how many steps counted; the sums of squared gradients, and when they were measured last."""
+    """Of every limit: q, the sum of g^2, how many steps counted, the sums of squared gradients, and when they were measured last."""
 
     q: Array
-    total: Array
     squares: Array
     counted: Array
     cost_slopes: Array
@@ -64,7 +69,7 @@ class Duals(NamedTuple):
     def start(cls, k: int) -> Duals:
         """Before the first step, with k limits."""
         none = np.zeros(k)
-        return cls(none, none, none, none, none, none, none)
+        return cls(none, none, none, none, none, none)
 
     @property
     def natural(self) -> Array:
@@ -90,12 +95,12 @@ class Duals(NamedTuple):
         """N q: the counted values up to now, from any step on, add up to at most this."""
         return np.sqrt(self.squares) * self.q
 
-    def due(self, g: Array) -> Array:
+    def due(self, g: Array) -> Flags:
         """Which limits' gradients are to be measured in a step with these values (nan: it says nothing of the limit)."""
         return ~np.isnan(g) & (self.counted + 1.0 >= 2.0 * self.last)
 
-    def measured(self, due: Array, df: float, dg: Array) -> Duals:
-        """With the squared lengths of the gradients of the cost and of the limits that were due; one that is 0 or not finite is due again."""
+    def measured(self, due: Flags, df: float, dg: Array) -> Duals:
+        """With the squared lengths of the gradients of the cost and of the limits that were due; what is 0 or not finite is due again."""
         seen = due & (dg > 0.0) & np.isfinite(df + dg)
         span = np.where(seen, self.counted + 1.0 - self.last, 0.0)
         return self._replace(
@@ -111,7 +116,6 @@ class Duals(NamedTuple):
         squares = self.squares + value * value
         return self._replace(
             q=ops.pos(self.q + ops.ratio(value, np.sqrt(squares))),
-            total=self.total + value,
             squares=squares,
             counted=self.counted + counts,
         )
