@@ -1,0 +1,165 @@
+"""A quantile held by an offset: the share of rows whose target lies above the prediction comes out as asked, whatever the stream does.
+
+The model predicts f, and f + o is given out; r = y - f is known when the target comes. eps = 1 - level is the share allowed above, D the
+debt: rows above beyond the allowance.
+
+    o  = b + sp h(eta D) + M sign(D) (|eta D| - 2)^+,      h(x) = x (1 + |x|),  eta = .05
+    v  = 1 where r > o,  else 0
+    M  = max(M, |r - b|),   sp += max(1/n, .01) (|r - b| - sp),   b += sp max(.03, 3 / sqrt(1 + n)) (1{r > b} - eps)
+    D  = max(D + v - eps, -(4 / eta + 1)),     F += what that floor adds
+
+b follows the quantile of the residuals, sp is their spread, M the widest so far; all are 0 before the first row. No unit: targets times a
+constant give offsets times that constant. The floor forgives what a long time without any row above would hoard.
+
+Guarantee: sum v = eps n + D - F, in every window too. On every stream D <= `largest_debt`: 4 / eta + 1, and 1 for each doubling of the
+    widest residual, so that the share above is at most eps + O(1/n) unless residuals grow without end.
+Reference: bridle (this file); I. Gibbs, E. Candes. Adaptive Conformal Inference Under Distribution Shift. NeurIPS 2021, for the identity.
+
+Proof. Where eta D >= 4, o >= b + 2 M: a row above has r - b > 2 M, and M more than doubles (or is no longer 0). Elsewhere D <= 4 / eta before
+the row, and it grows by at most 1. So D exceeds 4 / eta + 1 by no more than the number of doublings: log2(M / first), and one more from 0.
+
+>>> import numpy as np
+>>> limit = Quantile(0.9)
+>>> state, above = limit.start(), 0
+>>> for residual in np.random.default_rng(0).standard_normal(2000).tolist():
+...     above += residual > limit.offset(state)
+...     state = limit.count(state, residual)
+>>> round(above / 2000, 2), bool(abs(above - 0.1 * 2000 - state.debt) < 1e-9)
+(0.1, True)
+"""
+
+from __future__ import annotations
+
+from math import log2
+from typing import NamedTuple
+
+from bridle import ops, validate
+from bridle.adapters.levels import ETA, TOLERANCE, TOP, Recent, make_recent, swing
+from bridle.adapters.limit_report import LimitReport, short
+from bridle.core import InputError
+from bridle.ops import Scalar, maximum
+
+LINEAR = 2.0
+"""From |eta D| = 2 on the offset also grows with the widest residual, so that from 4 on it is beyond twice of that."""
+
+
+class RowCount(NamedTuple):
+    """How many rows there were and how many of them violated a limit, recent counts, and the last row at which it did not hold."""
+
+    rows: Scalar
+    violated: Scalar
+    recent: Recent
+    broken: Scalar
+
+    def add(self, violated: Scalar, share: float) -> RowCount:
+        """With one row more; the limit allows this share."""
+        rows, total = self.rows + 1.0, self.violated + violated
+        broken = ops.where(total > (1.0 + TOLERANCE) * share * rows, rows, self.broken)
+        return RowCount(rows, total, self.recent.mark(rows, ops.columns(total), rows > 0.0), broken)
+
+    def shares(self) -> tuple[float, float] | tuple[None, None]:
+        """The share of all rows that violated it, and of the last 1,000."""
+        if not self.rows:
+            return None, None
+        length, marks = self.recent.since(float(self.rows))
+        return float(self.violated / self.rows), float((self.violated - marks[0]) / length)
+
+    @property
+    def since(self) -> int | None:
+        """The row from which on the limit holds, if it does."""
+        return int(self.broken) + 1 if self.broken < self.rows else None
+
+
+def no_rows() -> RowCount:
+    """Nothing counted yet."""
+    return RowCount(0.0, 0.0, make_recent(1), 0.0)
+
+
+class OffsetState(NamedTuple):
+    """The debt, and what was forgiven; the base, the spread, the widest residual and the first not 0; the rows above."""
+
+    debt: Scalar
+    forgiven: Scalar
+    base: Scalar
+    spread: Scalar
+    widest: Scalar
+    first: Scalar
+    above: RowCount
+
+
+class QuantileLimit(NamedTuple):
+    """At most a share 1 - `level` of the rows has a target above the prediction: a debt moves the offset."""
+
+    level: float
+    eta: float = ETA
+
+    @property
+    def allowed(self) -> float:
+        """The share of rows above."""
+        return 1.0 - self.level
+
+    def start(self) -> OffsetState:
+        return OffsetState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, no_rows())
+
+    def offset(self, state: OffsetState) -> Scalar:
+        """What is added to the model's prediction."""
+        x = self.eta * state.debt
+        far = ops.pos(x - LINEAR) - ops.pos(-x - LINEAR)
+        return state.base + state.spread * swing(x) + state.widest * far
+
+    def count(self, state: OffsetState, residual: Scalar, offset: Scalar | None = None) -> OffsetState:
+        """The state once the target is known; `offset` is the one that was given out, where it was not the present one."""
+        over = 1.0 * (residual > (self.offset(state) if offset is None else offset))
+        rows, size = state.above.rows + 1.0, abs(residual - state.base)
+        spread = state.spread + maximum(1.0 / rows, 0.01) * (size - state.spread)
+        step = spread * maximum(0.03, 3.0 / ops.sqrt(1.0 + rows))
+        debt = state.debt + over - self.allowed
+        floored = maximum(debt, -(TOP / self.eta + 1.0))
+        return OffsetState(
+            floored,
+            state.forgiven + (floored - debt),
+            state.base + step * (1.0 * (residual > state.base) - self.allowed),
+            spread,
+            maximum(state.widest, size),
+            ops.where(state.first > 0.0, state.first, size),
+            state.above.add(over, self.allowed),
+        )
+
+
+def Quantile(level: float = 0.9) -> QuantileLimit:
+    """At most a share 1 - `level` of the rows lies above the prediction, on every stream.
+
+    >>> Quantile(0.9).level
+    0.9
+    """
+    share = validate.positive("level", level)
+    if share >= 1.0:
+        raise InputError(f"level must be below 1, not {validate.show(level)}")
+    return QuantileLimit(share)
+
+
+def largest_debt(eta: float, first: float, widest: float) -> float:
+    """4 / eta + 1, and 1 for each doubling of the widest residual since the `first` that was not 0, and 1 for that one.
+
+    >>> largest_debt(0.05, 1.0, 8.0)
+    85.0
+    """
+    return TOP / eta + 1.0 + (1.0 + log2(widest / first) if first > 0.0 else 0.0)
+
+
+def quantile_report(limit: QuantileLimit, state: OffsetState) -> LimitReport:
+    """What became of a quantile."""
+    count, share = state.above, limit.allowed
+    measured, recent = count.shares()
+    proved = None
+    if measured is not None:
+        proved = 0.0, min(1.0, share + largest_debt(limit.eta, float(state.first), float(state.widest)) / float(count.rows))
+    words = (
+        "no row yet"
+        if measured is None
+        else f"the offset is {short(float(limit.offset(state)))}, and {short(measured)} of the targets lay above"
+    )
+    return LimitReport(
+        f"share above the quantile {limit.level:g}", "at most", share, measured, recent, proved, "" if proved else "no row was counted yet",
+        None, "", count.since, int(count.rows), 0, words, {"debt": float(state.debt), "forgiven": float(state.forgiven)},
+    )  # fmt: skip
