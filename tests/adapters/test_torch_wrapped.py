@@ -459,5 +459,5 @@ def test_a_step_that_says_nothing_of_a_limit_does_not_count_for_it():
         for m, each in ((model, optimizer), (plain, own)):
             cost, limits = losses(m, seed, 2)
             each.step(cost, [None if seed % 3 else limits[0], limits[1]])
-    assert optimizer.state_dict()["bridle"]["duals"]["counted"] == [4.0, 10.0]
+    assert optimizer.state_dict()["bridle"]["duals"]["multipliers.counted"] == [4.0, 10.0]
     assert own.rounds == 10

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import validate
+from bridle import records, validate
 from bridle.adapters.batch_limits import Proof
 from bridle.adapters.duals import Duals, StepWeights
 from bridle.adapters.limited import LimitedOptimizer
@@ -127,7 +127,7 @@ class Wrapping(LimitedOptimizer):
         self._pending.clear()
 
     def _proof(self) -> Proof:
-        return Proof(self._duals.bound, self._duals.prices)
+        return Proof(self._duals.multipliers.bound, self._duals.prices)
 
     def _parameters(self) -> list[torch.Tensor]:
         return [p for group in self.wrapped.param_groups for p in group["params"] if p.requires_grad]
@@ -170,20 +170,21 @@ class Wrapping(LimitedOptimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimiser's, and under "bridle" the multipliers and totals."""
-        duals = {name: values.tolist() for name, values in self._duals._asdict().items()}
+        duals = {name: values.tolist() for name, values in records.leaves(self._duals).items()}
         return {**self.wrapped.state_dict(), "bridle": {"duals": duals, **self._totals()}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """What `state_dict` gave."""
         saved = state_dict.get("bridle", {})
-        duals = saved.get("duals", {})
-        if duals.keys() != set(Duals._fields) or any(len(values) != len(self._names) for values in duals.values()):
+        duals, mine = saved.get("duals", {}), records.leaves(self._duals)
+        if duals.keys() != mine.keys() or any(len(values) != len(self._names) for values in duals.values()):
             raise InputError(
                 f"state_dict must be that of a ConstrainedOptimizer around another optimiser, with {len(self._names)} constraints; one "
                 "that was saved without constraints goes into optimizer.wrapped.load_state_dict"
             )
         self.wrapped.load_state_dict({key: value for key, value in state_dict.items() if key != "bridle"})
-        self._duals, self._pending = Duals(**{name: np.array(values, dtype=float) for name, values in duals.items()}), []
+        values = iter([np.array(duals[name], dtype=float) for name in mine])
+        self._duals, self._pending = records.transform(lambda _: next(values), self._duals), []
         self._load_totals(saved)
 
     def __getstate__(self) -> dict[str, Any]:
