@@ -243,10 +243,13 @@ class ClassModel:
     @property
     def limits(self) -> LimitTable:
         """What became of every limit, in the order in which the user named them."""
-        several, reports = len(self.models) > 1, []
-        for model, label in zip(self.models, self.classes if several else self.classes[1:], strict=True):
+        given, reports = listed(self.settings.constraints), []
+        for model, label in zip(self.models, self.classes[-len(self.models) :], strict=True):
+            mine = listed(model.plan.constraints)
             for place, report in model.reports():
-                reports.append((place, replace(report, name=f"{report.name} of {label!r}") if several else report))
+                whole = next(i for i, limit in enumerate(given) if limit is mine[place])
+                shared = len(self.models) > 1 and not hasattr(mine[place], "label")  # a label is in the name already
+                reports.append((whole, replace(report, name=f"{report.name} of {label!r}") if shared else report))
         return LimitTable(report for _, report in sorted(reports, key=lambda pair: pair[0]))
 
 

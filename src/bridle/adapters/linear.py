@@ -6,22 +6,24 @@ Its weights are those of the learner without constants (`mixture`), or, where a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from bridle import domains, engines, ops, policies, records, validate
 from bridle.adapters import limits
+from bridle.adapters.averages import averages
 from bridle.adapters.learning import FreeLearner, FreeState, LabelledRow, Learned, PolicyLearner, Rules, known, round_of
 from bridle.adapters.limit_report import LimitReport
 from bridle.adapters.limits import Limit
+from bridle.adapters.loss_reports import LossProof, allowances, counted, loss_report, no_losses
 from bridle.adapters.mixture import mixture
 from bridle.adapters.row_model import RowModel, demand_sizes, padded
 from bridle.adapters.scaling import RunningScale, Scale, SquashedScale, scaled_along
 from bridle.adapters.thresholds import Seen, thresholds
 from bridle.core import InputError
 from bridle.engines import ENGINES
-from bridle.engines.round import Collect, SingleRun, block_length
+from bridle.engines.round import BlockValues, Collect, SingleRun, block_length
 from bridle.ops import Array
 from bridle.problems.recorded import Dealt
 
@@ -60,13 +62,15 @@ class ModelSettings(NamedTuple):
         memory = tuple(limit.start(features + 1) for limit in bound)
         learner: PolicyLearner | FreeLearner
         if self.free:
-            learner = FreeLearner(mixture(features), None)
-            state: object = FreeState(learner.mixture.init(), None)
+            learner = FreeLearner(mixture(features), averages(limits.count(bound)) if bound else None)
+            state: object = FreeState(learner.mixture.init(), None if learner.averages is None else learner.averages.start())
         else:
             domain, learner = self._policy(features, limits.count(bound))
             state = learner.record.init(domain.center())
         begun = None if levels is None else levels.start()
-        return Rules(learner, bound, levels), Learned(state, learner.weights(state), memory, begun, self._scale(features))
+        tally = no_losses(limits.count(bound)) if bound else None
+        held = Learned(state, learner.weights(state), memory, begun, self._scale(features), tally)
+        return Rules(learner, bound, levels, allowances(bound)), held
 
     def _scale(self, features: int) -> RunningScale | None:
         if self.free:
@@ -120,11 +124,14 @@ class LinearModel(RowModel[Learned, LabelledRow]):
         scaled, scale = (rows, None) if held.scale is None else scaled_along(held.scale, rows)
         a = np.column_stack((np.ones(len(rows)), scaled))
         memory, rounds = round_of(self.rules.limits, held.memory, a, table.sign, table.weight, table.group)
+        tally, speaks = held.tally, counted(self.rules.limits, table.sign) if self.rules.limits else None
         advance, state, length = engines.load(engine).advance, held.state, block_length(rows.shape[1] + 1)
         for start in range(0, len(rows), length):
             part = records.cut(rounds, start, start + length)
-            state, _, _ = advance(SingleRun(record, Dealt(), state, (), part), min(length, len(rows) - start), Collect.VALUES)
-        self._held = Learned(state, record.decide(state), memory, None, scale)
+            state, _, block = advance(SingleRun(record, Dealt(), state, (), part), min(length, len(rows) - start), Collect.VALUES)
+            if tally is not None:
+                tally = tally.add_many(cast("BlockValues", block).g, speaks[start : start + length], self.rules.allowed)
+        self._held = Learned(state, record.decide(state), memory, None, scale, tally)
 
     def look(self, score: float, group: float | None, period: float | None, alarm: float | None = None) -> Seen:
         """Count a row that was decided, before its class is known."""
@@ -136,10 +143,25 @@ class LinearModel(RowModel[Learned, LabelledRow]):
     def reports(self) -> list[tuple[int, LimitReport]]:
         """What became of every limit, with its place among those that were given."""
         given, levels = listed(self.plan.constraints), self.rules.thresholds
-        if levels is None:
-            return []
-        places = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
-        return list(zip([places[int(i)] for i in sorted(levels.places)], levels.report(self.held.levels), strict=True))
+        held, reports = self.held, []
+        if levels is not None:
+            rates = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
+            reports = list(zip([rates[int(i)] for i in sorted(levels.places)], levels.report(held.levels), strict=True))
+        first, proof = 0, self._proof()
+        for place, limit in zip([i for i, limit in enumerate(given) if not hasattr(limit, "levels")], self.rules.limits, strict=True):
+            reports.append((place, loss_report(limit, first, held.tally, proof)))
+            first += limits.count((limit,))
+        return reports
+
+    def _proof(self) -> LossProof:
+        """What is known of the limits on losses."""
+        learner, state = self.rules.learner, self.held.state
+        if isinstance(learner, FreeLearner):
+            if learner.averages is None:
+                return LossProof(None, None, "")
+            return LossProof(state.averages.multipliers.bound, learner.averages.price(state.averages), "")
+        name = self.plan.policy or POLICY
+        return LossProof(None, None, f"policy {name} works on every round by itself; its own theorem is about sums of violations")
 
     def drop(self, seen: Seen, group: float | None) -> None:
         """Count a row no longer whose class will never be known."""

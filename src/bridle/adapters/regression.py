@@ -5,7 +5,7 @@ single target can throw it; what it predicts is scaled back, and the offset of a
 error, with one that of its quantile.
 
 An `ErrorRate` counts rows whose error is above `beyond`, v = 1, and D is the debt: those beyond the share allowed. It weighs the
-distance beyond as a second loss, (|error| - beyond)^+, with the price lam = h((eta D)^+), h(x) = x (1 + |x|) and eta D at most 4.
+distance beyond as a second loss, (|error| - beyond)^+, with the price lam = h((eta D)^+), h(x) = x (1 + |x|) and eta D at most 2.
 
 Guarantee: of the quantile, `offsets`. Of the error rate: sum v = eps n + D - F, with F what the floor of D has forgiven; that D stays small
     cannot be promised, as no prediction is right whatever comes.
@@ -20,7 +20,7 @@ import numpy as np
 
 from bridle import ops, records, validate
 from bridle.adapters.learning import ONE
-from bridle.adapters.levels import ETA, FLOOR, TOP, swing
+from bridle.adapters.levels import ETA, FLOOR, swing
 from bridle.adapters.limit_report import LimitReport, LimitTable, short
 from bridle.adapters.linear import listed
 from bridle.adapters.mixture import Mixture, MixtureState, mixture
@@ -32,6 +32,10 @@ from bridle.ops import Array, Scalar, maximum, minimum
 
 FARTHEST = 10.0
 """A target farther from the mean than so many deviations is learned as if it were that far."""
+
+
+DEAREST = 2.0
+"""The highest level of the price of an error rate."""
 
 
 class TargetRow(NamedTuple):
@@ -61,7 +65,7 @@ class ErrorRateLimit(NamedTuple):
 
     def price(self, state: ErrorState) -> Scalar:
         """What the distance beyond weighs, where a deviation of the targets weighs 1."""
-        return swing(minimum(ops.pos(ETA * state.debt), TOP))
+        return swing(minimum(ops.pos(ETA * state.debt), DEAREST))
 
     def count(self, state: ErrorState, error: Scalar) -> ErrorState:
         wrong = 1.0 * (abs(error) > self.beyond)
@@ -114,7 +118,8 @@ class RegressionRules(NamedTuple):
             error = residual - self.quantile.offset(offset)
             offset = self.quantile.count(offset, residual)
         if self.errors is not None and errors is not None:
-            side = 1.0 * (error < -self.errors.beyond) - 1.0 * (error > self.errors.beyond)
+            # By the learner's own prediction: pulled by what the offset makes of it the two would push each other away.
+            side = 1.0 * (residual < -self.errors.beyond) - 1.0 * (residual > self.errors.beyond)
             pull = row.weight * self.errors.price(errors) * side * a
             errors = self.errors.count(errors, error)
         scaled = minimum(maximum(targets.apply(target)[0], -FARTHEST), FARTHEST)

@@ -283,19 +283,19 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
         self.engine = engine
 
     @validate.undisturbed
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ConstrainedRegressor:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> ConstrainedRegressor:
         """Forget what was learned, then learn from these rows: each is predicted as those before it see it, counted, then learned."""
         passes = validate.whole("max_iter", self.max_iter)
         rows, targets = _checked(self, X, y, accept_sparse="csr", y_numeric=True)
         model = self._made()
         for _ in range(passes):
-            _learn_targets(model, rows, targets, sample_weight, self.engine)
+            _learn_targets(model, rows, targets, None, self.engine)
         self.model_, self.n_iter_ = model, passes
         return self
 
     @validate.undisturbed
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ConstrainedRegressor:
-        """Learn from more rows, one after the other."""
+        """Learn from more rows, one after the other; `sample_weight` weighs their losses."""
         fresh = not hasattr(self, "model_")
         rows, targets = _checked(self, X, y, reset=fresh, accept_sparse="csr", y_numeric=True)
         model = self._made() if fresh else self.model_
@@ -344,9 +344,7 @@ def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = Tr
     It refuses what it must in words of its own, a ValueError or a TypeError; what it would make numbers of and lose something by it is
     refused before.
     """
-    if sparse.issparse(X):
-        validate.intact("X", X.data)
-    else:
+    if not sparse.issparse(X):
         validate.intact("X", X)
     for labels in y:
         validate.unmasked("y", labels)
