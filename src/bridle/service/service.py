@@ -26,7 +26,6 @@ from bridle.service.recipes import SessionRecipe, session_name, session_recipe
 from bridle.service.writer import Writer
 from bridle.session import capsule
 from bridle.session.durable import DurableCore
-from bridle.session.purse import Purse
 from bridle.session.session import Session
 
 T = TypeVar("T")
@@ -255,7 +254,6 @@ def refuse_another(found: Found, recipe: SessionRecipe) -> None:
     try:
         capsule.refuse_another_policy(recipe.policy, made.saved, found.name)
         capsule.refuse_other_options(recipe.options if recipe.x1 is None else {**recipe.options, "x1": recipe.x1}, made.saved, found.name)
-        if made.facts["purse"] != Purse.checked(recipe.gates).facts():
-            raise InputError(f"gates must be those that session {found.name!r} was made with")
+        capsule.refuse_other_budgets(recipe.gates, made, found.name)
     except InputError as wrong:
         raise Turned(CONFLICT, f"there is a session {found.name!r} already, and it was made from something else: {wrong}") from None
