@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from bridle.core import InputError, Unavailable
+from bridle.core import InputError
 from bridle.database import open_store
 from bridle.database.rows import Found, StoreError
 from bridle.database.store import EventStore
@@ -60,14 +60,14 @@ class Service:
 
     # --- its life -----------------------------------------------------------------------------------------------------------------------
 
+    def connect(self) -> None:
+        """Open the database; what is wrong with it is best said before anything else is begun."""
+        self.store = open_store(self.config.db, at=self.config.address)
+
     async def start(self) -> None:
         """Open the database and begin to answer; what takes long goes on beside it, until `why_not` is None."""
-        try:
-            self.store = await asyncio.to_thread(open_store, self.config.db, None, False, self.config.address)
-        except (InputError, Unavailable) as problem:
-            self.why_not = str(problem)
-            log("cannot start", problem=str(problem))
-            raise
+        if not hasattr(self, "store"):
+            await asyncio.to_thread(self.connect)
         self.writer = Writer(self.store, self.metrics)
         self.compute = ThreadPoolExecutor(1, thread_name_prefix="bridle-compute")
         self.ring = KeyRing(self.store, self.config.limits, self.config.insecure)
