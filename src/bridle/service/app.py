@@ -10,6 +10,8 @@ from fastapi.middleware import Middleware
 
 from bridle import __version__
 from bridle.service.door import Door
+from bridle.service.live import LivePictures
+from bridle.service.page import ServiceWatch
 from bridle.service.routes import add_routes
 from bridle.service.service import Service
 
@@ -37,5 +39,6 @@ def make_app(service: Service) -> FastAPI:
         openapi_url=None,
     )
     app.state.service = service
+    app.state.pictures = LivePictures(ServiceWatch(service))
     add_routes(app, service)
     return app
