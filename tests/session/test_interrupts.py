@@ -44,7 +44,7 @@ def record(t: int, k: int = 1, d: int = 2) -> dict[str, Any]:
 
 def everything(session: bridle.Session) -> dict[str, Any]:
     """All that a save file holds of a session, bit for bit."""
-    parts, start, rounds, totals, log, contexts, *_ = session._snapshot(False)
+    parts, start, rounds, totals, log, contexts, *_ = session._image(False)
     numbers: dict[str, Any] = {"start": start, "rounds": rounds, "log": sorted(log.rounds.items()), "x": session.decide()}
     numbers |= {f"totals.{name}": leaf for name, leaf in records.leaves(totals).items()}
     numbers |= {re.sub(r"\d+", "", f"desk.{name}"): value for name, value in parts.pending.arrays().items() if name != "waiting"}

@@ -141,7 +141,7 @@ def test_a_call_from_inside_of_a_call_may_read_and_change_nothing(tmp_path):
     steps, turn = [0], [0]
 
     def trace(frame: Any, event: str, _: Any) -> Any:
-        if "bridle/session/session.py" not in frame.f_code.co_filename or frame.f_code.co_name not in ("observe", "_take"):
+        if "bridle/session/verbs.py" not in frame.f_code.co_filename or frame.f_code.co_name not in ("observe", "_take"):
             return None
         frame.f_trace_opcodes = True
         return step

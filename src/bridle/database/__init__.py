@@ -83,5 +83,11 @@ def open_store(url: str, owner: str | None = None, readonly: bool = False, at: s
             raise InputError(f"url must name a file, like sqlite:///run.db, not {url!r}: what is in memory only is not durable")
         return SqliteStore(parsed.database, owner, readonly, at)
     if kind == "postgresql":
-        raise InputError("not yet")
+        try:
+            from bridle.database.postgres import PostgresStore
+        except ModuleNotFoundError as problem:
+            raise Unavailable(f"PostgreSQL needs the package {problem.name}: pip install 'bridle[postgres]'") from None
+        if parsed.drivername not in ("postgresql", "postgresql+psycopg"):
+            raise InputError(f"url must begin with postgresql: or postgresql+psycopg:, not {parsed.drivername}:")
+        return PostgresStore(parsed, owner, readonly, at)
     raise InputError(f"url must begin with sqlite: or postgresql:, not {kind}:")

@@ -19,8 +19,8 @@ from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from bridle.core import InputError
 from bridle.database import migrations, owners
-from bridle.database.rows import Damaged, Event, Lease, StoreError, Taken
-from bridle.database.store import EventStore, Row, Run, checksum
+from bridle.database.rows import Damaged, Lease, StoreError, Taken
+from bridle.database.store import EventStore, Prepared, Row, Run
 from bridle.database.tables import Value, compile_all
 
 DIALECT = sqlite_dialect(paramstyle="qmark")
@@ -168,11 +168,11 @@ class SqliteStore(EventStore):
     @contextmanager
     def _alone(self) -> Iterator[sqlite3.Connection]:
         """An immediate transaction on the connection that writes."""
-        with self._writing, self._translated():
+        with self._writing:
             self._ready()
             connection = self._open_writer()
             assert self._lock is not None
-            with self._lock.turn():
+            with self._lock.turn(), self._translated():
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
@@ -209,52 +209,27 @@ class SqliteStore(EventStore):
 
     # --- events ---------------------------------------------------------------------------------------------------------------------
 
-    def append(self, lease: Lease, events: Sequence[Event]) -> None:
-        if len(events) != 1:
-            refused = self.append_many([(lease, events)])[0]
-            if refused is not None:
-                raise refused
-            return
-        (event,) = events
-        session, epoch = lease
-        values = (*event, checksum(session, event), session, epoch)
+    def _append_one(self, values: Row) -> bool:
         with self._writing:
             self._ready()
             connection, lock = self._connection or self._open_writer(), self._lock
             assert lock is not None
             lock.begin()
             try:
-                kept = connection.execute(APPEND, values).rowcount
+                return bool(connection.execute(APPEND, values).rowcount)
             except sqlite3.Error as problem:
                 raise self._error(problem, "write") from problem
             finally:
                 lock.end()
-        if not kept:
-            raise self._fenced(lease)
 
-    def append_many(self, groups: Sequence[tuple[Lease, Sequence[Event]]]) -> list[StoreError | None]:
-        prepared = [
-            (lease, [(*event, checksum(lease.session, event), lease.session, lease.epoch) for event in events]) for lease, events in groups
-        ]
-        outcomes: list[StoreError | None] = [None] * len(prepared)
-        try:
-            with self._alone() as connection:
-                for i, (lease, rows) in enumerate(prepared):
-                    if connection.executemany(APPEND, rows).rowcount != len(rows):
-                        outcomes[i] = self._fenced(lease)
-        except Taken as problem:
-            if len(prepared) == 1:
-                return [problem]
-            return [self.append_many([group])[0] for group in groups]  # the others are not to suffer for it
-        return outcomes
+    def _append_groups(self, groups: Sequence[Prepared]) -> set[Lease]:
+        with self._alone() as connection:
+            return {lease for lease, rows in groups if connection.executemany(APPEND, rows).rowcount == len(rows)}
 
     # --- owners ---------------------------------------------------------------------------------------------------------------------
 
     def _lives(self, run: Run, owner: str) -> bool:
         return owners.lives(self.path, owner)
-
-    def holds(self, lease: Lease) -> bool:
-        return not self._ended and self._process == os.getpid()
 
     def renew(self) -> None:
         self._ready()

@@ -29,6 +29,7 @@ from bridle.database.rows import (
     RefusedRequest,
     SnapshotRow,
     StoreError,
+    Taken,
 )
 from bridle.database.tables import Value
 
@@ -48,6 +49,9 @@ OWNER = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """What the name of an owner may be: it may become part of the name of a file."""
 
 Row: TypeAlias = tuple[Value, ...]
+
+Prepared: TypeAlias = tuple[Lease, list[Row]]
+"""A group of events as rows for the statement that appends: the event, its checksum, and the lease."""
 
 
 class Run(Protocol):
@@ -81,6 +85,7 @@ class EventStore(ABC):
         self.token = secrets.token_hex(8)
         self.keys = Keys(self)
         self._process, self._ended = os.getpid(), ""
+        self._held: dict[int, int] = {}  # session -> epoch
 
     # --- what a database must say ---------------------------------------------------------------------------------------------------
 
@@ -93,26 +98,16 @@ class EventStore(ABC):
         """What a statement reads, in a transaction of its own."""
 
     @abstractmethod
-    def append(self, lease: Lease, events: Sequence[Event]) -> None:
-        """Append events to a session, in one commit; they are on the disk when this returns.
-
-        Raises `Fenced` where the lease is lost, `Taken` where a number or key is used already, and `StoreError` where the database fails.
-        """
+    def _append_one(self, values: Row) -> bool:
+        """Append one event, in one commit, if its lease holds."""
 
     @abstractmethod
-    def append_many(self, groups: Sequence[tuple[Lease, Sequence[Event]]]) -> list[StoreError | None]:
-        """Append to several sessions in one commit; for each group None, or the `Fenced` or `Taken` that kept it out.
-
-        No session may be there twice. A `StoreError` is raised where the database fails: then no group is there.
-        """
+    def _append_groups(self, groups: Sequence[Prepared]) -> set[Lease]:
+        """Append the groups whose leases hold, in one commit; which they are. No lease is there twice."""
 
     @abstractmethod
     def _lives(self, run: Run, owner: str) -> bool:
         """Whether the owner of this name still is one, seen from inside a transaction that takes a session."""
-
-    @abstractmethod
-    def holds(self, lease: Lease) -> bool:
-        """Whether an answer may still rest on what was read or written under this lease, as far as this process can tell by itself."""
 
     @abstractmethod
     def renew(self) -> None:
@@ -177,14 +172,63 @@ class EventStore(ABC):
                 url = cast(str, urls[0][0]) if urls else ""
                 raise Owned(f"session {found.name!r} is owned by {owner}{f' at {url}' if url else ''}", owner, url)
             run("own", session=found.id, new_owner=self.owner)
+        self._held[found.id] = epoch + 1
         return Lease(found.id, epoch + 1)
 
     def release(self, lease: Lease) -> None:
         """Own a session no longer; where somebody else has taken it, nothing happens."""
+        if self._held.get(lease.session) == lease.epoch:
+            del self._held[lease.session]
         with self._transaction() as run:
             run("release", session=lease.session, lease_epoch=lease.epoch)
 
+    def holds(self, lease: Lease) -> bool:
+        """Whether an answer may still rest on what was read or written under this lease, as far as this process can tell by itself."""
+        return self._held.get(lease.session) == lease.epoch and not self._ended and self._process == os.getpid()
+
+    def _keep(self, owned: Sequence[Row]) -> None:
+        """Hold only those leases that are among these."""
+        still = {cast(int, session): cast(int, epoch) for session, epoch in owned}
+        self._held = {session: epoch for session, epoch in self._held.items() if still.get(session) == epoch}
+
     # --- events ---------------------------------------------------------------------------------------------------------------------
+
+    def append(self, lease: Lease, events: Sequence[Event]) -> None:
+        """Append events to a session, in one commit; they are on the disk when this returns.
+
+        Raises `Fenced` where the lease is lost, `Taken` where a number or key is used already, and `StoreError` where the database fails.
+        """
+        if len(events) == 1:
+            event, (session, epoch) = events[0], lease
+            if not self._append_one((*event, checksum(session, event), session, epoch)):
+                raise self._fenced(lease)
+        elif (refused := self.append_many([(lease, events)])[0]) is not None:
+            raise refused
+
+    def append_many(self, groups: Sequence[tuple[Lease, Sequence[Event]]]) -> list[StoreError | None]:
+        """Append to several sessions in one commit; for each group None, or the `Fenced` or `Taken` that kept it out.
+
+        Groups of one lease stand and fall together. A `StoreError` is raised where the database fails: then no group is there, or, where
+        it is not certain, nobody can tell.
+        """
+        rows: dict[Lease, list[Row]] = {}
+        for lease, events in groups:
+            session, epoch = lease
+            rows.setdefault(lease, []).extend([(*event, checksum(session, event), session, epoch) for event in events])
+        outcomes = self._append_rows(list(rows.items()))
+        return [outcomes[lease] for lease, _ in groups]
+
+    def _append_rows(self, groups: Sequence[Prepared]) -> dict[Lease, StoreError | None]:
+        try:
+            kept = self._append_groups(groups)
+        except Taken as problem:
+            if len(groups) == 1:
+                return {groups[0][0]: problem}
+            outcomes: dict[Lease, StoreError | None] = {}
+            for group in groups:  # the others are not to suffer for it
+                outcomes |= self._append_rows([group])
+            return outcomes
+        return {lease: None if lease in kept else self._fenced(lease) for lease, _ in groups}
 
     def tail(self, session: int, after: int = 0) -> Iterator[Event]:
         """The events after number `after`, in order; `Damaged` at the first that is missing or not what was written."""
@@ -260,6 +304,8 @@ class EventStore(ABC):
     # --- what the parts share -------------------------------------------------------------------------------------------------------
 
     def _fenced(self, lease: Lease) -> Fenced:
+        if self._held.get(lease.session) == lease.epoch:
+            del self._held[lease.session]
         return Fenced(f"session {lease.session} of {self.name} has another owner now: what was under lease {lease.epoch} is not written")
 
     def _ready(self, writing: bool = True) -> None:

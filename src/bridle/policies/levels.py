@@ -139,6 +139,24 @@ def make_level(at_most: Sequence[float] | Array, top: float, bottom: float, step
     return Level(p, q, step, float(ceil(round(top / step, 9))), float(floor(round(bottom / step, 9))))
 
 
+def with_shares(before: Level, after: Level, state: LevelState) -> LevelState:
+    """The levels where shares have changed: caution stays, rounded up to a whole number and to 0, and counting begins anew.
+
+    With no violation and no round counted the identity asks for  raised = u,  which is 0 or above: so q V <= p n + u + (q - p) unavoidable
+    and `most_violations` holds for the rounds since, with the new share and from level 0. Limits whose share is the same keep their counts.
+
+    >>> old, new = (make_level([share], top=8.0, bottom=-3.0, step=0.5) for share in (0.25, 0.1))
+    >>> state = with_shares(old, new, LevelState(*(np.array([n]) for n in (3.0, 4.0, 13.0, 0.0, 0.0)), 0.0))
+    >>> state.units, new.identity(state)
+    (array([8.]), array([0.]))
+    """
+    same = (before.p == after.p) & (before.q == after.q)
+    kept = np.where(same, 1.0, 0.0)
+    units = np.where(same, state.units, np.maximum(np.ceil(state.units * after.q / before.q), 0.0))
+    raised = np.where(same, state.raised, units)
+    return LevelState(units, kept * state.violated, kept * state.counted, raised, kept * state.unavoidable, state.open)
+
+
 def zero_or_one(flags: NDArray[np.bool_], like: Array) -> Array:
     """1 where a flag holds, else 0, as an array of the kind of `like`."""
     none = 0.0 * like

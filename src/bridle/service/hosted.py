@@ -62,6 +62,15 @@ class Outcome:
     rows: Sequence[Event]
 
 
+def next_decision(core: DurableCore) -> list[float] | None:
+    """The next decision, where nothing has to be said first."""
+    boundary = core.session._boundary
+    if boundary is not None and boundary.through is not None:
+        return None
+    x: list[float] = core.session.decide().tolist()
+    return x
+
+
 class PlayedRound(NamedTuple):
     """One of the last rounds, as it is shown: how many had been observed with it, what was decided, and what came of it."""
 
@@ -208,6 +217,7 @@ class Hosted:
         self._core = self._line = None
         core = await self._loop.run_in_executor(self.tools.compute, self._resume)
         self._core, self._line, self._last = core, JournalLine(core.lease), None
+        self.decided = next_decision(core)
         return core
 
     def _resume(self) -> DurableCore:

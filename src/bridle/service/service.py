@@ -141,11 +141,12 @@ class Service:
         loop = asyncio.get_running_loop()
         recipe = await loop.run_in_executor(self.compute, session_recipe, body, self.config.limits)
         found = await self.reading(lambda store: store.find(name))
+        fresh = False
         if found is None:
             spec = await loop.run_in_executor(self.compute, spec_of, recipe)
             with suppress(InputError):  # somebody else was faster
                 found = await self._writing(lambda: self.store.create(name, spec))
-        fresh = found is not None
+                fresh = True
         found = await self.reading(lambda store: store.find(name)) if found is None else found
         if found is None:
             raise unavailable("the database is in trouble: try again in a moment")

@@ -43,7 +43,7 @@ class WarningLog:
 
     A warning may be made an error. So it is sent only when all that led to it is done with, and the round is counted. `sizes`: the longest
     gradient of a cost and of a constraint, and the largest constraint value, when assumptions were last checked. `watch`: limits that have
-    been violated for some time.
+    been violated for some time. A log that is `quiet` keeps its warnings until somebody takes them.
     """
 
     def __init__(self) -> None:
@@ -51,11 +51,13 @@ class WarningLog:
         self.unsent: list[BridleWarning] = []
         self.sizes = (0.0, 0.0, 0.0)
         self.watch: Watch | None = None
+        self.quiet = False
 
     def clone(self) -> WarningLog:
         """A log of its own that begins like this one."""
         other = WarningLog()
         other.rounds, other.unsent, other.sizes, other.watch = self.rounds.copy(), self.unsent.copy(), self.sizes, self.watch
+        other.quiet = self.quiet
         return other
 
     def fresh(self, kind: type[BridleWarning]) -> bool:
@@ -70,7 +72,7 @@ class WarningLog:
 
     def send(self) -> None:
         """Give the warnings that were noted; each points at the caller's line. One that is made an error leaves the others for later."""
-        while self.unsent:
+        while self.unsent and not self.quiet:
             warnings.warn(self.unsent.pop(0), stacklevel=outside())
 
 

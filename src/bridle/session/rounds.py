@@ -466,6 +466,11 @@ class SessionRounds:
             doubt.warn(log, t)
         self._now = Standing(now.played, now.kept._replace(log=log))
 
+    def _forget_contexts(self) -> None:
+        """Compare no record with one from before: the functions behind a context are others now."""
+        now = self._stand()
+        self._now = Standing(now.played, now.kept._replace(contexts=Contexts()))
+
     def _as_seen(self, feedback: Feedback) -> Feedback:
         """An observation as it came."""
         return feedback

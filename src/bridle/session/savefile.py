@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from os import PathLike
 from types import ModuleType
-from typing import Any, NamedTuple, TypedDict, TypeVar, cast
+from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -40,7 +40,7 @@ FINITE = ("desk", "contexts")
 CLOSE = 1e-6
 """How far outside its domain a decision may lie, in the domain's own measure: solvers leave them there."""
 
-ROOMS = ("domains", "learners", "policies")
+ROOMS = ("domains", "functions", "learners", "policies")
 """The rooms that define the record types a file may name. Files name the type alone, so a type can move between their modules."""
 
 R = TypeVar("R")
@@ -79,7 +79,7 @@ class SessionOptions(TypedDict, total=False):
     names: list[str]
 
 
-class Snapshot(NamedTuple):
+class SessionImage(NamedTuple):
     """Everything that a save file holds of a session; `compiled` is for how many constraints its round was compiled, if it was."""
 
     parts: SessionParts
@@ -96,8 +96,23 @@ class Snapshot(NamedTuple):
     turn: int = 0
 
 
-def save(path: str | PathLike[str], session: Snapshot) -> None:
+def save(path: str | PathLike[str], session: SessionImage) -> None:
     """Write a save file: the whole new one, or the old one stays."""
+    members = packed(session)
+    with storage.replacing(storage.named(path)) as file:
+        write(file, members)
+
+
+def write(file: BinaryIO, members: dict[str, Array]) -> None:
+    """Write the members of a save file, one after the other."""
+    try:
+        np.savez(file, **members)  # type: ignore[arg-type]
+    except ValueError as complaint:  # an archive that is broken off complains of that, over what broke it off
+        raise complaint.__context__ or complaint from None
+
+
+def packed(session: SessionImage) -> dict[str, Array]:
+    """What a save file holds of a session: its arrays, and the header as text under its own name."""
     parts, pending = session.parts, session.parts.pending
     first, *others = pending.copies
     k = len(session.totals.hard)
@@ -139,7 +154,7 @@ def save(path: str | PathLike[str], session: Snapshot) -> None:
             for key, value in session.boundary.saved(_with_room(session.boundary, session.memory, k), session.turn, pending.front).items()
         }
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
-    _write(storage.named(path), parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
+    return _sealed(parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
 
 
 def _with_room(boundary: Boundary, memory: Memory, k: int) -> Memory:
@@ -226,7 +241,7 @@ class Saved:
             options["tolerance"] = ledger["tolerance"]
         return options
 
-    def restore(self, fresh: Snapshot) -> Snapshot:
+    def restore(self, fresh: SessionImage) -> SessionImage:
         """Put what was saved into the parts of a session just made; the numbers that it goes on with."""
         parts, pending, ledger, facts = fresh.parts, fresh.parts.pending, fresh.parts.ledger, self.facts
         rounds, cost, hard = self.totals
@@ -303,8 +318,8 @@ class Saved:
         if name is None:
             raise InputError(f"cannot load {self.path}: it holds a policy that is not registered ({kind}); give it as policy=...")
         try:
-            domain = _decode(self.header["domain"], self.arrays)
-            parameters = {name: _decode(code, self.arrays) for name, code in self.header["parameters"].items()}
+            domain = decode_value(self.header["domain"], self.arrays)
+            parameters = {name: decode_value(code, self.arrays) for name, code in self.header["parameters"].items()}
             return policies.policy(name, domain, **parameters)
         except InputError as wrong:
             raise InputError(f"cannot load {self.path}: {wrong}") from None
@@ -329,39 +344,37 @@ class Saved:
         return records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), template)
 
 
-def _write(
-    name: str,
+def _sealed(
     parts: SessionParts,
     start: Array,
     state: object,
     totals: dict[str, Scalar],
     more: dict[str, Scalar],
     facts: SessionFacts,
-) -> None:
+) -> dict[str, Array]:
     arrays, policy = {"start": start}, parts.configured
     header: dict[str, object] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(parts.record).__name__}
     header["session"] = facts
     if policy is not None:
         try:
             domain, parameters = policy.recipe
-            codes = {key: _encode(value, f"parameters.{key}", arrays) for key, value in parameters.items()}
-            header |= {"domain": _encode(domain, "domain", arrays), "parameters": codes, "policy": policy.name}
+            codes = {key: encode_value(value, f"parameters.{key}", arrays) for key, value in parameters.items()}
+            header |= {"domain": encode_value(domain, "domain", arrays), "parameters": codes, "policy": policy.name}
         except Unportable:
             arrays = {"start": start}  # a learner, potential or domain of the user's own: loading needs policy=...
     arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
     arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
     arrays |= {key: np.asarray(value, dtype=float) for key, value in more.items()}
-    members = {"header": np.array(storage.sealed(header, arrays)), **arrays}
-    with storage.replacing(name) as file:
-        try:
-            np.savez(file, **members)  # type: ignore[arg-type]
-        except ValueError as complaint:  # an archive that is broken off complains of that, over what broke it off
-            raise complaint.__context__ or complaint from None
+    return {"header": np.array(storage.sealed(header, arrays)), **arrays}
 
 
 def read(path: str | PathLike[str]) -> Saved:
     """Read a save file back, or say in one line what is wrong with it."""
-    name, data = storage.named(path), storage.read_whole(path)
+    return parsed(storage.read_whole(path), storage.named(path))
+
+
+def parsed(data: bytes, name: str) -> Saved:
+    """A save file's bytes read back; `name` is what is to blame where they are damaged."""
     try:
         arrays = storage.unpack(data)
     except ValueError:
@@ -393,7 +406,7 @@ def read(path: str | PathLike[str]) -> Saved:
     return Saved(name, cast(Header, header), {key: np.array(value, dtype=float) for key, value in arrays.items()}, checked)
 
 
-def _encode(value: object, name: str, arrays: dict[str, Array]) -> RecordCode:
+def encode_value(value: object, name: str, arrays: dict[str, Array]) -> RecordCode:
     """A JSON form of a value whose arrays go into `arrays` under dotted names."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"value": value}
@@ -404,22 +417,23 @@ def _encode(value: object, name: str, arrays: dict[str, Array]) -> RecordCode:
         kind = type(value)
         if hasattr(value, "_fields") and _kinds().get(kind.__name__) is not kind:
             raise Unportable(name)
-        parts = {part: _encode(inner, f"{name}.{part}", arrays) for part, inner in records.children(value)}
+        parts = {part: encode_value(inner, f"{name}.{part}", arrays) for part, inner in records.children(value)}
         return {"record": kind.__name__, "parts": parts} if hasattr(value, "_fields") else {"tuple": list(parts.values())}
     raise Unportable(name)
 
 
-def _decode(code: RecordCode, arrays: dict[str, Array]) -> Any:
+def decode_value(code: RecordCode, arrays: dict[str, Array]) -> Any:
+    """What `encode_value` was given."""
     if "value" in code:
         return code["value"]
     if "array" in code:
         return arrays[code["array"]]
     if "tuple" in code:
-        return tuple(_decode(part, arrays) for part in code["tuple"])
+        return tuple(decode_value(part, arrays) for part in code["tuple"])
     kind = _kinds().get(code["record"])
     if kind is None:
         raise InputError(f"it names a record {validate.show(code['record'])}, which is not part of bridle")
-    return kind(**{part: _decode(inner, arrays) for part, inner in code["parts"].items()})
+    return kind(**{part: decode_value(inner, arrays) for part, inner in code["parts"].items()})
 
 
 @cache

@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import records, validate
+from bridle import database, records, validate
+from bridle.budgets import Gate, Pacer
 from bridle.core import Bound, Domain, InputError, Policy, S
+from bridle.database.rows import StoreError
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, for_constraints, record_of
 from bridle.policies.round_maps import RuleMixture
-from bridle.session import clocks, report_text, savefile
-from bridle.session.actions import SessionActions
-from bridle.session.alarms import COST, Answer, Subject, ask_again
+from bridle.session import capsule, clocks, report_text, savefile
+from bridle.session.alarms import ask_again
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
-from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
+from bridle.session.durable import DurableCore
+from bridle.session.embedded import COMMITS, WINDOW, Embedded, Grouped, JournaledBudget
 from bridle.session.feasibility import TOLERANCE
-from bridle.session.feedback import LARGEST, Limits, Numbers, evaluate, is_sound
+from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
 from bridle.session.parts import SessionParts, checked_names
 from bridle.session.rates import RateLimit
-from bridle.session.rounds import ENTRANCES, HistoryEntry
+from bridle.session.rounds import HistoryEntry
 from bridle.session.standing import Played, Standing
-from bridle.session.turns import mark, wait
+from bridle.session.verbs import SessionVerbs, as_observed, evaluated, refuse_other_constraints
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
+
+if TYPE_CHECKING:
+    from bridle.database.store import EventStore
+
+T = TypeVar("T")
+"""What is read of a durable session."""
 
 ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
 
 
-class Session(SessionActions):
+class Session(SessionVerbs):
     """One policy and its state; totals of what was observed; certificates and alarms; rounds whose feedback comes late.
 
     `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
@@ -133,7 +143,7 @@ class Session(SessionActions):
             check_compiled(record)
             require_compiler()  # if it is missing, now is the time to say so
 
-    # --- the round -------------------------------------------------------------------------------------------------------------------
+    # --- where it stands -----------------------------------------------------------------------------------------------------------------
 
     @property
     def cost(self) -> float:
@@ -205,167 +215,6 @@ class Session(SessionActions):
         state = self._read(lambda nested: self._settled(nested).pending.ready.state)
         return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, state)
 
-    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
-        """The decision of this round; the same until `observe` is called.
-
-        `rules` is for a policy made with ``rules=``: what each of them proposes in this round, one a row (but for those that the session
-        asks itself). A row of NaN is a rule that has nothing to say. The decision is the mixture of the others. `features` is for a policy
-        made with ``features=``: the numbers that are known of this round; the decision is an affine function of them.
-
-        `known` are limits of this round that are known before acting, and are kept: a pair (A, b) for A x <= b, or convex functions that
-        must not be above 0. The decision is the nearest action to what the policy wants. Where the policy's state can move there too
-        (`anytime`; `soft`; `ons`; OGD and AdaGrad, alone or under the paper's reductions), its theorem stays as it is for the actions that
-        keep these limits; elsewhere the way there is charged, as with `played`. That no action keeps them is an error, and changes nothing.
-        The last word on a round counts.
-        """
-        silent, nested = rules is None and known is None and features is None, False
-        if silent and self._boundary is None and not self._inside:
-            fast = self._live  # one reading of what stands: nobody has to wait for it
-            return self._decision() if fast is None else fast.x.copy()
-        while self._inside and not nested:
-            nested = wait(self, ENTRANCES, reading=silent)
-        if nested:
-            return self._decision() if self._boundary is None else self._action()
-        self._inside = True
-        try:
-            if self._boundary is None and silent:
-                return self._decision()
-            if not silent or self._unsaid():
-                self._say({"rules": rules, "features": features}, known)
-            return self._action()
-        finally:
-            self._inside = False
-
-    def observe(
-        self,
-        f: ArrayLike = 0.0,
-        df: Numbers = None,
-        g: Numbers = None,
-        dg: Numbers = None,
-        modulus: Numbers = None,
-        *,
-        ticket: Ticket | int | None = None,
-        partial: bool = False,
-        context: str | int | None = None,
-        played: Numbers = None,
-    ) -> None:
-        """Take in what was revealed at the decision: cost and constraint values and their gradients.
-
-        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, 0 or
-        above, where it is not what the policy was told. A round without a cost leaves out f and df, and has none; one without a constraint
-        leaves out g and dg. k may change from round to round unless the policy was made for a certain number of constraints, or has
-        learned it from the first record that has some (`soft`).
-
-        With a `ticket` from `ask` it is the feedback of that round; `partial=True` says that its other half, the cost or the constraints,
-        comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
-        and values and gradients that cannot be of one convex function raise an alarm.
-
-        `played` is what was played in place of the decision, an action of the domain: values and gradients are then those at `played`, and
-        so are all totals and certificates; what the difference may have cost is charged to what is proved (`Certificate.moved`).
-        """
-        counted = False
-        before, fast, apart = None, None, False
-        try:
-            while self._inside:
-                wait(self, ENTRANCES, reading=False)
-            self._inside = True
-            try:
-                if played is not None or self._boundary is not None:
-                    f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
-                    apart = self._counts and self._values_played() is not None
-                outcome = WRONG_TYPES
-                if (
-                    not apart
-                    and ticket is None
-                    and modulus is None
-                    and context is None
-                    and partial is False
-                    and not (df is None and self._curved)
-                ):
-                    fast = self._live
-                    if fast is not None:
-                        before = fast.numbers[fast.rounds_at]
-                        if before + 1.0 < self._check_at:
-                            outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
-                            if outcome is PLAYED and self.history is None:
-                                counted = True
-                                return
-                    again = self.engine != "python" and (outcome is not REFUSED or self._step_in())
-                else:
-                    again = False
-                entry = None
-                if outcome is PLAYED_CHECK_NOW and fast is not None:
-                    self._end_batch(fast)
-                elif outcome is not PLAYED:
-                    fast = before = None
-                    before = self._begin() if again else self._hand_back()
-                    outcome = self._play(f, df, g, dg) if again else REFUSED
-                    if outcome is REFUSED:
-                        entry = self._take(f, df, g, dg, modulus, ticket, partial, context)
-                if self.history is not None and outcome is not REFUSED and self._live is not None:
-                    entry = self._entry(self._live.feedback(), None)
-                counted = True
-            except BaseException:
-                counted = before is not None and (self._turn() != before if fast is None else fast.numbers[fast.rounds_at] != before)
-                if not counted:
-                    self._undo()
-                raise
-            finally:
-                self._inside = False
-            if entry is not None or self._now.kept.log.unsent:
-                self._tell(entry)
-        except BaseException as wrong:
-            mark(wrong, counted)
-            raise
-
-    def step(
-        self,
-        cost: object,
-        constraints: Iterable[object] = (),
-        *,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: Known = None,
-    ) -> Array:
-        """One whole round from functions: decide, evaluate, observe; gives the decision that was played. Keywords are as for `decide`.
-
-        Each function is a `Function` (a constraint may hold several), a pair (value, gradient) of callables, or one callable, whose
-        gradient JAX then takes. Now and then they are asked again, at the decision and near it, to see whether their values and gradients
-        fit together (not with ``certify=False``).
-
-        >>> import bridle
-        >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
-        >>> session.step(cost=bridle.Affine([1.0, 0.0]), constraints=[(lambda x: x[1] - 0.5, lambda x: [0.0, 1.0])])
-        array([0., 0.])
-        """
-        if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
-            raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
-        counted, rounds = False, None
-        try:
-            x = self.decide(rules=rules, features=features, known=known)
-            f, df = evaluate("cost", cost, x, several=False)
-            answers = [Answer(COST, cost, f, df)]
-            for i, constraint in enumerate(constraints):
-                value, grad = evaluate(f"constraints[{i}]", constraint, x, several=True)
-                place = sum(each.value.size for each in answers[1:])
-                alone = value.ndim == 0 and place < len(self.names)
-                answers.append(Answer(Subject(self.names[place] if alone else f"constraints[{i}]"), constraint, value, grad))
-            limits: dict[str, Array] = {}
-            if len(answers) > 1:
-                limits["g"] = np.concatenate([each.value.reshape(-1) for each in answers[1:]])
-                limits["dg"] = np.concatenate([each.grad.reshape(-1, len(x)) for each in answers[1:]])
-            rounds = self.rounds
-            self.observe(f=f.item(), df=df, **limits)  # type: ignore[arg-type]
-            counted, t = True, self.rounds
-            if self._parts.ledger is not None and self._actions is not None and (times := clocks.question(t)) is not None:
-                doubts = ask_again(answers, x, self._actions, times)
-                self._read(lambda _: self._note_doubts(doubts, t))
-                self._tell(None)
-        except BaseException as wrong:
-            mark(wrong, counted or (rounds is not None and getattr(wrong, "counted", self.rounds > rounds)))
-            raise
-        return x
-
     def warm_up(self, constraints: int | None = None) -> None:
         """Do now what the first rounds would pay for: load every solver, and with ``engine="numba"`` compile the round.
 
@@ -393,84 +242,6 @@ class Session(SessionActions):
             rehearse(other.decide, other.observe, k or 1)
         if compiles and k is not None:
             self._compile(k)
-
-    # --- feedback that comes late ----------------------------------------------------------------------------------------------------
-
-    @property
-    def pending(self) -> int:
-        """How many rounds wait for feedback."""
-        return len(self._now.kept.pending.waiting)  # none while rounds are compiled
-
-    @property
-    def dropped(self) -> tuple[int, int]:
-        """How many costs, and the constraints of how many rounds, were forgotten or dropped."""
-        costs, limits = self._now.kept.pending.lost
-        return costs, limits
-
-    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Ticket:
-        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`. Keywords are as for `decide`.
-
-        >>> import bridle
-        >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
-        >>> first, second = session.ask(), session.ask()
-        >>> session.observe(f=0.3, df=[1.0, 0.0], ticket=second)
-        >>> session.forget(first)
-        >>> session.rounds, session.pending, session.dropped
-        (1, 0, (1, 1))
-        """
-        counted, begun = False, None
-        try:
-            while self._inside:
-                wait(self, ENTRANCES, reading=False)
-            self._inside = True
-            try:
-                self._hand_back()
-                said = rules is not None or features is not None or known is not None or self._unsaid()
-                if said:
-                    self._say({"rules": rules, "features": features}, known)
-                self._valid()  # or what is missing
-                begun, overdue = self._now.played.begun, self._now.pending().overdue()
-                for number in overdue:
-                    self._warn_of_dropping(number)  # first: it may be made an error
-                    self._give_up(number)
-                if overdue and said:
-                    self._say({"rules": rules, "features": features}, known)  # to the copy that plays now
-                pending = self._now.own_pending()
-                ticket = self._begin_waiting(pending.ask, pending.waiting)
-                self._put(pending)
-                counted = True
-            except BaseException:
-                counted = begun is not None and self._now.played.begun != begun
-                raise
-            finally:
-                self._inside = False
-            self._tell(None)
-        except BaseException as wrong:
-            mark(wrong, counted)
-            raise
-        return ticket
-
-    def forget(self, ticket: Ticket | int) -> None:
-        """Give a round up: what has not come of its feedback never will, and is charged to the bounds."""
-        counted, number = False, None
-        try:
-            while self._inside:
-                wait(self, ENTRANCES, reading=False)
-            self._inside = True
-            try:
-                self._hand_back()
-                number, _ = self._now.pending().find(ticket)
-                self._give_up(number)
-                counted = True
-            except BaseException:
-                counted = number is not None and number not in self._now.kept.pending.waiting
-                raise
-            finally:
-                self._inside = False
-            self._tell(None)
-        except BaseException as wrong:
-            mark(wrong, counted)
-            raise
 
     # --- what the run proves ---------------------------------------------------------------------------------------------------------
 
@@ -517,7 +288,7 @@ class Session(SessionActions):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything needed to go on to one `.npz` file, atomically."""
-        self._read(lambda nested: savefile.save(path, self._snapshot(nested)))
+        self._read(lambda nested: savefile.save(path, self._image(nested)))
 
     @classmethod
     def load(
@@ -531,7 +302,19 @@ class Session(SessionActions):
 
         `engine` is the one it was saved with, unless another is named.
         """
-        saved = savefile.read(path)
+        session = cls._restored(savefile.read(path), policy, history, engine)
+        session._now.kept.pending.reborn()
+        return session
+
+    @classmethod
+    def _restored(
+        cls,
+        saved: savefile.Saved,
+        policy: Configured | Policy[S] | None = None,
+        history: Callable[[HistoryEntry], object] | None = None,
+        engine: str | None = None,
+    ) -> Session:
+        """The session in a save file, whose tickets go on with the numbers that they have."""
         chosen = cast("Configured | Policy[object]", saved.make_policy() if policy is None else policy)
         options = saved.options
         if engine is not None:
@@ -541,9 +324,8 @@ class Session(SessionActions):
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
         session.unchecked = not saved.checked
-        restored = saved.restore(session._snapshot(False))
+        restored = saved.restore(session._image(False))
         pending, ledger, kept = session._parts.pending, session._parts.ledger, session._now.kept
-        pending.reborn()
         taken = 0 if ledger is None else ledger.open
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
         edge = session._boundary = restored.boundary
@@ -554,13 +336,94 @@ class Session(SessionActions):
                 session._compile(restored.compiled)
         return session
 
-    def _snapshot(self, nested: bool) -> savefile.Snapshot:
-        (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
-        compiled = None if self._compiled is None else self._compiled.k
-        return savefile.Snapshot(
-            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
-            self._boundary, self._memory(), now.played.turn,
-        )  # fmt: skip
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        name: str,
+        policy: Configured | Policy[S] | None = None,
+        x1: ArrayLike | None = None,
+        *,
+        history: Callable[[HistoryEntry], object] | None = None,
+        commit: str = "each",
+        window: float = WINDOW,
+        snapshot_every: int | None = None,
+        gates: Mapping[str, Gate | Pacer] | None = None,
+        wait: float = 0.0,
+        **options: Unpack[savefile.SessionOptions],
+    ) -> DurableSession:
+        """The session of this name in a database, where every acknowledged call survives ``kill -9``: made, or resumed where it was.
+
+        `url` is ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``. Each event (ask, observe, forget, a decision with something
+        said before it, a changed limit, a payment) is in its journal, committed, before the call returns; with ``commit="group"`` within
+        `window` seconds. Opening replays the journal since the last snapshot (there is one every `snapshot_every` events, 10,000 unless
+        told, and one when it is closed) and proves that every decision is the same, bit for bit. One process owns it at a time; another
+        that opens it waits `wait` seconds and is refused. `gates` are budgets that are paid in the same journal. The rest is as for
+        `Session`. Where the session is there already, whatever is given must be what it was made with; what is left out is.
+
+        >>> import bridle
+        >>> policy = bridle.policy("anytime", bridle.Ball(2))
+        >>> with Session.open("sqlite:///run.db", "shop-17", policy=policy) as session:
+        ...     session.observe(f=0.3, df=[1.0, 0.0], g=0.1, dg=[0.0, 1.0], key="order 1")
+        >>> with Session.open("sqlite:///run.db", "shop-17") as session:
+        ...     session.observe(f=0.3, df=[1.0, 0.0], g=0.1, dg=[0.0, 1.0], key="order 1")  # it has had that one
+        ...     session.rounds, session.cost
+        (1, 0.3)
+        """
+        validate.one_of("commit", commit, COMMITS)
+        if history is not None and not callable(history):
+            raise InputError(f"history must be callable, not {validate.show(history)}")
+        store = database.open_store(url)
+        try:
+            core = cls.core(store, name, policy, x1, snapshot_every=snapshot_every, gates=gates, wait=wait, **options)
+        except BaseException:
+            store.close()
+            raise
+        return DurableSession(Embedded(core, history) if commit == "each" else Grouped(core, history, window))
+
+    @classmethod
+    def core(
+        cls,
+        store: EventStore,
+        name: str,
+        policy: Configured | Policy[S] | None = None,
+        x1: ArrayLike | None = None,
+        *,
+        snapshot_every: int | None = None,
+        gates: Mapping[str, Gate | Pacer] | None = None,
+        wait: float = 0.0,
+        **options: Unpack[savefile.SessionOptions],
+    ) -> DurableCore:
+        """What `open` drives, for who commits the events of many sessions: see `bridle.session.durable`."""
+        found = store.find(name)
+        if found is None:
+            if policy is None:
+                raise InputError(f"policy must be given: {store.name} has no session {validate.show(name)} yet")
+            image = Session(policy, x1, **options)._image(False)
+            spec = DurableCore.spec(image, gates, snapshot_every)
+            try:
+                found = store.create(name, spec)
+            except InputError:
+                found = store.find(name)  # somebody else was faster
+                if found is None:
+                    raise
+        made = capsule.opened(found.spec, f"session {name!r}")
+        if policy is not None:
+            capsule.refuse_another_policy(policy, made.saved, name)
+        given: dict[str, object] = {**options} if x1 is None else {**options, "x1": x1}
+        capsule.refuse_other_options(given, made.saved, name)
+        capsule.refuse_other_budgets(gates, made, name)
+        own = policy if made.saved.header.get("policy") is None else None
+        core = DurableCore(store, found, store.take(found, wait), Session._restored, own)
+        try:
+            core.rebuild()
+            if snapshot_every is not None:
+                core.every = validate.whole("snapshot_every", snapshot_every)
+        except BaseException:
+            with suppress(StoreError):
+                core.close()
+            raise
+        return core
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
@@ -589,3 +452,146 @@ def _ascending(levels: Sequence[float]) -> list[float]:
     if numbers.ndim != 1 or (numbers <= 0.0).any() or (np.diff(numbers) <= 0.0).any():
         raise InputError(f"levels must be numbers above 0 in ascending order, not {validate.show(levels)}")
     return numbers.tolist()  # type: ignore[no-any-return]
+
+
+class DurableSession(Session):
+    """A session in a database, as `Session.open` gives it: the same verbs, each with an identity (`key`) where the caller wants one.
+
+    What is told twice under one key, or with one ticket, is answered with the first answer; other numbers under the same key are refused.
+    A call that raises `bridle.database.StoreError` did not happen, or nobody knows (it says which): ask again with the same key.
+    """
+
+    def __init__(self, embedded: Embedded) -> None:
+        self._embedded, self._core = embedded, embedded.core
+        self.policy = self._plain(self._core).policy
+
+    @staticmethod
+    def _plain(core: DurableCore) -> Session:
+        return cast("Session", core.session)
+
+    def _of(self, what: Callable[[Session], T], at_once: bool = False) -> T:
+        return self._embedded.read(lambda core: what(self._plain(core)), at_once)
+
+    # --- the verbs -----------------------------------------------------------------------------------------------------------------------
+
+    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
+        return self._embedded.do(self._core.decide, rules, features, known)  # type: ignore[no-any-return]
+
+    def observe(
+        self,
+        f: ArrayLike = 0.0,
+        df: Numbers = None,
+        g: Numbers = None,
+        dg: Numbers = None,
+        modulus: Numbers = None,
+        *,
+        ticket: Ticket | int | None = None,
+        partial: bool = False,
+        context: str | int | None = None,
+        played: Numbers = None,
+        key: str | bytes | None = None,
+        pay: Mapping[str, float] | None = None,
+    ) -> None:
+        """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
+        self._embedded.do(
+            self._core.observe, f, df, g, dg, modulus,
+            ticket=ticket, partial=partial, context=context, played=played, key=key, pay=pay,
+        )  # fmt: skip
+
+    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, key: str | bytes | None = None) -> Ticket:
+        return self._embedded.do(self._core.ask, rules, features, known, key=key)  # type: ignore[no-any-return]
+
+    def forget(self, ticket: Ticket | int) -> None:
+        self._embedded.do(self._core.forget, ticket)
+
+    def step(
+        self, cost: object, constraints: Iterable[object] = (), *, rules: Numbers = None, features: Numbers = None, known: Known = None
+    ) -> Array:
+        refuse_other_constraints(constraints)
+        x = self.decide(rules=rules, features=features, known=known)
+        answers = evaluated(cost, constraints, x, self.names)
+        self.observe(**as_observed(answers, len(x)))
+        t, domain = self._of(lambda session: (session.rounds, session._actions), at_once=True)
+        if domain is not None and self._of(lambda session: session._parts.ledger is not None, at_once=True):
+            times = clocks.question(t)
+            doubts = [] if times is None else ask_again(answers, x, domain, times)
+            if doubts:
+                self._embedded.do(self._core.doubt, doubts, t)
+        return x
+
+    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> None:
+        """Change a limit, by its name or its place, for all feedback from now on.
+
+        `offset` is added to the limit's values: above 0 it is stricter than its functions say, 0 is as they say. `at_most` is for policy
+        `rate`: the share of rounds that may violate it. What is proved then, and which policies allow it, is in `bridle.session.changes`.
+        """
+        self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most)
+
+    def gate(self, name: str) -> JournaledBudget:
+        """The budget of this name: pay, and ask what is left."""
+        self._embedded.read(lambda core: core.purse.find(name), at_once=True)
+        return JournaledBudget(self._embedded, name)
+
+    def flush(self) -> None:
+        """Wait until every event that was acknowledged is on the disk; with ``commit="each"`` it is."""
+        self._embedded.flush()
+
+    def close(self) -> None:
+        """Put a snapshot and let the session go, for others to open."""
+        self._embedded.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    # --- what it says of itself ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Its name in the database."""
+        return self._core.name
+
+    @property
+    def proposals(self) -> Array:
+        if self._of(lambda session: session._unsaid(), at_once=True):
+            self.decide()  # asking them is an event
+        return self._of(lambda session: session.proposals)
+
+    @property
+    def durable(self) -> tuple[int, int]:
+        """How many events are on the disk, and how many there are."""
+        return self._core.durable, self._core.seq
+
+    @property
+    def changes(self) -> tuple[dict[str, Any], ...]:
+        """What was changed on the way: in which round, which limit, and how; for a limit on how often also what was counted before."""
+        return self._embedded.read(lambda core: core.changes.listed)
+
+    def __getstate__(self) -> dict[str, object]:
+        raise InputError(f"a session that is opened on a database cannot be copied or pickled: {self._core.name!r} has one owner; save it")
+
+
+def _read_through(name: str) -> property:
+    """What a plain session says under this name, once all that it rests on is durable."""
+    return property(lambda self: self._of(lambda session: getattr(session, name)), doc=getattr(Session, name, None).__doc__)
+
+
+def _ask_through(name: str) -> Callable[..., object]:
+    """What a plain session answers under this name, once all that it rests on is durable."""
+
+    @functools.wraps(getattr(Session, name))
+    def ask(self: DurableSession, *given: Any, **named: Any) -> object:
+        return self._of(lambda session: getattr(session, name)(*given, **named))
+
+    return ask
+
+
+for _name in (
+    "balances", "ccv", "cost", "dropped", "engine", "history", "names", "pending", "price", "rates", "rounds", "state", "unchecked",
+    "violations", "weights",
+):  # fmt: skip
+    setattr(DurableSession, _name, _read_through(_name))
+for _name in ("bound", "certificate", "report", "save", "warm_up"):
+    setattr(DurableSession, _name, _ask_through(_name))

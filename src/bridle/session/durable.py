@@ -1,0 +1,541 @@
+"""A session and its journal: what happens to it is an event, which is applied in memory, written down, and answered once it is durable.
+
+`DurableCore` is the part that embedded sessions (`bridle.session.embedded`) and the service share. It applies and encodes; who owns it
+commits. For one session, in the order of its events:
+
+    core = bridle.Session.core(store, "shop-17", policy=..., ...)            takes the lease, replays the journal, proves the bits
+    applied = core.observe(f=..., df=..., g=..., dg=..., key=...)            in memory; refused: InputError, nothing has changed
+    store.append(core.lease, applied.rows)                                   or append_many, with the rows of other sessions
+    core.committed(applied.seq)                                              only now may an answer leave that rests on `applied.seq`
+    core.tell()                                                              warnings of the round (or core.warnings() to log them)
+    if core.snapshot_due: store.put_snapshot(core.lease, core.snapshot())    in a transaction of its own, when nothing waits
+
+A verb without rows has nothing to append: it only read, or the same was asked before under its key (`applied.again`, and `applied.answer`
+is what was stored as the answer then). Where `applied.problem` is an exception, raise it in place of the value, after the commit: the event
+counts all the same. The rows of later events may be appended together with those of earlier ones, so that events can be applied while a
+commit is under way. Where a commit fails, or its outcome is not known, call `core.fail(why)`: memory may be ahead of the disk, and every
+verb raises `Stale` until `core.rebuild()` has read the journal again. Every event that was applied and not committed is answered with the
+failure, none with its value. Where the lease was lost (`Fenced`), let the core go.
+
+`core.seq` is the last event applied, `core.durable` the last committed. An answer that only reads (`decide` without arguments, the session
+`core.session` itself for certificates and the like) rests on `core.seq`: it leaves once `core.durable` has come that far, and while
+`store.holds(core.lease)`. One thread at a time may be in a core. Nobody may change `core.session` but by these verbs.
+
+>>> from bridle import database
+>>> import bridle
+>>> store = database.open_store("sqlite:///core.db")
+>>> core = bridle.Session.core(store, "shop-17", policy=bridle.policy("anytime", bridle.Ball(2)))
+>>> applied = core.observe(f=0.3, df=[1.0, 0.0], key="order 1")
+>>> store.append(core.lease, applied.rows)
+>>> core.committed(applied.seq)
+>>> core.observe(f=0.3, df=[1.0, 0.0], key="order 1").rows, core.session.rounds  # it has had that one
+((), 1)
+>>> core.close()
+>>> store.close()
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from numpy.typing import ArrayLike
+
+from bridle import validate
+from bridle.budgets import Gate, Pacer
+from bridle.core import BridleWarning, InputError
+from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
+from bridle.session import capsule, events
+from bridle.session.alarms import Doubt, Subject
+from bridle.session.changes import Changes, changed_limit, raised_limits
+from bridle.session.events import DIGEST, EventKind, Evidence
+from bridle.session.feedback import Numbers
+from bridle.session.known_limits import Known
+from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket
+from bridle.session.purse import Paid, Purse
+from bridle.session.rounds import HistoryEntry
+from bridle.session.savefile import Saved, SessionImage
+from bridle.session.verbs import SessionVerbs
+
+if TYPE_CHECKING:
+    from bridle.database.store import EventStore
+
+SNAPSHOT_EVERY = 10_000
+"""Events between two snapshots, unless told."""
+
+SNAPSHOT_BYTES, SNAPSHOT_SHARE = 10_000_000, 10
+"""A snapshot is due also once the events since the last have so many bytes, or so many times its size where that is more."""
+
+BROKEN_OFF = "an event was broken off while it was applied"
+
+FORGOTTEN = 0xFF
+"""Which part of a round is given up with it, in the keys of tickets: all of it."""
+
+
+class KeyConflict(InputError):
+    """One key for two things."""
+
+
+class ReplayError(InputError):
+    """A journal that cannot be replayed here: `seq` is the first event that leads elsewhere than it did."""
+
+    def __init__(self, message: str, seq: int) -> None:
+        super().__init__(message)
+        self.seq = seq
+
+
+class Stale(StoreError):
+    """The session may be ahead of its journal, and must be rebuilt from it before its next use."""
+
+
+class Applied(NamedTuple):
+    """What came of a verb: its value, the event on which it rests, and the rows to append, none where nothing happened.
+
+    The value may leave once event `seq` is durable. `again`: the same was asked before, and `answer` is what was stored as the answer then.
+    `problem` is to be raised in place of the value, once the rows are durable.
+    """
+
+    value: Any
+    seq: int
+    rows: tuple[Event, ...] = ()
+    again: bool = False
+    answer: bytes | None = None
+    problem: BaseException | None = None
+
+
+class Restore(Protocol):
+    """How a core makes plain sessions: from a save file, and the policy where that is not registered."""
+
+    def __call__(self, saved: Saved, policy: Any | None) -> SessionVerbs: ...
+
+
+Answering = Callable[[SessionVerbs], bytes]
+"""Makes what is stored as the answer of an event, from the session to which it has just happened."""
+
+Rare = Callable[[Mapping[str, Any]], tuple[Any, bytes | None]]
+"""Lets something happen, in memory, that is a few facts: its value, and what stands after it, None for the decision."""
+
+
+def _kind(event: Event) -> str:
+    return EventKind(event.kind).name.lower() if event.kind in list(EventKind) else f"of kind {event.kind}"
+
+
+class DurableCore:
+    """One session in memory, in step with its journal; see the module."""
+
+    def __init__(self, store: EventStore, found: Found, lease: Lease, restore: Restore, policy: object | None = None) -> None:
+        self.store, self.found, self.lease, self.name = store, found, lease, found.name
+        self._restore, self._policy = restore, policy
+        self.session: SessionVerbs
+        self.purse, self.changes, self.evidence = Purse({}), Changes(), Evidence()
+        self.seq = self.durable = self.snapshot_at = 0
+        self.every = SNAPSHOT_EVERY
+        self.stale = "it was not read yet"
+        self.entries: list[HistoryEntry] | None = None  # what `history` is still to be told, where somebody listens
+        self._grown, self._size = 0, 0  # bytes of events since the last snapshot, and of that
+        self._keys: dict[bytes, Event] = {}  # of events that are not durable yet
+        self._recent: deque[tuple[int, bytes]] = deque()
+        self._facts: dict[str, Any] = {}
+
+    # --- making and rebuilding --------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def spec(image: SessionImage, gates: Mapping[str, Gate | Pacer] | None, every: int | None, imported: bool = False) -> bytes:
+        """What a new session is made from, as `EventStore.create` keeps it: it is the session before its first event."""
+        pending = image.parts.pending
+        pending.run = pending.run or secrets.token_hex(8)
+        facts = {
+            "made": {"library": capsule.library(image.engine), "platform": capsule.machine()},
+            "purse": Purse.checked(gates).facts(),
+            "changes": Changes().facts(),
+            "evidence": list(Evidence()),
+            "every": validate.whole("snapshot_every", SNAPSHOT_EVERY if every is None else every),
+            # Tickets that an imported session gave out after it was saved must not come again.
+            "tickets": [ROUNDS * (1 + secrets.randbelow(INCARNATIONS)), pending.begun] if imported else [0, 0],
+        }
+        return capsule.sealed(facts, image)[0]
+
+    def rebuild(self, until: int | None = None, after: int | None = None) -> None:
+        """Read the session from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
+
+        `until` is the last event to go to, and snapshots later than `after` are not used. What was applied and not committed is gone.
+        """
+        self.stale = "its journal could not be replayed"
+        self._keys.clear()
+        self._recent.clear()
+        last = min((number for number in (until, after) if number is not None), default=None)
+        for row in self.store.snapshots(self.found.id):
+            if last is None or row.seq <= last:
+                try:
+                    found = capsule.opened(row.body, f"snapshot {row.seq} of session {self.name!r}")
+                except InputError:
+                    continue  # the journal has everything since an older one
+                if found.digest == row.digest:
+                    self._begin(found, row.seq, len(row.body))
+                    break
+        else:
+            self._begin(capsule.opened(self.found.spec, f"session {self.name!r}"), 0, len(self.found.spec))
+        self.advance(self.store.tail(self.found.id, after=self.seq), until)
+        self.stale = ""
+
+    def _begin(self, found: capsule.Capsule, seq: int, size: int) -> None:
+        facts = self._facts = found.facts
+        self.purse, self.changes = Purse.restored(facts["purse"]), Changes.restored(facts["changes"])
+        self.evidence, self.every = Evidence(*facts["evidence"]), int(facts["every"])
+        self.seq = self.durable = self.snapshot_at = seq
+        self._size, self._grown = size, 0
+        self.put(self._restore(found.saved, self._policy))
+
+    def put(self, session: SessionVerbs) -> None:
+        """Make this the session: its warnings wait until what they are about is durable, and its tickets are numbered as ever."""
+        session._now.kept.log.quiet = True
+        pending = session._now.kept.pending
+        pending.offset, pending.since = self._facts["tickets"]
+        self.session = session
+
+    def advance(self, journal: Iterable[Event], until: int | None = None) -> None:
+        """Let events happen again that are in the journal, and prove of each that it leads where it did."""
+        self.session.history = None
+        for event in journal:
+            if until is not None and event.seq > until:
+                break
+            try:
+                standing = self._again(event)
+            except Exception as wrong:
+                raise self._astray(event, f"is refused now ({wrong})") from wrong
+            evidence = self.evidence.after(standing)
+            if evidence != DIGEST.unpack_from(event.body):
+                raise self._astray(event, "leads to another decision now")
+            self.evidence, self.seq = evidence, event.seq
+            self._grown += len(event.body) + 200
+            log = self.session._now.kept.log
+            if log.unsent:
+                log.unsent.clear()  # they were given when it first happened
+        self.durable = self.seq
+        self.session.history = None if self.entries is None else self.entries.append
+
+    def _astray(self, event: Event, what: str) -> ReplayError:
+        made = self._facts["made"]
+        here = f"{capsule.library(self.session.engine)} on {capsule.machine()}"
+        return ReplayError(
+            f"session {self.name!r} cannot be resumed here: event {event.seq} ({_kind(event)}) {what}. It was written by {made['library']} "
+            f"on {made['platform']}, and this is {here}: bits agree on one machine with one version of everything. Open it where it was "
+            "written; when it is closed there, it can be opened here",
+            event.seq,
+        )
+
+    def _again(self, event: Event) -> bytes:
+        """Let an event happen again; what stands after it, in bytes."""
+        session, kind, body = self.session, event.kind, event.body
+        try:
+            if kind == events.OBSERVE:
+                said = events.observed(body, DIGEST.size)
+                if self.changes.offsets and "g" in said:
+                    said["g"] = raised_limits(said["g"], self.changes.offsets)
+                session.observe(**said)
+            elif kind == events.ASK:
+                session.ask(**events.said(body, DIGEST.size))
+            elif kind == events.DECIDE:
+                session.decide(**events.said(body, DIGEST.size))
+            elif kind == events.FORGET:
+                session.forget(events.read_facts(body, DIGEST.size)["ticket"])
+            elif kind == events.PAY:
+                return self._paid(events.read_facts(body, DIGEST.size))[1]
+            elif kind == events.SET_BUDGET:
+                return self._budgeted(events.read_facts(body, DIGEST.size))[1]
+            elif kind == events.CHANGE_LIMIT:
+                self._change(events.read_facts(body, DIGEST.size))
+            elif kind == events.DOUBT:
+                self._doubt(events.read_facts(body, DIGEST.size))
+            else:
+                raise InputError(f"it is of kind {kind}, which this version of bridle does not know")
+        except Exception as wrong:
+            if not getattr(wrong, "counted", False):
+                raise
+        return self._standing()
+
+    def _standing(self) -> bytes:
+        """The decision at which the session stands, in bytes."""
+        fast = self.session._live
+        return fast.x.tobytes() if fast is not None else self.session._decision().tobytes()
+
+    # --- how the owner drives it --------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Refuse where the session is not what its journal says, or where it may belong to somebody else."""
+        if self.stale:
+            raise Stale(f"session {self.name!r} must be rebuilt from its journal: {self.stale}")
+        if not self.store.holds(self.lease):
+            raise Fenced(f"session {self.name!r} may have another owner by now: open it again")
+
+    def committed(self, seq: int) -> None:
+        """Say that every event up to this one is on the disk."""
+        self.durable = max(self.durable, seq)
+        while self._recent and self._recent[0][0] <= seq:
+            self._keys.pop(self._recent.popleft()[1], None)
+
+    def fail(self, why: object) -> None:
+        """Say that a commit failed, or that nobody knows whether it did: nothing is answered before `rebuild`."""
+        self.stale = str(why) or type(why).__name__
+
+    def close(self) -> None:
+        """Let the session go, for others to own; what is committed stays."""
+        self.stale = "it is closed"
+        self.store.release(self.lease)
+
+    @property
+    def snapshot_due(self) -> bool:
+        """Whether a snapshot should be put, once everything is durable."""
+        return self.seq - self.snapshot_at >= self.every or self._grown > max(SNAPSHOT_BYTES, SNAPSHOT_SHARE * self._size)
+
+    def snapshot(self) -> SnapshotRow:
+        """A snapshot after the last event; to be put once that is durable."""
+        body, digest = self.sealed()
+        self.snapshot_at, self._grown, self._size = self.seq, 0, len(body)
+        return SnapshotRow(self.seq, capsule.library(self.session.engine), capsule.machine(), digest, body)
+
+    def sealed(self) -> tuple[bytes, bytes]:
+        """Where the session stands as a capsule, and its digest: two with the same digest go on alike."""
+        facts = {**self._facts, "purse": self.purse.facts(), "changes": self.changes.facts(), "evidence": list(self.evidence)}
+        return capsule.sealed(facts, self.session._image(False))
+
+    def warnings(self) -> list[BridleWarning]:
+        """The warnings that nobody has heard of yet; they count as given."""
+        log = self.session._now.kept.log
+        found, log.unsent = log.unsent, []
+        return found
+
+    def tell(self) -> None:
+        """Give the warnings that nobody has heard of yet."""
+        log = self.session._now.kept.log
+        if log.unsent:
+            log.quiet = False
+            try:
+                log.send()
+            finally:
+                log.quiet = True
+
+    # --- what an event leaves behind ----------------------------------------------------------------------------------------------------
+
+    def _row(
+        self, kind: EventKind, payload: bytes, key: bytes | None = None, request: bytes = b"", answer: bytes | None = None,
+        standing: bytes | None = None,
+    ) -> Event:  # fmt: skip
+        """The row of an event that has just been applied; from now on this core has it. `request` is what must be the same again."""
+        evidence, seq = self.evidence.after(self._standing() if standing is None else standing), self.seq + 1
+        event = Event(
+            seq, int(kind), key, None if key is None else events.request_of(kind, request), answer, DIGEST.pack(*evidence) + payload
+        )
+        if key is not None:
+            self._keys[key] = event
+            self._recent.append((seq, key))
+        self._grown += len(payload) + 200
+        self.evidence, self.seq = evidence, seq
+        return event
+
+    def _repeat(self, kind: EventKind, key: bytes, request: bytes) -> Event | None:
+        """The event that had this key, if one had: it must have been the same."""
+        event = self._keys.get(key) or self.store.answer(self.found.id, key)
+        if event is not None and (event.kind != kind or event.request != events.request_of(kind, request)):
+            raise KeyConflict(
+                f"{events.shown_key(key)} was used before, by event {event.seq} ({_kind(event)}) with other numbers: "
+                "what is asked again must be the same, and what is new must have a key of its own"
+            )
+        return event
+
+    def _counted(self, wrong: BaseException) -> BaseException:
+        """What went wrong in a verb that counted all the same; else it is raised, and an `InputError` has changed nothing."""
+        if not getattr(wrong, "counted", False):
+            if isinstance(wrong, InputError):
+                self.stale = ""
+            raise wrong
+        return wrong
+
+    # --- the verbs ----------------------------------------------------------------------------------------------------------------------
+
+    def decide(self, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Applied:
+        """The decision of this round; an event only where something is said, or the session's own rules are asked."""
+        self.check()
+        session = self.session
+        if rules is None and features is None and known is None and not session._unsaid():
+            return Applied(session.decide(), self.seq)
+        payload = events.saying(rules, features, known)
+        self.stale = BROKEN_OFF
+        try:
+            x = session.decide(rules=rules, features=features, known=known)
+        except InputError:
+            self.stale = ""
+            raise
+        row = self._row(events.DECIDE, payload)
+        self.stale = ""
+        return Applied(x, self.seq, (row,))
+
+    def ask(self, rules: Numbers = None, features: Numbers = None, known: Known = None, *, key: str | bytes | None = None) -> Applied:
+        """Begin a round whose feedback comes later: its ticket."""
+        self.check()
+        payload, identity = events.saying(rules, features, known), None if key is None else events.key_of(key)
+        if identity is not None and (had := self._repeat(events.ASK, identity, payload)) is not None:
+            return Applied(events.answered_ticket(had.answer or b""), had.seq, (), True, had.answer)
+        session, problem = self.session, None
+        self.stale = BROKEN_OFF
+        try:
+            ticket = session.ask(rules=rules, features=features, known=known)
+        except BaseException as wrong:
+            problem, ticket = self._counted(wrong), session._last_ticket()
+        row = self._row(events.ASK, payload, identity, payload, events.ticket_answer(ticket))
+        self.stale = ""
+        return Applied(ticket, self.seq, (row,), False, row.answer, problem)
+
+    def observe(
+        self,
+        f: ArrayLike = 0.0,
+        df: Numbers = None,
+        g: Numbers = None,
+        dg: Numbers = None,
+        modulus: Numbers = None,
+        *,
+        ticket: Ticket | int | None = None,
+        partial: bool = False,
+        context: str | int | None = None,
+        played: Numbers = None,
+        key: str | bytes | None = None,
+        pay: Mapping[str, float] | None = None,
+        answer: Answering | None = None,
+    ) -> Applied:
+        """Take in what was revealed at a decision; `pay` are payments, by the names of their budgets, that happen with it or not at all.
+
+        `answer` makes what is stored as the answer, to be had again under the same key.
+        """
+        self.check()
+        identity, payload, request = None if key is None else events.key_of(key), b"", b""
+        payments = [] if pay is None else self._payments(pay)
+        if identity is not None or ticket is not None:
+            try:
+                payload = events.observation(f, df, g, dg, modulus, ticket, partial, context, played)
+                request = payload + b"".join(events.facts(each._replace(asked=())._asdict()) for each in payments)
+            except (InputError, TypeError, OverflowError):
+                identity, payload = None, b""  # the session will say what is wrong with it
+            else:
+                identity = events.ticket_key(int(ticket), payload[1]) if identity is None and ticket is not None else identity
+        if key is not None and identity is not None and (had := self._repeat(events.OBSERVE, identity, request)) is not None:
+            return Applied(None, had.seq, (), True, had.answer)
+        values = raised_limits(g, self.changes.offsets) if self.changes.offsets and g is not None else g
+        session, problem, stood = self.session, None, [(each.name, self.purse.account(each.name)) for each in payments]
+        self.stale = BROKEN_OFF
+        try:
+            rows = [self.purse.pay(each) for each in payments]
+            session.observe(f, df, values, dg, modulus, ticket=ticket, partial=partial, context=context, played=played)
+        except BaseException as wrong:
+            if not getattr(wrong, "counted", False):
+                for name, account in reversed(stood):
+                    self.purse.go_back(name, account)
+                if isinstance(wrong, InputError) and key is None and identity is not None:
+                    self.stale = ""
+                    if (had := self._repeat(events.OBSERVE, identity, request)) is not None:  # its ticket says what it is
+                        return Applied(None, had.seq, (), True, had.answer)
+            problem = self._counted(wrong)
+        paid = [
+            self._row(events.PAY, events.facts(each._asdict()), None, b"", json.dumps(counted).encode(), self.purse.standing(each.name))
+            for each, counted in zip(payments, rows, strict=True)
+        ]
+        payload = payload or events.observation(f, df, g, dg, modulus, ticket, partial, context, played)
+        row = self._row(events.OBSERVE, payload, identity, request, None if answer is None else answer(session))
+        self.stale = ""
+        return Applied(None, self.seq, (*paid, row), False, row.answer, problem)
+
+    def forget(self, ticket: Ticket | int) -> Applied:
+        """Give a round up."""
+        self.check()
+        session, problem = self.session, None
+        self.stale = BROKEN_OFF
+        try:
+            session.forget(ticket)
+        except BaseException as wrong:
+            problem = wrong
+        try:
+            payload = events.facts({"ticket": int(ticket)})
+            identity = events.ticket_key(int(ticket), FORGOTTEN)
+        except (TypeError, ValueError, OverflowError):
+            raise self._counted(problem or AssertionError("a ticket without a number")) from None
+        if problem is not None and isinstance(problem, InputError) and not getattr(problem, "counted", False):
+            self.stale = ""
+            if (had := self._repeat(events.FORGET, identity, payload)) is not None:
+                return Applied(None, had.seq, (), True)
+        problem = None if problem is None else self._counted(problem)
+        row = self._row(events.FORGET, payload, identity, payload)
+        self.stale = ""
+        return Applied(None, self.seq, (row,), False, None, problem)
+
+    def doubt(self, doubts: list[Doubt], t: int) -> Applied:
+        """Note what functions have said when they were asked again after round t."""
+        facts = {"round": t, "doubts": [[*each.subject, each.noise, each.expected, each.observed] for each in doubts]}
+        return self._rare(events.DOUBT, facts, self._doubt)
+
+    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> Applied:
+        """Move a limit, or change how often it may be violated, from now on: see `bridle.session.changes`."""
+        numbers = {"offset": offset, "at_most": at_most}
+        facts = {name: None if value is None else validate.number(name, value) for name, value in numbers.items()}
+        return self._rare(
+            events.CHANGE_LIMIT, {"limit": limit if isinstance(limit, str) else validate.whole("limit", limit, 0), **facts}, self._change
+        )
+
+    def pay(self, name: str, amount: float = 0.0, *, key: str | bytes | None = None) -> Applied:
+        """Count a payment from a budget; what was counted, of a gate."""
+        self.check()
+        (paid,) = self._payments({name: amount})
+        identity, request = None if key is None else events.key_of(key), events.facts(paid._replace(asked=())._asdict())
+        if identity is not None and (had := self._repeat(events.PAY, identity, request)) is not None:
+            return Applied(json.loads(had.answer or b"null"), had.seq, (), True, had.answer)
+        return self._rare(events.PAY, paid._asdict(), self._paid, identity, request)
+
+    def set_budget(self, name: str, budget: float, rounds: int | None = None) -> Applied:
+        """Change what may be spent from a budget in all."""
+        number = None if rounds is None else validate.whole("rounds", rounds)
+        return self._rare(events.SET_BUDGET, {"name": name, "budget": validate.number("budget", budget), "rounds": number}, self._budgeted)
+
+    # --- what is rare -------------------------------------------------------------------------------------------------------------------
+
+    def _rare(self, kind: EventKind, facts: Mapping[str, Any], do: Rare, key: bytes | None = None, request: bytes = b"") -> Applied:
+        """Let something happen that is a few facts."""
+        self.check()
+        payload = events.facts(facts)
+        self.stale = BROKEN_OFF
+        try:
+            value, standing = do(facts)
+        except InputError:
+            self.stale = ""
+            raise
+        row = self._row(kind, payload, key, request, None if key is None else json.dumps(value).encode(), standing)
+        self.stale = ""
+        return Applied(value, self.seq, (row,), False, row.answer)
+
+    def _payments(self, pay: Mapping[str, float]) -> list[Paid]:
+        """Payments as they will be written down."""
+        if not isinstance(pay, Mapping):
+            raise InputError(f"pay must be amounts under the names of their budgets, not {validate.show(pay)}")
+        return [Paid(name, validate.nonnegative("amount", amount), self.purse.asked(name)) for name, amount in pay.items()]
+
+    def _paid(self, facts: Mapping[str, Any]) -> tuple[float | None, bytes]:
+        counted = self.purse.pay(Paid(facts["name"], facts["amount"], tuple(facts["asked"])))
+        return counted, self.purse.standing(facts["name"])
+
+    def _budgeted(self, facts: Mapping[str, Any]) -> tuple[None, bytes]:
+        self.purse.set_budget(facts["name"], facts["budget"], facts["rounds"])
+        return None, self.purse.standing(facts["name"])
+
+    def _doubt(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+        doubts = [Doubt(Subject(name, cost), noise, expected, seen) for name, cost, noise, expected, seen in facts["doubts"]]
+        self.session._read(lambda _: self.session._note_doubts(doubts, facts["round"]))
+        return None, None
+
+    def _change(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+        image = self.session._image(False)
+        changes, saved = changed_limit(self.changes, image, facts["limit"], facts["offset"], facts["at_most"])
+        if saved is not None:
+            self.put(self._restore(saved, None))
+        self.session._forget_contexts()
+        self.changes = changes
+        return None, None

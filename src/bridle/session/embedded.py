@@ -1,0 +1,295 @@
+"""A durable session in the caller's own process: who commits its events, and when.
+
+each     Every event is committed before its call returns.
+group    Events are committed by a thread, a few milliseconds (`window`) after the first of them at the latest. A crash may take what was
+         acknowledged in that window. Decisions are made at once, and may rest on events of the window; whatever else is read waits until
+         they are durable.
+
+A call that fails to commit has not happened: the session is rebuilt from its journal before its next use. Where nobody knows whether the
+commit came through, the error says so, and the rebuilt session shows it. One call is at work at a time; threads wait for each other, and a
+call from inside of a call (a signal's handler) is refused.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from bridle import validate
+from bridle.core import InputError
+from bridle.database.rows import Event, Fenced, StoreError
+from bridle.session.durable import Applied, DurableCore
+from bridle.session.purse import READS
+from bridle.session.rounds import HistoryEntry
+from bridle.session.turns import mark
+
+COMMITS = ("each", "group")
+
+WINDOW = 0.002
+"""Seconds within which a group is committed, unless told."""
+
+NESTED = (
+    "this session is in the middle of another call of this thread (a signal handler, or a function that the session calls, has called it): "
+    "wait until that has ended"
+)
+
+T = TypeVar("T")
+
+
+class Embedded:
+    """One core, the lock around it, and what commits its events inline."""
+
+    def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None) -> None:
+        self.core, self.history = core, history
+        self.lock, self._busy, self.ended = threading.RLock(), False, ""
+        if history is not None:
+            core.entries = []
+
+    # --- calls ----------------------------------------------------------------------------------------------------------------------------
+
+    def do(self, act: Callable[..., Applied], *given: Any, **named: Any) -> Any:
+        """Let something happen: apply it, commit it, and give its value."""
+        with self.lock:
+            self._enter()
+            try:
+                self.ready()
+                applied = act(*given, **named)
+                if applied.rows:
+                    self.commit(applied.rows)
+            except BaseException as wrong:
+                if self.behind() and not self.core.stale:
+                    self.core.fail(f"the last call was broken off ({wrong or type(wrong).__name__})")
+                if isinstance(wrong, StoreError):
+                    mark(wrong, False)
+                raise
+            finally:
+                self._busy = False
+        if applied.rows:
+            self.tell()
+        if applied.problem is not None:
+            raise applied.problem
+        return applied.value
+
+    def read(self, what: Callable[[DurableCore], T], at_once: bool = False) -> T:
+        """What is read of the session, as far as it is durable; `at_once` does not wait for that."""
+        with self.lock:
+            self._enter()
+            try:
+                self.ready()
+                if not at_once:
+                    self.settle()
+                self.core.check()
+                return what(self.core)
+            finally:
+                self._busy = False
+
+    def _enter(self) -> None:
+        if self._busy:
+            raise InputError(NESTED)
+        self._busy = True
+
+    def ready(self) -> None:
+        """Refuse a session that is closed, and rebuild one that is not in step with its journal."""
+        if self.ended:
+            raise InputError(f"session {self.core.name!r} {self.ended}; open it again to go on")
+        if self.core.stale or self.behind():
+            self.rebuild()
+
+    def behind(self) -> bool:
+        """Whether something was applied that is on no way to the disk."""
+        return self.core.seq != self.core.durable
+
+    def rebuild(self) -> None:
+        """Read the session from its journal again."""
+        if self.core.entries is not None:
+            self.core.entries.clear()
+        self.core.rebuild()
+
+    def tell(self) -> None:
+        """Give warnings and tell `history`, of what is durable."""
+        entries = self.core.entries
+        if entries and self.history is not None:
+            told = entries.copy()
+            entries.clear()
+            for entry in told:
+                self.history(entry)
+        self.core.tell()
+
+    # --- committing -----------------------------------------------------------------------------------------------------------------------
+
+    def commit(self, rows: tuple[Event, ...]) -> None:
+        """Write these rows down; they are on the disk when this returns."""
+        core = self.core
+        try:
+            core.store.append(core.lease, rows)
+        except Fenced as lost:
+            self.ended = f"has another owner now ({lost})"
+            core.fail(lost)
+            raise
+        except BaseException as wrong:
+            core.fail(wrong)
+            if isinstance(wrong, StoreError) and not wrong.certain:
+                wrong.add_note("whether it was written is not known: the session reads its journal before it goes on, and shows it then")
+            raise
+        core.committed(rows[-1].seq)
+        if core.snapshot_due:
+            self.snapshot()
+
+    def snapshot(self) -> None:
+        """Put a snapshot; where that fails, the journal has everything, and the next is tried in its time."""
+        core = self.core
+        if core.seq == core.durable:
+            with suppress(StoreError):
+                core.store.put_snapshot(core.lease, core.snapshot())
+
+    def settle(self) -> None:
+        """Wait until everything is durable."""
+
+    def flush(self) -> None:
+        """Wait until everything that was acknowledged is on the disk."""
+        with self.lock:
+            self._enter()
+            try:
+                self.ready()
+                self.settle()
+            finally:
+                self._busy = False
+
+    def close(self) -> None:
+        """Make everything durable, put a snapshot, and let the session and its database go."""
+        with self.lock:
+            if self.ended:
+                return
+            try:
+                if not self.core.stale:
+                    self.settle()
+                    if self.core.seq > self.core.snapshot_at:
+                        self.snapshot()
+            finally:
+                self.ended = "is closed"
+                self.stop()
+                with suppress(StoreError):
+                    self.core.close()
+                self.core.store.close()
+
+    def stop(self) -> None:
+        """End what works for it."""
+
+
+class Grouped(Embedded):
+    """Events are handed to a thread that commits whatever waits, at most `window` seconds after the first of it."""
+
+    def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None, window: float) -> None:
+        super().__init__(core, history)
+        self.window = validate.positive("window", window)
+        self._queue: list[Event] = []
+        self._last = core.seq  # the last event that was handed over
+        self._changed = threading.Condition()
+        self._problem: BaseException | None = None
+        self._idle, self._writing, self._hurry, self._stopped = False, False, False, False
+        self._thread = threading.Thread(target=self._work, name=f"bridle: {core.name}", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)  # nothing that was acknowledged is lost at a regular end
+
+    def behind(self) -> bool:
+        return self.core.seq != self._last
+
+    def ready(self) -> None:
+        """A group that could not be committed is told of once; then the session is rebuilt."""
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            self.core.fail(problem)
+            if isinstance(problem, Fenced):
+                self.ended = f"has another owner now ({problem})"
+            raise problem
+        super().ready()
+
+    def rebuild(self) -> None:
+        with self._changed:
+            self._queue.clear()
+            while self._writing:
+                self._changed.wait()
+            self._problem = None  # what it was about is read again
+        super().rebuild()
+        self._last = self.core.seq
+
+    def commit(self, rows: tuple[Event, ...]) -> None:
+        with self._changed:
+            self._queue.extend(rows)
+            self._last = rows[-1].seq
+            if self._idle:
+                self._changed.notify_all()
+        if self.core.snapshot_due:
+            self.settle()
+            self.snapshot()
+
+    def settle(self) -> None:
+        with self._changed:
+            self._hurry = True
+            self._changed.notify_all()
+            while (self._queue or self._writing) and self._problem is None:
+                self._changed.wait()
+            self._hurry = False
+        if self._problem is not None:
+            self.ready()
+
+    def stop(self) -> None:
+        atexit.unregister(self.close)
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue and not self._stopped:
+                    self._idle = True
+                    self._changed.wait()
+                self._idle = False
+                if not self._queue:
+                    return
+                if not (self._hurry or self._stopped):
+                    self._changed.wait_for(lambda: self._hurry or self._stopped, self.window)
+                rows, self._queue = self._queue, []
+                self._writing = bool(rows)
+            problem: BaseException | None = None
+            try:
+                if rows:
+                    self.core.store.append(self.core.lease, rows)
+                    self.core.committed(rows[-1].seq)
+            except BaseException as wrong:
+                problem = wrong
+            with self._changed:
+                self._writing = False
+                if problem is not None:
+                    self._problem = problem
+                    self._queue.clear()
+                self._changed.notify_all()
+
+
+class JournaledBudget:
+    """A gate or a pacer of a durable session: it is asked as `bridle.Gate` and `bridle.Pacer` are, and every payment is an event."""
+
+    def __init__(self, embedded: Embedded, name: str) -> None:
+        self._embedded, self.name = embedded, name
+
+    def pay(self, amount: float = 0.0, *, key: str | bytes | None = None) -> float | None:
+        """Count a payment: it is durable when this returns. One above what is left is refused; what was counted, of a gate."""
+        return self._embedded.do(self._embedded.core.pay, self.name, amount, key=key)  # type: ignore[no-any-return]
+
+    def set_budget(self, budget: float, rounds: int | None = None) -> None:
+        """Change what may be spent in all, and of a pacer in how many rounds."""
+        self._embedded.do(self._embedded.core.set_budget, self.name, budget, rounds)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in READS:
+            raise AttributeError(f"a budget in a journal has no {name}")
+        found = self._embedded.read(lambda core: getattr(core.purse.find(self.name), name))
+        if not callable(found):
+            return found
+        return lambda *given, **named: self._embedded.read(lambda core: getattr(core.purse.find(self.name), name)(*given, **named))

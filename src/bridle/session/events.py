@@ -1,0 +1,282 @@
+"""What happened to a durable session, as the bytes of its journal, and back again: every number bit for bit.
+
+An event's body is a digest of eight bytes and a payload. The digest is of the decision that the session stands at after the event
+(`Evidence`): one part of it alone, and one that runs through all events, so that a replay which differs is seen at the first event where it
+does. The payload is
+
+    observe          a head of forty bytes, then df, g, dg and played as they are in memory, and the name of the context
+    decide, ask      one part for each of rules, features and known: its name, its shape, its numbers
+    all others       JSON, whose numbers Python writes such that they are read back as they were
+
+>>> import numpy as np
+>>> payload = observation(0.3, np.array([1.0, 0.0]), 0.1, np.array([0.0, 1.0]))
+>>> len(payload), observed(payload)["g"]
+(80, array([0.1]))
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import IntEnum
+from hashlib import blake2b
+from struct import Struct
+from typing import Any, NamedTuple, TypedDict, cast
+from zlib import crc32
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Function, InputError
+from bridle.ops import Array
+from bridle.session import savefile
+from bridle.session.feedback import FLOAT, Numbers
+from bridle.session.known_limits import Known
+from bridle.session.late_feedback import Ticket
+
+
+class EventKind(IntEnum):
+    """What can happen to a session; the numbers are those in databases, and stay."""
+
+    OBSERVE = 1
+    ASK = 2
+    FORGET = 3
+    DECIDE = 4
+    CHANGE_LIMIT = 5
+    CHANGE_DOMAIN = 6
+    PAY = 7
+    SET_BUDGET = 8
+    DOUBT = 9
+
+
+OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, CHANGE_DOMAIN, PAY, SET_BUDGET, DOUBT = EventKind  # names that are looked up faster
+
+HEAD = Struct("<BBHIIIqdd")
+"""Of an observation: version, flags, length of the context, dim of df, number of constraints, dim of played, ticket, f, modulus."""
+
+DIGEST = Struct("<II")
+VERSION = 1
+COST, LIMITS, PLAYED, TICKET, PARTIAL, CONTEXT, MODULUS = (1 << i for i in range(7))
+
+
+class Observed(TypedDict, total=False):
+    """What `observe` was told."""
+
+    f: float
+    df: Array
+    g: Array
+    dg: Array
+    modulus: float
+    ticket: int
+    partial: bool
+    context: str
+    played: Array
+
+
+class Evidence(NamedTuple):
+    """What stands after an event, in two numbers: the checksum of its bytes, and that of the bytes of all events so far."""
+
+    last: int = 0
+    all: int = 0
+
+    def after(self, standing: bytes) -> Evidence:
+        """With one more event, after which this is what stands."""
+        return Evidence(crc32(standing), crc32(standing, self.all))
+
+
+# --- observe ------------------------------------------------------------------------------------------------------------------------------
+
+
+def observation(
+    f: object = 0.0,
+    df: Numbers = None,
+    g: Numbers = None,
+    dg: Numbers = None,
+    modulus: Numbers = None,
+    ticket: Ticket | int | None = None,
+    partial: bool = False,
+    context: str | int | None = None,
+    played: Numbers = None,
+) -> bytes:
+    """The payload of an observation; one that no session would take may be an `InputError` here already."""
+    flags, name, number = 0, b"", 0
+    d = k = p = 0
+    parts = [b""]
+    if df is not None:
+        slope = df if df.__class__ is np.ndarray and df.dtype is FLOAT else validate.array("df", df)
+        d, flags = slope.size, COST
+        parts.append(slope.tobytes())
+    cost = f if f.__class__ is float else validate.number("f", f)
+    if g is not None or dg is not None:
+        values = g if g.__class__ is np.ndarray and g.dtype is FLOAT else validate.array("g", g)
+        rows = dg if dg.__class__ is np.ndarray and dg.dtype is FLOAT else validate.array("dg", dg)
+        k, flags = values.size, flags | LIMITS
+        parts += (values.tobytes(), rows.tobytes())
+    curved = 0.0
+    if modulus is not None:
+        curved, flags = validate.number("modulus", modulus), flags | MODULUS
+    if played is not None:
+        at = validate.array("played", played)
+        p, flags = at.size, flags | PLAYED
+        parts.append(at.tobytes())
+    if ticket is not None:
+        number, flags = int(ticket), flags | TICKET
+    if partial:
+        flags |= PARTIAL
+    if context is not None:
+        name, flags = str(context).encode(), flags | CONTEXT
+        parts.append(name)
+        if len(name) > 0xFFFF:
+            raise InputError(f"context must be a name of at most {0xFFFF:,} bytes, not {validate.show(context)}")
+    parts[0] = HEAD.pack(VERSION, flags, len(name), d, k, p, number, cost, curved)
+    return b"".join(parts)
+
+
+def observed(payload: bytes, at: int = 0) -> Observed:
+    """What `observation` was given, from the payload that begins at `at`; its arrays are views, which nobody can change."""
+    version, flags, length, d, k, p, number, f, modulus = HEAD.unpack_from(payload, at)
+    if version != VERSION:
+        raise ValueError(f"it has version {version}, and this version of bridle reads {VERSION}")
+    said: Observed = {"f": f}
+    start = at + HEAD.size
+    numbers: Array = np.frombuffer(payload, FLOAT, (len(payload) - length - start) >> 3, start)
+    end = d
+    if flags & COST:
+        said["df"] = numbers[:d]
+    if flags & LIMITS:
+        rows = len(numbers) - p - k - d
+        said["g"], said["dg"] = numbers[d : d + k], numbers[d + k : d + k + rows].reshape(k, -1)
+        end = d + k + rows
+    if flags & PLAYED:
+        said["played"] = numbers[end : end + p]
+    if flags & MODULUS:
+        said["modulus"] = modulus
+    if flags & TICKET:
+        said["ticket"], said["partial"] = number, bool(flags & PARTIAL)
+    if flags & CONTEXT:
+        said["context"] = payload[len(payload) - length :].decode()
+    return said
+
+
+# --- decide and ask -----------------------------------------------------------------------------------------------------------------------
+
+PART = Struct("<BBI")
+"""The name of a part, how many axes it has, and how many bytes of text come first; then an unsigned long for each axis."""
+
+NAMES = ("rules", "features", "known.A", "known.b", "known")
+
+
+def saying(rules: Numbers = None, features: Numbers = None, known: Known = None) -> bytes:
+    """The payload of what is said before a round."""
+    if rules is None and features is None and known is None:
+        return b""
+    parts = []
+    if rules is not None:
+        parts.append(_part(0, validate.floats("rules", rules, "an array of numbers")))  # NaN is a rule that sleeps
+    if features is not None:
+        parts.append(_part(1, validate.array("features", features)))
+    if known is not None:
+        if isinstance(known, Function) or (isinstance(known, (tuple, list)) and known and all(isinstance(one, Function) for one in known)):
+            arrays: dict[str, Array] = {}
+            functions = (known,) if isinstance(known, Function) else tuple(known)
+            try:
+                code = savefile.encode_value(functions, "known", arrays)
+            except savefile.Unportable:
+                raise InputError(
+                    f"known must be halfspaces (A, b) or functions of bridle in a durable session, which writes them down, "
+                    f"not {validate.show(known)}"
+                ) from None
+            text = json.dumps({"code": code, "arrays": {name: [np.asarray(v).tolist(), np.shape(v)] for name, v in arrays.items()}})
+            parts.append(PART.pack(4, 0, len(text.encode())) + text.encode())
+        elif isinstance(known, (tuple, list)) and len(known) == 2:
+            parts += [_part(2, validate.array("known[0]", known[0])), _part(3, validate.array("known[1]", known[1]))]
+        else:
+            raise InputError(f"known must be a pair (A, b) of limits A x <= b, or convex functions, not {validate.show(known)}")
+    return b"".join(parts)
+
+
+def said(payload: bytes, at: int = 0) -> dict[str, Any]:
+    """What `saying` was given."""
+    given: dict[str, Any] = {}
+    while at < len(payload):
+        name, axes, length = PART.unpack_from(payload, at)
+        at += PART.size
+        if NAMES[name] == "known":
+            text = json.loads(payload[at : at + length])
+            arrays = {key: np.array(value, dtype=float).reshape(shape) for key, (value, shape) in text["arrays"].items()}
+            given["known"] = savefile.decode_value(text["code"], arrays)
+            at += length
+            continue
+        shape = Struct(f"<{axes}I").unpack_from(payload, at)
+        at += 4 * axes
+        values = np.frombuffer(payload, "<f8", int(np.prod(shape)), at).astype(float).reshape(shape)
+        given[NAMES[name]] = values
+        at += 8 * values.size
+    if "known.A" in given:
+        given["known"] = given.pop("known.A"), given.pop("known.b")
+    return given
+
+
+def _part(name: int, values: Array) -> bytes:
+    return PART.pack(name, values.ndim, 0) + Struct(f"<{values.ndim}I").pack(*values.shape) + values.tobytes()
+
+
+# --- what is rare -------------------------------------------------------------------------------------------------------------------------
+
+
+def facts(values: Mapping[str, object]) -> bytes:
+    """The payload of an event that is a few facts."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+
+
+def read_facts(payload: bytes, at: int = 0) -> dict[str, Any]:
+    """What `facts` was given."""
+    return cast("dict[str, Any]", json.loads(payload[at:]))
+
+
+# --- identity and answers -----------------------------------------------------------------------------------------------------------------
+
+OWN = b"\0"
+"""What the keys begin with that a session makes of tickets; a caller's begin with its opposite."""
+
+
+def key_of(key: object) -> bytes:
+    """The identity that a caller gives an event, as the journal has it: text or bytes, 1 to 200 of them."""
+    given = key.encode(errors="surrogatepass") if isinstance(key, str) else key
+    if not isinstance(given, (bytes, bytearray)) or not 1 <= len(given) <= 200:
+        raise InputError(f"key must be a text or bytes of 1 to 200 bytes, not {validate.show(key)}")
+    return b"\1" + bytes(given)
+
+
+def shown_key(key: bytes) -> str:
+    """A key, as a message names it."""
+    if key[:1] == OWN:
+        return f"ticket {int.from_bytes(key[1:9], 'little', signed=True)}"
+    return f"key {validate.show(key[1:].decode(errors='replace'))}"
+
+
+def ticket_key(number: int, part: int) -> bytes:
+    """The identity of the feedback of a round that waits: its number, and which part of it this is."""
+    return OWN + number.to_bytes(8, "little", signed=True) + bytes([part])
+
+
+def request_of(kind: int, payload: bytes) -> bytes:
+    """A hash of what was asked, so that one key is not used for two things."""
+    return blake2b(payload, digest_size=16, key=bytes([kind])).digest()
+
+
+TICKET_HEAD = Struct("<qqH")
+
+
+def ticket_answer(ticket: Ticket) -> bytes:
+    """A ticket as an answer."""
+    run = ticket.run.encode()
+    return TICKET_HEAD.pack(ticket.id, ticket.stamp, len(run)) + run + np.asarray(ticket.x, dtype=float).tobytes()
+
+
+def answered_ticket(answer: bytes) -> Ticket:
+    """The ticket that was the answer."""
+    number, stamp, length = TICKET_HEAD.unpack_from(answer)
+    start = TICKET_HEAD.size + length
+    x = np.frombuffer(answer, "<f8", -1, start).astype(float) if len(answer) > start else np.zeros(0)
+    return Ticket(number, x, answer[TICKET_HEAD.size : start].decode(), stamp)

@@ -1,0 +1,300 @@
+"""The verbs of a session: decide, observe, step, ask and forget; each call is at work alone, and says of an error whether it counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bridle import validate
+from bridle.core import InputError
+from bridle.ops import Array
+from bridle.session import clocks
+from bridle.session.actions import SessionActions
+from bridle.session.alarms import COST, Answer, Subject, ask_again
+from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
+from bridle.session.feedback import Numbers, evaluate
+from bridle.session.known_limits import Known
+from bridle.session.late_feedback import Ticket
+from bridle.session.rounds import ENTRANCES
+from bridle.session.savefile import SessionImage
+from bridle.session.turns import mark, wait
+
+
+class SessionVerbs(SessionActions):
+    """What a caller does with a session, round by round."""
+
+    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
+        """The decision of this round; the same until `observe` is called.
+
+        `rules` is for a policy made with ``rules=``: what each of them proposes in this round, one a row (but for those that the session
+        asks itself). A row of NaN is a rule that has nothing to say. The decision is the mixture of the others. `features` is for a policy
+        made with ``features=``: the numbers that are known of this round; the decision is an affine function of them.
+
+        `known` are limits of this round that are known before acting, and are kept: a pair (A, b) for A x <= b, or convex functions that
+        must not be above 0. The decision is the nearest action to what the policy wants. Where the policy's state can move there too
+        (`anytime`; `soft`; `ons`; OGD and AdaGrad, alone or under the paper's reductions), its theorem stays as it is for the actions that
+        keep these limits; elsewhere the way there is charged, as with `played`. That no action keeps them is an error, and changes nothing.
+        The last word on a round counts.
+        """
+        silent, nested = rules is None and known is None and features is None, False
+        if silent and self._boundary is None and not self._inside:
+            fast = self._live  # one reading of what stands: nobody has to wait for it
+            return self._decision() if fast is None else fast.x.copy()
+        while self._inside and not nested:
+            nested = wait(self, ENTRANCES, reading=silent)
+        if nested:
+            return self._decision() if self._boundary is None else self._action()
+        self._inside = True
+        try:
+            if self._boundary is None and silent:
+                return self._decision()
+            if not silent or self._unsaid():
+                self._say({"rules": rules, "features": features}, known)
+            return self._action()
+        finally:
+            self._inside = False
+
+    def observe(
+        self,
+        f: ArrayLike = 0.0,
+        df: Numbers = None,
+        g: Numbers = None,
+        dg: Numbers = None,
+        modulus: Numbers = None,
+        *,
+        ticket: Ticket | int | None = None,
+        partial: bool = False,
+        context: str | int | None = None,
+        played: Numbers = None,
+    ) -> None:
+        """Take in what was revealed at the decision: cost and constraint values and their gradients.
+
+        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, 0 or
+        above, where it is not what the policy was told. A round without a cost leaves out f and df, and has none; one without a constraint
+        leaves out g and dg. k may change from round to round unless the policy was made for a certain number of constraints, or has
+        learned it from the first record that has some (`soft`).
+
+        With a `ticket` from `ask` it is the feedback of that round; `partial=True` says that its other half, the cost or the constraints,
+        comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
+        and values and gradients that cannot be of one convex function raise an alarm.
+
+        `played` is what was played in place of the decision, an action of the domain: values and gradients are then those at `played`, and
+        so are all totals and certificates; what the difference may have cost is charged to what is proved (`Certificate.moved`).
+        """
+        counted = False
+        before, fast, apart = None, None, False
+        try:
+            while self._inside:
+                wait(self, ENTRANCES, reading=False)
+            self._inside = True
+            try:
+                if played is not None or self._boundary is not None:
+                    f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
+                    apart = self._counts and self._values_played() is not None
+                outcome = WRONG_TYPES
+                if (
+                    not apart
+                    and ticket is None
+                    and modulus is None
+                    and context is None
+                    and partial is False
+                    and not (df is None and self._curved)
+                ):
+                    fast = self._live
+                    if fast is not None:
+                        before = fast.numbers[fast.rounds_at]
+                        if before + 1.0 < self._check_at:
+                            outcome = fast.play(f, df, g, dg)  # type: ignore[arg-type]
+                            if outcome is PLAYED and self.history is None:
+                                counted = True
+                                return
+                    again = self.engine != "python" and (outcome is not REFUSED or self._step_in())
+                else:
+                    again = False
+                entry = None
+                if outcome is PLAYED_CHECK_NOW and fast is not None:
+                    self._end_batch(fast)
+                elif outcome is not PLAYED:
+                    fast = before = None
+                    before = self._begin() if again else self._hand_back()
+                    outcome = self._play(f, df, g, dg) if again else REFUSED
+                    if outcome is REFUSED:
+                        entry = self._take(f, df, g, dg, modulus, ticket, partial, context)
+                if self.history is not None and outcome is not REFUSED and self._live is not None:
+                    entry = self._entry(self._live.feedback(), None)
+                counted = True
+            except BaseException:
+                counted = before is not None and (self._turn() != before if fast is None else fast.numbers[fast.rounds_at] != before)
+                if not counted:
+                    self._undo()
+                raise
+            finally:
+                self._inside = False
+            if entry is not None or self._now.kept.log.unsent:
+                self._tell(entry)
+        except BaseException as wrong:
+            mark(wrong, counted)
+            raise
+
+    def step(
+        self,
+        cost: object,
+        constraints: Iterable[object] = (),
+        *,
+        rules: Numbers = None,
+        features: Numbers = None,
+        known: Known = None,
+    ) -> Array:
+        """One whole round from functions: decide, evaluate, observe; gives the decision that was played. Keywords are as for `decide`.
+
+        Each function is a `Function` (a constraint may hold several), a pair (value, gradient) of callables, or one callable, whose
+        gradient JAX then takes. Now and then they are asked again, at the decision and near it, to see whether their values and gradients
+        fit together (not with ``certify=False``).
+
+        >>> import bridle
+        >>> session = bridle.Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
+        >>> session.step(cost=bridle.Affine([1.0, 0.0]), constraints=[(lambda x: x[1] - 0.5, lambda x: [0.0, 1.0])])
+        array([0., 0.])
+        """
+        refuse_other_constraints(constraints)
+        counted, rounds = False, None
+        try:
+            x = self.decide(rules=rules, features=features, known=known)
+            answers = evaluated(cost, constraints, x, self._parts.names)
+            rounds = self.rounds
+            self.observe(**as_observed(answers, len(x)))
+            counted, t = True, self.rounds
+            if self._parts.ledger is not None and self._actions is not None and (times := clocks.question(t)) is not None:
+                doubts = ask_again(answers, x, self._actions, times)
+                self._read(lambda _: self._note_doubts(doubts, t))
+                self._tell(None)
+        except BaseException as wrong:
+            mark(wrong, counted or (rounds is not None and getattr(wrong, "counted", self.rounds > rounds)))
+            raise
+        return x
+
+    # --- feedback that comes late ----------------------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> int:
+        """How many rounds wait for feedback."""
+        return len(self._now.kept.pending.waiting)  # none while rounds are compiled
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """How many costs, and the constraints of how many rounds, were forgotten or dropped."""
+        costs, limits = self._now.kept.pending.lost
+        return costs, limits
+
+    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Ticket:
+        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`. Keywords are as for `decide`.
+
+        >>> import bridle
+        >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
+        >>> first, second = session.ask(), session.ask()
+        >>> session.observe(f=0.3, df=[1.0, 0.0], ticket=second)
+        >>> session.forget(first)
+        >>> session.rounds, session.pending, session.dropped
+        (1, 0, (1, 1))
+        """
+        counted, begun = False, None
+        try:
+            while self._inside:
+                wait(self, ENTRANCES, reading=False)
+            self._inside = True
+            try:
+                self._hand_back()
+                said = rules is not None or features is not None or known is not None or self._unsaid()
+                if said:
+                    self._say({"rules": rules, "features": features}, known)
+                self._valid()  # or what is missing
+                begun, overdue = self._now.played.begun, self._now.pending().overdue()
+                for number in overdue:
+                    self._warn_of_dropping(number)  # first: it may be made an error
+                    self._give_up(number)
+                if overdue and said:
+                    self._say({"rules": rules, "features": features}, known)  # to the copy that plays now
+                pending = self._now.own_pending()
+                ticket = self._begin_waiting(pending.ask, pending.waiting)
+                self._put(pending)
+                counted = True
+            except BaseException:
+                counted = begun is not None and self._now.played.begun != begun
+                raise
+            finally:
+                self._inside = False
+            self._tell(None)
+        except BaseException as wrong:
+            mark(wrong, counted)
+            raise
+        return ticket
+
+    def _last_ticket(self) -> Ticket:
+        """The ticket of the round that was begun last, which still waits."""
+        pending = self._now.pending()
+        number = pending.offset + pending.begun
+        each = pending.waiting[number]
+        return Ticket(number, self._stands_for(each.x, each.terms, each.action).copy(), pending.run, crc32(each.x.tobytes()))
+
+    def forget(self, ticket: Ticket | int) -> None:
+        """Give a round up: what has not come of its feedback never will, and is charged to the bounds."""
+        counted, number = False, None
+        try:
+            while self._inside:
+                wait(self, ENTRANCES, reading=False)
+            self._inside = True
+            try:
+                self._hand_back()
+                number, _ = self._now.pending().find(ticket)
+                self._give_up(number)
+                counted = True
+            except BaseException:
+                counted = number is not None and number not in self._now.kept.pending.waiting
+                raise
+            finally:
+                self._inside = False
+            self._tell(None)
+        except BaseException as wrong:
+            mark(wrong, counted)
+            raise
+
+    def _image(self, nested: bool) -> SessionImage:
+        """Where this session stands, as a save file holds it."""
+        (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
+        compiled = None if self._compiled is None else self._compiled.k
+        return SessionImage(
+            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
+            self._boundary, self._memory(), now.played.turn,
+        )  # fmt: skip
+
+
+def evaluated(cost: object, constraints: Iterable[object], x: Array, names: Sequence[str]) -> list[Answer]:
+    """What the functions of a round say at x, the cost first; `names` are those of the limits."""
+    f, df = evaluate("cost", cost, x, several=False)
+    answers = [Answer(COST, cost, f, df)]
+    for i, constraint in enumerate(constraints):
+        value, grad = evaluate(f"constraints[{i}]", constraint, x, several=True)
+        place = sum(each.value.size for each in answers[1:])
+        alone = value.ndim == 0 and place < len(names)
+        answers.append(Answer(Subject(names[place] if alone else f"constraints[{i}]"), constraint, value, grad))
+    return answers
+
+
+def as_observed(answers: list[Answer], dim: int) -> dict[str, Any]:
+    """These answers as `observe` takes them."""
+    cost, *limits = answers
+    said: dict[str, Any] = {"f": cost.value.item(), "df": cost.grad}
+    if limits:
+        said["g"] = np.concatenate([each.value.reshape(-1) for each in limits])
+        said["dg"] = np.concatenate([each.grad.reshape(-1, dim) for each in limits])
+    return said
+
+
+def refuse_other_constraints(constraints: object) -> None:
+    """One error where constraints are not a list."""
+    if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
+        raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
