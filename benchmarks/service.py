@@ -92,17 +92,14 @@ SCRIPT = textwrap.dedent("""
 
 
 def records() -> list[dict[str, Any]]:
-    """Feedback of a session that really played: linear costs, halfspaces that one action meets with room."""
+    """Feedback with linear costs and limits that were kept: the load does not know the decisions, and must not contradict itself."""
     rng = np.random.default_rng(0)
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(DIM)))
     found = []
     for _ in range(RECORDS):
-        x, df = session.decide(), rng.normal(size=DIM) / DIM**0.5 + 0.3
         dg = rng.normal(size=(LIMITS, DIM))
-        dg /= np.linalg.norm(dg, axis=1, keepdims=True)
-        g = dg @ x - 0.3
-        found.append({"f": float(df @ x), "df": df.tolist(), "g": g.tolist(), "dg": dg.tolist()})
-        session.observe(**found[-1])
+        dg /= np.linalg.norm(dg, axis=1, keepdims=True)  # a ball of diameter 2: with g below -2 no action violates them
+        df, g = rng.normal(size=DIM) / DIM**0.5, rng.uniform(-2.5, -2.1, LIMITS)
+        found.append({"f": float(rng.normal()), "df": df.tolist(), "g": g.tolist(), "dg": dg.tolist()})
     return found
 
 

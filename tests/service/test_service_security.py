@@ -46,7 +46,16 @@ def test_every_route_asks_for_a_key_that_may_do_this(place, entry):
     server, db, keys = place
     method, path, more = asked(entry)
     with server.client() as client:
-        for header in (None, "", "Bearer", "Bearer ", f"Basic {keys['admin']}", f"Bearer {keys['admin'][:-1]}", "Bearer brk_x_y", keys["admin"]):
+        for header in (
+            None,
+            "",
+            "Bearer",
+            "Bearer ",
+            f"Basic {keys['admin']}",
+            f"Bearer {keys['admin'][:-1]}",
+            "Bearer brk_x_y",
+            keys["admin"],
+        ):
             answer = client.request(method, path, headers={} if header is None else {"Authorization": header}, **more)
             assert answer.status_code == 401, (header, answer.text)
             assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -169,7 +178,10 @@ def test_no_secret_is_in_any_answer_or_log(tmp_path):
     text = new_key(db, "admin")
     secret = text.split("_", 2)[2]
     seen = []
-    before = {name: (logging.getLogger(name).handlers[:], logging.getLogger(name).level) for name in ("bridle.service", "uvicorn", "uvicorn.error")}
+    before = {
+        name: (logging.getLogger(name).handlers[:], logging.getLogger(name).level)
+        for name in ("bridle.service", "uvicorn", "uvicorn.error")
+    }
     try:
         logs.set_up(stream, "debug")
         with serving(db, insecure=False) as server, server.client(text) as client:

@@ -13,6 +13,8 @@ from time import monotonic
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from bridle.core import Unavailable
+from bridle.service.errors import Turned
+from bridle.service.logs import log
 
 PERIOD = 1.0
 """Seconds between two pictures."""
@@ -94,6 +96,8 @@ class LivePictures:
                     spoken = monotonic()
                     yield b": nothing new\n\n"
                 await self._rest(self._period)
+        except Turned as turned:  # the session has gone elsewhere, or its store is in trouble: the page asks again, and is told
+            log("a page is told no more", session=name, problem=turned.sentence)
         finally:
             self._looking[name] -= 1
             if not self._looking[name]:

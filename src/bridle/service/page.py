@@ -94,8 +94,8 @@ class ServiceWatch:
     async def last_rounds(self, name: str, last: int) -> list[Picture]:
         """The last rounds that this server has played."""
         hosted = await self._service.open(name)
-        found: list[Picture] = await hosted.read(lambda _: [_plain(each) for each in list(hosted.rounds)[-last:]], quick=True)
-        return found
+        rounds = await hosted.read(lambda _: list(hosted.rounds)[-last:], quick=True)
+        return [each.facts() for each in rounds]
 
 
 def _plain(value: object) -> Any:
