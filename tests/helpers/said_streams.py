@@ -69,6 +69,11 @@ def make(case: Case) -> bridle.Session:
     return bridle.Session(bridle.policy(case.policy, BOX, **told), levels=LEVELS, **options)
 
 
+def inside_of(session: Any) -> Any:
+    """The session that plays: a durable one has it inside."""
+    return session._core.session if hasattr(session, "_core") else session
+
+
 def play(case: Case, session: bridle.Session) -> list[Noted]:
     """The stream; what came of it, in the order in which feedback came."""
     rng = np.random.default_rng(case.seed)
@@ -105,9 +110,9 @@ def play(case: Case, session: bridle.Session) -> list[Noted]:
             ticket = session.ask(**words)
             x = ticket.x
         if "rules" in words:
-            w = session._decision() if ticket is None else session._now.kept.pending.waiting[ticket.id].x
+            w = inside_of(session)._decision() if ticket is None else inside_of(session)._now.kept.pending.waiting[ticket.id].x
             if case.policy != "rate":  # which mixes by itself, and is compared with actions
-                whole = session._boundary.through.awake(words["rules"], w)[0]
+                whole = inside_of(session)._boundary.through.awake(words["rules"], w)[0]
                 B = whole.T.copy()
                 if case.through == "coordinate":
                     B = np.zeros((2, 6))

@@ -192,6 +192,11 @@ class SessionActions(SessionRounds):
             return False
         return boundary.said is None or boundary.said.begun != self._begun()
 
+    def _is_said(self) -> bool:
+        """Whether something was said of this round, and the decision is still the one that it was said of."""
+        said = None if self._boundary is None else self._boundary.said
+        return said is not None and said.begun == self._begun() and (said.at is None or same_decision(said.at, self._decision()))
+
     def _hand_over(self, through: OwnMixture, terms: Array, pending: PendingRounds, first: bool) -> None:
         """Tell a policy that mixes its rules itself what they propose; in the `first` round it begins with the medoid."""
         record = cast("MixingPolicy[object]", self._parts.record)

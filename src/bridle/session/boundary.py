@@ -73,7 +73,7 @@ class Boundary(NamedTuple):
         """What a file holds of it, as arrays; `turn` and `front` are the session's now."""
         rounds, cost, hard, signed, violated, above = memory.moved
         begun, terms, action, at, before, said_at, said_to = self.said or Said(-1)
-        untouched = (said_at, said_to) == (turn, front)
+        untouched = before is not None and (said_at, said_to) == (turn, front)
         arrays: dict[str, Scalar] = {
             "numbers": np.array([float(self.free), begun, rounds, cost, violated, float(untouched), float(self.known)])
         }
@@ -84,7 +84,7 @@ class Boundary(NamedTuple):
         if memory.past:
             arrays |= {f"past.{name}": value for name, value in _written_past(memory.past).items()}
         arrays |= {f"states.{name}": leaf for name, leaf in records.leaves(memory.states).items()}
-        return arrays | {f"before.{name}": leaf for name, leaf in records.leaves(before).items()}
+        return arrays | ({f"before.{name}": leaf for name, leaf in records.leaves(before).items()} if untouched else {})
 
     def restored(self, saved: dict[str, Array], before: object, states: tuple[object, ...]) -> Boundary:
         """With what a file holds; `before` is the state before it was moved, where it was, and `states` are those of its rules."""

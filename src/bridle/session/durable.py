@@ -46,11 +46,11 @@ from numpy.typing import ArrayLike
 
 from bridle import validate
 from bridle.budgets import Gate, Pacer
-from bridle.core import BridleWarning, InputError
+from bridle.core import BridleWarning, Domain, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.session import capsule, events
 from bridle.session.alarms import Doubt, Subject
-from bridle.session.changes import Changes, changed_limit, raised_limits
+from bridle.session.changes import Changes, changed_limit, planes_of, raised_limits
 from bridle.session.events import DIGEST, EventKind, Evidence
 from bridle.session.feedback import Numbers
 from bridle.session.known_limits import Known
@@ -195,6 +195,7 @@ class DurableCore:
         pending = session._now.kept.pending
         pending.offset, pending.since = self._facts["tickets"]
         self.session = session
+        self.listen(self.entries)
 
     def advance(self, journal: Iterable[Event], until: int | None = None) -> None:
         """Let events happen again that are in the journal, and prove of each that it leads where it did."""
@@ -215,7 +216,12 @@ class DurableCore:
             if log.unsent:
                 log.unsent.clear()  # they were given when it first happened
         self.durable = self.seq
-        self.session.history = None if self.entries is None else self.entries.append
+        self.listen(self.entries)
+
+    def listen(self, entries: list[HistoryEntry] | None) -> None:
+        """Put what `history` is to be told into this list, from now on."""
+        self.entries = entries
+        self.session.history = None if entries is None else entries.append
 
     def _astray(self, event: Event, what: str) -> ReplayError:
         made = self._facts["made"]
@@ -237,9 +243,9 @@ class DurableCore:
                     said["g"] = raised_limits(said["g"], self.changes.offsets)
                 session.observe(**said)
             elif kind == events.ASK:
-                session.ask(**events.said(body, DIGEST.size))
+                session.ask(**self._with_planes(events.said(body, DIGEST.size)))
             elif kind == events.DECIDE:
-                session.decide(**events.said(body, DIGEST.size))
+                session.decide(**self._with_planes(events.said(body, DIGEST.size)))
             elif kind == events.FORGET:
                 session.forget(events.read_facts(body, DIGEST.size)["ticket"])
             elif kind == events.PAY:
@@ -248,6 +254,8 @@ class DurableCore:
                 return self._budgeted(events.read_facts(body, DIGEST.size))[1]
             elif kind == events.CHANGE_LIMIT:
                 self._change(events.read_facts(body, DIGEST.size))
+            elif kind == events.CHANGE_DOMAIN:
+                self._cut(events.read_facts(body, DIGEST.size))
             elif kind == events.DOUBT:
                 self._doubt(events.read_facts(body, DIGEST.size))
             else:
@@ -359,13 +367,13 @@ class DurableCore:
     def decide(self, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Applied:
         """The decision of this round; an event only where something is said, or the session's own rules are asked."""
         self.check()
-        session = self.session
-        if rules is None and features is None and known is None and not session._unsaid():
+        session, silent = self.session, rules is None and features is None and known is None
+        if silent and not session._unsaid() and (self.changes.planes is None or session._is_said()):
             return Applied(session.decide(), self.seq)
-        payload = events.saying(rules, features, known)
+        payload, kept = events.saying(rules, features, known), self.changes.known(known)
         self.stale = BROKEN_OFF
         try:
-            x = session.decide(rules=rules, features=features, known=known)
+            x = session.decide(rules=rules, features=features, known=kept)
         except InputError:
             self.stale = ""
             raise
@@ -379,10 +387,10 @@ class DurableCore:
         payload, identity = events.saying(rules, features, known), None if key is None else events.key_of(key)
         if identity is not None and (had := self._repeat(events.ASK, identity, payload)) is not None:
             return Applied(events.answered_ticket(had.answer or b""), had.seq, (), True, had.answer)
-        session, problem = self.session, None
+        session, problem, kept = self.session, None, self.changes.known(known)
         self.stale = BROKEN_OFF
         try:
-            ticket = session.ask(rules=rules, features=features, known=known)
+            ticket = session.ask(rules=rules, features=features, known=kept)
         except BaseException as wrong:
             problem, ticket = self._counted(wrong), session._last_ticket()
         row = self._row(events.ASK, payload, identity, payload, events.ticket_answer(ticket))
@@ -422,6 +430,11 @@ class DurableCore:
                 identity = events.ticket_key(int(ticket), payload[1]) if identity is None and ticket is not None else identity
         if key is not None and identity is not None and (had := self._repeat(events.OBSERVE, identity, request)) is not None:
             return Applied(None, had.seq, (), True, had.answer)
+        if self.changes.planes is not None and ticket is None and not self.session._is_said():
+            raise InputError(
+                "decide must be called in this round before observe: the domain was changed, and the decision is one of the new domain; "
+                "where something else was played, give it as played=..."
+            )
         values = raised_limits(g, self.changes.offsets) if self.changes.offsets and g is not None else g
         session, problem, stood = self.session, None, [(each.name, self.purse.account(each.name)) for each in payments]
         self.stale = BROKEN_OFF
@@ -482,6 +495,10 @@ class DurableCore:
             events.CHANGE_LIMIT, {"limit": limit if isinstance(limit, str) else validate.whole("limit", limit, 0), **facts}, self._change
         )
 
+    def change_domain(self, domain: Domain) -> Applied:
+        """Keep decisions in a part of the domain that the session was made with, from the next one on: see `bridle.session.changes`."""
+        return self._rare(events.CHANGE_DOMAIN, {"planes": planes_of(domain, self.session._actions)}, self._cut)
+
     def pay(self, name: str, amount: float = 0.0, *, key: str | bytes | None = None) -> Applied:
         """Count a payment from a budget; what was counted, of a gate."""
         self.check()
@@ -530,6 +547,13 @@ class DurableCore:
         doubts = [Doubt(Subject(name, cost), noise, expected, seen) for name, cost, noise, expected, seen in facts["doubts"]]
         self.session._read(lambda _: self.session._note_doubts(doubts, facts["round"]))
         return None, None
+
+    def _cut(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+        self.changes = self.changes.cut(facts["planes"]).noted(round=self.session.rounds, planes=facts["planes"])
+        return None, None
+
+    def _with_planes(self, said: dict[str, Any]) -> dict[str, Any]:
+        return said if self.changes.planes is None else {**said, "known": self.changes.known(said.get("known"))}
 
     def _change(self, facts: Mapping[str, Any]) -> tuple[None, None]:
         image = self.session._image(False)

@@ -46,7 +46,7 @@ class Embedded:
         self.core, self.history = core, history
         self.lock, self._busy, self.ended = threading.RLock(), False, ""
         if history is not None:
-            core.entries = []
+            core.listen([])
 
     # --- calls ----------------------------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from os import PathLike
@@ -16,13 +15,12 @@ from numpy.typing import ArrayLike
 from bridle import database, records, validate
 from bridle.budgets import Gate, Pacer
 from bridle.core import Bound, Domain, InputError, Policy, S
-from bridle.database.rows import StoreError
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, for_constraints, record_of
 from bridle.policies.round_maps import RuleMixture
-from bridle.session import capsule, clocks, report_text, savefile
+from bridle.session import clocks, report_text, savefile
 from bridle.session.alarms import ask_again
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
@@ -33,6 +31,7 @@ from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
+from bridle.session.opening import open_core
 from bridle.session.parts import SessionParts, checked_names
 from bridle.session.rates import RateLimit
 from bridle.session.rounds import HistoryEntry
@@ -395,35 +394,7 @@ class Session(SessionVerbs):
         **options: Unpack[savefile.SessionOptions],
     ) -> DurableCore:
         """What `open` drives, for who commits the events of many sessions: see `bridle.session.durable`."""
-        found = store.find(name)
-        if found is None:
-            if policy is None:
-                raise InputError(f"policy must be given: {store.name} has no session {validate.show(name)} yet")
-            image = Session(policy, x1, **options)._image(False)
-            spec = DurableCore.spec(image, gates, snapshot_every)
-            try:
-                found = store.create(name, spec)
-            except InputError:
-                found = store.find(name)  # somebody else was faster
-                if found is None:
-                    raise
-        made = capsule.opened(found.spec, f"session {name!r}")
-        if policy is not None:
-            capsule.refuse_another_policy(policy, made.saved, name)
-        given: dict[str, object] = {**options} if x1 is None else {**options, "x1": x1}
-        capsule.refuse_other_options(given, made.saved, name)
-        capsule.refuse_other_budgets(gates, made, name)
-        own = policy if made.saved.header.get("policy") is None else None
-        core = DurableCore(store, found, store.take(found, wait), Session._restored, own)
-        try:
-            core.rebuild()
-            if snapshot_every is not None:
-                core.every = validate.whole("snapshot_every", snapshot_every)
-        except BaseException:
-            with suppress(StoreError):
-                core.close()
-            raise
-        return core
+        return open_core(Session, Session._restored, store, name, policy, x1, snapshot_every, gates, wait, options)
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
@@ -526,6 +497,13 @@ class DurableSession(Session):
         `rate`: the share of rounds that may violate it. What is proved then, and which policies allow it, is in `bridle.session.changes`.
         """
         self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most)
+
+    def change_domain(self, domain: Domain) -> None:
+        """Decide in a part of the domain from the next decision on, cut out by planes; or in more again, up to what it was first.
+
+        `decide` is then to be called in every round before `observe`.
+        """
+        self._embedded.do(self._core.change_domain, domain)
 
     def gate(self, name: str) -> JournaledBudget:
         """The budget of this name: pay, and ask what is left."""
