@@ -15,7 +15,9 @@ from starlette.responses import Response
 from bridle import __version__
 from bridle.service.calls import json_answer
 from bridle.service.door import Door
+from bridle.service.live import LivePictures
 from bridle.service.logs import request_id
+from bridle.service.page import ServiceWatch
 from bridle.service.routes import add_routes
 from bridle.service.service import Service
 
@@ -51,5 +53,6 @@ def make_app(service: Service) -> FastAPI:
     )
     app.add_exception_handler(HTTPException, not_found)
     app.state.service = service
+    app.state.pictures = LivePictures(ServiceWatch(service))
     add_routes(app, service)
     return app
