@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 import warnings
 from pathlib import Path
 
@@ -67,6 +68,14 @@ class Server:
             self.process.wait()
             self.start()
 
+    def ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=1.0) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
     def close(self) -> None:
         with self._lock:
             self.process.terminate()
@@ -75,10 +84,12 @@ class Server:
 
 
 def disturb_at_random(server: Server, over: threading.Event, every: float, seed: int) -> None:
-    """Until it is over: kill the server, or stop it politely, after random times."""
+    """Until it is over: kill the server, or stop it politely, after random times; now and then while it still starts."""
     rng = np.random.default_rng(seed)
     while not over.wait(float(rng.exponential(every))):
         server.disturb(signal.SIGKILL if rng.random() < 0.7 else signal.SIGTERM)
+        while rng.random() < 0.98 and not over.wait(0.1) and not server.ready():
+            pass
 
 
 def free_port() -> int:

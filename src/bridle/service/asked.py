@@ -18,7 +18,7 @@ from bridle.database.rows import Event
 from bridle.service.auth import may, who
 from bridle.service.calls import Call, encode
 from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, Turned
-from bridle.service.hosted import Hosted, Outcome
+from bridle.service.hosted import Hosted, Outcome, next_decision
 from bridle.service.recipes import domain_of, proposals
 from bridle.service.schemas import (
     AskEvent,
@@ -44,30 +44,16 @@ Verb = Callable[[DurableCore], Outcome]
 # --- decisions ----------------------------------------------------------------------------------------------------------------------------
 
 
-def next_decision(core: DurableCore) -> list[float] | None:
-    """The next decision, where nothing has to be said first."""
-    session = core.session
-    if session._unsaid():
-        return None
-    x: list[float] = session.decide().tolist()
-    return x
-
-
 def before_acting(core: DurableCore, body: DecideBody) -> dict[str, Any]:
     """What a request says before a round, as the session takes it."""
     said: dict[str, Any] = {}
     if body.rules is not None:
-        said["rules"] = proposals(body.rules, dimension(core))
+        said["rules"] = proposals(body.rules, core.session._dim)
     if body.features is not None:
         said["features"] = body.features
     if body.known is not None:
         said["known"] = (body.known.A, body.known.b)
     return said
-
-
-def dimension(core: DurableCore) -> int:
-    """How many numbers an action has."""
-    return len(core.session.last_action()) if hasattr(core.session, "last_action") else len(core.session._start)
 
 
 def deciding(body: DecideBody, hosted: Hosted) -> Verb:

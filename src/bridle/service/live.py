@@ -13,6 +13,8 @@ from time import monotonic
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from bridle.core import Unavailable
+from bridle.service.errors import Turned
+from bridle.service.logs import log
 
 PERIOD = 1.0
 """Seconds between two pictures."""
@@ -69,10 +71,14 @@ class LivePictures:
         """How many look."""
         return sum(self._looking.values())
 
-    async def stream(self, name: str | None) -> AsyncIterator[bytes]:
-        """The events of one who looks at all sessions, or at the one of this name."""
+    async def look(self, name: str | None) -> AsyncIterator[bytes]:
+        """The events for one who looks at all sessions, or at the one of this name, which must be there."""
         if self.streams >= MOST_STREAMS:
             raise Unavailable(f"{MOST_STREAMS} pages are open already: close one, or try again later")
+        await self._picture(name)
+        return self._events(name)
+
+    async def _events(self, name: str | None) -> AsyncIterator[bytes]:
         self._looking[name] = self._looking.get(name, 0) + 1
         try:
             last, latest, spoken = "", -1, monotonic()
@@ -85,16 +91,19 @@ class LivePictures:
                 text = json.dumps(picture, allow_nan=False, separators=(",", ":"))
                 if text != last:
                     last, spoken = text, monotonic()
-                    yield f"data: {json.dumps(picture | {'time': spoken}, separators=(',', ':'))}\n\n".encode()
+                    yield f'data: {text[:-1]},"time":{spoken:.3f}}}\n\n'.encode()
                 elif monotonic() - spoken > SILENCE:
                     spoken = monotonic()
                     yield b": nothing new\n\n"
                 await self._rest(self._period)
+        except Turned as turned:  # the session has gone elsewhere, or its store is in trouble: the page asks again, and is told
+            log("a page is told no more", session=name, problem=turned.sentence)
         finally:
             self._looking[name] -= 1
             if not self._looking[name]:
-                for table in (self._looking, self._kept, self._making):
-                    table.pop(name, None)  # type: ignore[attr-defined]
+                del self._looking[name]
+                self._kept.pop(name, None)
+                self._making.pop(name, None)
 
     async def _rest(self, seconds: float) -> None:
         """Wait, but not for longer than the server runs."""

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from bridle.core import InputError
 from bridle.policies.registry import Configured
-from bridle.service.asked import next_decision, stands
+from bridle.service.asked import stands
 from bridle.service.calls import Call, encode, json_answer
-from bridle.service.hosted import Hosted
+from bridle.service.hosted import Hosted, next_decision
 from bridle.service.metrics import SessionFigures
 from bridle.service.schemas import AlarmFacts, SessionElsewhere, SessionStands
 from bridle.session.durable import DurableCore
@@ -63,7 +63,7 @@ def standing(hosted: Hosted, core: DurableCore) -> SessionStands:
         name=hosted.name,
         policy=getattr(session.policy, "name", ""),
         parameters=parameters_of(session),
-        dim=len(session._start),
+        dim=session._dim,
         engine=session.engine,
         names=list(session.names),
         round=session.rounds,
@@ -230,4 +230,3 @@ async def openapi(call: Call) -> bytes:
     """GET /openapi.json."""
     document: dict[str, Any] = call.request.app.openapi()
     return encode(document)
-

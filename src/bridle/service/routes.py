@@ -79,11 +79,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bridle.core import InputError
-from bridle.service import asked, documents, looks, made
+from bridle.database.rows import StoreError
+from bridle.service import asked, documents, looks, made, page
 from bridle.service.auth import ANYBODY, who
 from bridle.service.calls import Call, Handler
 from bridle.service.door import body_of
 from bridle.service.errors import BAD_FORM, CONFLICT, REFUSED, Turned, unavailable
+from bridle.service.logs import LOG
 from bridle.service.openapi import Described, RawRoute, document
 from bridle.service.schemas import (
     AskBody,
@@ -192,6 +194,13 @@ ROUTES = (
 )
 """All routes; the hot ones first, because they are tried in order."""
 
+PAGE_ROUTES = (
+    _get("/", "The live page", page.show_page, str, scope=None, media="text/html"),
+    _get("/page/{file}", "Its files", page.show_file, str, scope=None, media="text/plain"),
+    _get("/v1/events", "What it shows, as server-sent events", page.events, str, media="text/event-stream"),
+)
+"""What is there for the live page alone, and not in the document: a stream that does not end is nothing for a client made from it."""
+
 
 def endpoint(service: Service, entry: RouteEntry) -> Callable[[Request], Awaitable[Response]]:
     """What answers requests of a route: lets them in, reads them, and says what is wrong with them."""
@@ -217,6 +226,9 @@ def endpoint(service: Service, entry: RouteEntry) -> Callable[[Request], Awaitab
             found = await handler(call)
         except KeyConflict as conflict:
             raise await refused(call, CONFLICT, str(conflict)) from None
+        except StoreError:
+            LOG.exception("the database is in trouble")
+            raise unavailable("the database is in trouble: try again in a moment") from None
         except InputError as wrong:
             raise await refused(call, REFUSED, str(wrong)) from None
         return found if isinstance(found, Response) else Response(found, ok, media_type="application/json")
@@ -234,7 +246,7 @@ async def refused(call: Call, status: int, sentence: str) -> Turned:
 
 def add_routes(app: FastAPI, service: Service) -> None:
     """Add all routes to the app, and their schemas to its document."""
-    for entry in ROUTES:
+    for entry in (*ROUTES, *PAGE_ROUTES):
         told = entry.described
         app.router.add_api_route(
             told.path,
@@ -247,6 +259,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
             response_model=None,
             status_code=told.status,
             responses={},
+            include_in_schema=entry in ROUTES,
         )
     bodies = [entry.described.body for entry in ROUTES if entry.described.body is not None]
     document(app, [*bodies, *{entry.described.answer for entry in ROUTES if isinstance(entry.described.answer, type)}, Complaint])

@@ -172,9 +172,9 @@ class Complaint(Struct):
 
 
 class BatchAnswer(Struct):
-    """The answers of a batch in order, how many were refused, and where the session stands."""
+    """The answers of a batch in order, those of refused events with `error`; how many were refused, and where the session stands."""
 
-    answers: list[DecisionAnswer | TicketAnswer | RoundAnswer | Complaint]
+    answers: list[dict[str, Any]]
     refused: int
     round: int
     next: list[float] | None

@@ -131,6 +131,8 @@ def said_record(record: Mapping[str, object]) -> Facts:
             body[name] = _numbers(name, value)  # type: ignore[arg-type]
         elif name == "ticket":
             body[name] = ticket_number(value)
+        elif name == "pay":
+            body[name] = _plain(value, name)
         else:
             body[name] = value
     return body
@@ -234,12 +236,16 @@ class SessionTalks:
         partial: bool = False,
         context: str | int | None = None,
         played: Numbers = None,
+        pay: Mapping[str, float] | None = None,
         key: str | None = None,
     ) -> Talk[None]:
-        """What was revealed at the decision, as `Session.observe`. Once it returns the round is durable, and counts once."""
+        """What was revealed at the decision, as `Session.observe`. Once it returns the round is durable, and counts once.
+
+        `pay` are payments from the session's budgets, by their names, that happen with it or not at all.
+        """
         silent = df is None and isinstance(f, float) and f == 0.0  # no cost: it is left out there too
         values: Facts = {"f": None if silent else f, "df": df, "g": g, "dg": dg, "modulus": modulus}
-        record = values | {"ticket": ticket, "partial": partial, "context": context, "played": played}
+        record = values | {"ticket": ticket, "partial": partial, "context": context, "played": played, "pay": pay}
         yield from self._event("/observe", said_record(record), key)
 
     def forget(self, ticket: Ticket | int, *, key: str | None = None) -> Talk[None]:
@@ -273,16 +279,15 @@ class SessionTalks:
         yield from self.observe(f.item(), df, g, dg)
         return x
 
-    def change_limits(
-        self,
-        at_most: ArrayLike | None = None,
-        domain: Domain | Mapping[str, object] | None = None,
-        *,
-        key: str | None = None,
-    ) -> Talk[None]:
-        """Change what is asked for from now on: the share of rounds that may violate, or the admissible decisions (scope admin)."""
-        body: Facts = {} if at_most is None else {"at_most": _numbers("at_most", at_most)}
-        yield from self._event("/limits", body | ({} if domain is None else {"domain": said_domain(domain)}), key)
+    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> Talk[None]:
+        """Change a limit from now on, as `DurableSession.change_limit`: where it stands, or how often it may be violated (scope admin)."""
+        numbers = {"offset": offset, "at_most": at_most}
+        told = {name: validate.number(name, value) for name, value in numbers.items() if value is not None}
+        yield from self._event("/limits", {"limit": limit, **told}, None)
+
+    def change_domain(self, domain: Domain | Mapping[str, object]) -> Talk[None]:
+        """Keep decisions in a part of the domain from now on, as `DurableSession.change_domain` (scope admin)."""
+        yield from self._event("/limits", {"domain": said_domain(domain)}, None)
 
     def pay(self, gate: str, amount: float, *, key: str | None = None) -> Talk[Facts]:
         """Pay from a gate or a pacer of the session: whether it counted, and what is left."""

@@ -82,7 +82,7 @@
           askForKey(said);
           return;
         }
-        if (answer.status === 404 || answer.status === 400 || answer.status === 422) {
+        if ([400, 404, 409, 422].includes(answer.status)) {
           showMissing(await sentence(answer));
           return;
         }
@@ -235,7 +235,7 @@
   const section = (id, title, ...parts) => make("section", { id }, make("h2", {}, title), ...parts);
   const figure = (title, about, content) => make("figure", {}, make("figcaption", {}, make("h3", {}, title), make("p", {}, about)), content);
   const percent = (share) => (share === null || share === undefined ? "–" : `${number(Number((100 * share).toPrecision(4)))} %`);
-  const vector = (x) => (x === null ? "–" : x.slice(0, 4).map(number).join(", ") + (x.length > 4 ? `, … (${x.length})` : ""));
+  const vector = (x) => (!x ? "–" : x.slice(0, 4).map(number).join(", ") + (x.length > 4 ? `, … (${x.length})` : ""));
 
   function showOne(event) {
     byId("one").hidden = false;
@@ -262,7 +262,7 @@
     const charts = make("div", { class: "charts" });
     const rounds = [...history.rounds].sort((one, other) => one.round - other.round);
     charts.append(figure("Cost a round", "of the last rounds", lineChart("Cost of the last rounds", [{ name: "cost", points: rounds.map((each) => [each.round, each.f]) }], width)));
-    const decided = Array.from({ length: Math.min(8, session.dim) }, (_, i) => ({ name: session.dim === 1 ? "x" : `x${i + 1}`, points: rounds.map((each) => [each.round, each.x[i]]) }));
+    const decided = Array.from({ length: Math.min(8, session.dim) }, (_, i) => ({ name: session.dim === 1 ? "x" : `x${i + 1}`, points: rounds.map((each) => [each.round, each.x?.[i] ?? NaN]) }));
     charts.append(figure("Decisions", session.dim > 8 ? `the first 8 of ${session.dim} coordinates` : "of the last rounds", lineChart("Decisions of the last rounds", decided, width)));
     const over = (pick) => limits.slice(0, 8).map((limit) => ({ name: limit.name, points: history.samples.map((sample) => [sample.round, pick(sample, limit.name)]) }));
     if (limits.length) charts.append(figure("Violation of each limit", "in all, over the last rounds", lineChart("Cumulative violation of each limit", over((sample, name) => sample.limits[name]), width)));
