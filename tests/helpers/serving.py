@@ -143,4 +143,5 @@ def state_of(client: httpx.Client, name: str = "shop") -> dict[str, object]:
     """All that can be seen of a session and must not change by itself."""
     facts = client.get(f"/v1/sessions/{name}").json()
     facts.pop("quarantined", None)
+    facts["alarms"] = [(each["kind"], each["round"]) for each in facts["alarms"]]
     return {"facts": facts, "certificate": json.loads(client.get(f"/v1/sessions/{name}/certificate").text)}

@@ -10,7 +10,6 @@ import logging
 from time import perf_counter
 from urllib.parse import quote
 
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -67,8 +66,6 @@ class Door:
                     query = scope["query_string"].decode("latin-1")
                     headers = {"Location": headers["Location"] + quote(scope["path"]) + (f"?{query}" if query else "")}
                 await complain(answer, mark, turned.status, turned.sentence, headers)
-            except HTTPException as wrong:
-                await complain(answer, mark, wrong.status_code, str(wrong.detail), dict(wrong.headers or {}))
             except ClientDisconnect:
                 status = status or 499
             except Exception:

@@ -21,9 +21,9 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 
 from bridle.core import InputError
-from bridle.database.rows import Event, Found, Owned, StoreError
+from bridle.database.rows import Event, Fenced, Found, Owned, StoreError
 from bridle.database.store import EventStore
-from bridle.service.errors import elsewhere, too_many, unavailable
+from bridle.service.errors import Turned, elsewhere, too_many, unavailable
 from bridle.service.limits import ServiceLimits
 from bridle.service.logs import log
 from bridle.service.writer import JournalLine, Writer
@@ -128,6 +128,9 @@ class Hosted:
                     outcome = await self._loop.run_in_executor(self.tools.compute, verb, core)
                 else:
                     outcome = verb(core)
+            except StoreError as problem:
+                self._core = None
+                raise self._trouble(problem) from None
             except InputError:
                 raise
             except BaseException:  # it may have been broken off in the middle
@@ -154,7 +157,11 @@ class Hosted:
             core = self._core if self._fresh() else await self._open()
             assert core is not None
             assert self._line is not None
-            found = look(core) if quick else await self._loop.run_in_executor(self.tools.compute, look, core)
+            try:
+                found = look(core) if quick else await self._loop.run_in_executor(self.tools.compute, look, core)
+            except StoreError as problem:
+                self._core = None
+                raise self._trouble(problem) from None
             line, last = self._line, self._last
         finally:
             self._lock.release()
@@ -192,8 +199,12 @@ class Hosted:
         try:
             await (last if last.done() else asyncio.shield(last))
         except StoreError as problem:
-            log("commit failed", session=self.name, problem=str(problem), certain=problem.certain)
-            raise unavailable(UNWRITTEN if problem.certain else TROUBLE) from None
+            raise self._trouble(problem) from None
+
+    def _trouble(self, problem: StoreError) -> Turned:
+        """What a client is told of trouble with the database."""
+        log("not written", logging.WARNING, session=self.name, problem=str(problem), certain=problem.certain)
+        return unavailable(LOST if isinstance(problem, Fenced) else UNWRITTEN if problem.certain else TROUBLE)
 
     def remember(self, core: DurableCore, f: object, g: object, ticket: int | None, played: object) -> None:
         """Note a round that was just observed, to be shown."""
@@ -218,20 +229,23 @@ class Hosted:
         core = await self._loop.run_in_executor(self.tools.compute, self._resume)
         self._core, self._line, self._last = core, JournalLine(core.lease), None
         self.decided = next_decision(core)
+        self.hear(core)
         return core
 
     def _resume(self) -> DurableCore:
-        begun, store = perf_counter(), self.tools.store
+        begun = perf_counter()
         try:
-            core = DurableCore(store, self.found, store.take(self.found), lambda saved, policy: Session._restored(saved, policy))
-            core.rebuild()
+            core = Session.core(self.tools.store, self.name)
         except Owned as owned:
             if owned.url:
                 raise elsewhere(owned.url) from None
             raise unavailable(f"session {self.name} is in use by another process: try again when that has ended") from None
         except StoreError as problem:
-            log("cannot open", session=self.name, problem=str(problem))
+            log("cannot open", logging.WARNING, session=self.name, problem=str(problem))
             raise unavailable(f"session {self.name} cannot be opened now: the database is in trouble") from None
+        except InputError as problem:  # its journal cannot be replayed here
+            log("cannot open", logging.ERROR, session=self.name, problem=str(problem))
+            raise unavailable(f"session {self.name} cannot be opened on this server: {problem}", 60) from None
         log("opened", session=self.name, seq=core.seq, seconds=round(perf_counter() - begun, 4))
         return core
 

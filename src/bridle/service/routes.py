@@ -79,11 +79,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bridle.core import InputError
+from bridle.database.rows import StoreError
 from bridle.service import asked, documents, looks, made, page
 from bridle.service.auth import ANYBODY, who
 from bridle.service.calls import Call, Handler
 from bridle.service.door import body_of
 from bridle.service.errors import BAD_FORM, CONFLICT, REFUSED, Turned, unavailable
+from bridle.service.logs import LOG
 from bridle.service.openapi import Described, RawRoute, document
 from bridle.service.schemas import (
     AskBody,
@@ -224,6 +226,9 @@ def endpoint(service: Service, entry: RouteEntry) -> Callable[[Request], Awaitab
             found = await handler(call)
         except KeyConflict as conflict:
             raise await refused(call, CONFLICT, str(conflict)) from None
+        except StoreError:
+            LOG.exception("the database is in trouble")
+            raise unavailable("the database is in trouble: try again in a moment") from None
         except InputError as wrong:
             raise await refused(call, REFUSED, str(wrong)) from None
         return found if isinstance(found, Response) else Response(found, ok, media_type="application/json")

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from bridle.core import InputError, Unavailable
+from bridle.core import InputError
 from bridle.database import open_store
 from bridle.database.rows import Found, StoreError
 from bridle.database.store import EventStore
@@ -26,7 +26,6 @@ from bridle.service.recipes import SessionRecipe, session_name, session_recipe
 from bridle.service.writer import Writer
 from bridle.session import capsule
 from bridle.session.durable import DurableCore
-from bridle.session.purse import Purse
 from bridle.session.session import Session
 
 T = TypeVar("T")
@@ -61,14 +60,14 @@ class Service:
 
     # --- its life -----------------------------------------------------------------------------------------------------------------------
 
+    def connect(self) -> None:
+        """Open the database; what is wrong with it is best said before anything else is begun."""
+        self.store = open_store(self.config.db, at=self.config.address)
+
     async def start(self) -> None:
         """Open the database and begin to answer; what takes long goes on beside it, until `why_not` is None."""
-        try:
-            self.store = await asyncio.to_thread(open_store, self.config.db, None, False, self.config.address)
-        except (InputError, Unavailable) as problem:
-            self.why_not = str(problem)
-            log("cannot start", problem=str(problem))
-            raise
+        if not hasattr(self, "store"):
+            await asyncio.to_thread(self.connect)
         self.writer = Writer(self.store, self.metrics)
         self.compute = ThreadPoolExecutor(1, thread_name_prefix="bridle-compute")
         self.ring = KeyRing(self.store, self.config.limits, self.config.insecure)
@@ -255,7 +254,6 @@ def refuse_another(found: Found, recipe: SessionRecipe) -> None:
     try:
         capsule.refuse_another_policy(recipe.policy, made.saved, found.name)
         capsule.refuse_other_options(recipe.options if recipe.x1 is None else {**recipe.options, "x1": recipe.x1}, made.saved, found.name)
-        if made.facts["purse"] != Purse.checked(recipe.gates).facts():
-            raise InputError(f"gates must be those that session {found.name!r} was made with")
+        capsule.refuse_other_budgets(recipe.gates, made, found.name)
     except InputError as wrong:
         raise Turned(CONFLICT, f"there is a session {found.name!r} already, and it was made from something else: {wrong}") from None
