@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -55,10 +56,12 @@ ON_DISK = (io.FileIO, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, i
 
 
 def touches_files(function: Any) -> bool:
-    """Whether a compiled function is an operation on files: one of the operating system's, or a method of an open file."""
+    """Whether a compiled function is an operation on files: one of the operating system's, or a method of an open file or database."""
     owner = getattr(function, "__self__", None)
     if isinstance(owner, io.IOBase):
         return isinstance(owner, ON_DISK)
+    if isinstance(owner, (sqlite3.Connection, sqlite3.Cursor)):
+        return True
     module = getattr(function, "__module__", None) or getattr(owner, "__name__", None)
     return module in ("posix", "nt", "io", "_io", "fcntl", "msvcrt") and function.__name__ not in NO_FILE
 

@@ -14,6 +14,7 @@ import json
 import os
 import pickle
 import random
+import re
 import signal
 import struct
 import sys
@@ -21,7 +22,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
@@ -33,6 +34,8 @@ import numpy as np
 
 import bridle
 from bridle.core import InputError
+from bridle.database import Event, Lease
+from bridle.database.sqlite import SqliteStore
 from helpers import fingerprints
 from helpers.faults import Fault, Point
 
@@ -51,6 +54,8 @@ class Trade(Protocol):
     """Something that is done again and again with a file, by so many processes at once."""
 
     workers: int
+    under_way: int
+    """How many things may have been done and not acknowledged."""
 
     def start(self, path: Path) -> None:
         """Make the file."""
@@ -68,7 +73,7 @@ class Trade(Protocol):
 class Sessions:
     """A session that is saved after every round."""
 
-    workers = 1
+    workers = under_way = 1
 
     def __init__(self, engine: str) -> None:
         self.engine = engine
@@ -110,7 +115,7 @@ class Gates:
     opening: ClassVar[dict[str, Any]] = {"budget": 1e6}
 
     def __init__(self, workers: int = 1) -> None:
-        self.workers = workers
+        self.workers = self.under_way = workers
         self._reference, self._paid, self._seen = self.kind(**self.opening), 0, {}
 
     def start(self, path: Path) -> None:
@@ -162,6 +167,79 @@ class Pacers(Gates):
         return fingerprints.of_pacer(held)
 
 
+class Durables(Sessions):
+    """A session in a database, which has a snapshot every few events; each event has a key, and the last one is sent again after a kill."""
+
+    def __init__(self, engine: str, group: int = 1) -> None:
+        self.group = self.under_way = group
+        super().__init__(engine)
+
+    def start(self, path: Path) -> None:
+        made = {"policy": bridle.policy("anytime", bridle.Ball(DIM)), "engine": self.engine, "snapshot_every": 7}
+        with bridle.Session.open(f"sqlite:///{path}", "shop", gates={"march": bridle.Gate(1e6)}, **made):
+            pass
+
+    def open(self, path: Path) -> Any:
+        return bridle.Session.open(f"sqlite:///{path}", "shop", commit="each" if self.group == 1 else "group", wait=5.0)
+
+    def go_on(self, path: Path) -> Iterator[int]:
+        session = self.open(path)
+        if session.rounds:
+            self.observe(session, session.rounds - 1)  # it has had that one, whether or not it was acknowledged
+        yield session.rounds
+        while True:
+            for number in range(session.rounds, session.rounds + self.group):
+                self.observe(session, number)
+            if self.group > 1:
+                session.flush()
+            yield session.rounds
+
+    def look(self, path: Path) -> tuple[int, Fingerprint]:
+        session = self.open(path)
+        found = session.rounds, fingerprints.of_session(session)
+        if session.rounds % 3 == 0:
+            session.close()  # which puts a snapshot; otherwise this process ends as if killed
+        return found
+
+    def alike(self, rounds: int) -> Fingerprint:
+        while self._reference.rounds < rounds:
+            self.observe(self._reference, self._reference.rounds)
+            self._seen[self._reference.rounds] = fingerprints.of_session(self._reference)
+        return self._seen[rounds]
+
+    @staticmethod
+    def observe(session: Any, number: int) -> None:
+        """A round whose numbers follow from its own alone, so that it can be sent again."""
+        rng = np.random.default_rng([7, number])
+        df, a = rng.standard_normal(DIM), 0.2 * rng.standard_normal(DIM)
+        key = {} if type(session) is bridle.Session else {"key": f"round {number}"}
+        session.observe(f=float(df[0]), df=df, g=float(a[0]) - 1.0, dg=a, **key)
+
+
+class Hasty(Durables):
+    """A session whose events are acknowledged before they are committed: what must be noticed."""
+
+    def go_on(self, path: Path) -> Iterator[int]:
+        def late(store: SqliteStore, lease: Lease, events: Sequence[Event]) -> None:
+            waiting.append((lease, events))
+            if len(waiting) > 2:
+                append(store, *waiting.pop(0))
+
+        waiting: list[tuple[Lease, Sequence[Event]]] = []
+        append, SqliteStore.append = SqliteStore.append, late  # type: ignore[method-assign]
+        yield from super().go_on(path)
+
+
+DURABLE: dict[str, Callable[[], Any]] = {
+    "durable session": lambda: Durables("python"),
+    "durable session, groups": lambda: Durables("python", group=3),
+    "compiled durable session": lambda: Durables("numba"),
+}
+"""Sessions in a database."""
+
+PLANTED: dict[str, Callable[[], Any]] = {"hasty session": lambda: Hasty("python")}
+"""What is wrong on purpose."""
+
 TRADES: dict[str, Callable[[], Any]] = {
     "gate": Gates,
     "gate, two processes": lambda: Gates(2),
@@ -171,8 +249,8 @@ TRADES: dict[str, Callable[[], Any]] = {
 }
 """What can be killed, by name."""
 
-COMPANIONS = {"file.lock"}
-"""Names that may stand beside the file `file`: who holds a gate or a pacer."""
+COMPANIONS = re.compile(r"file(\.lock|-wal|-shm|\.writing|\.[0-9a-f]{16}\.lock)")
+"""Names that may stand beside the file `file`: who holds a gate or a pacer; what belongs to a database, and who has it open."""
 
 NUMBER = struct.Struct("<q")
 
@@ -286,7 +364,7 @@ def trial(trade: Trade, path: Path, before: int, one: Pace, rng: random.Random, 
     except InputError as problem:
         return before, f"the file cannot be read: {problem}"
     counts["done, not acknowledged"] += done - acknowledged
-    if not acknowledged <= done <= acknowledged + trade.workers:
+    if not acknowledged <= done <= acknowledged + trade.under_way:
         return done, f"{acknowledged} were acknowledged, and the file has {done}"
     if found != trade.alike(done):
         return done, f"the file is not as it was after {done}: {fingerprints.differences(found, trade.alike(done))}"
@@ -297,12 +375,14 @@ def trial(trade: Trade, path: Path, before: int, one: Pace, rng: random.Random, 
 
 def temporaries(path: Path) -> list[str]:
     """Files beside a file that are not told of in the documentation."""
-    return sorted(item.name for item in path.parent.iterdir() if item.name not in {path.name, *COMPANIONS})
+    names = sorted(item.name for item in path.parent.iterdir() if item.name != path.name)
+    owners = [name for name in names if name.endswith(".lock")]
+    return [name for name in names if not COMPANIONS.fullmatch(name)] + owners[1:]  # the last owner's alone: each sweeps what it finds
 
 
 def run(name: str, kills: int, seed: int, progress: Callable[[int], object] = lambda _: None) -> dict[str, Any]:
     """So many kills of one kind: counts, and the first few things that were wrong."""
-    rng, counts, wrong, trade = random.Random(f"{name} {seed}"), Counter[str](), list[str](), TRADES[name]()
+    rng, counts, wrong, trade = random.Random(f"{name} {seed}"), Counter[str](), list[str](), (TRADES | DURABLE | PLANTED)[name]()
     with tempfile.TemporaryDirectory(prefix="bridle-kills-") as folder:
         path, one, before = Path(folder) / "file", Pace(0.0, 0), 0
         for number in range(0, kills, trade.workers):
@@ -326,9 +406,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=300, help="of each kind")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", choices=list(TRADES), action="append")
+    parser.add_argument("--kind", choices=[*TRADES, *DURABLE, *PLANTED], action="append")
     given = parser.parse_args()
-    found = {name: run(name, given.kills, given.seed) for name in given.kind or TRADES}
+    found = {name: run(name, given.kills, given.seed) for name in given.kind or TRADES | DURABLE}
     print(json.dumps(found))
     return int(any(result.get("wrong") for result in found.values()))
 

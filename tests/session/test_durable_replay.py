@@ -160,7 +160,9 @@ def test_a_decision_that_differs_in_replay_is_refused_by_its_number(tmp_path):
         lease = store.take(store.create("other", store.find("run").spec))
         store.append(lease, [row if row.seq != 5 else row._replace(body=bytes(body)) for row in rows])
         store.release(lease)
-    with pytest.raises(ReplayError, match=r"event 5 \(observe\) leads to another decision now.*written by engine python, bridle .* on ") as said:
+    with pytest.raises(
+        ReplayError, match=r"event 5 \(observe\) leads to another decision now.*written by engine python, bridle .* on "
+    ) as said:
         bridle.Session.open(url_of(tmp_path), "other")
     assert said.value.seq == 5
     with bridle.Session.open(url_of(tmp_path), "run") as session:
