@@ -133,16 +133,17 @@ def test_functions_that_are_known_or_doubted_are_in_the_journal(tmp_path):
     noise = iter(range(10**6))
     noisy = (lambda x: float(x[0]) - 0.5 + 0.01 * next(noise), lambda x: [1.0, 0.0])
     session = rebuilt(bridle.Session.open(url_of(tmp_path), "run", policy=policy))
+    for _ in range(63):
+        session.step(bridle.Affine([-1.0, 0.0]), [noisy], known=known)
     with pytest.warns(bridle.NoiseWarning, match="has two values in the same place"):
-        for _ in range(70):
-            x = session.step(bridle.Affine([-1.0, 0.0]), [noisy], known=known)
-            assert float(x @ x) <= 0.25 + 1e-9
+        x = session.step(bridle.Affine([-1.0, 0.0]), [noisy], known=known)
+    assert float(x @ x) <= 0.25 + 1e-9
     alarms = session.certificate().alarms
     assert [name for name, _ in alarms] == ["NoiseWarning"]
     crash(session)
     with bridle.Session.open(url_of(tmp_path), "run") as session:
         assert session.certificate().alarms == alarms
-        with pytest.raises(bridle.InputError, match="known must be halfspaces .* or functions of bridle in a durable session"):
+        with pytest.raises(bridle.InputError, match=r"known must be halfspaces .* or functions of bridle in a durable session"):
             session.decide(known=[Mine(1.0)])
 
 
@@ -217,11 +218,11 @@ def test_what_is_given_must_be_what_it_was_made_with(given, said, tmp_path):
 
 
 def test_a_new_session_needs_a_policy_and_leaves_nothing_where_that_is_bad(tmp_path):
-    with pytest.raises(bridle.InputError, match="policy must be given: .* has no session 'run' yet"):
+    with pytest.raises(bridle.InputError, match=r"policy must be given: .* has no session 'run' yet"):
         bridle.Session.open(url_of(tmp_path), "run")
     with pytest.raises(bridle.InputError, match="x1 must lie in the domain"):
         bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), x1=[3.0, 0.0])
-    with pytest.raises(bridle.InputError, match="unknown commit .never.; known: each, group"):
+    with pytest.raises(bridle.InputError, match=r"unknown commit .never.; known: each, group"):
         bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="never")
     from bridle import database
 
