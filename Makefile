@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast test-browser test-service lint bench mutants soak clean help
+.PHONY: demo serve-demo test test-fast test-browser test-service lint bench mutants soak clean help
 
 help:
 	@echo "make demo   compare six policies on four problems, and write demo/report.html"
+	@echo "make serve-demo   the decision service with a shop on it and a live page; KILL=1 stops and kills the server at random, and nothing is lost"
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or are slow (over a second, or three with all cases: marked slow)"
 	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
@@ -29,6 +30,10 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/.demo
 
+$(VENV)/.serve: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[serve]'
+	@touch $@
+
 $(VENV)/.browser: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[browser]'
 	@touch $@
@@ -46,6 +51,9 @@ $(VENV)/.bench: $(VENV)/.test
 
 demo: $(VENV)/.demo
 	$(BIN)/bridle compare halfspaces minimax late-constraint violation-seeking --horizons 500,1000,2000,4000 --seeds 5 --out demo
+
+serve-demo: $(VENV)/.serve
+	$(BIN)/python examples/service_shop.py --show $(if $(KILL),--kill)
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -97,6 +105,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/fraud_stream.py
 	$(BIN)/python benchmarks/streams.py
+	$(BIN)/python benchmarks/service.py
 	$(BIN)/python benchmarks/exponents.py
 
 clean:

@@ -116,7 +116,13 @@ def test_no_test_imports_another():
 
 def test_tests_mirror_the_rooms():
     rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} - {"__pycache__", "helpers", "browser", "postgres", "faults"} == rooms
+    assert {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} - {
+        "__pycache__",
+        "helpers",
+        "browser",
+        "postgres",
+        "faults",
+    } == rooms
 
 
 def test_a_test_has_a_name_that_can_be_read():

@@ -54,6 +54,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem, problem
+from bridle.service.client import AsyncClient, Client
 from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
@@ -72,12 +73,14 @@ __all__ = [
     "Advice",
     "Affine",
     "AssumptionWarning",
+    "AsyncClient",
     "Ball",
     "Bound",
     "Box",
     "BridleWarning",
     "Callable",
     "Certificate",
+    "Client",
     "ConstraintSatisfaction",
     "DelayWarning",
     "Delayed",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -19,6 +18,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from bridle.compare import analysis, charts, html_report
 from helpers import comparison_rows
+from helpers.browsers import errors, start
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1> \"q\" 'a' & %{x} $t$ ü≤😀 <b>bold</b>"
 
@@ -40,22 +40,6 @@ ROWS = comparison_rows.grid() + nasty_rows()
 def address(tmp_path_factory) -> str:
     path = html_report.write_report(ROWS, tmp_path_factory.mktemp("report") / "report.html", command=f"bridle compare {NASTY}")
     return path.as_uri()
-
-
-def start(width: int = 1440, height: int = 1000, touch: bool = False, scripts: bool = True) -> Any:
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or ""
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", f"--window-size={width},{height}"):
-        options.add_argument(argument)
-    if touch:
-        metrics = {"width": width, "height": height, "pixelRatio": 2, "touch": True}
-        options.add_experimental_option("mobileEmulation", {"deviceMetrics": metrics})
-    if not scripts:
-        options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    driver.set_script_timeout(60)
-    return driver
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +84,6 @@ def see_everything(driver: Any) -> None:
 def settled(driver: Any) -> None:
     """Charts out of sight follow a switch a moment later."""
     WebDriverWait(driver, 20).until(lambda d: d.execute_script("return !document.documentElement.dataset.busy"))
-
-
-def errors(driver: Any) -> list[Any]:
-    return [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
 def plots(driver: Any) -> dict[int, list[dict[str, Any]]]:

@@ -1,4 +1,5 @@
-"""A PostgreSQL server of a test's own: a new cluster in a folder, on a free port of this machine, that can be stopped, killed and restarted."""
+"""A PostgreSQL server of a test's own: a new cluster in a folder, on a free port of this machine, that can be stopped, killed and
+restarted."""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 SETTINGS = (
-    "listen_addresses='127.0.0.1'", "max_connections=60", "shared_buffers=32MB", "fsync=on", "synchronous_commit=on", "unix_socket_directories=''",
+    "listen_addresses='127.0.0.1'", "max_connections=60", "shared_buffers=32MB", "fsync=on", "synchronous_commit=on",
+    "unix_socket_directories=''",
 )  # fmt: skip
 
 
@@ -85,8 +88,6 @@ class Cluster:
 
     def close(self) -> None:
         """Stop it and remove all of it."""
-        try:
+        with suppress(RuntimeError):
             self.stop("immediate")
-        except RuntimeError:
-            pass
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 
 import pytest
+
 from bridle.core import InputError
 from bridle.service import auth
 from bridle.service.auth import SCOPES, make_key, may, recognise
@@ -46,7 +47,9 @@ def test_nothing_that_is_kept_contains_the_secret():
     text, key = make_key("shop", ["decide"], 1.0)
     secret = text.split("_", 2)[2]
     assert len(secret) >= 43
-    assert secret.encode() not in b"".join(each.encode() if isinstance(each, str) else each for each in key if isinstance(each, (str, bytes)))
+    assert secret.encode() not in b"".join(
+        each.encode() if isinstance(each, str) else each for each in key if isinstance(each, (str, bytes))
+    )
     assert key.salt != make_key("shop", ["decide"], 1.0)[1].salt
 
 

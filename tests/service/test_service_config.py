@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from bridle.core import InputError
 from bridle.service.config import ServiceConfig, read_config
 from bridle.service.limits import ServiceLimits
@@ -75,5 +76,5 @@ def test_without_keys_only_this_machine_is_served(host):
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
-    with pytest.raises(InputError, match="cannot read .*No such file"):
+    with pytest.raises(InputError, match=r"cannot read .*No such file"):
         read_config(str(tmp_path / "none.toml"))

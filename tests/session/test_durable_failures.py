@@ -21,7 +21,9 @@ RECORD = {"f": 0.3, "df": [1.0, 0.0], "g": 0.1, "dg": [0.0, 1.0]}
 
 @pytest.fixture
 def session(tmp_path):
-    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), gates={"money": bridle.Gate(10.0)})
+    session = bridle.Session.open(
+        url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), gates={"money": bridle.Gate(10.0)}
+    )
     yield session
     crash(session)
 
@@ -50,7 +52,9 @@ class Failing:
 
 @pytest.mark.parametrize("after", [False, True], ids=["not written", "written"])
 @pytest.mark.parametrize(
-    "problem", [StoreError("no space left", True), StoreError("the connection was lost", False), KeyboardInterrupt(), MemoryError()], ids=repr
+    "problem",
+    [StoreError("no space left", True), StoreError("the connection was lost", False), KeyboardInterrupt(), MemoryError()],
+    ids=repr,
 )
 def test_a_commit_that_fails_is_read_again_from_the_journal(session, problem, after):
     session.observe(**RECORD)
@@ -171,7 +175,7 @@ def test_a_session_that_was_taken_over_answers_no_more(session, tmp_path):
     other.take(session._core.found)
     with pytest.raises(Fenced, match="has another owner now"):
         session.observe(**RECORD)
-    with pytest.raises(bridle.InputError, match="session 'run' has another owner now.*open it again"):
+    with pytest.raises(bridle.InputError, match=r"session 'run' has another owner now.*open it again"):
         session.decide()
     other.close()
 

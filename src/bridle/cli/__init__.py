@@ -1,4 +1,4 @@
-"""The command line: `bridle advise`, `policies`, `problems`, `play`, `compare`, `pace`, `fraud`, `demo`, `data`."""
+"""The command line: `advise`, `policies`, `problems`, `play`, `compare`, `pace`, `fraud`, `demo`, `data`, `serve`, `keys`, `sessions`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from typing import Annotated
 
 import typer
 
-from bridle.cli import data, output
+from bridle.cli import data, keys, output, sessions
 from bridle.cli.advise import advise
 from bridle.cli.compare import compare
 from bridle.cli.fraud import fraud
 from bridle.cli.listing import policies, problems
 from bridle.cli.pace import pace
 from bridle.cli.play import demo, play
+from bridle.cli.serve import serve
 from bridle.core import InputError, Interrupted
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Decisions made online under constraints that are revealed too late.",
 )  # fmt: skip
-for command in (policies, problems, play, compare, pace, fraud, advise, demo):
+for command in (policies, problems, play, compare, pace, fraud, advise, demo, serve):
     app.command()(command)
 app.add_typer(data.app, name="data")
+app.add_typer(keys.app, name="keys")
+app.add_typer(sessions.app, name="sessions")
 
 
 def _say_version(wanted: bool) -> None:

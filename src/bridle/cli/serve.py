@@ -9,7 +9,9 @@ import typer
 
 def serve(
     config: Annotated[str | None, typer.Option(metavar="FILE", help="A bridle.toml: database, address, limits, sessions.")] = None,
-    db: Annotated[str | None, typer.Option(metavar="URL", help="The database: sqlite:///bridle.db unless told, or postgresql://...")] = None,
+    db: Annotated[
+        str | None, typer.Option(metavar="URL", help="The database: sqlite:///bridle.db unless told, or postgresql://...")
+    ] = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on: 127.0.0.1 unless told.")] = None,
     port: Annotated[int | None, typer.Option(help="The port: 8711 unless told; 0 for any that is free.")] = None,
     url: Annotated[str | None, typer.Option(help="Where clients reach this server, for others that share its database.")] = None,

@@ -44,11 +44,16 @@ def render_page(
         version=escape(bridle.__version__),
         date=escape(date or datetime.now(UTC).date().isoformat()),
         allowed=allowed,
-        css=read_template("report.css").substitute(light=_palette(charts.LIGHT), dark=_palette(charts.DARK)) + css,
+        css=style_sheet() + css,
         head=head,
         nav=nav,
         scripts=scripts,
     )
+
+
+def style_sheet() -> str:
+    """The style of every page, reports and the service's."""
+    return read_template("report.css").substitute(light=_palette(charts.LIGHT), dark=_palette(charts.DARK))
 
 
 def write_page(path: str | PathLike[str], text: str) -> Path:

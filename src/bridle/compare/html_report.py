@@ -70,7 +70,7 @@ def render_report(rows: list[GameRow], title: str | None, command: str | None, d
         head='<script>document.documentElement.classList.add("js");</script>\n',
         nav=read_template("comparison_nav.html").substitute(chips="".join(_chip(label, i) for label, i in places.items())),
         scripts=read_template("comparison_scripts.html").substitute(
-            data=_json_in_script(data), plotly=_plotly(), script=read_template("report.js").template
+            data=_json_in_script(data), plotly=_plotly(), script=read_template("shared.js").template + read_template("report.js").template
         ),
     )
 

@@ -8,10 +8,25 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.middleware import Middleware
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
 from bridle import __version__
+from bridle.service.calls import json_answer
 from bridle.service.door import Door
+from bridle.service.live import LivePictures
+from bridle.service.logs import request_id
+from bridle.service.page import ServiceWatch
 from bridle.service.routes import add_routes
 from bridle.service.service import Service
+
+
+async def not_found(request: Request, wrong: Exception) -> Response:
+    """What no route answers, as every other error."""
+    assert isinstance(wrong, HTTPException)
+    text = f"there is no {request.method} {request.url.path[:200]}" if wrong.status_code in (404, 405) else str(wrong.detail)
+    return json_answer({"error": text, "request": request_id.get()}, wrong.status_code)
 
 
 def make_app(service: Service) -> FastAPI:
@@ -36,6 +51,8 @@ def make_app(service: Service) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
+    app.add_exception_handler(HTTPException, not_found)
     app.state.service = service
+    app.state.pictures = LivePictures(ServiceWatch(service))
     add_routes(app, service)
     return app

@@ -1,7 +1,8 @@
 """API keys: what they may do, how they are made and recognised.
 
-A key reads ``brk_ID_SECRET``. The ID is public: it names the key in lists, logs and the audit. The SECRET has 256 random bits, is shown once, and
-is kept as a salted hash. So much randomness cannot be guessed from a fast hash, and a slow one would only make every request slow: it is BLAKE2b.
+A key reads ``brk_ID_SECRET``. The ID is public: it names the key in lists, logs and the audit. The SECRET has 256 random bits, is shown
+once, and is kept as a salted hash. So much randomness cannot be guessed from a fast hash, and a slow one would only make every request
+slow: it is BLAKE2b.
 
 >>> text, made = make_key("shop", ["decide", "observe"], when=0.0)
 >>> text.startswith(f"brk_{made.id}_"), recognise(text, {made.id: made}) is made, may(made, "decide"), may(made, "admin")

@@ -15,6 +15,7 @@ from bridle.service.errors import BAD_FORM, Turned
 from bridle.service.schemas import LONGEST_KEY
 
 if TYPE_CHECKING:
+    from bridle.service.hosted import Hosted
     from bridle.service.service import Service
 
 
@@ -42,6 +43,11 @@ class Call:
             raise Turned(BAD_FORM, "the header Idempotency-Key and `key` in the body must be the same, or only one be given")
         return told
 
+    async def session(self) -> Hosted:
+        """The session in the path, opened if need be."""
+        hosted = self.service.hosted.get(self.name)
+        return hosted if hosted is not None else await self.service.open(self.name)
+
     def number(self, name: str, default: int, most: int) -> int:
         """A whole number of the query."""
         text = self.request.query_params.get(name)
@@ -52,7 +58,7 @@ class Call:
         return int(text)
 
 
-Handler: TypeAlias = Callable[[Call], Awaitable[msgspec.Struct | Response]]
+Handler: TypeAlias = Callable[[Call], Awaitable[bytes | Response]]
 """What answers a call."""
 
 encode = msgspec.json.Encoder().encode

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import logging
 from time import perf_counter
+from urllib.parse import quote
 
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bridle.service.errors import BAD_FORM, TOO_LARGE, Turned
+from bridle.service.errors import BAD_FORM, ELSEWHERE, TOO_LARGE, Turned
 from bridle.service.logs import LOG, log, new_id, request_id
 from bridle.service.metrics import ServiceMetrics
 
@@ -61,9 +61,11 @@ class Door:
             try:
                 await self.app(scope, receive, answer)
             except Turned as turned:
-                await complain(answer, mark, turned.status, turned.sentence, turned.headers)
-            except HTTPException as wrong:
-                await complain(answer, mark, wrong.status_code, str(wrong.detail), dict(wrong.headers or {}))
+                headers = turned.headers
+                if turned.status == ELSEWHERE:
+                    query = scope["query_string"].decode("latin-1")
+                    headers = {"Location": headers["Location"] + quote(scope["path"]) + (f"?{query}" if query else "")}
+                await complain(answer, mark, turned.status, turned.sentence, headers)
             except ClientDisconnect:
                 status = status or 499
             except Exception:
@@ -76,9 +78,8 @@ class Door:
             route = getattr(scope.get("route"), "path", NO_ROUTE)
             self.metrics.request(route, status, seconds)
             if LOG.isEnabledFor(logging.INFO):
-                log(
-                    "answered", method=scope["method"], path=scope["path"], status=status, ms=round(1e3 * seconds, 3), who=scope.get("who", "-")
-                )  # fmt: skip
+                took, asking = round(1e3 * seconds, 3), scope.get("who", "-")
+                log("answered", method=scope["method"], path=scope["path"], status=status, ms=took, who=asking)
             request_id.reset(token)
 
 

@@ -9,7 +9,7 @@ RETRY_AFTER = 1
 """After how many seconds a client may try again, where nothing better is known."""
 
 
-class Turned(Exception):  # noqa: N818  (most of these are no errors of the server)
+class Turned(Exception):
     """A request is turned away: with this status and sentence, and with these headers."""
 
     def __init__(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> None:
@@ -27,6 +27,6 @@ def too_many(sentence: str, seconds: float = RETRY_AFTER) -> Turned:
     return Turned(TOO_MANY, sentence, {"Retry-After": str(max(1, round(seconds)))})
 
 
-def elsewhere(url: str, path: str) -> Turned:
-    """Another server owns the session: its address, to which the same request may be sent."""
-    return Turned(ELSEWHERE, f"this session is owned by the server at {url}", {"Location": url.rstrip("/") + path})
+def elsewhere(url: str) -> Turned:
+    """Another server owns the session: its address, to which the same request may be sent (the door adds the path)."""
+    return Turned(ELSEWHERE, f"this session is owned by the server at {url}", {"Location": url.rstrip("/")})

@@ -1,19 +1,286 @@
-"""A session that this server owns: requests take turns in the order in which they came, and none is answered before what it rests on is durable.
+"""A session that this server owns: requests take turns in the order in which they came, and none is answered before what it rests on is
+durable.
 
-An event is applied in memory and queued for the writer while the session is held; then the session is let go, so that the next event can join the same
-commit, and the answer waits for it. Reading waits for the last commit in the same way. What takes long is done in a thread of its own, while the
-session is held and the others go on. After a failed commit the memory is ahead of the disk: the session is made again from its journal.
-"""
+An event is applied in memory and queued for the writer while the session is held; then the session is let go, so that the next event can
+join the same commit, and the answer waits for it. Reading waits for the last commit in the same way. What takes long is done in a thread
+of its own, while the session is held and the others go on. After a failed commit the memory is ahead of the disk: the session is made
+again from its journal."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict, deque
+import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from time import perf_counter
+from typing import NamedTuple, TypeVar, cast
 
-from bridle.core import InputError, Unavailable
+import numpy as np
+
+from bridle.core import InputError
+from bridle.database.rows import Event, Fenced, Found, Owned, StoreError
+from bridle.database.store import EventStore
+from bridle.service.errors import Turned, elsewhere, too_many, unavailable
+from bridle.service.limits import ServiceLimits
+from bridle.service.logs import log
+from bridle.service.writer import JournalLine, Writer
+from bridle.session.clocks import ASSUMPTIONS_EVERY
+from bridle.session.durable import DurableCore
+from bridle.session.session import Session
+
+T = TypeVar("T")
+
+SLOW = 0.005
+"""Seconds: what may take longer than this is done in the thread for slow things."""
+
+REMEMBERED = 500
+"""So many of the last rounds can be shown."""
+
+TROUBLE = "the database is in trouble, and nobody knows yet whether this counts: try again with the same key"
+UNWRITTEN = "the database could not be written, and nothing has changed: try again with the same key"
+LOST = "this server no longer owns the session: try again with the same key"
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a session needs of its server; `path` is where its own requests go."""
+
+    store: EventStore
+    writer: Writer
+    compute: Executor
+    limits: ServiceLimits
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a call on a session: the answer, and the rows that must be durable before it leaves."""
+
+    answer: bytes
+    rows: Sequence[Event]
+
+
+def next_decision(core: DurableCore) -> list[float] | None:
+    """The next decision, where nothing has to be said first."""
+    boundary = core.session._boundary
+    if boundary is not None and boundary.through is not None:
+        return None
+    x: list[float] = core.session.decide().tolist()
+    return x
+
+
+class PlayedRound(NamedTuple):
+    """One of the last rounds, as it is shown: how many had been observed with it, what was decided, and what came of it."""
+
+    round: int
+    x: list[float] | None
+    f: float
+    g: list[float]
+    cost: float
+    ccv: float
+    ticket: int | None
+
+    def facts(self) -> dict[str, object]:
+        """As JSON has it."""
+        found: dict[str, object] = {**self._asdict(), "violation": [max(value, 0.0) for value in self.g]}
+        if self.ticket is None:
+            del found["ticket"]
+        return found
+
+
+class Hosted:
+    """One session, its journal, and whoever waits for it."""
+
+    def __init__(self, found: Found, tools: Tools) -> None:
+        self.found, self.name, self.tools = found, found.name, tools
+        self.quarantined = 0
+        self.rounds: deque[PlayedRound] = deque(maxlen=REMEMBERED)
+        self.decided: list[float] | None = None
+        """The last decision that was given out, and those of rounds that wait, by their tickets."""
+        self.waiting: dict[int, list[float]] = {}
+        self.alarms: dict[str, str] = {}
+        """What warnings have said, by their kind, as far as this server was there."""
+        self.certified: tuple[int, float | None] = (-1, None)
+        self._lock = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._waiting = 0
+        self._core: DurableCore | None = None
+        self._line: JournalLine | None = None
+        self._last: asyncio.Future[None] | None = None
+        self._pace = 0.0
+        self._snapshot: asyncio.Task[None] | None = None
+
+    # --- taking turns -----------------------------------------------------------------------------------------------------------------
+
+    async def play(self, verb: Callable[[DurableCore], Outcome], events: int = 1) -> bytes:
+        """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
+        await self._enter()
+        try:
+            core = self._core if self._fresh() else await self._open()
+            assert core is not None
+            assert self._line is not None
+            due = core.session.rounds % ASSUMPTIONS_EVERY + events >= ASSUMPTIONS_EVERY
+            begun = perf_counter()
+            try:
+                if due or events * self._pace > SLOW:
+                    outcome = await self._loop.run_in_executor(self.tools.compute, verb, core)
+                else:
+                    outcome = verb(core)
+            except StoreError as problem:
+                self._core = None
+                raise self._trouble(problem) from None
+            except InputError:
+                raise
+            except BaseException:  # it may have been broken off in the middle
+                self._core = None
+                raise
+            self._pace += 0.05 * ((perf_counter() - begun) / events - self._pace)
+            line = self._line
+            if outcome.rows:
+                self._last = self.tools.writer.append(line, outcome.rows)
+            last = self._last
+        finally:
+            self._lock.release()
+        await self._durable(last)
+        if not outcome.rows and not self.tools.store.holds(line.lease):
+            raise unavailable(LOST)
+        if core.snapshot_due and self._snapshot is None:
+            self._snapshot = asyncio.create_task(self._put_snapshot())
+        return outcome.answer
+
+    async def read(self, look: Callable[[DurableCore], T], quick: bool = False) -> T:
+        """Look at the session; what is seen leaves once it is durable."""
+        await self._enter()
+        try:
+            core = self._core if self._fresh() else await self._open()
+            assert core is not None
+            assert self._line is not None
+            try:
+                found = look(core) if quick else await self._loop.run_in_executor(self.tools.compute, look, core)
+            except StoreError as problem:
+                self._core = None
+                raise self._trouble(problem) from None
+            line, last = self._line, self._last
+        finally:
+            self._lock.release()
+        await self._durable(last)
+        if not self.tools.store.holds(line.lease):
+            raise unavailable(LOST)
+        return found
+
+    async def _enter(self) -> None:
+        """Wait for this request's turn."""
+        if not self._lock.locked():
+            await self._lock.acquire()
+            return
+        if self._waiting >= self.tools.limits.waiting:
+            raise too_many(f"{self._waiting} requests wait for session {self.name} already")
+        self._waiting += 1
+        try:
+            await self._lock.acquire()
+        finally:
+            self._waiting -= 1
+
+    def _fresh(self) -> bool:
+        """Whether the memory is where the journal is, or ahead of it only by what is being committed."""
+        core, line, last = self._core, self._line, self._last
+        if core is None or line is None or line.broken is not None:
+            return False
+        if last is None or last.done():
+            core.committed(core.seq)
+        return True
+
+    async def _durable(self, last: asyncio.Future[None] | None) -> None:
+        """Wait for a commit."""
+        if last is None:
+            return
+        try:
+            await (last if last.done() else asyncio.shield(last))
+        except StoreError as problem:
+            raise self._trouble(problem) from None
+
+    def _trouble(self, problem: StoreError) -> Turned:
+        """What a client is told of trouble with the database."""
+        log("not written", logging.WARNING, session=self.name, problem=str(problem), certain=problem.certain)
+        return unavailable(LOST if isinstance(problem, Fenced) else UNWRITTEN if problem.certain else TROUBLE)
+
+    def remember(self, core: DurableCore, f: object, g: object, ticket: int | None, played: object) -> None:
+        """Note a round that was just observed, to be shown."""
+        session = cast(Session, core.session)
+        x = self.decided if ticket is None else self.waiting.pop(ticket, None)
+        values = [] if g is None else np.asarray(g, dtype=float).reshape(-1).tolist()
+        self.rounds.append(
+            PlayedRound(session.rounds, played if isinstance(played, list) else x, float(f), values, session.cost, session.ccv, ticket)  # type: ignore[arg-type]
+        )
+
+    def hear(self, core: DurableCore) -> None:
+        """Log and keep the warnings that nobody has heard of yet."""
+        for warning in core.warnings():
+            self.alarms[type(warning).__name__] = str(warning)
+            log("alarm", logging.WARNING, session=self.name, kind=type(warning).__name__, text=str(warning))
+
+    # --- the journal ------------------------------------------------------------------------------------------------------------------
+
+    async def _open(self) -> DurableCore:
+        """The session from its journal: at first, and whenever the memory may be ahead of it."""
+        self._core = self._line = None
+        core = await self._loop.run_in_executor(self.tools.compute, self._resume)
+        self._core, self._line, self._last = core, JournalLine(core.lease), None
+        self.decided = next_decision(core)
+        self.hear(core)
+        return core
+
+    def _resume(self) -> DurableCore:
+        begun = perf_counter()
+        try:
+            core = Session.core(self.tools.store, self.name)
+        except Owned as owned:
+            if owned.url:
+                raise elsewhere(owned.url) from None
+            raise unavailable(f"session {self.name} is in use by another process: try again when that has ended") from None
+        except StoreError as problem:
+            log("cannot open", logging.WARNING, session=self.name, problem=str(problem))
+            raise unavailable(f"session {self.name} cannot be opened now: the database is in trouble") from None
+        except InputError as problem:  # its journal cannot be replayed here
+            log("cannot open", logging.ERROR, session=self.name, problem=str(problem))
+            raise unavailable(f"session {self.name} cannot be opened on this server: {problem}", 60) from None
+        log("opened", session=self.name, seq=core.seq, seconds=round(perf_counter() - begun, 4))
+        return core
+
+    async def _put_snapshot(self) -> None:
+        """Keep a snapshot of what is durable."""
+        try:
+            await self._enter()
+            try:
+                core, line, last = self._core, self._line, self._last
+                if core is None or line is None or line.broken is not None:
+                    return
+                if last is not None:
+                    await asyncio.shield(last)
+                core.committed(core.seq)
+                if not core.snapshot_due:
+                    return
+                row = await self._loop.run_in_executor(self.tools.compute, core.snapshot)
+            finally:
+                self._lock.release()
+            await self.tools.writer.do(lambda: self.tools.store.put_snapshot(line.lease, row))
+        except StoreError as problem:
+            log("no snapshot", session=self.name, problem=str(problem))
+        finally:
+            self._snapshot = None
+
+    async def close(self) -> None:
+        """Let go of the session: what was begun is finished, and its lease is given back."""
+        await self._enter()
+        try:
+            if self._last is not None:
+                with suppress(StoreError):
+                    await asyncio.shield(self._last)
+            line, self._core, self._line, self._last = self._line, None, None, None
+            if line is not None:
+                with suppress(StoreError):
+                    await self.tools.writer.do(lambda: self.tools.store.release(line.lease))
+        finally:
+            self._lock.release()

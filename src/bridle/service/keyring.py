@@ -46,8 +46,8 @@ class KeyRing:
             await self.refresh()
             await asyncio.sleep(EVERY)
 
-    async def admit(self, authorization: str | None, scope: str) -> AccessKey:
-        """Whose request this is, if it may do this now."""
+    async def admit(self, authorization: str | None, scope: str | None) -> AccessKey:
+        """Whose request this is, if it may do this now (None: anything)."""
         if self.insecure:
             key = ANYBODY
         else:
@@ -61,7 +61,7 @@ class KeyRing:
             if found is None:
                 raise Turned(NO_KEY, UNKNOWN, CHALLENGE)
             key = found
-        if not may(key, scope):
+        if scope is not None and not may(key, scope):
             raise Turned(FORBIDDEN, f"the key {who(key)} lacks the scope {scope}; it has {key.scopes.replace(' ', ', ')}")
         bucket = self.buckets.get(key.id)
         if bucket is None:

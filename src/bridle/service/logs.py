@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 import sys
 import time
 from contextvars import ContextVar
 from typing import TextIO
+
+from bridle.service.auth import PREFIX
 
 LOG = logging.getLogger("bridle.service")
 
@@ -16,6 +19,7 @@ request_id: ContextVar[str] = ContextVar("request_id", default="-")
 """The id of the request that is being answered."""
 
 LONGEST_ID = 64
+PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def new_id(asked: str | None) -> str:
@@ -24,9 +28,8 @@ def new_id(asked: str | None) -> str:
     >>> new_id("order-17"), len(new_id("two words")), len(new_id(None))
     ('order-17', 16, 16)
     """
-    if asked and len(asked) <= LONGEST_ID and asked.isascii() and asked.replace("-", "").replace("_", "").replace(".", "").isalnum():
-        return asked
-    return secrets.token_hex(8)
+    plain = asked is not None and len(asked) <= LONGEST_ID and PLAIN.fullmatch(asked) and PREFIX not in asked  # no key, by mistake
+    return asked if asked and plain else secrets.token_hex(8)
 
 
 class JsonLines(logging.Formatter):

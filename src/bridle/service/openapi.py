@@ -32,7 +32,7 @@ ERRORS = {
 
 @dataclass(frozen=True)
 class Described:
-    """What the document says of a route: what it takes and gives, what a key must be allowed to do (None: nothing), and which errors there are."""
+    """What the document says of a route: what it takes and gives, what a key must be allowed to do (None: nothing), and its errors."""
 
     method: str
     path: str
@@ -55,10 +55,8 @@ class Described:
         for name, schema, text in self.query:
             found.append({"name": name, "in": "query", "required": False, "schema": schema, "description": text})
         if self.body is not None and "key" in self.body.__struct_fields__:
-            text = "The identity of the event, in place of `key` in the body."
-            found.append(
-                {"name": "Idempotency-Key", "in": "header", "required": False, "schema": {"type": "string", "maxLength": 128}, "description": text}
-            )  # fmt: skip
+            text, schema = "The identity of the event, in place of `key` in the body.", {"type": "string", "minLength": 1, "maxLength": 128}
+            found.append({"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema, "description": text})
         return found
 
     def operation(self) -> dict[str, Any]:

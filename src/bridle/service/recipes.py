@@ -130,7 +130,9 @@ def gates_of(given: object) -> dict[str, Gate | Pacer]:
     _at_most("the number of gates", len(tables), 100)
     for name, settings in tables.items():
         if not NAME.fullmatch(name):
-            raise InputError(f"the name of a gate must have 1 to 100 letters, digits, dots, dashes or underscores, not {validate.show(name)}")
+            raise InputError(
+                f"the name of a gate must have 1 to 100 letters, digits, dots, dashes or underscores, not {validate.show(name)}"
+            )
         table = dict(_table(f"gates.{name}", settings))
         kind: type[Gate] | type[Pacer] = Pacer if "rounds" in table else Gate
         known = [each for each in inspect.signature(kind).parameters if each != "plan"]
@@ -208,5 +210,9 @@ def _look_at_sizes(settings: Mapping[str, object], dim: int, limits: ServiceLimi
     for name in ("rules", "features"):
         value = settings.get(name)
         if value is not None:
-            _at_most(f"the number of {name}" if isinstance(value, list) else name, len(value) if isinstance(value, list) else value, limits.rules)
-            _at_most(f"{name} times the dimension", (len(value) if isinstance(value, list) else validate.number(name, value)) * dim, limits.dim)
+            _at_most(
+                f"the number of {name}" if isinstance(value, list) else name, len(value) if isinstance(value, list) else value, limits.rules
+            )
+            _at_most(
+                f"{name} times the dimension", (len(value) if isinstance(value, list) else validate.number(name, value)) * dim, limits.dim
+            )

@@ -1,14 +1,12 @@
 """What requests and answers look like: the structs that are decoded and encoded, from which the OpenAPI schema is made too.
 
-Numbers that belong to a round are taken as they come and handed to the session, so that what is wrong with them is said in the same sentence as in
-Python. JSON has no NaN; null in `rules` is one.
-"""
+Numbers that belong to a round are taken as they come and handed to the session, so that what is wrong with them is said in the same
+sentence as in Python. JSON has no NaN; null in `rules` is one."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 LONGEST_KEY = 128
@@ -33,6 +31,11 @@ class DecideBody(Struct, forbid_unknown_fields=True):
     rules: Numbers = None
     features: Numbers = None
     known: KnownRows | None = None
+
+
+class AskBody(DecideBody, forbid_unknown_fields=True):
+    """What is known of a round before acting, and the identity of the event."""
+
     key: Key | None = None
 
 
@@ -48,6 +51,7 @@ class ObserveBody(Struct, forbid_unknown_fields=True):
     partial: bool = False
     context: str | int | None = None
     played: Numbers = None
+    pay: dict[str, Number] | None = None
     key: Key | None = None
 
 
@@ -55,14 +59,13 @@ class ForgetBody(Struct, forbid_unknown_fields=True):
     """The round that is given up."""
 
     ticket: TicketNumber
-    key: Key | None = None
 
 
 class DecideEvent(DecideBody, forbid_unknown_fields=True, tag_field="kind", tag="decide"):
     """A decision asked for in a batch."""
 
 
-class AskEvent(DecideBody, forbid_unknown_fields=True, tag_field="kind", tag="ask"):
+class AskEvent(AskBody, forbid_unknown_fields=True, tag_field="kind", tag="ask"):
     """A round begun in a batch."""
 
 
@@ -106,11 +109,12 @@ class CreateBody(Struct, forbid_unknown_fields=True):
 
 
 class LimitsBody(Struct, forbid_unknown_fields=True):
-    """What is changed of a session: the shares of its limits on how often, or its domain."""
+    """What is changed of a session from now on: where a limit stands, how often it may be violated, or the domain."""
 
-    at_most: Numbers = None
-    domain: dict[str, Any] | None = None
-    key: Key | None = None
+    limit: str | int = 0
+    offset: Number | UnsetType = UNSET
+    at_most: Number | UnsetType = UNSET
+    domain: dict[str, Any] | UnsetType = UNSET
 
 
 class PayBody(Struct, forbid_unknown_fields=True):
@@ -134,7 +138,6 @@ class BudgetBody(Struct, forbid_unknown_fields=True):
     gate: str
     budget: Number
     rounds: Number = None
-    key: Key | None = None
 
 
 # --- answers ------------------------------------------------------------------------------------------------------------------------------
@@ -152,7 +155,6 @@ class TicketAnswer(Struct):
 
     ticket: int
     x: list[float]
-    round: int
 
 
 class RoundAnswer(Struct):
@@ -170,16 +172,16 @@ class Complaint(Struct):
 
 
 class BatchAnswer(Struct):
-    """The answers of a batch in order, how many were refused, and where the session stands."""
+    """The answers of a batch in order, those of refused events with `error`; how many were refused, and where the session stands."""
 
-    answers: list[DecisionAnswer | TicketAnswer | RoundAnswer | Complaint]
+    answers: list[dict[str, Any]]
     refused: int
     round: int
     next: list[float] | None
 
 
 class GateStands(Struct):
-    """A gate, or a pacer, of a session: what may be spent, what was, and what is left; a pacer's price and how many rounds it has played."""
+    """A gate, or a pacer, of a session: what may be spent, what was, what is left; a pacer's price and the rounds it has played."""
 
     kind: Literal["gate", "pacer"]
     budget: float
@@ -208,10 +210,11 @@ class BidAnswer(Struct):
 
 
 class AlarmFacts(Struct):
-    """A warning that the session has given, and the round."""
+    """A warning that the session has given, the round, and what it says (null where this server was not there)."""
 
     kind: str
     round: int
+    text: str | None = None
 
 
 class SessionStands(Struct):
@@ -219,6 +222,7 @@ class SessionStands(Struct):
 
     name: str
     policy: str
+    parameters: dict[str, Any]
     dim: int
     engine: str
     names: list[str]
@@ -232,7 +236,6 @@ class SessionStands(Struct):
     alarms: list[AlarmFacts]
     gates: dict[str, GateStands]
     quarantined: int
-    created: dict[str, Any]
 
 
 class SessionElsewhere(Struct):

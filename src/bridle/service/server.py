@@ -7,6 +7,8 @@ import socket
 import sqlite3
 import sys
 import warnings
+from contextlib import suppress
+from dataclasses import replace
 
 import uvicorn
 
@@ -41,10 +43,12 @@ def run(config: ServiceConfig) -> None:
     listening = listen(config.host, config.port)
     service = Service(with_port(config, listening))
     server = ServiceServer(uvicorn_config(service), service)
+    service.connect()
     sys.stderr.write(f"bridle: serving at {service.config.address}\n")
-    server.run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # it has stopped in good order
+        server.run(sockets=[listening])
     if not server.started:
-        raise InputError(f"the service did not start: {service.why_not or 'see its log'}")
+        raise InputError("the service did not start: see its log")
 
 
 def uvicorn_config(service: Service) -> uvicorn.Config:
@@ -81,8 +85,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 def with_port(config: ServiceConfig, listening: socket.socket) -> ServiceConfig:
     """The configuration with the port that was found, where any would do."""
-    from dataclasses import replace
-
     return replace(config, port=listening.getsockname()[1])
 
 
@@ -91,8 +93,8 @@ def warn_of_sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bo
     if version >= REPAIRED:
         return False
     text = (
-        f"SQLite {'.'.join(map(str, version))} can damage a database in WAL mode when two processes write to it at the same instant (repaired in "
-        f"{'.'.join(map(str, REPAIRED))}): let no other program write to the database while it is served"
+        f"SQLite {'.'.join(map(str, version))} can damage a database in WAL mode when two processes write to it at the same instant "
+        f"(repaired in {'.'.join(map(str, REPAIRED))}): let no other program write to the database while it is served"
     )
     logs.log(text, logging.WARNING)
     return True

@@ -3,31 +3,257 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from bridle.core import InputError, Unavailable
+from bridle.core import InputError
 from bridle.database import open_store
-from bridle.database.rows import AccessKey, Found, Owned, StoreError
+from bridle.database.rows import Found, StoreError
 from bridle.database.store import EventStore
-from bridle.service.auth import who
+from bridle.service.auth import ANYBODY, who
+from bridle.service.calls import Call
 from bridle.service.config import ServiceConfig
 from bridle.service.errors import CONFLICT, NOT_FOUND, Turned, too_many, unavailable
 from bridle.service.hosted import Hosted, Tools
 from bridle.service.keyring import KeyRing
 from bridle.service.logs import LOG, log
+from bridle.service.looks import figures, whole_session
 from bridle.service.metrics import ServiceMetrics, SessionFigures
-from bridle.service.recipes import session_name, session_recipe
+from bridle.service.recipes import SessionRecipe, session_name, session_recipe
 from bridle.service.writer import Writer
+from bridle.session import capsule
+from bridle.session.durable import DurableCore
+from bridle.session.session import Session
 
 T = TypeVar("T")
 
 SHOWN = 4096
 """So many bytes of a refused request are kept in the quarantine."""
 
-NOT_YET = "the service is starting: try again in a moment"
-NO_MORE = "the service is stopping: try again in a moment"
+STARTING = "the service is starting: try again in a moment"
+STOPPING = "the service is stopping: try again in a moment"
+
+CERTIFIED_EVERY = 64
+"""What is proved of a session is worked out anew for the metrics once so many rounds more have been observed."""
+
+
+class Service:
+    """One server's part of the service; made before its loop runs, started by it."""
+
+    def __init__(self, config: ServiceConfig) -> None:
+        self.config = config
+        self.hosted: dict[str, Hosted] = {}
+        self.opening: dict[str, asyncio.Task[Hosted]] = {}
+        self.creators: dict[str, str] = {}
+        self.why_not: str | None = STARTING
+        self.metrics = ServiceMetrics(lambda: self._figures)
+        self._figures: list[SessionFigures] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self.stopping = asyncio.Event()
+        self.store: EventStore
+        self.writer: Writer
+        self.ring: KeyRing
+        self.compute: ThreadPoolExecutor
+
+    # --- its life -----------------------------------------------------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Open the database; what is wrong with it is best said before anything else is begun."""
+        self.store = open_store(self.config.db, at=self.config.address)
+
+    async def start(self) -> None:
+        """Open the database and begin to answer; what takes long goes on beside it, until `why_not` is None."""
+        if not hasattr(self, "store"):
+            await asyncio.to_thread(self.connect)
+        self.writer = Writer(self.store, self.metrics)
+        self.compute = ThreadPoolExecutor(1, thread_name_prefix="bridle-compute")
+        self.ring = KeyRing(self.store, self.config.limits, self.config.insecure)
+        self._tasks = [asyncio.create_task(self.ring.keep_fresh()), asyncio.create_task(self._warm_up())]
+        log("started", address=self.config.address, owner=self.store.owner, insecure=self.config.insecure)
+
+    async def _warm_up(self) -> None:
+        """Make the configured sessions, and do now what the first rounds would pay for."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self.compute, rehearse)
+            for name, body in self.config.sessions.items():
+                try:
+                    hosted, _ = await self.create(name, dict(body), ANYBODY.id)
+                    await hosted.read(lambda core: warmed(core))
+                except (InputError, Turned) as problem:  # another server's, or wrong: the others can be served
+                    log("session of the configuration is not open here", session=name, problem=str(problem))
+            self.why_not = None
+            log("ready")
+        except Exception as problem:
+            LOG.exception("cannot get ready")
+            self.why_not = f"the service cannot get ready: {type(problem).__name__}"
+
+    async def stop(self) -> None:
+        """Answer what was begun, let go of the sessions, and close the database."""
+        self.why_not = STOPPING
+        self.stopping.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self.opening.values(), return_exceptions=True)
+        for hosted in list(self.hosted.values()):
+            await hosted.close()
+        await asyncio.to_thread(self.writer.stop)
+        self.compute.shutdown()
+        await asyncio.to_thread(self.store.close)
+        log("stopped")
+
+    # --- sessions -----------------------------------------------------------------------------------------------------------------------
+
+    async def open(self, name: str) -> Hosted:
+        """The session of this name, owned by this server; several who ask at once wait for the same."""
+        task = self.opening.get(name)
+        if task is None:
+            task = self.opening[name] = asyncio.create_task(self._open(name))
+            task.add_done_callback(lambda _: self.opening.pop(name, None))
+        return await asyncio.shield(task)
+
+    async def _open(self, name: str) -> Hosted:
+        if (known := self.hosted.get(name)) is not None:
+            return known
+        found = await self.reading(lambda store: store.find(name))
+        if found is None:
+            raise Turned(NOT_FOUND, f"there is no session {name[:100]!r}")
+        hosted = Hosted(found, self.tools)
+        hosted.quarantined = (await self.reading(lambda store: store.counts())).get(found.id, 0)
+        await hosted.read(lambda core: None, quick=True)
+        self.hosted[name] = hosted
+        return hosted
+
+    @property
+    def tools(self) -> Tools:
+        """What sessions need of this server."""
+        return Tools(self.store, self.writer, self.compute, self.config.limits)
+
+    async def create(self, name: str, body: Mapping[str, Any], creator: str) -> tuple[Hosted, bool]:
+        """A new session, or the one of this name that was made from the same; and whether it is new."""
+        session_name(name)
+        most = self.config.limits.sessions
+        if creator != ANYBODY.id and sum(each == creator for each in self.creators.values()) >= most:
+            raise too_many(f"this key has {most} sessions open already: let go of one (DELETE /v1/sessions/NAME)", 60.0)
+        loop = asyncio.get_running_loop()
+        recipe = await loop.run_in_executor(self.compute, session_recipe, body, self.config.limits)
+        found = await self.reading(lambda store: store.find(name))
+        fresh = False
+        if found is None:
+            spec = await loop.run_in_executor(self.compute, spec_of, recipe)
+            with suppress(InputError):  # somebody else was faster
+                found = await self._writing(lambda: self.store.create(name, spec))
+                fresh = True
+        found = await self.reading(lambda store: store.find(name)) if found is None else found
+        if found is None:
+            raise unavailable("the database is in trouble: try again in a moment")
+        await loop.run_in_executor(self.compute, refuse_another, found, recipe)
+        hosted = await self.open(name)
+        self.creators.setdefault(name, creator)
+        return hosted, fresh
+
+    async def let_go(self, name: str) -> None:
+        """Give a session back: its lease and its memory."""
+        hosted = await self.open(name)
+        self.hosted.pop(name, None)
+        self.creators.pop(name, None)
+        await hosted.close()
+
+    async def names(self) -> list[tuple[str, str | None]]:
+        """The names of all sessions, and who owns those that are not open here."""
+
+        def look(store: EventStore) -> list[tuple[str, str | None]]:
+            found = []
+            for name in store.names():
+                row = None if name in self.hosted else store.find(name)
+                found.append((name, None if row is None else row.owner))
+            return found
+
+        return await self.reading(look)
+
+    # --- the database -------------------------------------------------------------------------------------------------------------------
+
+    async def reading(self, look: Callable[[EventStore], T]) -> T:
+        """Read something from the database, beside the loop."""
+        try:
+            return await asyncio.to_thread(look, self.store)
+        except StoreError as problem:
+            log("cannot read", problem=str(problem))
+            raise unavailable("the database is in trouble: try again in a moment") from None
+
+    async def _writing(self, what: Callable[[], T]) -> T:
+        """Write something to the database, in the writer's turn."""
+        try:
+            return await self.writer.do(what)
+        except StoreError as problem:
+            log("cannot write", problem=str(problem))
+            raise unavailable("the database is in trouble, and nothing has changed: try again in a moment") from None
+
+    async def quarantine(self, hosted: Hosted, sentence: str, raw: bytes) -> None:
+        """Keep a request that was refused; it is kept when this returns, if the database can."""
+        hosted.quarantined += 1
+        when = time.time()
+        try:
+            await self.writer.do(lambda: self.store.quarantine(hosted.found.id, when, sentence[:2000], raw[:SHOWN]))
+        except StoreError as problem:
+            log("not in the quarantine", session=hosted.name, problem=str(problem))
+
+    async def audit(self, call: Call, what: str, session: str | None = None) -> None:
+        """Write down who did what."""
+        name, person, when = session or call.name or None, who(call.key), time.time()
+        log("changed", who=person, what=what, session=name)
+        with suppress(StoreError):
+            await self.writer.do(lambda: self.store.audit(person, what, name, when))
+
+    # --- metrics ------------------------------------------------------------------------------------------------------------------------
+
+    async def measured(self) -> bytes:
+        """All meters, as Prometheus reads them."""
+        found: list[SessionFigures] = []
+        for hosted in list(self.hosted.values()):
+            with suppress(Turned, InputError):
+                found.append(await hosted.read(lambda core, hosted=hosted: measured(hosted, core)))  # type: ignore[misc]
+        self._figures = found
+        return await asyncio.get_running_loop().run_in_executor(self.compute, self.metrics.text)
+
+
+def measured(hosted: Hosted, core: DurableCore) -> SessionFigures:
+    """The figures of a session; what is proved is worked out anew only now and then."""
+    session = whole_session(core)
+    if session.rounds >= hosted.certified[0] + CERTIFIED_EVERY or session.rounds < hosted.certified[0]:
+        with suppress(InputError):  # it keeps no certificates
+            hosted.certified = (session.rounds, session.certificate().regret)
+    return figures(hosted, core)
+
+
+def rehearse() -> None:
+    """Load every solver, so that the first session need not."""
+    from bridle.domains import Ball
+    from bridle.policies import policy
+
+    Session(policy("anytime", Ball(2))).warm_up(1)
+
+
+def warmed(core: DurableCore) -> None:
+    """Compile what a session's rounds need, where it is known how many constraints they have."""
+    with suppress(InputError):
+        whole_session(core).warm_up()
+
+
+def spec_of(recipe: SessionRecipe) -> bytes:
+    """What a new session is made from, as its journal keeps it."""
+    session = Session(recipe.policy, recipe.x1, **recipe.options)
+    return DurableCore.spec(session._image(False), recipe.gates, None)
+
+
+def refuse_another(found: Found, recipe: SessionRecipe) -> None:
+    """409 where a session was made from something else."""
+    made = capsule.opened(found.spec, f"session {found.name!r}")
+    try:
+        capsule.refuse_another_policy(recipe.policy, made.saved, found.name)
+        capsule.refuse_other_options(recipe.options if recipe.x1 is None else {**recipe.options, "x1": recipe.x1}, made.saved, found.name)
+        capsule.refuse_other_budgets(recipe.gates, made, found.name)
+    except InputError as wrong:
+        raise Turned(CONFLICT, f"there is a session {found.name!r} already, and it was made from something else: {wrong}") from None

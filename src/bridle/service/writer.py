@@ -1,9 +1,8 @@
 """The writer: one thread that commits whatever waits, so that one commit serves all who came while the last one was under way.
 
-There is no timer: an event that comes alone is committed alone and at once, and under load the groups grow by themselves. Nothing is answered before
-its commit has returned. Where a commit fails, everything after it on the same session fails too, because it rests on what is not there: a `JournalLine` that
-is broken stays so, and the session is made again from its journal.
-"""
+There is no timer: an event that comes alone is committed alone and at once, and under load the groups grow by themselves. Nothing is
+answered before its commit has returned. Where a commit fails, everything after it on the same session fails too, because it rests on what
+is not there: a `JournalLine` that is broken stays so, and the session is made again from its journal."""
 
 from __future__ import annotations
 
@@ -146,5 +145,3 @@ def _tell(answers: list[tuple[asyncio.Future[object], object, BaseException | No
             done.set_result(result)
         else:
             done.set_exception(problem)
-
-

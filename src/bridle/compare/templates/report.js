@@ -2,35 +2,13 @@
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
+  const { number, shortened } = bridlePage;
   const hidden = new Set(); // policies switched off
   const scales = data.charts.map((chart) => chart.y.scale);
   const drawn = new Set(); // charts that were in sight once
   let bounds = true;
 
   // ---- colours ----------------------------------------------------------------------------------------------------------------------
-
-  const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
-
-  function remembered() {
-    try {
-      return window.localStorage.getItem("bridle-theme");
-    } catch {
-      return null; // storage may be forbidden, as it is for files in some browsers
-    }
-  }
-
-  function remember(theme) {
-    try {
-      window.localStorage.setItem("bridle-theme", theme);
-    } catch {
-      // then the choice lasts as long as the page
-    }
-  }
-
-  function setTheme(theme) {
-    root.dataset.theme = theme;
-    document.getElementById("dark").setAttribute("aria-checked", String(theme === "dark"));
-  }
 
   function colours() {
     const style = getComputedStyle(root);
@@ -50,17 +28,6 @@
 
   // Plotly reads a few tags and entities in its texts: a label must be shown as it is.
   const literal = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const shortened = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
-
-  function number(value) {
-    if (value === null || value === undefined) return "–";
-    const size = Math.abs(value);
-    if (size === 0) return "0";
-    if (size < 1e-9) return "≈ 0";
-    const text = size >= 1e6 || size < 1e-3 ? size.toExponential(2) : size.toLocaleString("en", { maximumSignificantDigits: size >= 1000 ? 6 : 4, maximumFractionDigits: 4 });
-    return (value < 0 ? "−" : "") + text;
-  }
-
   function decade(power) {
     if (power >= -3 && power <= 4) return (10 ** power).toLocaleString("en", { maximumFractionDigits: 3 });
     return "10" + String(power).replace(/./g, (digit) => (digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]));
@@ -396,17 +363,6 @@
     event.currentTarget.setAttribute("aria-checked", String(bounds));
     redraw();
   });
-  document.getElementById("dark").addEventListener("click", () => {
-    const theme = root.dataset.theme === "dark" ? "light" : "dark";
-    setTheme(theme);
-    remember(theme);
-    redraw();
-  });
-  prefersDark.addEventListener("change", (event) => {
-    if (remembered()) return;
-    setTheme(event.matches ? "dark" : "light");
-    redraw();
-  });
   for (const select of document.querySelectorAll("select[data-chart]")) {
     select.addEventListener("change", () => {
       scales[Number(select.dataset.chart)] = select.value;
@@ -422,8 +378,7 @@
     for (const button of tabs.querySelectorAll("button")) button.addEventListener("click", () => choose(button.dataset.horizon));
     choose(tabs.querySelector("button[aria-pressed=true]").dataset.horizon);
   }
-  const theme = remembered();
-  setTheme(theme === "dark" || theme === "light" ? theme : prefersDark.matches ? "dark" : "light");
+  bridlePage.followTheme(redraw);
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (window.innerWidth === width) return; // a phone's address bar comes and goes

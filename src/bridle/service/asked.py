@@ -1,0 +1,288 @@
+"""What is asked of a session's rounds: decide, ask, observe, forget, batches, changed limits, payments; each is one call of the durable
+session.
+
+A body whose numbers are plain is decoded straight into floats; any other is decoded as it is and handed on, so that the session itself
+says what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bridle.budgets import Gate, Pacer
+from bridle.core import InputError
+from bridle.database.rows import Event
+from bridle.service.auth import may, who
+from bridle.service.calls import Call, encode
+from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, Turned
+from bridle.service.hosted import Hosted, Outcome, next_decision
+from bridle.service.recipes import domain_of, proposals
+from bridle.service.schemas import (
+    AskEvent,
+    BidAnswer,
+    Complaint,
+    DecideBody,
+    DecideEvent,
+    DecisionAnswer,
+    ForgetEvent,
+    GateStands,
+    ObserveBody,
+    ObserveEvent,
+    PaymentAnswer,
+    RoundAnswer,
+    TicketAnswer,
+)
+from bridle.session.durable import DurableCore
+
+Verb = Callable[[DurableCore], Outcome]
+"""What is done to a session, in its turn and by one thread at a time."""
+
+
+# --- decisions ----------------------------------------------------------------------------------------------------------------------------
+
+
+def before_acting(core: DurableCore, body: DecideBody) -> dict[str, Any]:
+    """What a request says before a round, as the session takes it."""
+    said: dict[str, Any] = {}
+    if body.rules is not None:
+        said["rules"] = proposals(body.rules, core.session._dim)
+    if body.features is not None:
+        said["features"] = body.features
+    if body.known is not None:
+        said["known"] = (body.known.A, body.known.b)
+    return said
+
+
+def deciding(body: DecideBody, hosted: Hosted) -> Verb:
+    """The decision of this round."""
+
+    def verb(core: DurableCore) -> Outcome:
+        applied = core.decide(**before_acting(core, body))
+        hosted.decided = x = applied.value.tolist()
+        return Outcome(encode(DecisionAnswer(x, core.session.rounds)), applied.rows)
+
+    return verb
+
+
+def asking(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
+    """A round whose feedback comes later."""
+
+    def verb(core: DurableCore) -> Outcome:
+        applied = core.ask(**before_acting(core, body), key=key)
+        ticket, x = applied.value.id, applied.value.x.tolist()
+        if len(hosted.waiting) <= core.session.pending:
+            hosted.waiting[ticket] = x
+        return Outcome(encode(TicketAnswer(ticket, x)), applied.rows)
+
+    return verb
+
+
+# --- feedback -----------------------------------------------------------------------------------------------------------------------------
+
+
+def plain(value: object) -> object:
+    """A list of numbers as an array, where it is nothing but that; anything else as it came, for the session to judge."""
+    if value.__class__ is not list:
+        return value
+    first = value[0] if value else None  # type: ignore[index]
+    if first.__class__ is list:
+        if all(row.__class__ is list and len(row) == len(first) and {*map(type, row)} <= FLOATS for row in value):  # type: ignore[attr-defined]
+            return np.array(value, dtype=float)
+    elif {*map(type, value)} <= FLOATS:  # type: ignore[call-overload]
+        return np.array(value, dtype=float)
+    return value
+
+
+FLOATS = {float}
+
+
+def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
+    """Feedback; the answer has the next decision."""
+
+    def verb(core: DurableCore) -> Outcome:
+        x: list[float] | None = None
+
+        def answer(_: object) -> bytes:
+            nonlocal x
+            x = next_decision(core)
+            return encode(RoundAnswer(core.session.rounds, x))
+
+        g = plain(body.g)
+        applied = core.observe(
+            body.f, plain(body.df), g, plain(body.dg), body.modulus,
+            ticket=body.ticket, partial=body.partial, context=body.context, played=body.played, pay=body.pay, key=key,
+            answer=None if key is None and body.ticket is None else answer,
+        )  # fmt: skip
+        told = applied.answer or answer(None)
+        if not applied.again:
+            hosted.remember(core, body.f, g, body.ticket, body.played)
+            hosted.hear(core)
+            hosted.decided = x
+        return Outcome(told, applied.rows)
+
+    return verb
+
+
+def forgetting(ticket: int) -> Verb:
+    """A round given up."""
+
+    def verb(core: DurableCore) -> Outcome:
+        applied = core.forget(ticket)
+        return Outcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows)
+
+    return verb
+
+
+# --- handlers -----------------------------------------------------------------------------------------------------------------------------
+
+
+async def decide(call: Call) -> bytes:
+    """POST .../decide."""
+    hosted = await call.session()
+    return await hosted.play(deciding(call.body, hosted))
+
+
+async def ask(call: Call) -> bytes:
+    """POST .../ask."""
+    hosted = await call.session()
+    return await hosted.play(asking(call.body, call.identity, hosted))
+
+
+async def observe(call: Call) -> bytes:
+    """POST .../observe."""
+    hosted = await call.session()
+    return await hosted.play(observing(call.body, call.identity, hosted))
+
+
+async def forget(call: Call) -> bytes:
+    """POST .../forget."""
+    return await (await call.session()).play(forgetting(call.body.ticket))
+
+
+async def batch(call: Call) -> bytes:
+    """POST .../batch: the events in order, each as if it came alone; those that are refused are kept in the quarantine."""
+    events, most = call.body.events, call.service.config.limits.batch
+    if len(events) > most:
+        raise Turned(TOO_LARGE, f"a batch may have at most {most} events, not {len(events)}")
+    for scope, kinds in (("decide", (DecideEvent, AskEvent)), ("observe", (ObserveEvent, ForgetEvent))):
+        if not may(call.key, scope) and any(isinstance(event, kinds) for event in events):
+            raise Turned(FORBIDDEN, f"the key {who(call.key)} lacks the scope {scope}, which events of this batch need")
+    hosted, identity = await call.session(), call.identity
+    verbs = []
+    for i, event in enumerate(events):
+        key = getattr(event, "key", None) or (None if identity is None else f"{identity}.{i}")
+        if isinstance(event, ObserveEvent):
+            verbs.append(observing(event, key, hosted))
+        elif isinstance(event, ForgetEvent):
+            verbs.append(forgetting(event.ticket))
+        else:
+            verbs.append(asking(event, key, hosted) if isinstance(event, AskEvent) else deciding(event, hosted))
+    refused: list[tuple[int, str]] = []
+
+    def verb(core: DurableCore) -> Outcome:
+        answers: list[bytes] = []
+        rows: list[Event] = []
+        for i, each in enumerate(verbs):
+            try:
+                outcome = each(core)
+            except InputError as wrong:
+                refused.append((i, str(wrong)))
+                answers.append(encode(Complaint(str(wrong))))
+                continue
+            answers.append(outcome.answer)
+            rows.extend(outcome.rows)
+        raw = [msgspec.Raw(answer) for answer in answers]
+        whole = {"answers": raw, "refused": len(refused), "round": core.session.rounds, "next": next_decision(core)}
+        return Outcome(encode(whole), rows)
+
+    answer = await hosted.play(verb, max(1, len(verbs)))
+    for i, sentence in refused:
+        await call.service.quarantine(hosted, sentence, encode(events[i]))
+    return answer
+
+
+async def change_limits(call: Call) -> bytes:
+    """POST .../limits: a limit, or the domain, is another from now on."""
+    body, service = call.body, call.service
+    hosted = await call.session()
+    told = {name: getattr(body, name) for name in ("offset", "at_most", "domain") if getattr(body, name) is not msgspec.UNSET}
+    if not told:
+        raise InputError("one of offset, at_most and domain must be given")
+    if "domain" in told and len(told) > 1:
+        raise InputError("a domain is changed by itself: leave out offset and at_most")
+
+    def verb(core: DurableCore) -> Outcome:
+        if "domain" in told:
+            applied = core.change_domain(domain_of("domain", told["domain"], service.config.limits))
+        else:
+            applied = core.change_limit(body.limit, **told)
+        return Outcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows)
+
+    answer = await hosted.play(verb)
+    await service.audit(call, f"changed {'the domain' if 'domain' in told else f'limit {body.limit}'}: {encode(told)[:500].decode()}")
+    return answer
+
+
+# --- money --------------------------------------------------------------------------------------------------------------------------------
+
+
+def budget_of(core: DurableCore, name: str) -> Gate | Pacer:
+    """The budget of this name, or 404."""
+    try:
+        return core.purse.find(name)
+    except InputError as wrong:
+        raise Turned(NOT_FOUND, str(wrong)) from None
+
+
+def stands(budget: Gate | Pacer) -> GateStands:
+    """Where a budget stands."""
+    if isinstance(budget, Pacer):
+        own = budget.gate
+        return GateStands("pacer", budget.budget, budget.spent, budget.left, own.unit, budget.price, budget.played, budget.rounds)
+    return GateStands("gate", budget.budget, budget.spent, budget.left, budget.unit)
+
+
+async def pay(call: Call) -> bytes:
+    """POST .../pay: a payment that fits, or a refusal; what was paid is durable when it is answered."""
+    body, key = call.body, call.identity
+
+    def verb(core: DurableCore) -> Outcome:
+        budget = budget_of(core, body.gate)
+        applied = core.pay(body.gate, body.amount, key=key)
+        counted = (
+            applied.value if applied.value is not None else budget.gate.rounded(body.amount) if isinstance(budget, Pacer) else body.amount
+        )
+        price = budget.price if isinstance(budget, Pacer) else msgspec.UNSET
+        return Outcome(encode(PaymentAnswer(counted, budget.left, price)), applied.rows)
+
+    return await (await call.session()).play(verb)
+
+
+async def bid(call: Call) -> bytes:
+    """POST .../bid: what a pacer bids for something of this value; it may be paid next."""
+    body = call.body
+
+    def verb(core: DurableCore) -> Outcome:
+        budget = budget_of(core, body.gate)
+        if not isinstance(budget, Pacer):
+            raise InputError(f"gate must be the name of a pacer, which has a price; {body.gate!r} is a plain gate")
+        return Outcome(encode(BidAnswer(budget.bid(body.value), budget.price, budget.left)), ())
+
+    return await (await call.session()).play(verb)
+
+
+async def set_budget(call: Call) -> bytes:
+    """POST .../budget: what may be spent in all is another from now on."""
+    body = call.body
+
+    def verb(core: DurableCore) -> Outcome:
+        budget_of(core, body.gate)
+        applied = core.set_budget(body.gate, body.budget, body.rounds)
+        return Outcome(encode(stands(budget_of(core, body.gate))), applied.rows)
+
+    answer = await (await call.session()).play(verb)
+    await call.service.audit(call, f"changed the budget of {body.gate} to {body.budget}")
+    return answer

@@ -1,0 +1,336 @@
+"""The client of the service: the verbs of a session over HTTP, waiting (`Client`) or to be awaited (`AsyncClient`).
+
+What is said and how it is tried again stands once, in `talks` and `exchange`; here it is driven. An event gets its identity before it is
+first sent, so that a lost answer, a restarted server and a session that has moved to another server never make it count twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
+
+from bridle import validate
+from bridle.core import Domain, Unavailable
+from bridle.policies.registry import Configured
+from bridle.service.exchange import Facts, Line, Lost, Pause, Reply, Talk
+from bridle.service.talks import SessionTalks, said_session
+
+if TYPE_CHECKING:
+    import httpx
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+RETRIES = 14
+"""How often a request is sent again unless told: about 20 seconds of pauses, in which a server starts anew."""
+
+
+def _httpx() -> None:
+    try:
+        import httpx  # noqa: F401  (only whoever talks to a service needs it)
+    except ModuleNotFoundError as trouble:
+        raise Unavailable(f"bridle.Client needs the package {trouble.name}: pip install 'bridle[client]'") from None
+
+
+class Caller:
+    """What both clients have in common: the way to the service, and the conversations that are not about one session."""
+
+    def __init__(self, url: str, key: str | None, timeout: float, retries: int) -> None:
+        _httpx()
+        self._line = Line(url, os.environ.get("BRIDLE_KEY") or None if key is None else key, retries)
+        self.url, self.timeout, self.retries = self._line.url, validate.positive("timeout", timeout), self._line.retries
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    def _sessions(self) -> Talk[list[Facts]]:
+        sessions: list[Facts] = (yield from self._line.ask("GET", "/v1/sessions"))["sessions"]
+        return sessions
+
+    def _create(self, body: Facts) -> Talk[SessionTalks]:
+        yield from self._line.ask("POST", "/v1/sessions", body)
+        return SessionTalks(self._line, str(body["name"]))
+
+
+class Client(Caller):
+    """A service at `url`, and its sessions by name.
+
+    `key` is one that ``bridle keys add`` has made; it is $BRIDLE_KEY unless given. An attempt may take `timeout` seconds; what was not
+    answered, or answered with "later" (429, 503), is sent again up to `retries` times, each event under its own identity, so that it counts
+    once. A refusal is an `InputError` with the server's sentence (`bridle.service.exchange.RefusedByServer`); if no answer came at all, the
+    error (`Unanswered`) says so and has the identity to ask again with. `transport` and `verify` are those of httpx.
+
+    >>> client = Client("http://127.0.0.1:8711", key="...")
+    >>> client.session("shop-17")
+    RemoteSession('shop-17' at http://127.0.0.1:8711)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        timeout: float = 10.0,
+        retries: int = RETRIES,
+        verify: bool | str = True,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        super().__init__(url, key, timeout, retries)
+        import httpx
+
+        self._http = httpx.Client(timeout=self.timeout, verify=verify, transport=transport, follow_redirects=False)
+
+    def _drive(self, talk: Talk[T]) -> T:
+        """Do what a conversation asks for, until it ends."""
+        import httpx
+
+        came: Reply | Lost | None = None
+        while True:
+            try:
+                step = talk.send(came)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(step, Pause):
+                came = None
+                time.sleep(step.seconds)
+                continue
+            try:
+                answer = self._http.request(step.method, step.url, headers=step.headers, content=step.content)
+                came = Reply(answer.status_code, answer.headers, answer.content)
+            except httpx.TransportError as wrong:
+                came = Lost(f"{type(wrong).__name__}: {wrong}")
+
+    def sessions(self) -> list[Facts]:
+        """All sessions of the service, as facts."""
+        return self._drive(self._sessions())
+
+    def create(
+        self,
+        name: str,
+        policy: str | Configured,
+        domain: Domain | Mapping[str, object] | None = None,
+        *,
+        parameters: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> RemoteSession:
+        """Make a session (scope admin), or find the one that was made so: a registered policy, a domain, and what it is to know.
+
+        `policy` is a name with its `parameters`, or what `bridle.policy` gives. `options` are those of `Session` and of the service: names,
+        engine, rules, rules_per, features, x1, certify, levels, tolerance, late, pending, timeout, largest, most_constraints, gates.
+        """
+        return RemoteSession(self, self._drive(self._create(said_session(name, policy, domain, parameters, options))))
+
+    def session(self, name: str) -> RemoteSession:
+        """The session of this name; nothing is sent yet."""
+        return RemoteSession(self, SessionTalks(self._line, name))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncClient(Caller):
+    """`Client` for asyncio: the same arguments; what asks the service is awaited, a session's figures too (``await session.cost``).
+
+    >>> client = AsyncClient("http://127.0.0.1:8711", key="...")
+    >>> client.session("shop-17")
+    AsyncRemoteSession('shop-17' at http://127.0.0.1:8711)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        timeout: float = 10.0,
+        retries: int = RETRIES,
+        verify: bool | str = True,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(url, key, timeout, retries)
+        import httpx
+
+        self._http = httpx.AsyncClient(timeout=self.timeout, verify=verify, transport=transport, follow_redirects=False)
+
+    async def _drive(self, talk: Talk[T]) -> T:
+        """Do what a conversation asks for, until it ends."""
+        import httpx
+
+        came: Reply | Lost | None = None
+        while True:
+            try:
+                step = talk.send(came)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(step, Pause):
+                came = None
+                await asyncio.sleep(step.seconds)
+                continue
+            try:
+                answer = await self._http.request(step.method, step.url, headers=step.headers, content=step.content)
+                came = Reply(answer.status_code, answer.headers, answer.content)
+            except httpx.TransportError as wrong:
+                came = Lost(f"{type(wrong).__name__}: {wrong}")
+
+    async def sessions(self) -> list[Facts]:
+        """All sessions of the service, as facts."""
+        return await self._drive(self._sessions())
+
+    async def create(
+        self,
+        name: str,
+        policy: str | Configured,
+        domain: Domain | Mapping[str, object] | None = None,
+        *,
+        parameters: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> AsyncRemoteSession:
+        """As `Client.create`."""
+        return AsyncRemoteSession(self, await self._drive(self._create(said_session(name, policy, domain, parameters, options))))
+
+    def session(self, name: str) -> AsyncRemoteSession:
+        """The session of this name; nothing is sent yet."""
+        return AsyncRemoteSession(self, SessionTalks(self._line, name))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class _Named:
+    """A session of a service, by its name."""
+
+    def __init__(self, client: Caller, talks: SessionTalks) -> None:
+        self._client, self._talks, self.name = client, talks, talks.name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r} at {self._client.url})"
+
+
+def _waiting(verb: Callable[Concatenate[SessionTalks, P], Talk[T]]) -> Callable[Concatenate[RemoteSession, P], T]:
+    @wraps(verb)
+    def method(self: RemoteSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._client._drive(verb(self._talks, *args, **kwargs))
+
+    return method
+
+
+def _awaited(verb: Callable[Concatenate[SessionTalks, P], Talk[T]]) -> Callable[Concatenate[AsyncRemoteSession, P], Awaitable[T]]:
+    @wraps(verb)
+    async def method(self: AsyncRemoteSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._client._drive(verb(self._talks, *args, **kwargs))
+
+    return method
+
+
+class _Figure(Generic[T]):
+    """A figure of a session, read from the service whenever it is looked at."""
+
+    def __init__(self, talk: Callable[[SessionTalks], Talk[T]]) -> None:
+        self._talk, self.__doc__ = talk, talk.__doc__
+
+    def __get__(self, session: RemoteSession, owner: type[RemoteSession]) -> T:
+        return self if session is None else session._client._drive(self._talk(session._talks))
+
+
+class _AwaitedFigure(Generic[T]):
+    """A figure of a session, to be awaited."""
+
+    def __init__(self, talk: Callable[[SessionTalks], Talk[T]]) -> None:
+        self._talk, self.__doc__ = talk, talk.__doc__
+
+    def __get__(self, session: AsyncRemoteSession, owner: type[AsyncRemoteSession]) -> Awaitable[T]:
+        return self if session is None else session._client._drive(self._talk(session._talks))
+
+
+class RemoteSession(_Named):
+    """A session that a service keeps: the verbs and figures of `Session`, each durable when it returns.
+
+    Events take an identity too (``key=``), so that a caller who was itself broken off can say the same event again and have it count once.
+    """
+
+    _client: Client
+
+    decide = _waiting(SessionTalks.decide)
+    ask = _waiting(SessionTalks.ask)
+    observe = _waiting(SessionTalks.observe)
+    forget = _waiting(SessionTalks.forget)
+    batch = _waiting(SessionTalks.batch)
+    step = _waiting(SessionTalks.step)
+    change_limit = _waiting(SessionTalks.change_limit)
+    change_domain = _waiting(SessionTalks.change_domain)
+    pay = _waiting(SessionTalks.pay)
+    bid = _waiting(SessionTalks.bid)
+    budget = _waiting(SessionTalks.budget)
+    certificate = _waiting(SessionTalks.certificate)
+    report = _waiting(SessionTalks.report)
+    facts = _waiting(SessionTalks.facts)
+    last_rounds = _waiting(SessionTalks.last_rounds)
+    quarantine = _waiting(SessionTalks.quarantine)
+    close = _waiting(SessionTalks.close)
+
+    rounds = _Figure(SessionTalks.rounds)
+    cost = _Figure(SessionTalks.cost)
+    ccv = _Figure(SessionTalks.ccv)
+    violations = _Figure(SessionTalks.violations)
+    names = _Figure(SessionTalks.names)
+    pending = _Figure(SessionTalks.pending)
+    dropped = _Figure(SessionTalks.dropped)
+    alarms = _Figure(SessionTalks.alarms)
+    weights = _Figure(SessionTalks.weights)
+    rates = _Figure(SessionTalks.rates)
+    price = _Figure(SessionTalks.price)
+
+
+class AsyncRemoteSession(_Named):
+    """`RemoteSession` for asyncio: everything is awaited."""
+
+    _client: AsyncClient
+
+    decide = _awaited(SessionTalks.decide)
+    ask = _awaited(SessionTalks.ask)
+    observe = _awaited(SessionTalks.observe)
+    forget = _awaited(SessionTalks.forget)
+    batch = _awaited(SessionTalks.batch)
+    step = _awaited(SessionTalks.step)
+    change_limit = _awaited(SessionTalks.change_limit)
+    change_domain = _awaited(SessionTalks.change_domain)
+    pay = _awaited(SessionTalks.pay)
+    bid = _awaited(SessionTalks.bid)
+    budget = _awaited(SessionTalks.budget)
+    certificate = _awaited(SessionTalks.certificate)
+    report = _awaited(SessionTalks.report)
+    facts = _awaited(SessionTalks.facts)
+    last_rounds = _awaited(SessionTalks.last_rounds)
+    quarantine = _awaited(SessionTalks.quarantine)
+    close = _awaited(SessionTalks.close)
+
+    rounds = _AwaitedFigure(SessionTalks.rounds)
+    cost = _AwaitedFigure(SessionTalks.cost)
+    ccv = _AwaitedFigure(SessionTalks.ccv)
+    violations = _AwaitedFigure(SessionTalks.violations)
+    names = _AwaitedFigure(SessionTalks.names)
+    pending = _AwaitedFigure(SessionTalks.pending)
+    dropped = _AwaitedFigure(SessionTalks.dropped)
+    alarms = _AwaitedFigure(SessionTalks.alarms)
+    weights = _AwaitedFigure(SessionTalks.weights)
+    rates = _AwaitedFigure(SessionTalks.rates)
+    price = _AwaitedFigure(SessionTalks.price)

@@ -1,0 +1,232 @@
+"""What can be seen of sessions and of the server: where they stand, what is proved, what was refused, who did what, how it is measured."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import asdict
+from math import isfinite
+from typing import Any, cast
+
+import numpy as np
+from starlette.responses import Response
+
+from bridle.core import InputError
+from bridle.policies.registry import Configured
+from bridle.service.asked import stands
+from bridle.service.calls import Call, encode, json_answer
+from bridle.service.hosted import Hosted, next_decision
+from bridle.service.metrics import SessionFigures
+from bridle.service.schemas import AlarmFacts, SessionElsewhere, SessionStands
+from bridle.session.durable import DurableCore
+from bridle.session.rates import limit_names
+from bridle.session.session import Session
+
+PAGE = 1000
+"""At most so many entries of a list in one answer."""
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON has it."""
+    return value if isfinite(value) else None
+
+
+def whole_session(core: DurableCore) -> Session:
+    """The session of a core, to be looked at."""
+    return cast(Session, core.session)
+
+
+def alarms_of(hosted: Hosted, session: Session) -> list[AlarmFacts]:
+    """Which warnings the session has given, in which round, and what they say."""
+    return [AlarmFacts(kind, t, hosted.alarms.get(kind)) for kind, t in session._log.rounds.items()]
+
+
+def parameters_of(session: Session) -> dict[str, object]:
+    """What the policy was told, as JSON has it: a record by the name of its type."""
+    configured = session.policy
+    told = configured.recipe[1] if isinstance(configured, Configured) else {}
+    return {name: _plain(value) for name, value in told.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
+
+
+def standing(hosted: Hosted, core: DurableCore) -> SessionStands:
+    """Where a session stands."""
+    session = whole_session(core)
+    violations = session.violations.tolist()
+    return SessionStands(
+        name=hosted.name,
+        policy=getattr(session.policy, "name", ""),
+        parameters=parameters_of(session),
+        dim=session._dim,
+        engine=session.engine,
+        names=list(session.names),
+        round=session.rounds,
+        x=next_decision(core),
+        pending=session.pending,
+        dropped=list(session.dropped),
+        cost=finite(session.cost),
+        ccv=finite(max(violations, default=0.0)),
+        violations=violations,
+        alarms=alarms_of(hosted, session),
+        gates={name: stands(budget) for name, budget in core.purse.budgets.items()},
+        quarantined=hosted.quarantined,
+    )
+
+
+def figures(hosted: Hosted, core: DurableCore) -> SessionFigures:
+    """What is measured of a session."""
+    session = whole_session(core)
+    violations = session.violations.tolist()
+    named = limit_names(len(violations), session.names)
+    try:
+        prices = dict(zip(limit_names(len(session.price), session.names), session.price.tolist(), strict=True))
+    except InputError:  # the policy keeps none
+        prices = {}
+    return SessionFigures(
+        name=hosted.name,
+        rounds=session.rounds,
+        pending=session.pending,
+        cost=session.cost,
+        quarantined=hosted.quarantined,
+        violations=dict(zip(named, violations, strict=True)),
+        prices=prices,
+        certified_regret=hosted.certified[1],
+        alarms=len(session._log.rounds),
+        left={name: budget.left for name, budget in core.purse.budgets.items()},
+    )
+
+
+# --- sessions -----------------------------------------------------------------------------------------------------------------------------
+
+
+async def show(call: Call) -> bytes:
+    """GET /v1/sessions/{name}."""
+    hosted = await call.session()
+    return encode(await hosted.read(lambda core: standing(hosted, core)))
+
+
+async def show_all(call: Call) -> bytes:
+    """GET /v1/sessions: those that are open here in full, the others by name."""
+    found: list[SessionStands | SessionElsewhere] = []
+    for name, owner in await call.service.names():
+        hosted = call.service.hosted.get(name)
+        if hosted is None:
+            found.append(SessionElsewhere(name, owner))
+        else:
+            found.append(await hosted.read(lambda core, hosted=hosted: standing(hosted, core)))  # type: ignore[misc]
+    return encode({"sessions": found})
+
+
+async def certificate(call: Call) -> bytes:
+    """GET .../certificate."""
+    return await (await call.session()).read(lambda core: whole_session(core).certificate().json().encode())
+
+
+async def report(call: Call) -> bytes:
+    """GET .../report."""
+    return encode({"text": await (await call.session()).read(lambda core: whole_session(core).report())})
+
+
+async def alarms(call: Call) -> bytes:
+    """GET .../alarms."""
+    hosted = await call.session()
+    return encode({"alarms": await hosted.read(lambda core: alarms_of(hosted, whole_session(core)), quick=True)})
+
+
+async def weights(call: Call) -> bytes:
+    """GET .../weights."""
+
+    def look(core: DurableCore) -> bytes:
+        session = whole_session(core)
+        through = getattr(session.policy, "through", None)
+        return encode({"rules": list(getattr(through, "names", ())), "weights": session.weights.tolist()})
+
+    return await (await call.session()).read(look)
+
+
+async def rates(call: Call) -> bytes:
+    """GET .../rates."""
+    return encode({"rates": [asdict(each) for each in await (await call.session()).read(lambda core: whole_session(core).rates)]})
+
+
+async def prices(call: Call) -> bytes:
+    """GET .../prices."""
+
+    def look(core: DurableCore) -> bytes:
+        session = whole_session(core)
+        price = session.price.tolist()
+        return encode({"names": limit_names(len(price), session.names), "prices": price})
+
+    return await (await call.session()).read(look)
+
+
+async def rounds(call: Call) -> bytes:
+    """GET .../rounds?last=N."""
+    last = call.number("last", 100, 500)
+    hosted = await call.session()
+    found = [each.facts() for each in await hosted.read(lambda core: list(hosted.rounds), quick=True)]
+    return encode({"rounds": found[len(found) - min(last, len(found)) :]})
+
+
+# --- what was refused, and who did what ---------------------------------------------------------------------------------------------------
+
+
+async def quarantine(call: Call) -> bytes:
+    """GET .../quarantine: what was refused of this session, the latest first."""
+    limit, offset = call.number("limit", 100, PAGE), call.number("offset", 0, 10**9)
+    hosted = await call.session()
+    rows = await call.service.reading(lambda store: store.quarantined(hosted.found.id, limit, offset))
+    listed = [{"when": row.when, "reason": row.reason, "request": _text(row.request)} for row in rows]
+    return encode({"quarantine": listed, "count": hosted.quarantined})
+
+
+async def quarantines(call: Call) -> bytes:
+    """GET /v1/quarantine: how many requests were refused, by session."""
+    counts = await call.service.reading(lambda store: store.counts())
+    ids = await call.service.reading(lambda store: {found.id: name for name in store.names() if (found := store.find(name)) is not None})
+    return encode({"counts": {ids.get(session, "-"): count for session, count in counts.items()}})
+
+
+async def audit(call: Call) -> bytes:
+    """GET /v1/audit: who did what, the latest first."""
+    limit, offset = call.number("limit", 100, PAGE), call.number("offset", 0, 10**9)
+    rows = await call.service.reading(lambda store: store.audits(limit, offset))
+    return encode({"audit": [{"when": row.when, "who": row.who, "what": row.what, "session": row.session} for row in rows]})
+
+
+def _text(request: bytes) -> str:
+    try:
+        return request.decode()
+    except UnicodeDecodeError:
+        return f"base64:{base64.b64encode(request).decode()}"
+
+
+# --- the server ---------------------------------------------------------------------------------------------------------------------------
+
+
+async def metrics(call: Call) -> Response:
+    """GET /metrics."""
+    return Response(await call.service.measured(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def healthz(call: Call) -> bytes:
+    """GET /healthz: the process lives."""
+    return b'{"status":"alive"}'
+
+
+async def readyz(call: Call) -> Response:
+    """GET /readyz: it can answer."""
+    why = call.service.why_not
+    return json_answer({"status": "ready"}) if why is None else json_answer({"error": why, "request": "-"}, 503)
+
+
+async def openapi(call: Call) -> bytes:
+    """GET /openapi.json."""
+    document: dict[str, Any] = call.request.app.openapi()
+    return encode(document)

@@ -1,0 +1,143 @@
+"""The live page: its files, and what they are told of the service.
+
+One frame, one style sheet (that of the reports, and a little more) and one script, all from this server. They hold nothing of any session,
+so that they need no key; what they show comes from ``/v1/events``, which does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import cache
+from html import escape
+from importlib.resources import files as resources
+from string import Template
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from bridle import __version__
+from bridle.compare.html_page import read_template, style_sheet
+from bridle.core import InputError, Unavailable
+from bridle.service.calls import Call
+from bridle.service.door import POLICY
+from bridle.service.errors import CONFLICT, ELSEWHERE, NOT_FOUND, Turned, unavailable
+from bridle.service.live import LivePictures, Picture
+from bridle.service.looks import standing, whole_session
+from bridle.session import report_text
+from bridle.session.durable import DurableCore
+
+if TYPE_CHECKING:
+    from bridle.service.hosted import Hosted
+    from bridle.service.service import Service
+
+AT_ONCE = 32
+"""So many sessions are looked at before others may go on."""
+
+
+class PageFile(NamedTuple):
+    """A file as it is sent."""
+
+    content: bytes
+    kind: str
+
+
+def _own(name: str) -> str:
+    return (resources("bridle.service") / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def frame() -> PageFile:
+    """The page at /."""
+    return PageFile(Template(_own("live.html")).substitute(version=escape(__version__)).encode(), "text/html; charset=utf-8")
+
+
+@cache
+def page_files() -> dict[str, PageFile]:
+    """What the frame asks for, by name, under /page/."""
+    script = read_template("shared.js").template + _own("drawing.js") + _own("live.js")
+    return {
+        "live.css": PageFile((style_sheet() + _own("live.css")).encode(), "text/css; charset=utf-8"),
+        "live.js": PageFile(script.encode(), "text/javascript; charset=utf-8"),
+        "icon.svg": PageFile(_own("icon.svg").encode(), "image/svg+xml"),
+    }
+
+
+class ServiceWatch:
+    """What the pictures of a service are made of."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self.stopping = service, service.stopping
+
+    async def overview(self) -> list[Picture]:
+        """Every session, in full where it is open here."""
+        found: list[Picture] = []
+        for i, (name, owner) in enumerate(await self._service.names()):
+            hosted = self._service.hosted.get(name)
+            if hosted is None:
+                found.append({"name": name, "owner": owner})
+                continue
+            try:
+                found.append(await hosted.read(lambda core, hosted=hosted: _plain(standing(hosted, core)), quick=True))  # type: ignore[misc]
+            except Turned as turned:  # its store is in trouble, or it has gone elsewhere: the others can be shown
+                found.append({"name": name, "owner": turned.headers.get("Location")})
+            if i % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return found
+
+    async def portrait(self, name: str) -> Picture:
+        """One session, with what is proved of it."""
+        hosted = await self._service.open(name)
+        return await hosted.read(lambda core: _portrait(hosted, core))
+
+    async def last_rounds(self, name: str, last: int) -> list[Picture]:
+        """The last rounds that this server has played."""
+        hosted = await self._service.open(name)
+        rounds = await hosted.read(lambda _: list(hosted.rounds)[-last:], quick=True)
+        return [each.facts() for each in rounds]
+
+
+def _plain(value: object) -> Any:
+    """A struct as JSON has it."""
+    return msgspec.to_builtins(value)
+
+
+def _portrait(hosted: Hosted, core: DurableCore) -> Picture:
+    session, stands = whole_session(core), _plain(standing(hosted, core))
+    try:
+        proof = session.certificate()
+    except InputError:  # it keeps no certificates
+        return {"session": stands, "certificate": None, "alarms": stands["alarms"], "report": None}
+    return {"session": stands, "certificate": json.loads(proof.json()), "alarms": stands["alarms"], "report": report_text.report(proof)}
+
+
+# --- handlers -----------------------------------------------------------------------------------------------------------------------------
+
+
+async def show_page(call: Call) -> Response:
+    """GET /."""
+    file = frame()
+    return Response(file.content, media_type=file.kind, headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"})
+
+
+async def show_file(call: Call) -> Response:
+    """GET /page/{file}."""
+    file = page_files().get(str(call.request.path_params["file"]))
+    if file is None:
+        raise Turned(NOT_FOUND, "the page has no such file")
+    return Response(file.content, media_type=file.kind, headers={"Cache-Control": "no-cache"})
+
+
+async def events(call: Call) -> Response:
+    """GET /v1/events: pictures of all sessions, or of the one that ``session=`` names, until the server stops or nobody looks."""
+    pictures: LivePictures = call.request.app.state.pictures
+    try:
+        stream = await pictures.look(call.request.query_params.get("session"))
+    except Unavailable as full:
+        raise unavailable(str(full), 10) from None
+    except Turned as turned:
+        if turned.status != ELSEWHERE:
+            raise
+        raise Turned(CONFLICT, f"{turned.sentence}: its page is there") from None  # a browser would not send the key to another server
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})

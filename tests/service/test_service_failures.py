@@ -1,0 +1,204 @@
+"""What fails: commits that do not come through, come through unseen, or are slow; servers that stop; owners that change. Nothing counts twice."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from helpers.serving import ROUND, create, serving, state_of
+
+from bridle.database import StoreError
+
+
+@pytest.fixture
+def db(tmp_path):
+    return f"sqlite:///{tmp_path}/run.db"
+
+
+def observe(client, key=None, **more):
+    return client.post("/v1/sessions/shop/observe", json=ROUND | more, headers={} if key is None else {"Idempotency-Key": key})
+
+
+class Faults:
+    """Commits of a store that fail as often as told: before they are written, or after."""
+
+    def __init__(self, store, monkeypatch):
+        self.own, self.before, self.after, self.delay = store.append_many, 0, 0, 0.0
+        monkeypatch.setattr(store, "append_many", self)
+
+    def __call__(self, groups):
+        time.sleep(self.delay)
+        if self.before:
+            self.before -= 1
+            raise StoreError("the disk is full", certain=True)
+        found = self.own(groups)
+        if self.after:
+            self.after -= 1
+            raise StoreError("the connection is lost", certain=False)
+        return found
+
+
+@pytest.mark.parametrize("kind", ["before", "after"])
+def test_a_commit_that_fails_is_503_and_the_retry_counts_once(db, monkeypatch, kind):
+    with serving(db) as server, server.client() as client:
+        create(client)
+        twin = [observe(client, key=f"k{i}").json() for i in range(3)]
+        faults = Faults(server.service.store, monkeypatch)
+        before = state_of(client)
+        setattr(faults, kind, 1)
+        failed = observe(client, key="k3")
+        assert failed.status_code == 503
+        assert int(failed.headers["retry-after"]) >= 0
+        assert ("nobody knows" in failed.json()["error"]) == (kind == "after")
+        if kind == "before":
+            assert state_of(client) == before, "memory that was ahead of the disk is gone"
+        again = observe(client, key="k3").json()
+        assert again["round"] == 4
+        assert observe(client, key="k3").json() == again
+        assert [observe(client, key=f"k{i}").json() for i in range(3)] == twin
+        assert client.get("/v1/sessions/shop").json()["round"] == 4
+        assert "bridle_failed_commits_total 1.0" in client.get("/metrics").text
+
+
+def test_everything_that_rests_on_a_failed_commit_fails_with_it(db, monkeypatch):
+    with serving(db) as server, server.client() as client:
+        create(client)
+        create(client, "other")
+        faults = Faults(server.service.store, monkeypatch)
+        faults.delay, faults.before = 0.3, 1
+        with ThreadPoolExecutor(8) as pool:
+            first = pool.submit(observe, client, "k0")
+            time.sleep(0.1)  # its commit is under way
+            others = [pool.submit(observe, client, f"k{i}") for i in range(1, 5)]
+            reading = pool.submit(client.post, "/v1/sessions/shop/decide", json={})
+            statuses = [each.result().status_code for each in (first, *others, reading)]
+        assert statuses == [503] * 6
+        faults.delay = 0.0
+        assert client.get("/v1/sessions/shop").json()["round"] == 0
+        assert {observe(client, f"k{i}").json()["round"] for i in range(5)} == {1, 2, 3, 4, 5}
+
+
+def test_no_decision_leaves_before_what_it_rests_on_is_durable(db, monkeypatch):
+    with serving(db) as server, server.client() as client:
+        create(client)
+        faults = Faults(server.service.store, monkeypatch)
+        faults.delay = 0.4
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(observe, client)
+            time.sleep(0.1)
+            begun = time.monotonic()
+            decided = client.post("/v1/sessions/shop/decide", json={}).json()
+            took = time.monotonic() - begun
+            answer = first.result().json()
+        assert decided == {"x": answer["next"], "round": 1}
+        assert took > 0.15, "it waited for the commit"
+
+
+def test_many_clients_are_each_answered_once_and_commits_are_shared(db):
+    with serving(db) as server, server.client() as client:
+        create(client)
+
+        def work(n):
+            with server.client() as own:
+                return [observe(own, key=f"{n}-{i}").json()["round"] for i in range(20)]
+
+        with ThreadPoolExecutor(8) as pool:
+            rounds = [each for found in pool.map(work, range(8)) for each in found]
+        assert sorted(rounds) == list(range(1, 161))
+        lines = dict(line.rsplit(" ", 1) for line in client.get("/metrics").text.splitlines() if not line.startswith("#"))
+        assert float(lines["bridle_commit_events_sum"]) == 160
+        assert float(lines["bridle_commit_events_count"]) < 160
+
+
+def test_a_server_that_stops_answers_what_was_begun(db, monkeypatch):
+    with serving(db) as server, server.client() as client:
+        create(client)
+        Faults(server.service.store, monkeypatch).delay = 0.5
+        with ThreadPoolExecutor(1) as pool:
+            begun = pool.submit(observe, client, "last")
+            time.sleep(0.2)
+            server.stop()
+            assert begun.result().json()["round"] == 1
+    with serving(db) as server, server.client() as client:
+        assert client.get("/v1/sessions/shop").json()["round"] == 1
+        assert observe(client, "last").json()["round"] == 1
+
+
+def test_a_restarted_server_goes_on_where_it_was(db):
+    with serving(db) as server, server.client() as client:
+        create(client, gates={"march": {"budget": 5.0}})
+        for i in range(70):
+            observe(client, key=f"k{i}")
+        client.post("/v1/sessions/shop/pay", json={"gate": "march", "amount": 1.0})
+        ticket = client.post("/v1/sessions/shop/ask", json={}).json()["ticket"]
+        before = state_of(client)
+    with serving(db) as server, server.client() as client:
+        assert state_of(client) == before
+        assert observe(client, ticket=ticket).json()["round"] == 71
+
+
+def test_a_snapshot_is_put_while_rounds_go_on(db, monkeypatch):
+    from bridle.session import durable
+
+    monkeypatch.setattr(durable, "SNAPSHOT_EVERY", 20)
+    with serving(db) as server, server.client() as client:
+        create(client)
+        for _ in range(65):
+            assert observe(client).status_code == 200
+        until = time.monotonic() + 5.0
+        found = server.service.hosted["shop"].found.id
+        while len(server.service.store.snapshots(found)) < 2 and time.monotonic() < until:
+            time.sleep(0.02)
+        assert [row.seq % 20 < 15 for row in server.service.store.snapshots(found)] == [True, True]
+        before = state_of(client)
+    with serving(db) as server, server.client() as client:
+        assert state_of(client) == before
+
+
+def test_a_session_that_another_server_owns_is_307_to_it_until_it_ends(db):
+    with serving(db) as one, one.client() as first:
+        create(first)
+        observe(first, "k0")
+        with serving(db) as two, two.client() as second:
+            answer = observe(second, "k1")
+            assert answer.status_code == 307
+            assert answer.headers["location"] == f"{one.url}/v1/sessions/shop/observe"
+            looked = second.get("/v1/sessions/shop/rounds?last=3")
+            assert looked.headers["location"] == f"{one.url}/v1/sessions/shop/rounds?last=3"
+            assert httpx.get(f"{two.url}/v1/sessions/shop", follow_redirects=True).json()["round"] == 1
+            one.stop()
+            assert observe(second, "k1").json()["round"] == 2
+            assert observe(second, "k0").json()["round"] == 1
+
+
+def test_an_owner_that_was_fenced_off_answers_nothing_more(db):
+    """Whoever takes the session by force has it: the old owner's memory is worth nothing."""
+    with serving(db) as server, server.client() as client:
+        create(client)
+        observe(client)
+        store, hosted = server.service.store, server.service.hosted["shop"]
+        store.take(hosted.found)  # by the same owner, so that it may be opened again at once: the epoch is another
+        assert observe(client, "k").status_code == 503
+        assert observe(client, "k").json()["round"] == 2
+
+
+def test_too_many_waiting_requests_are_turned_away(db, monkeypatch):
+    from bridle.service.limits import ServiceLimits
+
+    with serving(db, limits=ServiceLimits(waiting=2)) as server, server.client() as client:
+        create(client)
+        hosted, held = server.service.hosted["shop"], threading.Event()
+        with ThreadPoolExecutor(8) as pool:
+            import asyncio
+
+            holding = asyncio.run_coroutine_threadsafe(hosted.read(lambda core: held.wait(5.0)), hosted._loop)
+            time.sleep(0.1)
+            waiting = [pool.submit(observe, client) for _ in range(6)]
+            time.sleep(0.5)
+            held.set()
+            statuses = sorted(each.result().status_code for each in waiting)
+            holding.result()
+        assert statuses == [200, 200, 429, 429, 429, 429]
