@@ -47,7 +47,7 @@ def test_limits_that_can_be_had_leave_the_users_own_threshold_alone():
 
 @pytest.mark.parametrize("priority", [0, 1])
 def test_in_conflict_the_one_with_priority_is_tracked_and_both_are_reported(priority):
-    stream = calibrated(4000, 2)
+    stream = calibrated(2500, 2)
     limits = [Recall(0.9), FalsePositiveRate(0.05)]
     model = thresholds(limits, priority)
     played = play_rates(model, stream)
@@ -73,7 +73,7 @@ def test_in_conflict_the_one_with_priority_is_tracked_and_both_are_reported(prio
 
 def test_the_debt_of_a_limit_that_is_overruled_does_not_grow_beyond_the_top():
     """So that it is answered again at once when the conflict is over; what it was overruled for is counted."""
-    stream = calibrated(3000, 3)
+    stream = calibrated(2500, 3)
     model = thresholds([Recall(0.9), FalsePositiveRate(0.05)])
     state = play_rates(model, stream).state
     level, held = model.rates[1], state.rates[1]
