@@ -136,37 +136,32 @@ class Thresholds(NamedTuple):
 
     def threshold(self, state: ThresholdsState, group: Scalar = nan, period: Scalar = nan) -> Scalar:
         """The score above which a row of this group, or each of many rows of these groups, is an alarm."""
-        return self._moved(state, self.common(state, period)[0], group)
+        return self._moved(self.common(state, period)[0], self._offsets(state, group))
 
-    def _moved(self, state: ThresholdsState, common: Scalar, group: Scalar) -> Scalar:
+    def _offsets(self, state: ThresholdsState, group: Scalar) -> list[Scalar]:
+        return [level.offset(each, group) for level, each in zip(self.gaps, state.gaps, strict=True)]
+
+    def _moved(self, common: Scalar, offsets: list[Scalar]) -> Scalar:
         """The common threshold moved by the groups; an infinite one is a safe action, and that of what has priority is played."""
-        if not self.gaps:
+        if not offsets:
             return common
         offset: Scalar = 0.0
-        for own in reversed(self._offsets(state, group)):
+        for own in reversed(offsets):
             offset = where(safe(own), own, where(safe(offset), offset, finite(offset) + finite(own)))
         moved = finite(common) + finite(offset)
         by_gaps, by_rates = where(safe(offset), offset, moved), where(safe(common), common, moved)
         return where(self.gaps_first > 0.0, where(safe(offset), offset, by_rates), where(safe(common), common, by_gaps))
 
-    def _offsets(self, state: ThresholdsState, group: Scalar) -> list[Scalar]:
-        return [level.offset(each, group) for level, each in zip(self.gaps, state.gaps, strict=True)]
-
-    def _plain(self, state: ThresholdsState, score: Scalar, common: Scalar, group: Scalar) -> tuple[Scalar, ...]:
-        """For each limit on a gap 1 where the row would be an alarm without it, else 0."""
-        offsets = [finite(offset) for offset in self._offsets(state, group)]
-        others = [sum(offsets[:i] + offsets[i + 1 :], start=0.0) for i in range(len(offsets))]
-        return tuple(where(score > common + other, 1.0, 0.0) for other in others)
+    def _affordable(self, state: ThresholdsState, flag: Flag, period: Scalar) -> Flag:
+        for budget, each in zip(self.budgets, state.budgets, strict=True):
+            flag = flag & budget.affords(each, period)
+        return flag
 
     def alarm(
         self, state: ThresholdsState, score: Scalar, group: Scalar = nan, period: Scalar = nan, level: ThresholdsState | None = None
     ) -> Flag:
         """Whether this row would be an alarm now; in a batch, by the `level` of its start."""
-        by = state if level is None else level
-        flag = score > self.threshold(by, group, period)
-        for budget, each in zip(self.budgets, state.budgets, strict=True):
-            flag = flag & budget.affords(each, period)
-        return flag
+        return self._affordable(state, score > self.threshold(state if level is None else level, group, period), period)
 
     def look(
         self,
@@ -181,8 +176,11 @@ class Thresholds(NamedTuple):
         `Seen` is to be kept until the label comes.
         """
         common, conflict = self.common(state, period)
-        flag = self.alarm(state, score, group, period) if alarm is None else alarm > 0.0
-        done, plain = where(flag, 1.0, 0.0), self._plain(state, score, common, group)
+        offsets = self._offsets(state, group)
+        flag = self._affordable(state, score > self._moved(common, offsets), period) if alarm is None else alarm > 0.0
+        # For each limit on a gap: would the row be an alarm without it?
+        others = [sum(map(finite, offsets[:i] + offsets[i + 1 :]), start=0.0) for i in range(len(offsets))]
+        done, plain = where(flag, 1.0, 0.0), tuple(where(score > common + other, 1.0, 0.0) for other in others)
         row = state.rows
         rates = [level.look(each, score, done, row) for level, each in zip(self.rates, state.rates, strict=True)]
         untreated = zip(self.gaps, state.gaps, plain, strict=True)
