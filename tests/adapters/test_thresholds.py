@@ -135,7 +135,7 @@ def test_the_safe_action_of_what_has_priority_is_played(priority, expected):
     assert model.threshold(state._replace(gaps=top.gaps), 0.0) == inf
     assert model.threshold(state, 0.0) == 0.0
     assert model.rates[0].yields == priority  # and what it is overruled for will be counted
-    assert np.array_equal(model.threshold(top, np.array([0.0, 1.0, nan])), [expected, -inf, -inf])
+    assert np.all(model.threshold(top, np.array([0.0, 1.0, nan])) == np.array([expected, -inf, -inf]))
 
 
 def test_a_precision_without_alarms_says_that_it_cannot_be_measured():
