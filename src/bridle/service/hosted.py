@@ -55,7 +55,7 @@ class Tools:
 
 
 @dataclass(slots=True)
-class Outcome:
+class VerbOutcome:
     """What came of a call on a session: the answer, and the rows that must be durable before it leaves."""
 
     answer: bytes
@@ -114,7 +114,7 @@ class Hosted:
 
     # --- taking turns -----------------------------------------------------------------------------------------------------------------
 
-    async def play(self, verb: Callable[[DurableCore], Outcome], events: int = 1) -> bytes:
+    async def play(self, verb: Callable[[DurableCore], VerbOutcome], events: int = 1) -> bytes:
         """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
         await self._enter()
         try:
