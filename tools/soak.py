@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -94,9 +95,9 @@ def cases(engine: str) -> list[hostile_records.Case]:
 
 
 def kill_tasks(share: float) -> Iterator[tuple[str, Task]]:
-    """Kills of every kind, in chunks."""
-    each = max(1, round(KILLS * share / len(kills.TRADES)))
-    for kind in kills.TRADES:
+    """Kills of every kind, in chunks: so many of what is kept in files, and as many of what is kept in a database."""
+    for kind in kills.TRADES | kills.DURABLE:
+        each = max(1, math.ceil(KILLS * share / len(kills.DURABLE if kind in kills.DURABLE else kills.TRADES)))
         for number in range(0, each, CHUNK_KILLS):
             count = min(CHUNK_KILLS, each - number)
             yield f"{kind}, {number + count} of {each}", lambda _, kind=kind, number=number, count=count: killed(kind, number, count)
@@ -214,7 +215,7 @@ def said_tasks(share: float) -> Iterator[tuple[str, Task]]:
 
 PARTS = {
     "records": Part("hostile records into sessions of every policy", record_tasks),
-    "kills": Part("kills while a session is saved and a gate or pacer pays", kill_tasks),
+    "kills": Part("kills while a session is saved, or written to a journal, and a gate or pacer pays", kill_tasks),
     "faults": Part("every file operation, allocation and interrupt of save, load, pay and observe", fault_tasks),
     "flips": Part("every bit of a small file of every kind", flip_tasks),
     "games": Part("compiled rounds of games against exact sums", game_tasks),

@@ -89,6 +89,7 @@ def test_estimators_agree_with_every_limit_and_on_every_engine(stream, scale):
         "constraints": [MissLoss(label=1, at_most=TOLERATED), GroupGap(at_most=0.2, lookback=50), WeightBudget(at_most=1.0)],
         "class_weight": {True: 3.0},
         "scale": scale,
+        "policy": "anytime",
     }
     incremental = river.ConstrainedClassifier(**settings, group="side")
     for row, label, group in zip(X.tolist(), y.tolist(), groups.tolist(), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +20,10 @@ from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.linear import LinearModel, ModelSettings
 from bridle.engines import numba as engine
 from helpers.compiled_games import interpreted
+
+# Weights that are a policy's decisions in a ball; `test_free_learner.py` is about the learner without constants.
+of_sklearn = partial(sklearn.ConstrainedClassifier, policy="anytime")
+of_river = partial(river.ConstrainedClassifier, policy="anytime")
 
 RARE = {"horizon": 4000, "lipschitz": 5.0}
 
@@ -36,7 +41,7 @@ def rows():
 def test_scikit_learn_takes_it_for_a_classifier(settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)  # checks for pandas, where it is not installed
-        seen = check_estimator(sklearn.ConstrainedClassifier(**settings), on_fail="raise" if "policy" not in settings else None)
+        seen = check_estimator(of_sklearn(**settings), on_fail="raise" if "policy" not in settings else None)
     failed = {check["check_name"] for check in seen if check["status"] == "failed"}
     # 50 rows of which one class weighs ten million times the other are beyond a lipschitz of 5.
     assert failed <= ({"check_class_weight_classifiers"} if "policy" in settings else set())
@@ -47,9 +52,9 @@ def test_scikit_learn_takes_it_for_a_classifier(settings):
 @pytest.mark.parametrize(
     "model",
     [
-        river.ConstrainedClassifier(),
-        river.ConstrainedClassifier(scale=True, constraints=[MissLoss(True, 0.1), WeightBudget(2.0)]),
-        river.ConstrainedClassifier(policy="sinha2024", parameters=RARE),
+        of_river(),
+        of_river(scale=True, constraints=[MissLoss(True, 0.1), WeightBudget(2.0)]),
+        of_river(policy="sinha2024", parameters=RARE),
     ],
     ids=["plain", "limits", "sinha2024"],
 )
@@ -63,10 +68,10 @@ def test_river_takes_it_for_a_classifier(model):
 
 def test_a_limit_on_missed_losses_is_kept(rows):
     X, y = rows
-    free = sklearn.ConstrainedClassifier().fit(X, y)
-    bound = sklearn.ConstrainedClassifier([MissLoss(label=True, at_most=0.3)]).fit(X, y)
+    free = of_sklearn().fit(X, y)
+    bound = of_sklearn([MissLoss(label=True, at_most=0.3)]).fit(X, y)
     assert bound.predict(X)[y].mean() > 0.95 > free.predict(X)[y].mean() + 0.1
-    other = sklearn.ConstrainedClassifier([MissLoss(label=False, at_most=0.01)]).fit(X, y)
+    other = of_sklearn([MissLoss(label=False, at_most=0.01)]).fit(X, y)
     assert other.predict(X)[~y].mean() < free.predict(X)[~y].mean()
 
 
@@ -78,24 +83,24 @@ def test_a_limit_on_the_gap_between_groups_is_kept(rows):
         scores = model.decision_function(X)
         return abs(scores[groups > 0.0].mean() - scores[groups == 0.0].mean())
 
-    free = sklearn.ConstrainedClassifier().fit(X, y)
-    bound = sklearn.ConstrainedClassifier([GroupGap(at_most=0.1)]).fit(X, y, groups=groups)
+    free = of_sklearn().fit(X, y)
+    bound = of_sklearn([GroupGap(at_most=0.1)]).fit(X, y, groups=groups)
     assert gap(bound) < 0.2 < 1.0 < gap(free)
 
 
 def test_a_budget_of_weights_is_kept(rows):
-    model = sklearn.ConstrainedClassifier([WeightBudget(at_most=0.5)]).fit(*rows)
+    model = of_sklearn([WeightBudget(at_most=0.5)]).fit(*rows)
     assert 0.5 * (model.coef_ @ model.coef_.T + model.intercept_**2).item() < 0.55
 
 
 def test_rows_in_pieces_are_the_rows_and_weights_count(rows):
     X, y = rows[0][:300], rows[1][:300]
-    whole = sklearn.ConstrainedClassifier([MissLoss(True, 0.3)]).fit(X, y)
-    pieces = sklearn.ConstrainedClassifier([MissLoss(True, 0.3)])
+    whole = of_sklearn([MissLoss(True, 0.3)]).fit(X, y)
+    pieces = of_sklearn([MissLoss(True, 0.3)])
     for start in range(0, 300, 70):
         pieces.partial_fit(X[start : start + 70], y[start : start + 70], classes=[False, True])
     np.testing.assert_array_equal(pieces.coef_, whole.coef_)
-    weighted = sklearn.ConstrainedClassifier([MissLoss(True, 0.3)]).partial_fit(X, y, sample_weight=np.where(y, 2.0, 1.0))
+    weighted = of_sklearn([MissLoss(True, 0.3)]).partial_fit(X, y, sample_weight=np.where(y, 2.0, 1.0))
     by_class = clone(whole).set_params(class_weight={True: 2.0}).fit(X, y)
     np.testing.assert_array_equal(weighted.coef_, by_class.coef_)
     assert not np.array_equal(weighted.coef_, whole.coef_)
@@ -105,9 +110,9 @@ def test_rows_in_pieces_are_the_rows_and_weights_count(rows):
 def test_it_learns_in_a_pipeline_of_river(rows):
     X, y = rows
     stream = [({"a": row[0], "b": 100.0 * row[1] + 7.0}, bool(label)) for row, label in zip(X.tolist(), y, strict=True)]
-    model = preprocessing.StandardScaler() | river.ConstrainedClassifier(constraints=[MissLoss(label=True, at_most=0.3)])
+    model = preprocessing.StandardScaler() | of_river(constraints=[MissLoss(label=True, at_most=0.3)])
     assert evaluate.progressive_val_score(stream, model, metrics.Recall()).get() > 0.9
-    alone = river.ConstrainedClassifier(constraints=[MissLoss(label=True, at_most=0.3)], scale=True)
+    alone = of_river(constraints=[MissLoss(label=True, at_most=0.3)], scale=True)
     assert evaluate.progressive_val_score(stream, alone, metrics.Recall()).get() > 0.9
 
 
@@ -131,7 +136,7 @@ LIMITS = [MissLoss(True, 0.2), GroupGap(0.5, lookback=5), WeightBudget(2.0)]
 def test_compiled_rows_give_the_same_weights(rows, limits, settings):
     """Also where features come late or are missing, a group is not known, and what was learned is asked for, copied or pickled."""
     X, y = rows[0][:120], rows[1][:120]
-    one, two = (river.ConstrainedClassifier(limits, class_weight={True: 3.0}, engine=name, **settings) for name in ("python", "numba"))
+    one, two = (of_river(limits, class_weight={True: 3.0}, engine=name, **settings) for name in ("python", "numba"))
     for t, (row, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
         x = {f"f{i}": value for i, value in enumerate(row) if i < 2 or t > 40}
         if t % 7 == 0:
@@ -161,7 +166,7 @@ def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
     X, y = rows[0][:300], rows[1][:300]
     signs = np.where(y, 1.0, -1.0)
     one, two = (
-        LinearModel(4, ModelSettings((False, True), [MissLoss(True, 0.3)], scale=True, engine=name)) for name in ("python", "numba")
+        LinearModel(4, ModelSettings((False, True), [MissLoss(True, 0.3)], "anytime", scale=True), name) for name in ("python", "numba")
     )
     for model in (one, two):
         for row, sign in zip(X[:100], signs[:100], strict=True):
@@ -177,7 +182,7 @@ def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("x", [{"a": np.nan, "b": 1.0}, {"a": "high", "b": 1.0}, {"a": 1e60, "b": 1.0}, {"a": -np.inf, "b": 1.0}], ids=str)
 def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x):
-    model = river.ConstrainedClassifier(engine="numba", scale=True)
+    model = of_river(engine="numba", scale=True)
     for t in range(5):
         model.learn_one({"a": float(t), "b": 2.0}, t % 2 == 0)
     before = pickle.dumps((model.weights, model._model.held))
@@ -191,7 +196,7 @@ def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x)
 @pytest.mark.parametrize("engine_name", ["python", "numba"])
 def test_rows_without_any_feature_are_learned(engine_name, scale):
     """They are not forgotten when features come."""
-    late, known = (river.ConstrainedClassifier([WeightBudget(2.0)], scale=scale, engine=name) for name in (engine_name, "python"))
+    late, known = (of_river([WeightBudget(2.0)], scale=scale, engine=name) for name in (engine_name, "python"))
     for t in range(40):
         x = {"a": float(t % 3), "b": 1.0 - t % 2} if t >= 10 else {}
         late.learn_one(x, t % 4 != 0)
@@ -202,7 +207,7 @@ def test_rows_without_any_feature_are_learned(engine_name, scale):
 
 def test_engines_that_learn_no_single_rows():
     with pytest.raises(InputError, match="unknown engine 'jax'; known: numba, python"):
-        river.ConstrainedClassifier(engine="jax")
+        of_river(engine="jax")
 
 
 # --- features that appear late ------------------------------------------------------------------------------------------------------
@@ -264,14 +269,14 @@ def test_a_feature_that_comes_late_was_zero_before(name):
 )
 def test_what_cannot_be_used_is_refused(rows, settings, said):
     with pytest.raises(InputError, match=said):
-        sklearn.ConstrainedClassifier(**settings).fit(rows[0][:20], np.arange(20) % 2 == 0)
+        of_sklearn(**settings).fit(rows[0][:20], np.arange(20) % 2 == 0)
 
 
 @pytest.mark.parametrize(
     ("x", "y"), [({"a": np.nan}, True), ({"a": "high"}, True), ({"a": None}, True), ({"a": 1e60}, True), ({"a": 1.0}, 7)]
 )
 def test_a_row_that_cannot_be_learned_changes_nothing(x, y):
-    model = river.ConstrainedClassifier()
+    model = of_river()
     model.learn_one({"a": 1.0, "b": 2.0}, True)
     before = pickle.dumps(model.weights)
     with pytest.raises(InputError, match=r"x\['a'\]|y must"):

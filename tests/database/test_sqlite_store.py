@@ -1,63 +1,169 @@
-"""A store in a SQLite file: what was appended is there, in order, once; one owner at a time."""
+"""A store in a SQLite file does what every store must; and what is special about a file."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
+import subprocess
+import sys
+
 import pytest
 
-from bridle.core import InputError
-from bridle.database import Event, Fenced, Owned, Snapshot, Taken, open_store
-
-
-def event(seq, key=None, body=b"body"):
-    return Event(seq, 1, key, None, None, body)
+from bridle.core import InputError, Unavailable
+from bridle.database import Owned, StoreError, open_store
+from helpers import store_contract
 
 
 @pytest.fixture
-def store(tmp_path):
-    with open_store(f"sqlite:///{tmp_path}/run.db") as opened:
-        yield opened
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/run.db"
 
 
-def test_events_come_back_in_order_and_by_their_identity(store):
-    lease = store.take(store.create("shop", b"spec"))
-    events = [Event(seq, seq % 3, b"k%d" % seq if seq % 2 else None, b"asked", None, bytes([seq % 256]) * 50) for seq in range(1, 2502)]
-    store.append(lease, events[:1])
-    store.append(lease, events[1:])
-    assert list(store.tail(lease.session)) == events
-    assert list(store.tail(lease.session, after=2400)) == events[2400:]
-    assert store.head(lease.session) == 2501
-    assert store.answer(lease.session, b"k7") == events[6]
-    assert store.answer(lease.session, b"k8") is None
-    with pytest.raises(Taken):
-        store.append(lease, [event(2501)])
-    with pytest.raises(Taken):
-        store.append(lease, [event(2502, b"k7")])
-    assert store.head(lease.session) == 2501
+@pytest.mark.parametrize(
+    "must",
+    [
+        store_contract.keeps_events,
+        store_contract.fences_off_the_last_owner,
+        store_contract.groups_commit_together,
+        store_contract.keeps_two_snapshots,
+        store_contract.keeps_keys_refusals_and_what_was_done,
+    ],
+    ids=lambda must: must.__name__,
+)
+def test_it_does_what_every_store_must(must, url):
+    must(url)
 
 
-def test_whoever_had_a_session_before_is_fenced_off(store, tmp_path):
-    found = store.create("shop", b"spec")
-    old = store.take(found)
-    store.append(old, [event(1)])
-    with open_store(f"sqlite:///{tmp_path}/run.db") as other:
-        with pytest.raises(Owned, match=f"owned by {store.owner}"):
-            other.take(other.find("shop"))
-        store.release(old)
-        new = other.take(other.find("shop"))
-        assert new.epoch == old.epoch + 1
-        for group in ([event(2)], [event(2), event(3)]):
-            with pytest.raises(Fenced):
-                store.append(old, group)
-        with pytest.raises(Fenced):
-            store.put_snapshot(old, Snapshot(1, "1", "here", b"", b""))
-        other.append(new, [event(2)])
-    assert store.head(found.id) == 2
-    assert store.snapshots(found.id) == []
+@pytest.mark.parametrize(
+    "must",
+    [
+        store_contract.counts_refusals_that_it_no_longer_keeps,
+        store_contract.refuses_tables_that_are_newer,
+        pytest.param(store_contract.survives_owners_that_respect_nobody, marks=pytest.mark.slow),
+    ],
+    ids=lambda must: must.__name__,
+)
+def test_it_does_what_every_store_must_also_when_pressed(must, url, monkeypatch):
+    must(url, monkeypatch)
 
 
-def test_a_name_is_given_once(store):
-    store.create("shop", b"spec")
-    with pytest.raises(InputError, match="name 'shop' is taken"):
-        store.create("shop", b"other")
-    assert store.find("shop").spec == b"spec"
-    assert store.names() == ["shop"]
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("sqlite://", "url must name a file"),
+        ("sqlite:///:memory:", "url must name a file"),
+        ("sqlite:///run.db?mode=ro", "url must name a file"),
+        ("mysql://host/base", "url must begin with sqlite: or postgresql:"),
+        ("postgresql+psycopg2://host/base", "not postgresql\\+psycopg2:"),
+        ("run.db", "this one cannot be read"),
+        (None, "url must be the address"),
+        ("sqlite:////nowhere/at/all/run.db", "no folder"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_one_error(url, said):
+    with pytest.raises(InputError, match=said):
+        open_store(url)
+
+
+def test_the_password_of_a_url_is_in_no_error():
+    with pytest.raises(InputError) as told:
+        open_store("postgresql://me:geheim@127.0.0.1:1/base")
+    assert "geheim" not in str(told.value)
+    assert isinstance(told.value, StoreError)
+
+
+@pytest.mark.parametrize("owner", ["", "a b", "../x", "x" * 65])
+def test_the_name_of_an_owner_is_plain(owner, url):
+    with pytest.raises(InputError, match="owner must be"):
+        open_store(url, owner=owner or "\n")
+
+
+def test_a_library_that_is_missing_is_one_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlalchemy.engine", None)
+    with pytest.raises(Unavailable, match=r"pip install 'bridle\[durable\]'"):
+        open_store("sqlite:///run.db")
+
+
+def test_psycopg_that_is_missing_is_one_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "bridle.database.postgres", raising=False)
+    with pytest.raises(Unavailable, match=r"pip install 'bridle\[postgres\]'"):
+        open_store("postgresql://host/base")
+
+
+def test_the_tables_are_those_that_statements_are_about(url, tmp_path):
+    """`migrations` makes them, `tables` says what they are now."""
+    from bridle.database import tables
+
+    open_store(url).close()
+    made = sqlite3.connect(f"{tmp_path}/run.db")
+    for name in ("SESSION", "EVENT", "SNAPSHOT", "SERVER", "QUARANTINE", "API_KEY", "AUDIT"):
+        table = getattr(tables, name)
+        columns = {row[1]: row[2] for row in made.execute(f"PRAGMA table_info({table.name})")}
+        assert set(columns) - {"id"} == {column.name for column in table.columns} - {"id"}
+    made.close()
+
+
+def test_every_statement_is_one_that_sqlite_understands(url):
+    from bridle.database.sqlite import STATEMENTS
+
+    with open_store(url) as store, store._alone() as connection:
+        for statement in STATEMENTS.values():
+            connection.execute(f"EXPLAIN {statement.text}", (None,) * len(statement.order))
+
+
+CHILD = """
+import sys
+from bridle.database import open_store
+store = open_store(sys.argv[1], owner="child")
+lease = store.take(store.find("shop"))
+print(lease.epoch, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_the_session_of_a_killed_process_can_be_had_at_once(url, tmp_path):
+    with open_store(url) as store:
+        found = store.create("shop", b"")
+        child = subprocess.Popen([sys.executable, "-c", CHILD, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert child.stdout.readline() == b"1\n"
+        with pytest.raises(Owned, match="owned by child"):
+            store.take(found)
+        with pytest.raises(InputError, match="process"):
+            open_store(url, owner="child")  # one name is one owner
+        child.kill()
+        child.wait()
+        child.stdin.close()
+        child.stdout.close()
+        assert store.take(found).epoch == 2
+    open_store(url).close()
+    assert sorted(path.name for path in tmp_path.iterdir() if ".lock" in path.name) == [], "the lock of a dead owner is left"
+
+
+def test_a_store_belongs_to_the_process_that_opened_it(url):
+    """A forked child cannot use it, and does not hold what its parent owns."""
+    with open_store(url) as store:
+        found = store.create("shop", b"")
+        store.take(found)
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                store.names()
+            except StoreError as problem:
+                status = 0 if "each must open a store of its own" in str(problem) else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert store.names() == ["shop"]
+
+
+def test_a_closed_store_says_so(url):
+    store = open_store(url)
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="it is closed"):
+        store.names()
+    with pytest.raises(StoreError, match="it is closed"):
+        store.create("shop", b"")

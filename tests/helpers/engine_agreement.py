@@ -6,7 +6,8 @@ import numpy as np
 
 import bridle
 
-ROUNDS = 10_000
+ROUNDS = 3_000
+"""Nearly three blocks of rounds, so that what is carried from one to the next counts."""
 
 
 def agree(policy, problem, rounds: int = ROUNDS, tolerance: float = 1e-12, **settings) -> None:

@@ -69,10 +69,10 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
     def __init__(
         self,
         constraints: Sequence[Limit[Any]] | None = None,
-        policy: str = "anytime",
+        policy: str | None = None,
         parameters: Mapping[str, object] | None = None,
-        radius: float = 5.0,
-        scale: bool = False,
+        radius: float | None = None,
+        scale: bool | None = None,
         class_weight: Mapping[bool, float] | None = None,
         group: str | None = None,
         engine: str = "python",

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bridle import domains, ops, validate
 from bridle.adapters import missing
+from bridle.adapters.duals import StepWeights
 from bridle.core import Domain, Feedback, InputError
+from bridle.ops import Array
 
 try:
     import torch
 except ModuleNotFoundError as trouble:
     raise missing("torch", trouble) from None
 
-__all__ = ["NAMESPACE", "Joined", "domain_of", "flat", "gradient", "one_pass", "scalars", "torch", "updated"]
+__all__ = [
+    "NAMESPACE", "Functions", "Joined", "domain_of", "flat", "functions", "gradient", "length", "one_pass", "scalars", "slope", "torch", "updated",
+]  # fmt: skip
 
 
 def _on_tensors(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -108,6 +112,62 @@ def _scalar(value: object) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value.reshape(())
     return torch.as_tensor(validate.floats("a value of step", value, "a number")).reshape(())
+
+
+class Functions(NamedTuple):
+    """The cost and the constraints of a step, as tensors and as numbers; None and nan for one that the step says nothing of."""
+
+    cost: torch.Tensor
+    limits: list[torch.Tensor | None]
+    f: float
+    g: Array
+
+    def weighted(self, weights: StepWeights) -> torch.Tensor:
+        """The weighted sum; the cost itself where nothing else weighs."""
+        total = self.cost if weights.cost == 1.0 else weights.cost * self.cost
+        for weight, limit in zip(weights.limits.tolist(), self.limits, strict=True):
+            if weight != 0.0 and limit is not None:
+                total = total + weight * limit
+        return total
+
+
+def functions(cost: object, constraints: object, names: Sequence[str], like: torch.Tensor | None = None) -> Functions:
+    """What a step was given: one cost and a constraint for each name, all of them finite, or None for one it says nothing of.
+
+    The numbers are rounded as `like` is, if it is given.
+    """
+    silent = [value is None for value in constraints] if isinstance(constraints, (list, tuple)) else []
+    spoken = [value for value in constraints if value is not None] if any(silent) else constraints  # type: ignore[union-attr]
+    costs, told = scalars(cost), iter(scalars(spoken))
+    limits: list[torch.Tensor | None] = [None if nothing else next(told) for nothing in silent] if any(silent) else list(told)
+    if len(costs) != 1 or len(limits) != len(names):
+        k = len(names)
+        raise InputError(f"step takes one cost and {k} constraint{'s' if k > 1 else ''}, not {len(costs)} and {len(limits)}")
+    if like is None:
+        like = costs[0].detach().to(torch.promote_types(costs[0].dtype, torch.float32))
+    f, *values = torch.stack([value.detach().to(like) for value in (costs[0], *limits) if value is not None]).tolist()
+    validate.number("cost", f)
+    given = iter(values)
+    g = [math.nan if limit is None else validate.number(name, next(given)) for name, limit in zip(names, limits, strict=True)]
+    return Functions(costs[0], limits, f, np.array(g))
+
+
+def length(tensors: Sequence[torch.Tensor]) -> float:
+    """The length of all tensors as one vector."""
+    parts = [tensor.coalesce().values() if tensor.is_sparse else tensor for tensor in tensors]
+    parts = [part.float() if part.dtype in (torch.float16, torch.bfloat16) else part for part in parts]  # whose squares are out of range
+    if not parts:
+        return 0.0
+    like = parts[0].new_zeros(())
+    return float(torch.linalg.vector_norm(torch.stack([norm.to(like) for norm in torch._foreach_norm(parts)])))
+
+
+def slope(value: torch.Tensor | None, weights: Sequence[torch.Tensor]) -> float:
+    """How long the gradient of a scalar is in all the weights, by a backward pass after which another may follow."""
+    if value is None or not value.requires_grad:
+        return 0.0
+    parts = torch.autograd.grad(value, weights, retain_graph=True, allow_unused=True)
+    return length([part for part in parts if part is not None])
 
 
 def gradient(name: str, value: object, weights: Sequence[torch.Tensor], last: bool) -> torch.Tensor:

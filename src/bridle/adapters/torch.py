@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from bridle import policies, records, validate
-from bridle.adapters.tensors import Joined, domain_of, gradient, one_pass, scalars, torch, updated
+from bridle.adapters.tensors import Joined, domain_of, functions, gradient, one_pass, torch, updated
+from bridle.adapters.wrapped import Wrapping, both
 from bridle.core import InputError
 from bridle.engines.round import check_compiled
 from bridle.ops import Scalar
@@ -31,32 +32,62 @@ REACTION = 0.01
 """V times the diameter and the first cost gradient's length, where nothing is given: tried out on a small network, no theory."""
 
 
-class ConstrainedOptimizer(torch.optim.Optimizer):
-    """``step(cost, constraints)``, or ``step(closure)`` with a closure that returns both: one round of `policy`.
+class OwnGroup(dict[str, Any]):
+    """A parameter group of a policy: it says what to do where a schedule asks for a learning rate."""
 
-    `constraints` (of a step) are scalar tensors, or one vector, that should be 0 or below; `constraints=` says how many. The weights stay
-    within `radius` of where they started, or with ``around="origin"`` of 0; a parameter group may have a radius of its own. Parameters
-    that need no gradient when the optimiser is made are left alone. `parameters` are the policy's settings; with none, `anytime` weighs
-    constraints by their values, with its scales V and lipschitz taken from the gradients of the first step.
+    def __missing__(self, key: str) -> object:
+        if key == "lr":
+            raise InputError(
+                "a policy has no learning rate to schedule: radius takes its place. To schedule one, put the constraints around an optimiser "
+                "of torch's: ConstrainedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), constraints=1)"
+            )
+        raise KeyError(key)
+
+
+class ConstrainedOptimizer(torch.optim.Optimizer):
+    """Constraints around an optimiser of torch's, or bridle's own policies as an optimiser.
+
+    ``ConstrainedOptimizer(torch.optim.Adam(model.parameters()), constraints=2)`` is a `WrappedOptimizer`: Adam takes the steps, on the cost and
+    constraints as `bridle.adapters.duals` weighs them, so that they hold on average.
+
+    ``ConstrainedOptimizer(model.parameters(), radius=3.0)`` makes each ``step(cost, constraints)``, or ``step(closure)`` with a closure that
+    returns both, one round of `policy`. The weights stay within `radius` of where they started, or with ``around="origin"`` of 0; a parameter
+    group may have a radius of its own. Parameters that need no gradient when the optimiser is made are left alone. `parameters` are the
+    policy's settings; with none, `anytime` weighs constraints by their values, with its scales V and lipschitz taken from the gradients of
+    the first step.
+
+    The constraints of a step are scalar tensors, or one vector, that should be 0 or below; None is one that this step says nothing of.
+    `constraints=` says how many there are.
     """
+
+    def __new__(cls, params: object = None, *arguments: object, **settings: object) -> ConstrainedOptimizer:
+        """A `WrappedOptimizer` where `params` is an optimiser; unpickling gives none."""
+        wraps = cls is ConstrainedOptimizer and isinstance(params, torch.optim.Optimizer)
+        return super().__new__(WrappedOptimizer if wraps else cls)
 
     def __init__(
         self,
         params: torch.optim.optimizer.ParamsT,
-        radius: float,
+        radius: float | None = None,
         policy: str = "anytime",
         parameters: Mapping[str, object] | None = None,
         constraints: int = 1,
         around: str = "start",
     ) -> None:
+        if radius is None:
+            raise InputError(
+                "radius must be given with parameters: how far the weights may go. Or put the constraints around an optimiser: "
+                "ConstrainedOptimizer(torch.optim.Adam(model.parameters()), constraints=1)"
+            )
         super().__init__(params, {"radius": validate.positive("radius", radius)})
         weights, self._domain = domain_of(self.param_groups, around)
         self._joined = Joined(weights)
         self._tuned = policy == "anytime" and parameters is None
         settings = {**ONE_PASS, "V": 1.0, "lipschitz": 1.0} if self._tuned else dict(parameters or {})
+        self._names = _names(constraints)
         if any(parameter.name == "constraints" for parameter in policies.parameters(policy)):
-            settings.setdefault("constraints", constraints)
-        self.rounds, self.cost, self.violations = 0, 0.0, [0.0] * validate.whole("constraints", constraints)
+            settings.setdefault("constraints", len(self._names))
+        self.rounds, self.cost, self.violations = 0, 0.0, [0.0] * len(self._names)
         self._begin(policies.policy(policy, self._domain, **settings))
 
     def _begin(self, policy: policies.Configured) -> None:
@@ -79,29 +110,32 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         vector = np.ndim(leaf) > 0
         return torch.as_tensor(leaf).to(self._joined.memory if vector else self._joined.memory.device) if hasattr(leaf, "ndim") else leaf
 
-    def step(self, cost: object = None, constraints: object = None) -> torch.Tensor:
+    def step(self, cost: object = None, constraints: object = None) -> torch.Tensor | None:
         """One round at the present weights; gives the cost back. Nothing changes where a value or a gradient is not finite."""
+        if cost is None and constraints is None:
+            raise InputError(
+                "step() needs the cost and the constraints: step(cost, constraints) takes the gradients itself, so no backward() comes before "
+                "it. For a loop with backward() (GradScaler, clipping, accumulation) put the constraints around an optimiser of torch's: "
+                "ConstrainedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), constraints=1)"
+            )
         with torch.enable_grad():
             if constraints is None and callable(cost) and not isinstance(cost, torch.Tensor):
-                cost, constraints = cost()
-            costs, limits, k = scalars(cost), scalars(constraints), len(self.violations)
-        if len(costs) != 1 or len(limits) != k:
-            raise InputError(f"step takes one cost and {k} constraint{'s' if k > 1 else ''}, not {len(costs)} and {len(limits)}")
-        now = self._joined.vector
-        f, *g = torch.stack([value.detach().to(now) for value in (*costs, *limits)]).tolist()
-        for i, value in enumerate((f, *g)):
-            validate.number(f"constraints[{i - 1}]" if i else "cost", value)
+                cost, constraints = both(cost())
+            now = self._joined.vector
+            given = functions(cost, constraints, self._names, now)
+        f, g = given.f, np.nan_to_num(given.g).tolist()
+        costs, limits = given.cost, [now.new_zeros(()) if limit is None else limit for limit in given.limits]
         with torch.no_grad(), self._placed():
             if self._tuned and self.rounds == 0:
-                self._tune(costs[0], limits)
+                self._tune(costs, limits)
             # The decision is what the weights are, also where the module was edited; `now` itself is about to change.
             x = now if one_pass(self._record) and self.rounds else now.clone()
-            state = updated(self._record, self._decided(self._state, x), x, self._joined.weights, (costs[0], *limits), f, g)
+            state = updated(self._record, self._decided(self._state, x), x, self._joined.weights, (costs, *limits), f, g)
             now.copy_(self._record.decide(state))
             self._state = self._decided(state, now)
         self.rounds, self.cost = self.rounds + 1, self.cost + f
         self.violations = [total + max(value, 0.0) for total, value in zip(self.violations, g, strict=True)]
-        return costs[0].detach()
+        return costs.detach()
 
     def _tune(self, cost: torch.Tensor, limits: list[torch.Tensor]) -> None:
         """Take the policy's scales from the first gradients; one that is 0 says nothing, and 1 stands for it."""
@@ -143,7 +177,29 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         if hasattr(self, "_record"):
             raise InputError("parameter groups cannot be added later: make a new ConstrainedOptimizer with all of them")
         super().add_param_group(param_group)
+        self.param_groups[-1] = OwnGroup(self.param_groups[-1])
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.param_groups = [OwnGroup(group) for group in self.param_groups]
 
     def __getstate__(self) -> dict[str, Any]:
-        own = ("policy", "rounds", "cost", "violations", "_joined", "_domain", "_tuned", "_record", "_state")
+        own = ("policy", "rounds", "cost", "violations", "_names", "_joined", "_domain", "_tuned", "_record", "_state")
         return {**super().__getstate__(), **{name: vars(self)[name] for name in own}}
+
+
+class WrappedOptimizer(Wrapping, ConstrainedOptimizer):
+    """Constraints around an optimiser: its parameter groups, learning rates and state are those of this one, so schedules see them here."""
+
+    def __init__(self, params: torch.optim.Optimizer, *own: object, constraints: int = 1, **settings: object) -> None:
+        if own or settings:
+            raise InputError(
+                "radius, policy, parameters and around are settings of bridle's own steps; around an optimiser, which takes its own, give "
+                f"constraints= alone, not {', '.join(settings) or 'more'}"
+            )
+        self._wrap(params, _names(constraints))
+
+
+def _names(constraints: object) -> tuple[str, ...]:
+    """What the constraints are called."""
+    return tuple(f"constraints[{i}]" for i in range(validate.whole("constraints", constraints)))

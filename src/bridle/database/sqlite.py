@@ -57,6 +57,7 @@ class SqliteStore(EventStore):
         self._connection: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._lock: owners.OwnerLock | None = None
+        self._doubtful = False  # whether what can be read need not be on the disk
         try:
             if readonly:
                 if not os.path.exists(self.path):
@@ -67,6 +68,8 @@ class SqliteStore(EventStore):
                 if not self.schema_version:
                     raise InputError(f"cannot read {path}: it holds no sessions of bridle")
             else:
+                if not Path(self.path).parent.is_dir():
+                    raise InputError(f"cannot open {path}: there is no folder {Path(self.path).parent}")
                 self._lock = owners.OwnerLock(self.path, self.owner)
                 owners.sweep(self.path)
                 self._open_writer()
@@ -84,12 +87,13 @@ class SqliteStore(EventStore):
         )
 
     def _open_writer(self) -> sqlite3.Connection:
-        """The connection that writes; opened again after an error whose outcome nobody knows, so that the log is read anew."""
+        """The connection that writes; opened again after an error whose outcome nobody knows, so that the log is read anew.
+
+        After a sync that failed, what is in the log can be read and may yet not be on the disk, and another sync need not put it there:
+        it is written once more, into the database.
+        """
         if self._connection is None:
             assert self._lock is not None
-            folder = Path(self.path).parent
-            if not folder.is_dir():
-                raise InputError(f"cannot open {self.name}: there is no folder {folder}")
             with self._translated("open"), self._lock.turn():
                 connection = self._connect("rwc")
                 try:
@@ -98,10 +102,15 @@ class SqliteStore(EventStore):
                         connection.execute(f"PRAGMA {pragma}")
                     if mode != "wal" or connection.execute("PRAGMA synchronous").fetchone()[0] != 2:
                         raise StoreError(f"cannot open {self.name}: it does not keep a log that is synced at each commit ({mode})")
+                    if self._doubtful:
+                        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                            raise StoreError(f"cannot open {self.name}: another process reads it, and does not stop")
+                        turned = connection.execute("PRAGMA user_version").fetchone()[0] ^ 1
+                        connection.execute(f"PRAGMA user_version = {turned}")  # any change at all: it begins the log anew, on the disk too
                 except BaseException:
                     connection.close()
                     raise
-            self._connection = connection
+            self._connection, self._doubtful = connection, False
         return self._connection
 
     def _open_reader(self) -> sqlite3.Connection:
@@ -158,6 +167,7 @@ class SqliteStore(EventStore):
             return Taken(f"cannot write {self.name}: an event with this number or key is there already")
         certain = kind in _HARMLESS or doing != "write"
         if doing == "write" and not certain:
+            self._doubtful = True
             self._drop_writer()
         if doing == "read" and kind not in _HARMLESS:
             self._drop_reader()
@@ -196,6 +206,10 @@ class SqliteStore(EventStore):
 
     def _rows(self, name: str, /, **values: Value) -> list[Row]:
         statement = STATEMENTS[name]
+        if self._doubtful:
+            with self._writing:
+                self._ready()
+                self._open_writer()
         with self._reading, self._translated("read"):
             self._ready(writing=False)
             rows: list[Row] = self._open_reader().execute(statement.text, statement.values(values)).fetchall()

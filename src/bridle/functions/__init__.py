@@ -21,10 +21,12 @@ from bridle.functions.affine import (
 )
 from bridle.functions.composite import Callable, Excess, Maximum, MaximumOf, Opaque
 from bridle.functions.losses import Hinge, HingeLoss, Logistic, LogisticLoss, LogWealth, LogWealthLoss
+from bridle.functions.predictions import LogisticScore, PredictionLoss, QuantileScore, ScoreLoss, SquaredScore, score_loss
 from bridle.functions.quadratic import Quadratic, QuadraticForm, RoundQuadratic
 
 __all__ = [
     "AFFINE_FUNCTIONS", "AbsoluteDeviation", "Affine", "AffineFunction", "AffineRows", "Callable", "Coordinate", "CoordinateDeviation",
-    "Deviation", "Excess", "Hinge", "HingeLoss", "LogWealth", "LogWealthLoss", "Logistic", "LogisticLoss", "Maximum", "MaximumOf",
-    "Opaque", "Quadratic", "QuadraticForm", "RoundQuadratic",
+    "Deviation", "Excess", "Hinge", "HingeLoss", "LogWealth", "LogWealthLoss", "Logistic", "LogisticLoss", "LogisticScore",
+    "Maximum", "MaximumOf", "Opaque", "PredictionLoss", "Quadratic", "QuadraticForm", "QuantileScore", "RoundQuadratic", "ScoreLoss",
+    "SquaredScore", "score_loss",
 ]  # fmt: skip

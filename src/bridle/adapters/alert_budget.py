@@ -1,0 +1,103 @@
+"""A number of alarms per period that is never overspent: so many a day, or for so many rows.
+
+While alarms are left, a row is one where its score is above a threshold; when none is left, no row is. The threshold is to spend the budget on
+the highest scores of the whole period: with B alarms per period, N rows in a period (given, or the mean of the periods so far) and b, sp
+of the model's base at a rate of B/N,
+
+    D = (alarms of this period) - (B/N) (its rows),     th = b + sp h(eta D)
+
+Guarantee: at most B alarms in every period, on every stream, in any batches: it is counted, not steered.
+Reference: bridle (this file).
+
+>>> budget = make_budget(2.0, 5.0)
+>>> state, alarms = budget.start(), []
+>>> for row, score in enumerate([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]):
+...     alarm = 1.0 * budget.affords(state, 0.0) * (score > budget.threshold(state, 0.0))
+...     state = budget.look(state, score, alarm, 0.0)
+...     alarms.append(alarm)
+>>> sum(alarms[:5]) <= 2.0, state.spent <= 2.0
+(True, True)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bridle.adapters.levels import ETA, swing
+from bridle.adapters.score_bases import Model, ModelBase, ModelState
+from bridle.ops import Flag, Scalar, maximum, minimum, where
+
+HIGHEST_SHARE = 0.5
+"""The share of rows that a budget is spread over is at most this, so that a threshold makes sense."""
+
+
+class BudgetState(NamedTuple):
+    """Of this period: its number, its alarms, its rows; of those before: how many, their rows and alarms; the most in any; the base."""
+
+    period: Scalar
+    spent: Scalar
+    rows: Scalar
+    periods: Scalar
+    earlier_rows: Scalar
+    earlier: Scalar
+    most: Scalar
+    base: ModelState
+
+
+class BudgetLevel(NamedTuple):
+    """`at_most` alarms in a period of `per` rows; where `per` is None each row says its period."""
+
+    at_most: float
+    per: float | None
+    eta: float
+    base: ModelBase
+
+    def start(self) -> BudgetState:
+        return BudgetState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, self.base.start())
+
+    def now(self, state: BudgetState, period: Scalar) -> BudgetState:
+        """The state with a new period begun where this row is the first of one.
+
+        A period that is before the present one, or nan, opens no new budget.
+        """
+        fresh = state.rows >= self.per if self.per is not None else (state.rows > 0.0) & (period > state.period)
+        number = state.period if self.per is not None else where(fresh | (state.rows == 0.0), period, state.period)
+        return BudgetState(
+            number,
+            where(fresh, 0.0, state.spent),
+            where(fresh, 0.0, state.rows),
+            state.periods + 1.0 * fresh,
+            state.earlier_rows + fresh * state.rows,
+            state.earlier + fresh * state.spent,
+            state.most,
+            state.base,
+        )
+
+    def share(self, state: BudgetState) -> Scalar:
+        """B/N; where no period was ever complete, as if the present one ended here, so that nothing is held back without a reason."""
+        if self.per is not None:
+            return minimum(HIGHEST_SHARE, self.at_most / self.per)
+        rows = where(state.periods > 0.0, state.earlier_rows / maximum(state.periods, 1.0), state.rows)
+        return minimum(HIGHEST_SHARE, self.at_most / maximum(rows, 1.0))
+
+    def affords(self, state: BudgetState, period: Scalar) -> Flag:
+        """Whether an alarm is left for a row of this period."""
+        return self.now(state, period).spent + 1.0 <= self.at_most
+
+    def threshold(self, state: BudgetState, period: Scalar) -> Scalar:
+        """The score above which a row deserves one."""
+        now = self.now(state, period)
+        debt = now.spent - self.share(now) * now.rows
+        return now.base.at + now.base.spread.size * swing(self.eta * debt)
+
+    def look(self, state: BudgetState, score: Scalar, alarm: Scalar, period: Scalar) -> BudgetState:
+        """After a row was scored and acted upon."""
+        now = self.now(state, period)
+        base = self.base.look(now.base, score, 1.0 + 0.0 * score, 1.0 * (score > now.base.at) - self.share(now), -1.0)
+        spent = now.spent + alarm
+        return now._replace(spent=spent, rows=now.rows + 1.0, most=maximum(now.most, spent), base=base)
+
+
+def make_budget(at_most: float, per: float | None, eta: float = ETA) -> BudgetLevel:
+    """The level for a budget."""
+    return BudgetLevel(at_most, per, eta, Model())

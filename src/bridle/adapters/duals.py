@@ -1,0 +1,117 @@
+"""Weights of limits that hold on average, for steps that somebody else's optimiser takes: no constant is told, no gradient kept.
+
+Every step reveals a cost f and limits g_i (0 or below is met); one that says nothing of a limit (no row of the batch is of its class) does
+not count for it. The optimiser then goes down  wf f + sum_i wg_i g_i,  and the weights are
+
+    q_i <- (q_i + g_i / N_i)^+,   N_i = sqrt(sum g_i^2)                  the multiplier in natural units: no scale of g_i matters
+    pi_i = sqrt(sum |grad f|^2 / sum |grad g_i|^2)                       what one natural unit is worth in cost
+    h_i  = (q_i + kappa g_i / rms_i, the quotient cut to +-1)^+          rms_i = sqrt(mean g_i^2), this step's value among them
+    wf = 1 / (1 + sum_i h_i),   wg_i = wf pi_i h_i
+
+so that the weighted gradient is about as long as the cost's own, whatever q is, and a limit that is never near leaves the cost as it is. A
+multiplier alone circles around its limit for ever, and the more so the slower the optimiser follows: kappa, the damping, is that of
+`bridle.policies.soft_free` (on the census it makes the gap's swings three times smaller, at a lower cost). The lengths of gradients take a backward pass for each function; they are taken in the counted steps 1, 2, 4, 8, ... of a limit alone, each for
+the steps since the last. That pi is known no better only scales what the limits weigh.
+
+Guarantee: over any steps in a row up to the last, the counted values of limit i add up to at most N_i q_i (`bound`): whatever the model, the
+    optimiser and the data, convex or not, whatever pi and kappa. The mean is then at most q_i sqrt(mean g_i^2 / n): it goes to 0 or below
+    where q grows slower than sqrt(n).
+Reference: bridle (this file), the multiplier of `bridle.policies.soft_free` without its queue.
+
+Proof. q_t >= q_{t-1} + g_t/N_t, so that g_t <= N_t (q_t - q_{t-1}). Summed from s + 1 to t this is N_t q_t - N_{s+1} q_s - sum q (N' - N),
+and N does not fall.
+
+>>> duals = Duals.start(1)
+>>> for value in (1.0, 1.0, -0.5):
+...     duals = duals.measured(duals.due(np.array([value])), 4.0, np.array([1.0])).observed(np.array([value]))
+>>> bool(duals.total[0] <= duals.bound[0])
+True
+>>> weights = duals.weigh(np.array([0.0]))  # of the cost, and of the limits: the cost's gradient is twice as long
+>>> round(float(weights.limits[0] / weights.cost / duals.q[0]), 3)
+2.0
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bridle import ops
+from bridle.ops import Array
+from bridle.policies.soft_free import DAMPING
+
+
+class StepWeights(NamedTuple):
+    """What the cost and every limit weigh in a step."""
+
+    cost: float
+    limits: Array
+
+
+class Duals(NamedTuple):
+    """Of every limit: q, the sums of g and g^2, how many steps counted; the sums of squared gradients, and when they were measured last."""
+
+    q: Array
+    total: Array
+    squares: Array
+    counted: Array
+    cost_slopes: Array
+    slopes: Array
+    last: Array
+
+    @classmethod
+    def start(cls, k: int) -> Duals:
+        """Before the first step, with k limits."""
+        none = np.zeros(k)
+        return cls(none, none, none, none, none, none, none)
+
+    @property
+    def natural(self) -> Array:
+        """pi: 1 where no gradient of the cost was seen (any positive number gives the same steps), 0 where none of the limit was."""
+        return np.where(self.cost_slopes > 0.0, ops.ratio(np.sqrt(self.cost_slopes), np.sqrt(self.slopes)), 1.0 * (self.slopes > 0.0))
+
+    @property
+    def prices(self) -> Array:
+        """pi q: what one more unit of each limit seems to be worth in cost."""
+        return self.natural * self.q
+
+    def weigh(self, g: Array) -> StepWeights:
+        """The weights of a step with these values."""
+        value, n = np.nan_to_num(g), self.counted + 1.0
+        near = np.clip(ops.ratio(value * np.sqrt(n), np.sqrt(self.squares + value * value)), -1.0, 1.0)
+        natural = self.natural
+        h = ops.pos(self.q + DAMPING * near) * (natural > 0.0)  # a limit whose gradient was never seen takes nothing from the cost
+        cost = 1.0 / (1.0 + float(h.sum()))
+        return StepWeights(cost, cost * (natural * h))
+
+    @property
+    def bound(self) -> Array:
+        """N q: the counted values up to now, from any step on, add up to at most this."""
+        return np.sqrt(self.squares) * self.q
+
+    def due(self, g: Array) -> Array:
+        """Which limits' gradients are to be measured in a step with these values (nan: it says nothing of the limit)."""
+        return ~np.isnan(g) & (self.counted + 1.0 >= 2.0 * self.last)
+
+    def measured(self, due: Array, df: float, dg: Array) -> Duals:
+        """With the squared lengths of the gradients of the cost and of the limits that were due; one that is 0 or not finite is due again."""
+        seen = due & (dg > 0.0) & np.isfinite(df + dg)
+        span = np.where(seen, self.counted + 1.0 - self.last, 0.0)
+        return self._replace(
+            cost_slopes=self.cost_slopes + span * np.where(seen, df, 0.0),
+            slopes=self.slopes + span * np.where(seen, dg, 0.0),
+            last=np.where(seen, self.counted + 1.0, self.last),
+        )
+
+    def observed(self, g: Array) -> Duals:
+        """After a step with these values."""
+        counts = ~np.isnan(g)
+        value = np.where(counts, g, 0.0)
+        squares = self.squares + value * value
+        return self._replace(
+            q=ops.pos(self.q + ops.ratio(value, np.sqrt(squares))),
+            total=self.total + value,
+            squares=squares,
+            counted=self.counted + counts,
+        )

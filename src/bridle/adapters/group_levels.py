@@ -1,0 +1,235 @@
+"""The same rate for every group: a debt for each group moves its threshold against a common target.
+
+Of the counted rows of group g (all of them; the positives; the negatives) a share is alarms, and the shares of any two groups should be
+within `gap`. Let r_g be the share that the common threshold th would give (a running mean of about 1,000 rows) and m the middle between the
+largest and the smallest. While they are within gap of each other nothing is done: the target of a row is what th says of it. Else
+
+    tau_g = c + min(max(r_g - m, -gap/2), gap/2)                                                   within [0, 1]
+    th_g  = th + sp_g eta (D_g + O_g),   D_g <- D_g + alarm - tau_g;    D_g + O_g >= 4/eta: no alarm in g;    <= -4/eta: alarms only
+    c    <- c + .03 sum_g pi_g k(sig(th_g - th)),     pi_g the share of the counted rows that are of g
+
+Whatever c is, the groups come out alike; the best c balances what each group's threshold gives away, the stationarity condition of the
+constrained optimum, with k(p) = p - 1/2 for all rows, 1 - 1/(2p) for the positives and (p - 1/2)/(1 - p) for the negatives, kept within
+[-1, 1]. O_g are the rows of g whose labels have not come (`levels`).
+
+Guarantee: share of g = (mean of tau_g) + D_g/n_g, exactly, hence the gap of two groups is at most that of their mean targets plus
+    |D_g|/n_g of each: all are reported. Where nothing overrules the groups, |D_g| <= 4/eta + 1 + open on every stream (`most_gap_debt`), so
+    that a gap of x needs some (4/eta + 1)/x counted rows of each group before it means much.
+Reference: bridle (this file); M. Hardt, E. Price, N. Srebro, NeurIPS 2016, for thresholds by group.
+
+Proof of the bound: as in `levels`, with v = 1 for an alarm and tau_g in [0, 1] for eps.
+
+>>> level = make_gap_level(ALL_ROWS, 0.1)
+>>> state, rng = level.start(), np.random.default_rng(0)
+>>> for row in range(3000):
+...     group = float(row % 2)
+...     score = float(rng.normal(group, 1.0))
+...     alarm = 1.0 * (score > level.move_threshold(state, 0.0, group))
+...     state, due = level.look(state, score, alarm, 1.0 * (score > 0.0), group, row)
+>>> shares = state.alarms / state.counted
+>>> bool(abs(shares[1] - shares[0]) < 0.12), bool(abs(state.alarms - state.targets - level.debts(state)).max() == 0.0)
+(True, True)
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from bridle import ops, validate
+from bridle.adapters.levels import ETA, TOLERANCE, TOP, Recent, make_recent
+from bridle.ops import Array, Scalar, along, columns, maximum, minimum, ratio, sigmoid, where
+
+CENTRE_STEP = 0.03
+"""How fast the common centre of the targets moves."""
+
+LOOKBACK = 1000.0
+"""About how many counted rows of a group its untreated share remembers."""
+
+SPREAD_MEMORY = 0.01
+"""The least weight of a row in the spread of a group's scores."""
+
+
+class GapKind(NamedTuple):
+    """Which rows count: positives, negatives, or both. `kind` is its place in `GAP_NAMES`; `labels` is None where no label is needed."""
+
+    kind: float
+    positives: float
+    negatives: float
+    labels: float | None
+
+
+GAP_NAMES = ("demographic parity", "equal opportunity", "false positive gap")
+
+ALL_ROWS = GapKind(0.0, 1.0, 1.0, None)
+POSITIVES = GapKind(1.0, 1.0, 0.0, 1.0)
+NEGATIVES = GapKind(2.0, 0.0, 1.0, 1.0)
+
+
+class GapState(NamedTuple):
+    """For each group: counted rows, alarms among them, the sum of targets, untreated share, spread, what is due, rows waiting and their most.
+
+    And the centre, recent counts, the last row at which the gap did not hold, and how many counted rows were overruled at the top.
+    """
+
+    counted: Array
+    alarms: Array
+    targets: Array
+    untreated: Array
+    means: Array
+    spreads: Array
+    due: Array
+    open: Array
+    most_open: Array
+    centre: Scalar
+    recent: Recent
+    broken: Scalar
+    overruled: Array
+
+
+def most_gap_debt(eta: float, open: float = 0.0) -> float:
+    """4/eta + 1 + open: the most that the debt of a group can be, either way, where at most `open` of its rows wait for their labels.
+
+    >>> most_gap_debt(0.05)
+    81.0
+    """
+    return TOP / eta + 1.0 + open
+
+
+class GapLevel(NamedTuple):
+    """One limit on the gap between groups; a row is of group i where its number is `values[i]`, or where `values` is None of the second of
+    two where it is above 0 and of the first where it is not; a row whose number is nan is of none."""
+
+    kind: GapKind
+    gap: float
+    eta: float
+    values: Array | None
+    each: Array  # zeros, as many as there are groups
+
+    def start(self) -> GapState:
+        zero = self.each
+        half = zero + 0.5
+        recent = make_recent(2 * len(zero))
+        return GapState(zero, zero, zero, half, zero, zero + 1.0, zero, zero, zero, 0.5, recent, 0.0, zero)
+
+    def members(self, group: Scalar) -> Array:
+        """1 for the group that a row is of, 0 for the others."""
+        return columns(1.0 * (group <= 0.0), 1.0 * (group > 0.0)) if self.values is None else 1.0 * (self.values == group)
+
+    def debts(self, state: GapState) -> Array:
+        """D_g."""
+        return state.alarms - state.targets
+
+    def offsets(self, state: GapState) -> Array:
+        """How far each group's threshold is above the common one; infinite from the top on."""
+        debt = self.debts(state) + state.due
+        moved = state.spreads * self.eta * debt
+        return where(debt >= TOP / self.eta, moved + inf, where(debt <= -TOP / self.eta, moved - inf, moved))
+
+    def offset(self, state: GapState, group: Scalar) -> Scalar:
+        """That of one row's group, or of each of many rows; 0 for a row of none."""
+        each = self.offsets(state)
+        total: Scalar = where(group == group, 0.0 * group, 0.0)
+        for i in range(len(self.each)):
+            here = (group > 0.0 if i else group <= 0.0) if self.values is None else group == self.values[i]
+            total = where(here, each[i], total)
+        return total
+
+    def move_threshold(self, state: GapState, common: Scalar, group: Scalar) -> Scalar:
+        """The threshold of a row of this group, where the common one is this."""
+        return common + self.offset(state, group)
+
+    def apart(self, state: GapState) -> tuple[Array, Scalar]:
+        """By how much each untreated share is above the middle of all, and how far the largest is above the smallest; 0 where none came."""
+        came = state.counted > 0.0
+        high, low = along(where(came, state.untreated, -1.0), "max"), along(where(came, state.untreated, 2.0), "min")
+        any_came = high >= low
+        middle = where(any_came, 0.5 * (high + low), 0.0 * state.centre)
+        return where(came, state.untreated - middle, self.each), where(any_came, high - low, 0.0 * state.centre)
+
+    def target(self, state: GapState, plain: Scalar) -> Array:
+        """tau of each group for a row of which the common threshold says `plain` (1: an alarm)."""
+        above, gap = self.apart(state)
+        tau = state.centre + minimum(maximum(above, -0.5 * self.gap), 0.5 * self.gap)
+        return where(gap > self.gap, minimum(maximum(tau, 0.0), 1.0), plain + self.each)
+
+    def look(self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, group: Scalar, row: Scalar) -> tuple[GapState, Scalar]:
+        """After a row was scored and acted upon; `plain` is 1 where the common threshold made it an alarm. Also what it is worth until
+        its label comes."""
+        member = self.members(group)
+        if self.kind.labels is None:
+            return self._move(state, score, alarm, plain, member, row), 0.0 * score
+        chance = sigmoid(score)
+        q = self.kind.positives * chance + self.kind.negatives * (1.0 - chance)
+        due = q * (alarm - along(member * self.target(state, plain), "sum"))
+        open = state.open + member
+        # A row that is answered before the next one begins was never waiting.
+        return state._replace(due=state.due + due * member, open=open, most_open=maximum(state.most_open, open - member)), due
+
+    def count(
+        self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, due: Scalar, sign: Scalar, group: Scalar, row: Scalar
+    ) -> GapState:
+        """After the label of a row came, which was looked at before."""
+        if self.kind.labels is None:
+            return state
+        counts = where(sign > 0.0, self.kind.positives, self.kind.negatives)
+        return self._move(self.drop(state, due, group), score, alarm, plain, self.members(group) * counts, row)
+
+    def drop(self, state: GapState, due: Scalar, group: Scalar) -> GapState:
+        """After it is known that the label of a row will never come."""
+        if self.kind.labels is None:
+            return state
+        member = self.members(group)
+        open = state.open - member
+        return state._replace(due=where(open > 0.0, state.due - due * member, self.each), open=open)
+
+    def _move(self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, member: Array, row: Scalar) -> GapState:
+        """After a row that counts for the group of which `member` is 1."""
+        tau = self.target(state, plain)
+        counted, alarms = state.counted + member, state.alarms + alarm * member
+        weight = member * maximum(ratio(1.0, counted), 1.0 / LOOKBACK)
+        faster = member * maximum(ratio(1.0, counted), SPREAD_MEMORY)
+        moved = along(member, "sum")
+        recent = state.recent.mark(along(counted, "sum"), ops.join([counted, alarms], -1), moved > 0.0)
+        excess = self._gap(counted, alarms) - (1.0 + TOLERANCE) * self.gap
+        debts = self.debts(state)
+        pushed = where(debts > 0.0, alarm + self.each, 1.0 - alarm + self.each)
+        return GapState(
+            counted,
+            alarms,
+            state.targets + tau * member,
+            state.untreated + weight * (plain - state.untreated),
+            state.means + faster * (score - state.means),
+            state.spreads + faster * (abs(score - state.means) - state.spreads),
+            state.due,
+            state.open,
+            state.most_open,
+            minimum(maximum(state.centre + moved * CENTRE_STEP * self._gain(state), 0.0), 1.0),
+            recent,
+            where((moved > 0.0) & (excess > 0.0), row + 1.0, state.broken),
+            state.overruled + member * (abs(debts) >= TOP / self.eta) * pushed,
+        )
+
+    def _gain(self, state: GapState) -> Scalar:
+        """What more alarms for all would gain, by how far the groups' thresholds are from the common one."""
+        p = sigmoid(minimum(maximum(self.offsets(state), -30.0), 30.0))
+        both = self.kind.positives * self.kind.negatives
+        gain = (
+            both * (p - 0.5)
+            + self.kind.positives * (1.0 - both) * (1.0 - 0.5 / p)
+            + self.kind.negatives * (1.0 - both) * (p - 0.5) / (1.0 - p)
+        )
+        share = ratio(state.counted, along(state.counted, "sum") + self.each)
+        return along(share * minimum(maximum(gain, -1.0), 1.0), "sum")
+
+    def _gap(self, counted: Array, alarms: Array) -> Scalar:
+        """The largest share of alarms less the smallest, among groups that came."""
+        share, came = ratio(alarms, counted), counted > 0.0
+        return along(where(came, share, -1.0), "max") - along(where(came, share, 2.0), "min")
+
+
+def make_gap_level(kind: GapKind, gap: float, eta: float = ETA, values: Array | None = None) -> GapLevel:
+    """The level for a gap; `values` are the groups' numbers, None for two that are above 0 or not."""
+    return GapLevel(kind, gap, validate.positive("eta", eta), values, np.zeros(2 if values is None else len(values)))

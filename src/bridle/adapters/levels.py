@@ -1,0 +1,260 @@
+"""Rates as limits: a debt moves the threshold, so that a rate comes out as asked on every stream.
+
+A row is an alarm where its score s is above a threshold. A limit counts some rows (recall: the positives), each of which violates it or not
+(it was missed), and at most a share eps of them may: v is 1 or 0, n counts, and D, the debt, is what was violated beyond that share.
+
+    th = b - sd sp h(eta (D + O)),   h(x) = x (1 + |x|),   eta = .05;   D + O >= 4/eta: the safe action;   D + O <= -4/eta: its opposite
+    when a label comes, if the row counts:   D <- D + v - eps
+    O  = sum over the rows whose label has not come of  q (v - eps),  q the model's probability that the row counts
+
+sd is +1 where a lower threshold means fewer violations (recall: the safe action is an alarm for every row), and -1 where a higher one does.
+b and sp are those of `score_bases`. What a limit counts, and what it calls a violation, are cells of the table of alarms and labels (`Cells`);
+one that reads no label counts a row as soon as it is looked at. O, what is due, counts late labels in advance: without it the threshold
+would go on moving until the first labels of the new threshold come back, and swing. The debt is held in whole numbers by `policies.levels`,
+with the floor and the unavoidable violations that it has: a limit that yields to another is excused for what it violates when it is at the
+top, and this is counted.
+
+Guarantee: whatever scores, labels, base, learner and order: (violations) = eps n + D - raised + (1 - eps) unavoidable, exactly, so that in
+    every window  rate - eps = (D_end - D_start)/n  where nothing was raised or excused; and `most_debt`: D <= 4/eta + 1 - eps + open, where
+    `open` is how many rows were waiting for their labels at the most (in a batch: its rows), so that  rate <= eps + most_debt/n.
+    `least_debt` is the other side: D >= -4/eta - eps - open.
+Reference: bridle (this file); the identity is that of adaptive conformal inference (I. Gibbs, E. Candes, NeurIPS 2021).
+
+Proof. Let a row be begun that violates, counts, and was not decided by the safe action: then D + O < 4/eta, and as each open row is worth
+at least -eps in O, D < 4/eta + eps open. After the last such row only those that were open then, and itself, can raise D, each by 1 - eps:
+D <= 4/eta + eps open + (1 - eps)(open + 1). The other side is the same with v = 0 and at most 1 - eps in O for each open row.
+
+>>> level = make_rate_level(RECALL, 0.1)
+>>> state = level.start()
+>>> for row in range(300):  # nobody can do well here: every score is the same, and every label positive
+...     alarm = 1.0 * (-3.0 > level.threshold(state))
+...     state, due = level.look(state, -3.0, alarm, row)
+...     state = level.count(state, -3.0, alarm, due, 1.0, row)
+>>> level.debt(state) <= most_debt(0.1, 0.05), state.level.violated - 0.1 * state.level.counted - level.debt(state)
+(True, 0.0)
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from bridle import ops, validate
+from bridle.adapters.score_bases import BufferBase, BufferState, Model, ModelBase, ModelState
+from bridle.ops import Array, Flag, Scalar, floor, maximum, minimum, sigmoid, where
+from bridle.policies.levels import Level, LevelState, fraction, most_violations
+
+ETA = 0.05
+"""How far one violation moves the level; `TOP` over it is the debt from which on the safe action is due."""
+
+TOP = 4.0
+"""The level from which on the safe action is due."""
+
+FLOOR = -20.0
+"""The least debt where there are several limits, so that one that holds by itself does not hoard what it has not used."""
+
+BLOCK, BLOCKS = 100.0, 10
+"""The recent rate is over the last 1,000 counted rounds: ten blocks of a hundred, of which the newest is being filled."""
+
+
+def swing(x: Scalar) -> Scalar:
+    """h(x) = x (1 + |x|): how many spreads a level x moves the threshold.
+
+    >>> swing(0.5), swing(-4.0)
+    (0.75, -20.0)
+    """
+    return x * (1.0 + abs(x))
+
+
+def most_debt(share: float, eta: float, open: float = 0.0) -> float:
+    """4/eta + 1 - eps + open: the most that the debt can be, where at most `open` rows wait for their labels or are in one batch.
+
+    >>> most_debt(0.1, 0.05), most_debt(0.1, 0.05, open=10)
+    (80.9, 90.9)
+    """
+    return float(most_violations(share, 0.0, TOP / eta, 0.0, open)) + share * open
+
+
+def least_debt(share: float, eta: float, open: float = 0.0) -> float:
+    """-(4/eta + eps + open): the least that the debt can be.
+
+    >>> least_debt(0.1, 0.05)
+    -80.1
+    """
+    return -(TOP / eta + share + open)
+
+
+class Cells(NamedTuple):
+    """A number for each cell of the table of alarms and labels."""
+
+    hit: float
+    miss: float
+    false_alarm: float
+    quiet: float
+
+    def of(self, alarm: Scalar, chance: Scalar) -> Scalar:
+        """The number of a row's cell, in expectation, where it is positive with this chance (1 or 0 where its label is known)."""
+        up = chance * self.hit + (1.0 - chance) * self.false_alarm
+        down = chance * self.miss + (1.0 - chance) * self.quiet
+        return alarm * up + (1.0 - alarm) * down
+
+
+class Rate(NamedTuple):
+    """What a rate counts, what it calls a violation, and whether a lower threshold (+1) or a higher one (-1) means fewer of them.
+
+    `labels` is 1 where counting needs the label, else None. `kind` is its place in `NAMES`.
+    """
+
+    kind: float
+    counts: Cells
+    violates: Cells
+    sd: float
+    labels: float | None
+
+
+NAMES = ("recall", "recall of the first class", "false positive rate", "alert rate", "precision")
+"""What rates are called."""
+
+RECALL = Rate(0.0, Cells(1.0, 1.0, 0.0, 0.0), Cells(0.0, 1.0, 0.0, 0.0), 1.0, 1.0)
+FIRST_RECALL = Rate(1.0, Cells(0.0, 0.0, 1.0, 1.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
+FALSE_POSITIVES = Rate(2.0, Cells(0.0, 0.0, 1.0, 1.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
+ALERTS = Rate(3.0, Cells(1.0, 1.0, 1.0, 1.0), Cells(1.0, 0.0, 1.0, 0.0), -1.0, None)
+PRECISION = Rate(4.0, Cells(1.0, 0.0, 1.0, 0.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
+
+
+class Waiting(NamedTuple):
+    """Rows whose labels have not come: what they are worth in advance, how many they are, and how many they were at the most."""
+
+    due: Scalar
+    now: Scalar
+    most: Scalar
+
+    def begin(self, due: Scalar) -> Waiting:
+        """With one more."""
+        # A row that is answered before the next one begins was never waiting: `most` is about the others.
+        return Waiting(self.due + due, self.now + 1.0, maximum(self.most, self.now))
+
+    def end(self, due: Scalar) -> Waiting:
+        """With one fewer; with none left nothing is due, without a rounding error."""
+        now = self.now - 1.0
+        return Waiting(where(now > 0.0, self.due - due, 0.0 * self.due), now, self.most)
+
+
+NONE_WAITING = Waiting(0.0, 0.0, 0.0)
+
+
+class Recent(NamedTuple):
+    """Counts at the end of each of the last blocks of counted rounds, in turn: a row for each."""
+
+    marks: Array
+
+    def mark(self, counted: Scalar, counts: Array, flag: Flag) -> Recent:
+        """With these counts noted, where a counted round (`flag`) has filled a block."""
+        block = floor(counted / BLOCK)
+        full = (counted == block * BLOCK) & flag
+        length = float(self.marks.shape[0])
+        return Recent(ops.put(self.marks, block - length * floor(block / length), counts, full))
+
+    def since(self, counted: float) -> tuple[float, Array]:
+        """How many counted rounds ago the last window began, at most 1,000, and the counts at that time."""
+        block = max(0.0, np.ceil(counted / BLOCK) - BLOCKS)
+        return counted - block * BLOCK, self.marks[int(block) % len(self.marks)]
+
+
+def make_recent(width: int) -> Recent:
+    """Nothing noted yet, of this many counts."""
+    return Recent(np.zeros((BLOCKS + 1, width)))
+
+
+class DebtState(NamedTuple):
+    """The debt in whole numbers and its counts, the base, the rows that wait, recent counts, and the last row at which it did not hold."""
+
+    level: LevelState
+    base: ModelState | BufferState
+    waiting: Waiting
+    recent: Recent
+    broken: Scalar
+
+
+class RateLevel(NamedTuple):
+    """One limit on a rate; `yields` is 1 where another limit may overrule it."""
+
+    rate: Rate
+    level: Level
+    base: ModelBase | BufferBase
+    yields: float
+
+    @property
+    def share(self) -> float:
+        """eps."""
+        return float(self.level.share)
+
+    @property
+    def eta(self) -> float:
+        return float(self.level.step)
+
+    def start(self) -> DebtState:
+        zero = LevelState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return DebtState(zero, self.base.start(), NONE_WAITING, make_recent(1), 0.0)
+
+    def debt(self, state: DebtState) -> Scalar:
+        """D."""
+        return state.level.units / self.level.q
+
+    def threshold(self, state: DebtState) -> Scalar:
+        """The score above which a row is an alarm."""
+        sd, debt = self.rate.sd, self.debt(state) + state.waiting.due
+        moved = self.base.place(state.base) - sd * state.base.spread.size * swing(self.level.step * debt)
+        return where(debt >= self.level.top, -sd * inf + 0.0 * moved, where(debt <= -self.level.top, sd * inf + 0.0 * moved, moved))
+
+    def look(self, state: DebtState, score: Scalar, alarm: Scalar, row: Scalar) -> tuple[DebtState, Scalar]:
+        """After a row was scored and acted upon; also what it is worth until its label comes."""
+        chance, share = sigmoid(score), self.level.share
+        there = 1.0 * (score > self.base.place(state.base))
+        q = self.rate.counts.of(there, chance)
+        base = self.base.look(state.base, score, q, self.rate.violates.of(there, chance) - share * q, self.rate.sd)
+        due = self.rate.violates.of(alarm, chance) - share * self.rate.counts.of(alarm, chance)
+        if self.rate.labels is None:
+            return self._move(state._replace(base=base), score, alarm, chance, row), due
+        return state._replace(base=base, waiting=state.waiting.begin(due)), due
+
+    def count(self, state: DebtState, score: Scalar, alarm: Scalar, due: Scalar, sign: Scalar, row: Scalar) -> DebtState:
+        """After the label of a row came, which was looked at before."""
+        return state if self.rate.labels is None else self._move(self.drop(state, due), score, alarm, 1.0 * (sign > 0.0), row)
+
+    def drop(self, state: DebtState, due: Scalar) -> DebtState:
+        """After it is known that the label of a row will never come."""
+        return state if self.rate.labels is None else state._replace(waiting=state.waiting.end(due))
+
+    def _move(self, state: DebtState, score: Scalar, alarm: Scalar, chance: Scalar, row: Scalar) -> DebtState:
+        """The debt after a row whose cell is known."""
+        counted = self.rate.counts.of(alarm, chance)
+        flag = counted > 0.0
+        if flag is False:  # what the lines below would come to
+            return state
+        level = self.level.move(state.level, self.rate.violates.of(alarm, chance), counted, self.yields > 0.0, 0.0)
+        base = self.base.count(state.base, score, counted, self.level.share, self.rate.sd)
+        excess = level.violated - (1.0 + TOLERANCE) * self.level.share * level.counted
+        recent = state.recent.mark(level.counted, ops.columns(level.violated), flag)
+        return DebtState(level, base, state.waiting, recent, where(flag & (excess > 0.0), row + 1.0, state.broken))
+
+
+TOLERANCE = 0.1
+"""A limit is said to hold while the rate is within a tenth of the share that it allows."""
+
+
+def make_rate_level(
+    rate: Rate,
+    share: float,
+    eta: float = ETA,
+    base: ModelBase | BufferBase | None = None,
+    several: bool = False,
+    yields: bool = False,
+) -> RateLevel:
+    """The level for a share of violations; one of `several` has a floor."""
+    part, eta = fraction(share), validate.positive("eta", eta)
+    bottom = max(FLOOR, -TOP / eta) if several else -inf
+    level = Level(float(part.numerator), float(part.denominator), eta, TOP / eta, bottom)
+    return RateLevel(rate, level, Model() if base is None else base, float(yields))

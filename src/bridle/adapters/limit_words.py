@@ -1,0 +1,214 @@
+"""The reports on limits on rates: their numbers, and one sentence for people."""
+
+from __future__ import annotations
+
+from math import exp
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bridle.adapters.alert_budget import BudgetLevel, BudgetState
+from bridle.adapters.group_levels import GAP_NAMES, GapLevel, GapState, most_gap_debt
+from bridle.adapters.levels import NAMES, DebtState, RateLevel, least_debt, most_debt
+from bridle.adapters.limit_report import LimitReport, short
+
+QUIET = 1000
+"""After so many rows without an alarm, a precision is said to be starved."""
+
+Others: TypeAlias = tuple[float, float, float, tuple[float, ...], float]
+"""Rows, the row of the last alarm, rows in conflict, the table of alarms and labels, and the common threshold."""
+
+ASKED_AT_LEAST = ("recall", "recall of the first class", "precision")
+
+PRICES = {
+    "recall": "false alarms for one more positive",
+    "recall of the first class": "missed positives for one false alarm fewer",
+    "false positive rate": "positives found by one more false alarm",
+    "alert rate": "chance that one more alarm is a positive",
+    "precision": "positives found by one more false alarm",
+}
+
+
+def rates_seen(table: tuple[float, ...]) -> dict[str, float | None]:
+    """Recall, false positive rate, alert rate and precision over all rows whose labels have come; None where nothing counts."""
+    hits, misses, false_alarms, quiet = table
+
+    def share(part: float, whole: float) -> float | None:
+        return part / whole if whole else None
+
+    return {
+        "recall": share(hits, hits + misses),
+        "false positive rate": share(false_alarms, false_alarms + quiet),
+        "alert rate": share(hits + false_alarms, sum(table)),
+        "precision": share(hits, hits + false_alarms),
+    }
+
+
+def rate_report(level: RateLevel, state: DebtState, first: bool, several: bool, others: Others) -> LimitReport:
+    """What became of one limit on a rate; `first` where it has priority."""
+    rows, last_alarm, conflicts, table, th = others
+    name, share, eta = NAMES[int(level.rate.kind)], level.share, level.eta
+    n, violated, open = float(state.level.counted), float(state.level.violated), float(state.waiting.most)
+    least = name in ASKED_AT_LEAST
+    excused = float(state.level.unavoidable) * (1.0 - share)
+    raised = float(state.level.raised) / float(level.level.q)
+
+    def turned(rate: float) -> float:
+        return 1.0 - rate if least else rate
+
+    measured = recent = proved = None
+    if n:
+        measured = turned(violated / n)
+        length, marks = state.recent.since(n)
+        recent = turned((violated - float(marks[0])) / length) if length else measured
+        ends = sorted(
+            (
+                turned(_clip(share + (most_debt(share, eta, open) + excused) / n)),
+                turned(_clip(share + (least_debt(share, eta, open) - raised) / n)),
+            )
+        )
+        proved = (ends[0], ends[1])
+    broken, debt = float(state.broken), float(level.debt(state))
+    holds = bool(n) and violated <= (1.1 * share) * n
+    seen: dict[str, Any] = {
+        **{key: value for key, value in rates_seen(table).items() if key != name},
+        "debt": debt,
+        "violated": violated,
+        "threshold": th,
+        "conflict": conflicts / rows if rows else 0.0,
+        "overruled": float(state.level.unavoidable),
+    }
+    return LimitReport(
+        name,
+        "at least" if least else "at most",
+        turned(share),
+        measured,
+        recent,
+        proved,
+        "" if n else "no row has counted yet",
+        _price(name, th) if n else None,
+        PRICES[name],
+        int(broken) if holds else None,
+        int(n),
+        int(state.waiting.now),
+        _rate_words(name, n, measured, rows, last_alarm, first, several, seen, level),
+        seen,
+    )
+
+
+def _price(name: str, th: float) -> float | None:
+    """At the margin, by the model's own probability at the threshold p = sig(th)."""
+    if not np.isfinite(th):
+        return None
+    odds = exp(min(max(th, -700.0), 700.0))  # of a positive at the threshold
+    return 1.0 / odds if name == "recall" else odds / (1.0 + odds) if name == "alert rate" else odds
+
+
+def _rate_words(
+    name: str,
+    n: float,
+    measured: float | None,
+    rows: float,
+    last_alarm: float,
+    first: bool,
+    several: bool,
+    seen: dict[str, Any],
+    level: RateLevel,
+) -> str:
+    if name == "precision" and rows - last_alarm >= QUIET:
+        since = f"since row {int(last_alarm):,}" if last_alarm else "yet"
+        return f"no alarms {since}, precision cannot be measured"
+    if measured is None:
+        return {"recall": "no positive has come yet", "precision": "no alarm has been given yet"}.get(name, "no row has counted yet")
+    if several and seen["conflict"] > 0.0:
+        others = ", ".join(f"{key} {short(value)}" for key, value in seen.items() if key in PRICES and value is not None)
+        tracked = "this one has priority and is tracked" if first else "another has priority"
+        share = f"{100.0 * seen['conflict']:.3g} % of rows"
+        return f"cannot be had together with the other limits in {share} ({tracked}); seen: {name} {short(measured)} with {others}"
+    slack = most_debt(level.share, level.eta) / n
+    return (
+        f"within {short(slack)} of what was asked on every stream of {int(n):,} counted rows"
+        if slack < 1.0
+        else (f"{int(n):,} counted rows: a promise within 0.01 needs {int(100.0 * most_debt(level.share, level.eta)):,}")
+    )
+
+
+def budget_report(level: BudgetLevel, state: BudgetState, others: Others) -> LimitReport:
+    """What became of a budget of alarms."""
+    periods, spent = float(state.periods), float(state.spent)
+    everything = float(state.earlier) + spent
+    count = periods + (1.0 if state.rows else 0.0)
+    measured = everything / count if count else None
+    unit = "period" if level.per is None else f"{int(level.per):,} rows"
+    seen: dict[str, Any] = {
+        **rates_seen(others[3]),
+        "most": float(state.most),
+        "periods": int(count),
+        "spent": spent,
+        "threshold": others[4],
+    }
+    words = f"never more than {short(float(state.most))} alarms in {unit}, and {short(spent)} in the present one"
+    price = _price("alert rate", others[4]) if count else None
+    rows = int(others[0])
+    return LimitReport(
+        f"alerts per {unit}", "at most", level.at_most, measured, spent if count else None, (0.0, level.at_most), "", price,
+        PRICES["alert rate"], 0, rows, 0, words, seen,
+    )  # fmt: skip
+
+
+def gap_report(level: GapLevel, state: GapState, others: Others) -> LimitReport:
+    """What became of a limit on the gap between groups."""
+    name, counted, alarms = GAP_NAMES[int(level.kind.kind)], np.asarray(state.counted), np.asarray(state.alarms)
+    came = counted > 0.0
+    total = float(counted.sum())
+    shares, targets = (np.divide(part, counted, out=np.zeros_like(counted), where=came) for part in (alarms, np.asarray(state.targets)))
+    debts, numbers = np.asarray(level.debts(state)), range(len(counted)) if level.values is None else level.values
+    names = [f"{value:g}" for value in numbers]
+    seen: dict[str, Any] = {
+        "groups": {
+            key: {"counted": float(n), "share": float(share), "target": float(tau), "debt": float(debt)}
+            for key, n, share, tau, debt in zip(names, counted, shares, targets, debts, strict=True)
+        },
+        **rates_seen(others[3]),
+        "overruled": float(np.sum(state.overruled)),
+    }
+    open = int(np.sum(state.open))
+    if not came.all():
+        absent = " and ".join(key for key, here in zip(names, came, strict=True) if not here)
+        words = f"no counted row of group {absent} has come, so that nothing can be said of the gap"
+        return LimitReport(
+            name, "at most", level.gap, None, None, None, words, None, "", None, int(total), open, words, seen
+        )  # fmt: skip
+    measured = float(shares.max() - shares.min())
+    _, marks = state.recent.since(total)
+    fresh = counted - marks[: len(counted)]
+    recent = None
+    if (fresh > 0.0).all():
+        latest = (alarms - marks[len(counted) :]) / fresh
+        recent = float(latest.max() - latest.min())
+    most = most_gap_debt(level.eta, float(np.max(state.most_open)))
+    unsure = np.minimum(1.0, (most + np.asarray(state.overruled)) / counted)
+    high = min(
+        1.0,
+        max(
+            float(max(targets[i] + unsure[i] - targets[j] + unsure[j], 0.0)) for i in range(len(names)) for j in range(len(names)) if i != j
+        ),
+    )
+    worst = max(abs(float(debt)) / float(n) for debt, n in zip(debts, counted, strict=True))
+    least = int(counted.min())
+    words = (
+        f"group shares are {', '.join(f'{key}: {short(float(share))}' for key, share in zip(names, shares, strict=True))}; their debts "
+        f"account for at most {short(worst)} each; a promise within {short(level.gap)} needs {int(most / level.gap):,} counted rows "
+        f"of each group, and the smallest has {least:,}"
+    )
+    held = measured <= 1.1 * level.gap
+    offsets = np.asarray(level.offsets(state))
+    price = float(np.max(np.abs(offsets))) if np.isfinite(offsets).all() else None
+    return LimitReport(
+        name, "at most", level.gap, measured, recent, (0.0, high), "", price, "log-odds between a group's threshold and the common one",
+        int(state.broken) if held else None, int(total), open, words, seen,
+    )  # fmt: skip
+
+
+def _clip(rate: float) -> float:
+    return min(max(rate, 0.0), 1.0)

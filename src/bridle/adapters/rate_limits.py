@@ -1,0 +1,335 @@
+"""Limits in the user's words: rates that a classifier keeps by moving its threshold, so that they come out as asked.
+
+| limit | counts | at most this share of them |
+|---|---|---|
+| `Recall(at_least=0.9)` | rows of the class `label` (the second class) | is missed: 0.1 |
+| `FalsePositiveRate(at_most=0.01)` | rows of the other class | is an alarm |
+| `AlertRate(at_most=0.02)` | all rows | is an alarm |
+| `AlertBudget(at_most=50, per=1000)` | all rows of a period | 50 alarms, never one more |
+| `Precision(at_least=0.5)` | alarms | is false: 0.5 |
+| `EqualOpportunity(gap=0.05)` | rows of the second class, by group | shares found differ by at most 0.05 |
+| `DemographicParity(gap=0.05)` | all rows, by group | shares of alarms differ by at most 0.05 |
+| `EqualizedOdds(gap=0.05)` | both: found, and false alarms | differ by at most 0.05 |
+
+`eta` is how far one violation moves the level, and 4/eta + 1 the most that the debt can be: .05 for all, .03 for streams with thousands of
+counted rows. `base` is where the threshold stands before the debt moves it: "model" trusts the model's own probabilities, "buffer" takes
+the quantile of the last 1,000 counted scores, for scores that are badly calibrated (`score_bases`).
+
+A limit is a value: it can be pickled and compared, and `thresholds.thresholds` makes what keeps it. scikit-learn's `clone` makes it again
+from ``get_params()``; it never changes, so that ``set_params`` returns a new one. An estimator that takes a list of them offers them to
+grids by `named_parameters` and `with_parameters`: `constraints__0__at_least` is ``"0__at_least"`` there.
+
+>>> limits = [Recall(at_least=0.9), FalsePositiveRate(at_most=0.01)]
+>>> named_parameters(limits)["0__at_least"], with_parameters(limits, {"0__at_least": 0.8})[0]
+(0.9, RecallLimit(at_least=0.8, label=None, eta=0.05, base='model'))
+>>> Recall(at_least=1.2)
+Traceback (most recent call last):
+...
+bridle.core.InputError: Recall: at_least must be a share of rows above 0 and below 1, not 1.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from bridle import validate
+from bridle.adapters.alert_budget import BudgetLevel, make_budget
+from bridle.adapters.group_levels import ALL_ROWS, NEGATIVES, POSITIVES, GapKind, GapLevel, make_gap_level
+from bridle.adapters.levels import (
+    ALERTS,
+    ETA,
+    FALSE_POSITIVES,
+    FIRST_RECALL,
+    PRECISION,
+    RECALL,
+    RateLevel,
+    make_rate_level,
+)
+from bridle.adapters.score_bases import Buffer, BufferBase, Model, ModelBase
+from bridle.core import InputError
+
+BASES = ("model", "buffer")
+"""Where a threshold stands before the debt moves it."""
+
+LEAST_SHARE = 1e-6
+"""Shares are read as fractions with a denominator up to a million."""
+
+
+class RecallLimit(NamedTuple):
+    """At least this share of the rows of class `label` is found; None: of the second class."""
+
+    at_least: float
+    label: object = None
+    eta: float = ETA
+    base: str = "model"
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[RateLevel, ...]:
+        first, second = classes
+        if self.label is not None and self.label not in (first, second):
+            raise InputError(f"Recall: label must be one of the classes {validate.show(list(classes))}, not {validate.show(self.label)}")
+        rate = FIRST_RECALL if self.label is not None and self.label == first else RECALL
+        return (make_rate_level(rate, 1.0 - self.at_least, self.eta, _base(self.base), several, yields),)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self._asdict()
+
+    def set_params(self, **changes: object) -> RecallLimit:
+        return _changed(Recall, self, changes)
+
+
+class FalsePositiveLimit(NamedTuple):
+    """At most this share of the rows of the first class is an alarm."""
+
+    at_most: float
+    eta: float = ETA
+    base: str = "model"
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[RateLevel, ...]:
+        return (make_rate_level(FALSE_POSITIVES, self.at_most, self.eta, _base(self.base), several, yields),)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self._asdict()
+
+    def set_params(self, **changes: object) -> FalsePositiveLimit:
+        return _changed(FalsePositiveRate, self, changes)
+
+
+class AlertLimit(NamedTuple):
+    """At most this share of all rows is an alarm."""
+
+    at_most: float
+    eta: float = ETA
+    base: str = "model"
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[RateLevel, ...]:
+        return (make_rate_level(ALERTS, self.at_most, self.eta, _base(self.base), several, yields),)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self._asdict()
+
+    def set_params(self, **changes: object) -> AlertLimit:
+        return _changed(AlertRate, self, changes)
+
+
+class AlertBudgetLimit(NamedTuple):
+    """At most so many alarms per `per` rows, or per period where `per` is "period"."""
+
+    at_most: float
+    per: object
+    eta: float = ETA
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[BudgetLevel, ...]:
+        per = None if self.per == "period" else float(validate.whole("per", self.per))
+        return (make_budget(float(self.at_most), per, self.eta),)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self._asdict()
+
+    def set_params(self, **changes: object) -> AlertBudgetLimit:
+        return _changed(AlertBudget, self, changes)
+
+
+class PrecisionLimit(NamedTuple):
+    """At least this share of the alarms is right."""
+
+    at_least: float
+    eta: float = ETA
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[RateLevel, ...]:
+        return (make_rate_level(PRECISION, 1.0 - self.at_least, self.eta, Model(), several, yields),)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self._asdict()
+
+    def set_params(self, **changes: object) -> PrecisionLimit:
+        return _changed(Precision, self, changes)
+
+
+class OpportunityLimit(NamedTuple):
+    """The shares of the second class that are found differ by at most `gap` between groups."""
+
+    gap: float
+    groups: tuple[float, ...] | None = None
+    eta: float = ETA
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[GapLevel, ...]:
+        return (_gap_level(POSITIVES, self.gap, self.groups, self.eta),)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self._asdict()
+
+    def set_params(self, **changes: object) -> OpportunityLimit:
+        return _changed(EqualOpportunity, self, changes)
+
+
+class ParityLimit(NamedTuple):
+    """The shares of alarms differ by at most `gap` between groups."""
+
+    gap: float
+    groups: tuple[float, ...] | None = None
+    eta: float = ETA
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[GapLevel, ...]:
+        return (_gap_level(ALL_ROWS, self.gap, self.groups, self.eta),)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self._asdict()
+
+    def set_params(self, **changes: object) -> ParityLimit:
+        return _changed(DemographicParity, self, changes)
+
+
+class OddsLimit(NamedTuple):
+    """Both the shares found and the shares of false alarms differ by at most `gap` between groups."""
+
+    gap: float
+    groups: tuple[float, ...] | None = None
+    eta: float = ETA
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[GapLevel, ...]:
+        return tuple(_gap_level(kind, self.gap, self.groups, self.eta) for kind in (POSITIVES, NEGATIVES))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self._asdict()
+
+    def set_params(self, **changes: object) -> OddsLimit:
+        return _changed(EqualizedOdds, self, changes)
+
+
+def Recall(at_least: float = 0.9, label: object = None, eta: float = ETA, base: str = "model") -> RecallLimit:
+    """At least this share of the rows of class `label` is found (None: of the second class)."""
+    return RecallLimit(_share("Recall", "at_least", at_least), label, *_settings("Recall", eta, base))
+
+
+def FalsePositiveRate(at_most: float = 0.01, eta: float = ETA, base: str = "model") -> FalsePositiveLimit:
+    """At most this share of the rows of the first class is an alarm."""
+    return FalsePositiveLimit(_share("FalsePositiveRate", "at_most", at_most), *_settings("FalsePositiveRate", eta, base))
+
+
+def AlertRate(at_most: float = 0.01, eta: float = ETA, base: str = "model") -> AlertLimit:
+    """At most this share of all rows is an alarm; no labels are needed."""
+    return AlertLimit(_share("AlertRate", "at_most", at_most), *_settings("AlertRate", eta, base))
+
+
+def AlertBudget(at_most: float, per: object = "period", eta: float = ETA) -> AlertBudgetLimit:
+    """At most so many alarms per period, never one more; `per` is a number of rows, or "period" where each row says its own.
+
+    A period is a number that does not go backward, such as a day.
+
+    >>> AlertBudget(50, per=1000)
+    AlertBudgetLimit(at_most=50.0, per=1000, eta=0.05)
+    """
+    most = float(_whole("AlertBudget", "at_most", at_most, 0))
+    if per != "period":
+        per = _whole("AlertBudget", "per", per, 1)
+    return AlertBudgetLimit(most, per, _settings("AlertBudget", eta, "model")[0])
+
+
+def Precision(at_least: float = 0.5, eta: float = ETA) -> PrecisionLimit:
+    """At least this share of the alarms is right; where no alarm is left to repay what was wrong the report says so."""
+    return PrecisionLimit(_share("Precision", "at_least", at_least), _settings("Precision", eta, "model")[0])
+
+
+def EqualOpportunity(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> OpportunityLimit:
+    """The shares of the second class that are found differ by at most `gap` between groups.
+
+    `groups` are their numbers; without them there are two, of rows whose number is above 0 and of the others.
+    """
+    return OpportunityLimit(*_group_settings("EqualOpportunity", gap, groups, eta))
+
+
+def DemographicParity(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> ParityLimit:
+    """The shares of alarms differ by at most `gap` between groups; `groups` as for `EqualOpportunity`."""
+    return ParityLimit(*_group_settings("DemographicParity", gap, groups, eta))
+
+
+def EqualizedOdds(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> OddsLimit:
+    """The shares found, and the shares of false alarms, differ by at most `gap` between groups; `groups` as for `EqualOpportunity`."""
+    return OddsLimit(*_group_settings("EqualizedOdds", gap, groups, eta))
+
+
+# --- parameters by name, for grids ----------------------------------------------------------------------------------------------------
+
+L = TypeVar("L")
+
+
+def named_parameters(limits: Sequence[object]) -> dict[str, Any]:
+    """Every limit under its place, and every setting of one under "place__setting"."""
+    named: dict[str, Any] = {}
+    for i, limit in enumerate(limits):
+        named[str(i)] = limit
+        if hasattr(limit, "get_params"):
+            named |= {f"{i}__{name}": value for name, value in limit.get_params().items()}
+    return named
+
+
+def with_parameters(limits: Sequence[L], changes: Mapping[str, Any]) -> list[L]:
+    """The limits with some of what `named_parameters` names changed: whole limits first, then their settings."""
+    after: list[Any] = list(limits)
+    settings: dict[int, dict[str, Any]] = {}
+    for name, value in changes.items():
+        place, _, setting = name.partition("__")
+        if not place.isdigit() or int(place) >= len(after):
+            raise InputError(f"constraints have no part {name!r}; there are {len(after)} limits, named 0, 1 and so on")
+        if setting:
+            settings.setdefault(int(place), {})[setting] = value
+        else:
+            after[int(place)] = value
+    for i, part in settings.items():
+        if not hasattr(after[i], "set_params"):
+            raise InputError(f"constraints[{i}] has no settings that can be changed by name: {validate.show(after[i])}")
+        after[i] = after[i].set_params(**part)
+    return after
+
+
+def _changed(factory: Callable[..., L], limit: Any, changes: Mapping[str, object]) -> L:
+    """What the factory makes of a limit's settings with some of them changed."""
+    for name in changes:
+        if name not in limit._fields:
+            raise validate.unknown(f"parameter of {factory.__name__}", name, list(limit._fields))
+    return factory(**{**limit._asdict(), **changes})
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _share(limit: str, name: str, value: object) -> float:
+    share = validate.number(f"{limit}: {name}", value)
+    if not LEAST_SHARE <= share <= 1.0 - LEAST_SHARE:
+        raise InputError(f"{limit}: {name} must be a share of rows above 0 and below 1, not {validate.show(value)}")
+    return share
+
+
+def _whole(limit: str, name: str, value: object, least: int) -> int:
+    return validate.whole(f"{limit}: {name}", value, least)
+
+
+def _settings(limit: str, eta: object, base: str) -> tuple[float, str]:
+    step = validate.positive(f"{limit}: eta", eta)
+    if step > 1.0:
+        raise InputError(f"{limit}: eta must be at most 1, so that the level moves in small steps, not {validate.show(eta)}")
+    validate.one_of(f"{limit}: base", base, BASES)
+    return step, base
+
+
+def _group_settings(limit: str, gap: object, groups: Sequence[float] | None, eta: object) -> tuple[float, tuple[float, ...] | None, float]:
+    most = validate.positive(f"{limit}: gap", gap)
+    if most > 1.0:
+        raise InputError(f"{limit}: gap must be a difference of shares above 0 and at most 1, not {validate.show(gap)}")
+    numbers = None
+    if groups is not None:
+        numbers = tuple(validate.vector(f"{limit}: groups", groups).tolist())
+        if len(numbers) < 2 or len(set(numbers)) < len(numbers):
+            raise InputError(f"{limit}: groups must be the different numbers of two groups or more, not {validate.show(groups)}")
+    return most, numbers, _settings(limit, eta, "model")[0]
+
+
+def _base(base: str) -> ModelBase | BufferBase:
+    return Buffer() if base == "buffer" else Model()
+
+
+def _gap_level(kind: GapKind, gap: float, groups: tuple[float, ...] | None, eta: float) -> GapLevel:
+    return make_gap_level(kind, gap, eta, None if groups is None else np.array(groups))

@@ -1,0 +1,288 @@
+"""All limits on rates of one model, as one threshold: which rows are alarms, and what each limit learns from them.
+
+The limits on rates each have a threshold that they want (`levels`), below which it should stay or above which; budgets one above which it
+should stay (`alert_budget`); limits on gaps between groups move it by group (`group_levels`).
+
+one limit      its threshold is the threshold: the rate comes out as asked, and the other side of the trade-off is as good as it can be
+several        the user's own threshold (.5) moved into the interval that they leave; debts are floored, so that one that holds by itself
+               does not hoard what it has not used. Where the interval is empty the limits are in conflict: the first one named (or the one
+               that `priority` chooses) is tracked, the others are reported, with what was seen of both
+gaps           each group's threshold is moved from the common one; where a rate's safe action is due it is played in every group, unless
+               the limit on the gap has priority
+budgets        when one is spent no row is an alarm, whatever the other limits say
+
+A row is `look`ed at when it is scored and acted upon, and `count`ed when its label comes, at once or late, in any order. In a batch all
+rows are decided by the level of its start, looked at, then counted (`learn_batch`): its rows are open rows to the guarantees.
+
+>>> from bridle.adapters.rate_limits import Recall
+>>> model = thresholds([Recall(at_least=0.9)])
+>>> state, rng = model.start(), np.random.default_rng(0)
+>>> for _ in range(3000):
+...     score = float(rng.normal(0.0, 2.0))
+...     label = 1.0 if rng.random() < 1.0 / (1.0 + np.exp(-score)) else -1.0
+...     state, seen = model.look(state, score)  # seen.alarm is what was decided
+...     state = model.count(state, seen, label)
+>>> report, = model.report(state)
+>>> report.name, report.asked, abs(report.measured - 0.9) < 0.005
+('recall', 0.9, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, isfinite, isnan, nan
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from bridle import validate
+from bridle.adapters.alert_budget import BudgetLevel, BudgetState
+from bridle.adapters.group_levels import GapLevel, GapState
+from bridle.adapters.levels import DebtState, RateLevel
+from bridle.adapters.limit_report import LimitReport
+from bridle.adapters.limit_words import budget_report, gap_report, rate_report
+from bridle.core import InputError
+from bridle.ops import Array, Flag, Scalar, maximum, minimum, where
+
+OWN = 0.0
+"""The user's own threshold on the score: a probability of one half."""
+
+
+class RateLimited(Protocol):
+    """What `thresholds` takes: a limit that is kept by moving the threshold."""
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[RateLevel | BudgetLevel | GapLevel, ...]:
+        """The levels that keep it, for a model of these two classes; one of `several`, and whether it yields to another."""
+        ...
+
+
+class Table(NamedTuple):
+    """How many rows there were in each cell of the table of alarms and labels, as far as labels have come."""
+
+    hits: Scalar
+    misses: Scalar
+    false_alarms: Scalar
+    quiet: Scalar
+
+    def add(self, alarm: Scalar, sign: Scalar) -> Table:
+        """With one row more."""
+        positive, off = 1.0 * (sign > 0.0), 1.0 - alarm
+        return Table(
+            self.hits + alarm * positive,
+            self.misses + off * positive,
+            self.false_alarms + alarm * (1.0 - positive),
+            self.quiet + off * (1.0 - positive),
+        )
+
+
+class Seen(NamedTuple):
+    """What must be kept of a row until its label comes: its score, whether it was an alarm (1) and whether it would have been one by the
+    common threshold, and what it is worth to each limit in advance."""
+
+    score: Scalar
+    alarm: Scalar
+    plain: Scalar
+    rates: tuple[Scalar, ...]
+    gaps: tuple[Scalar, ...]
+
+
+class ThresholdsState(NamedTuple):
+    """The states of all limits; rows and alarms so far, the row of the last alarm, rows in which limits were in conflict; the table."""
+
+    rates: tuple[DebtState, ...]
+    budgets: tuple[BudgetState, ...]
+    gaps: tuple[GapState, ...]
+    rows: Scalar
+    alarms: Scalar
+    last_alarm: Scalar
+    conflicts: Scalar
+    table: Table
+
+
+class Thresholds(NamedTuple):
+    """All limits on rates of one model; `rates` by priority, `places` where each limit stands among those that the user named.
+
+    `gaps_first` is 1 where a limit on a gap has priority over those on rates.
+    """
+
+    rates: tuple[RateLevel, ...]
+    budgets: tuple[BudgetLevel, ...]
+    gaps: tuple[GapLevel, ...]
+    places: tuple[float, ...]
+    gaps_first: float
+    own: float
+
+    def start(self) -> ThresholdsState:
+        zero = Table(0.0, 0.0, 0.0, 0.0)
+        states = (tuple(level.start() for level in self.rates), tuple(level.start() for level in self.budgets))
+        return ThresholdsState(*states, tuple(level.start() for level in self.gaps), 0.0, 0.0, 0.0, 0.0, zero)
+
+    def common(self, state: ThresholdsState, period: Scalar = nan) -> tuple[Scalar, Flag]:
+        """The threshold before groups move it, and whether the limits are in conflict."""
+        wanted = [level.threshold(each) for level, each in zip(self.rates, state.rates, strict=True)]
+        spending = [level.threshold(each, period) for level, each in zip(self.budgets, state.budgets, strict=True)]
+        if len(wanted) + len(spending) == 1:
+            return (wanted + spending)[0], False
+        low, high, th = -inf, inf, self.own
+        for value in spending:
+            low, th = maximum(low, value), maximum(th, value)
+        for level, value in zip(reversed(self.rates), reversed(wanted), strict=True):
+            below = level.rate.sd > 0.0
+            low, high = where(below, low, maximum(low, value)), where(below, minimum(high, value), high)
+            th = where(below, minimum(th, value), maximum(th, value))
+        return th, low > high
+
+    def threshold(self, state: ThresholdsState, group: Scalar = nan, period: Scalar = nan) -> Scalar:
+        """The score above which a row of this group, or each of many rows of these groups, is an alarm."""
+        return self._moved(state, self.common(state, period)[0], group)
+
+    def _moved(self, state: ThresholdsState, common: Scalar, group: Scalar) -> Scalar:
+        """The common threshold moved by the groups; an infinite one is a safe action, and that of what has priority is played."""
+        if not self.gaps:
+            return common
+        offset: Scalar = 0.0
+        for level, each in zip(reversed(self.gaps), reversed(state.gaps), strict=True):
+            own = level.offset(each, group)
+            offset = where(safe(own), own, where(safe(offset), offset, finite(offset) + finite(own)))
+        moved = finite(common) + finite(offset)
+        by_gaps, by_rates = where(safe(offset), offset, moved), where(safe(common), common, moved)
+        return where(self.gaps_first > 0.0, where(safe(offset), offset, by_rates), where(safe(common), common, by_gaps))
+
+    def alarm(
+        self, state: ThresholdsState, score: Scalar, group: Scalar = nan, period: Scalar = nan, level: ThresholdsState | None = None
+    ) -> Flag:
+        """Whether this row would be an alarm now; in a batch, by the `level` of its start."""
+        by = state if level is None else level
+        flag = score > self.threshold(by, group, period)
+        for budget, each in zip(self.budgets, state.budgets, strict=True):
+            flag = flag & budget.affords(each, period)
+        return flag
+
+    def look(
+        self,
+        state: ThresholdsState,
+        score: Scalar,
+        group: Scalar = nan,
+        period: Scalar = nan,
+        alarm: Scalar | None = None,
+    ) -> tuple[ThresholdsState, Seen]:
+        """After a row was scored and acted upon; no label is needed. `alarm` is what was done, where that was decided elsewhere.
+
+        `Seen` is to be kept until the label comes.
+        """
+        common, conflict = self.common(state, period)
+        flag = self.alarm(state, score, group, period) if alarm is None else alarm > 0.0
+        done, plain = 1.0 * flag, 1.0 * (score > common)
+        row = state.rows
+        rates = [level.look(each, score, done, row) for level, each in zip(self.rates, state.rates, strict=True)]
+        gaps = [level.look(each, score, done, plain, group, row) for level, each in zip(self.gaps, state.gaps, strict=True)]
+        budgets = tuple(level.look(each, score, done, period) for level, each in zip(self.budgets, state.budgets, strict=True))
+        after = ThresholdsState(
+            tuple(each for each, _ in rates),
+            budgets,
+            tuple(each for each, _ in gaps),
+            row + 1.0,
+            state.alarms + done,
+            where(flag, row + 1.0, state.last_alarm),
+            state.conflicts + 1.0 * conflict,
+            state.table,
+        )
+        return after, Seen(score, done, plain, tuple(due for _, due in rates), tuple(due for _, due in gaps))
+
+    def count(self, state: ThresholdsState, seen: Seen, sign: Scalar, group: Scalar = nan) -> ThresholdsState:
+        """After the label of a row came (+1 or -1), which was looked at before."""
+        score, alarm, row = seen.score, seen.alarm, state.rows - 1.0
+        rates = zip(self.rates, state.rates, seen.rates, strict=True)
+        gaps = zip(self.gaps, state.gaps, seen.gaps, strict=True)
+        return state._replace(
+            rates=tuple(level.count(each, score, alarm, due, sign, row) for level, each, due in rates),
+            gaps=tuple(level.count(each, score, alarm, seen.plain, due, sign, group, row) for level, each, due in gaps),
+            table=state.table.add(alarm, sign),
+        )
+
+    def drop(self, state: ThresholdsState, seen: Seen, group: Scalar = nan) -> ThresholdsState:
+        """After it is known that the label of a row will never come."""
+        rates = zip(self.rates, state.rates, seen.rates, strict=True)
+        gaps = zip(self.gaps, state.gaps, seen.gaps, strict=True)
+        return state._replace(
+            rates=tuple(level.drop(each, due) for level, each, due in rates),
+            gaps=tuple(level.drop(each, due, group) for level, each, due in gaps),
+        )
+
+    def report(self, state: ThresholdsState) -> tuple[LimitReport, ...]:
+        """What became of every limit, in the order in which the user named them."""
+        th = float(self.common(state)[0])
+        others = (float(state.rows), float(state.last_alarm), float(state.conflicts), tuple(map(float, state.table)), th)
+        several = len(self.rates) + len(self.budgets) > 1
+        reports = [
+            *(
+                rate_report(level, each, i == 0, several, others)
+                for i, (level, each) in enumerate(zip(self.rates, state.rates, strict=True))
+            ),
+            *(budget_report(level, each, others) for level, each in zip(self.budgets, state.budgets, strict=True)),
+            *(gap_report(level, each, others) for level, each in zip(self.gaps, state.gaps, strict=True)),
+        ]
+        return tuple(reports[i] for i in np.argsort(self.places, kind="stable"))
+
+    def check(self, group: float | None = None, period: float | None = None, last: float | None = None) -> None:
+        """Refuse, in one sentence, a row whose group or period the limits cannot read; `last` is the latest period so far."""
+        for level in self.gaps:
+            if group is None:
+                raise InputError("groups must be given with a limit on a gap between groups: a number for each row, nan for none")
+            if level.values is not None and not isnan(group) and group not in level.values:
+                known = ", ".join(f"{value:g}" for value in level.values)
+                raise InputError(f"group must be one of {known}, or nan for none, not {validate.show(group)}")
+        if any(budget.per is None for budget in self.budgets):
+            if period is None or not isfinite(period):
+                raise InputError(f"period must be given with AlertBudget(per='period'): a number for each row, not {validate.show(period)}")
+            if last is not None and period < last:
+                raise InputError(f"period must not go backward: {validate.show(period)} came after {validate.show(last)}")
+
+
+def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequence[object] = (0, 1), own: float = OWN) -> Thresholds:
+    """All limits on rates of one model, of which the one at `priority` is tracked where not all of them can be had."""
+    given = list(limits)
+    if given and not 0 <= validate.whole("priority", priority, 0) < len(given):
+        raise InputError(f"priority must be the place of one of the {len(given)} limits, counted from 0, not {validate.show(priority)}")
+    for limit in given:
+        if not hasattr(limit, "levels"):
+            raise InputError(f"limits must hold limits on rates such as Recall(at_least=0.9), not {validate.show(limit)}")
+    order = sorted(range(len(given)), key=lambda i: (i != priority, i))
+    probe = {i: given[i].levels(classes, False, False) for i in order}
+    rated = [i for i in order if not all(isinstance(level, GapLevel) for level in probe[i])]
+    budgeted = any(isinstance(level, BudgetLevel) for levels in probe.values() for level in levels)
+    made = {i: given[i].levels(classes, len(rated) > 1, budgeted or i != rated[0]) if i in rated else probe[i] for i in order}
+    kinds: dict[type, list[tuple[float, RateLevel | BudgetLevel | GapLevel]]] = {RateLevel: [], BudgetLevel: [], GapLevel: []}
+    for i in order:
+        for level in made[i]:
+            kinds[type(level)].append((float(i), level))
+    first = bool(given) and any(isinstance(level, GapLevel) for level in made[order[0]])
+    parts = [tuple(level for _, level in kinds[kind]) for kind in (RateLevel, BudgetLevel, GapLevel)]
+    places = tuple(place for kind in (RateLevel, BudgetLevel, GapLevel) for place, _ in kinds[kind])
+    return Thresholds(*parts, places, float(first), validate.number("own", own))  # type: ignore[arg-type]
+
+
+def safe(threshold: Scalar) -> Flag:
+    """Whether a threshold is infinite: alarms for all rows, or for none."""
+    return abs(threshold) == inf
+
+
+def finite(threshold: Scalar) -> Scalar:
+    """A threshold, and 0 for an infinite one."""
+    return where(safe(threshold), 0.0 * OWN, threshold)
+
+
+def learn_batch(
+    model: Thresholds, state: ThresholdsState, scores: Array, signs: Array, groups: Array | None = None, periods: Array | None = None
+) -> tuple[ThresholdsState, Array]:
+    """The state after rows that came together with their labels, and which of them were alarms by the level of the batch's start."""
+    start, kept, alarms = state, [], []
+    of = np.full(len(scores), nan) if groups is None else groups
+    when = np.full(len(scores), nan) if periods is None else periods
+    for score, group, period in zip(scores.tolist(), of.tolist(), when.tolist(), strict=True):
+        alarms.append(1.0 * model.alarm(state, score, group, period, start))
+        state, seen = model.look(state, score, group, period, alarms[-1])
+        kept.append(seen)
+    for seen, sign, group in zip(kept, signs.tolist(), of.tolist(), strict=True):
+        state = model.count(state, seen, sign, group)
+    return state, np.array(alarms)

@@ -1,0 +1,214 @@
+"""Constraints around somebody else's optimiser: it takes the steps, on the cost and the limits weighted by `bridle.adapters.duals`."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.adapters.duals import Duals, StepWeights
+from bridle.adapters.tensors import Functions, functions, length, slope, torch
+from bridle.core import InputError
+from bridle.ops import Array
+
+OWN = ("wrapped", "rounds", "cost", "violations", "_names", "_duals", "_pending")
+"""What is pickled beside what torch's optimisers have."""
+
+SHARED = tuple(f"_optimizer_{kind}state_dict_{when}_hooks" for kind in ("", "load_") for when in ("pre", "post"))
+"""Hooks around saving and loading: there is one state to save, so both optimisers have them in common."""
+
+
+class Evaluated(NamedTuple):
+    """Values that wait for their step, and the weights they were given."""
+
+    f: float
+    g: Array
+    weights: StepWeights
+
+
+class Wrapping(torch.optim.Optimizer):
+    """What `bridle.adapters.torch.ConstrainedOptimizer` does around another optimiser, whose parameter groups and state are its own."""
+
+    wrapped: torch.optim.Optimizer
+
+    def _wrap(self, optimizer: torch.optim.Optimizer, names: Sequence[str]) -> None:
+        for group in optimizer.param_groups:
+            _check(group)
+        self.wrapped, self._names, self._duals = optimizer, tuple(names), Duals.start(len(names))
+        self._pending: list[Evaluated] = []
+        self.rounds, self.cost, self.violations = 0, 0.0, [0.0] * len(names)
+        self.__setstate__({})
+
+    # --- a step ---------------------------------------------------------------------------------------------------------------------------
+
+    def step(self, cost: object = None, constraints: object = None) -> torch.Tensor | None:
+        """One step of the wrapped optimiser on the weighted cost; gives the cost back.
+
+        ``step(cost, constraints)`` and ``step(closure)``, whose closure returns both, take the gradients themselves. ``step()`` comes after
+        ``weighted(cost, constraints).backward()``, once or for several parts of a batch, and gives nothing back.
+        """
+        if cost is None and constraints is None:
+            self._finish(self.wrapped.step)
+            return None
+        closure = cost if constraints is None and callable(cost) and not isinstance(cost, torch.Tensor) else None
+        if closure is None and _asks_again(self.wrapped):
+            kind = type(self.wrapped).__name__
+            raise InputError(
+                f"{kind} evaluates the cost several times a step: give step a function that returns the cost and the constraints"
+            )
+        self._pending.clear()
+        with torch.enable_grad():
+            if closure is not None:
+                cost, constraints = both(closure())
+            first = self.weighted(cost, constraints)
+            self.wrapped.zero_grad()
+            if first.requires_grad:
+                first.backward()
+        if closure is None or not _asks_again(self.wrapped):
+            self._finish(self.wrapped.step)
+        else:
+            self._finish(lambda: self.wrapped.step(self._again(closure, first)))
+        return cost.detach() if isinstance(cost, torch.Tensor) else torch.as_tensor(cost)
+
+    def weighted(self, cost: object, constraints: object) -> torch.Tensor:
+        """The weighted cost, whose ``backward()`` gives the gradients of the coming ``step()``: scaled, clipped or added up as you like.
+
+        Called several times before a step, once for each part of a batch, the weights are those of the first, and the values count as their
+        mean.
+        """
+        with torch.enable_grad():
+            now = functions(cost, constraints, self._names)
+            self._measure(now)
+            self._pending.append(Evaluated(now.f, now.g, self._pending[0].weights if self._pending else self._duals.weigh(now.g)))
+            return now.weighted(self._pending[0].weights)
+
+    @property
+    def weights(self) -> StepWeights:
+        """What the cost and every constraint weigh in the coming step: as `weighted` said, or where nothing is known of it yet."""
+        return self._pending[0].weights if self._pending else self._duals.weigh(np.zeros(len(self._names)))
+
+    def _again(self, closure: Callable[[], object], first: torch.Tensor) -> Callable[[], torch.Tensor]:
+        """A closure for an optimiser that evaluates several times a step: with the same weights, and the first time what is known."""
+        known = [first]
+
+        def evaluate() -> torch.Tensor:
+            if known:
+                return known.pop()
+            with torch.enable_grad():
+                self.wrapped.zero_grad()
+                total = functions(*both(closure()), self._names).weighted(self.weights)
+                total.backward()
+            return total
+
+        return evaluate
+
+    def _finish(self, step: Callable[[], object]) -> None:
+        """The wrapped optimiser's step, then the multipliers'."""
+        if not self._pending:
+            raise InputError(
+                "step() knows neither the cost nor the constraints: call step(cost, constraints), or "
+                "optimizer.weighted(cost, constraints).backward() before step(), in place of cost.backward()"
+            )
+        if not math.isfinite(length([p.grad for p in self._parameters() if p.grad is not None])):
+            self._pending.clear()
+            raise InputError("the gradient of the weighted cost and constraints must be finite: nothing was changed")
+        step()
+        g = np.array([part.g for part in self._pending])
+        counts = ~np.isnan(g)
+        values = np.where(counts.any(axis=0), np.where(counts, g, 0.0).sum(axis=0) / np.maximum(counts.sum(axis=0), 1), np.nan)
+        self._duals = self._duals.observed(values)
+        self.rounds, self.cost = self.rounds + 1, self.cost + sum(part.f for part in self._pending) / len(self._pending)
+        self.violations = [total + max(value, 0.0) for total, value in zip(self.violations, np.nan_to_num(values).tolist(), strict=True)]
+        self._pending.clear()
+
+    def _parameters(self) -> list[torch.Tensor]:
+        return [p for group in self.wrapped.param_groups for p in group["params"] if p.requires_grad]
+
+    def _measure(self, now: Functions) -> None:
+        """The lengths of the gradients of the cost and of the limits that are due: rarely, so that a step takes one backward pass."""
+        due = self._duals.due(now.g) & np.array([value is not None and value.requires_grad for value in now.limits])
+        if due.any():
+            parameters, lengths = self._parameters(), np.zeros(len(due))
+            for i in np.flatnonzero(due):
+                lengths[i] = slope(now.limits[i], parameters)
+            self._duals = self._duals.measured(due, slope(now.cost, parameters) ** 2, lengths**2)
+
+    # --- what torch asks of an optimiser ------------------------------------------------------------------------------------------------
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """Those of the wrapped optimiser: a schedule of its learning rates sees them here."""
+        return self.wrapped.param_groups
+
+    @property
+    def state(self) -> Any:
+        """That of the wrapped optimiser."""
+        return self.wrapped.state
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Those of the wrapped optimiser."""
+        return self.wrapped.defaults
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """As the wrapped optimiser's; values that wait for their step are left out with their gradients."""
+        self._pending.clear()
+        self.wrapped.zero_grad(set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """As the wrapped optimiser's."""
+        _check(param_group)
+        self.wrapped.add_param_group(param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The wrapped optimiser's, and under "bridle" the multipliers and totals."""
+        duals = {name: values.tolist() for name, values in self._duals._asdict().items()}
+        totals = {"rounds": self.rounds, "cost": self.cost, "violations": list(self.violations)}
+        return {**self.wrapped.state_dict(), "bridle": {"names": list(self._names), "duals": duals, **totals}}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """What `state_dict` gave."""
+        saved = state_dict.get("bridle", {})
+        duals = saved.get("duals", {})
+        if duals.keys() != set(Duals._fields) or any(len(values) != len(self._names) for values in duals.values()):
+            raise InputError(
+                f"state_dict must be that of a ConstrainedOptimizer around another optimiser, with {len(self._names)} constraints; one that "
+                "was saved without constraints goes into optimizer.wrapped.load_state_dict"
+            )
+        self.wrapped.load_state_dict({key: value for key, value in state_dict.items() if key != "bridle"})
+        self._duals, self._pending = Duals(**{name: np.array(values, dtype=float) for name, values in duals.items()}), []
+        self.rounds, self.cost, self.violations = saved["rounds"], saved["cost"], list(saved["violations"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: vars(self)[name] for name in OWN}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: state[name] for name in OWN if name in state})
+        torch.optim.Optimizer.__setstate__(self, {})  # its hooks
+        vars(self).update({name: vars(self.wrapped)[name] for name in SHARED})
+
+
+def both(found: object) -> tuple[object, object]:
+    """The cost and the constraints that a closure returned."""
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise InputError(
+            f"the function given to step must return the cost and the constraints, and not call backward(); it returned {validate.show(found)}"
+        )
+    return found
+
+
+def _asks_again(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether the optimiser's step must be given a closure."""
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    return closure is not None and closure.default is inspect.Parameter.empty
+
+
+def _check(group: Mapping[str, Any]) -> None:
+    if group.get("maximize"):
+        raise InputError(
+            "maximize=True cannot be wrapped: limits would be weighed the wrong way round; give the negative of it as the cost"
+        )
