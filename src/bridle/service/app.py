@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.middleware import Middleware
-
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
