@@ -134,7 +134,7 @@ class DurableCore:
         self.seq = self.durable = self.snapshot_at = 0
         self.every = SNAPSHOT_EVERY
         self.stale = "it was not read yet"
-        self.entries: list[HistoryEntry] | None = None  # what `history` is still to be told, where somebody listens
+        self._listener: Callable[[HistoryEntry], object] | None = None
         self._grown, self._size = 0, 0  # bytes of events since the last snapshot, and of that
         self._keys: dict[bytes, Event] = {}  # of events that are not durable yet
         self._recent: deque[tuple[int, bytes]] = deque()
@@ -195,11 +195,12 @@ class DurableCore:
         pending = session._now.kept.pending
         pending.offset, pending.since = self._facts["tickets"]
         self.session = session
-        self.listen(self.entries)
+        self.session.history = self._listener
 
-    def advance(self, journal: Iterable[Event], until: int | None = None) -> None:
-        """Let events happen again that are in the journal, and prove of each that it leads where it did."""
-        self.session.history = None
+    def advance(self, journal: Iterable[Event], until: int | None = None, telling: bool = False) -> None:
+        """Let events happen again that are in the journal, and prove of each that it leads where it did; silently, unless `telling`."""
+        if not telling:
+            self.session.history = None
         for event in journal:
             if until is not None and event.seq > until:
                 break
@@ -216,12 +217,11 @@ class DurableCore:
             if log.unsent:
                 log.unsent.clear()  # they were given when it first happened
         self.durable = self.seq
-        self.listen(self.entries)
+        self.session.history = self._listener
 
-    def listen(self, entries: list[HistoryEntry] | None) -> None:
-        """Put what `history` is to be told into this list, from now on."""
-        self.entries = entries
-        self.session.history = None if entries is None else entries.append
+    def listen(self, listener: Callable[[HistoryEntry], object] | None) -> None:
+        """Tell of every round that is applied from now on what `history` is told."""
+        self._listener = self.session.history = listener
 
     def _astray(self, event: Event, what: str) -> ReplayError:
         made = self._facts["made"]

@@ -45,8 +45,9 @@ class Embedded:
     def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None) -> None:
         self.core, self.history = core, history
         self.lock, self._busy, self.ended = threading.RLock(), False, ""
+        self._entries: list[HistoryEntry] = []  # what `history` is still to be told
         if history is not None:
-            core.listen([])
+            core.listen(self._entries.append)
 
     # --- calls ----------------------------------------------------------------------------------------------------------------------------
 
@@ -104,16 +105,14 @@ class Embedded:
 
     def rebuild(self) -> None:
         """Read the session from its journal again."""
-        if self.core.entries is not None:
-            self.core.entries.clear()
+        self._entries.clear()
         self.core.rebuild()
 
     def tell(self) -> None:
         """Give warnings and tell `history`, of what is durable."""
-        entries = self.core.entries
-        if entries and self.history is not None:
-            told = entries.copy()
-            entries.clear()
+        if self._entries and self.history is not None:
+            told = self._entries.copy()
+            self._entries.clear()
             for entry in told:
                 self.history(entry)
         self.core.tell()
