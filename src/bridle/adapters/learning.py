@@ -7,37 +7,38 @@ weights that were played.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from math import nan
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import ops, records
+from bridle import ops
+from bridle.adapters.averages import Averages, AverageState
 
-Averages = Seen = Thresholds = Any
 from bridle.adapters.limits import Limit
+from bridle.adapters.loss_reports import LossTally, counted
 from bridle.adapters.mixture import Mixture, MixtureState
 from bridle.adapters.scaling import RunningScale
-from bridle.core import Feedback, InputError, Policy, Round
+from bridle.adapters.thresholds import Seen, Thresholds
+from bridle.core import Feedback, Policy, Round
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.ops import Array, Scalar
 
 ONE = np.ones(1)
 """The feature of the intercept."""
 
-R = TypeVar("R")
-
 
 class LabelledRow(NamedTuple):
-    """One row: its features, +1 or -1 for its class, the weight of its loss, its group where it has one, and how it was seen before.
+    """One row: its features, +1 or -1 for its class, the weight of its loss; its group and its period where it has one; how it was seen.
 
-    `seen` is what the levels made of a row that was asked about before its class was known; None: it is scored now.
+    `seen` is what the levels made of a row that was decided before its class was known; None: it is scored now.
     """
 
     features: Array
     sign: Scalar
     weight: Scalar
     group: Scalar | None = None
+    period: Scalar | None = None
     seen: Seen | None = None
 
 
@@ -60,7 +61,7 @@ class FreeState(NamedTuple):
     """What the experts have learned, and what limits on average cost them."""
 
     mixture: MixtureState
-    averages: Any  # as `Averages.start` gives it; None without a limit
+    averages: AverageState | None
 
 
 class FreeLearner(NamedTuple):
@@ -74,7 +75,7 @@ class FreeLearner(NamedTuple):
 
     def learn(self, state: FreeState, row: LabelledRow, a: Array, feedback: Feedback, counts: Array) -> FreeState:
         averages, pull = state.averages, None
-        if self.averages is not None:
+        if self.averages is not None and averages is not None:
             averages, pull = self.averages.weigh(averages, feedback.g, feedback.dg, feedback.df, counts)
         return FreeState(self.mixture.learn(state.mixture, a, row.sign, row.weight, pull), averages)
 
@@ -85,6 +86,7 @@ class Rules(NamedTuple):
     learner: PolicyLearner | FreeLearner
     limits: tuple[Limit[Any], ...]
     thresholds: Thresholds | None
+    allowed: Array  # what the limit of each constraint asks for
 
     def learn(self, before: Learned, row: LabelledRow) -> Learned:
         """One round: what is learned from a row, scaled by the rows before it."""
@@ -93,21 +95,32 @@ class Rules(NamedTuple):
         if self.thresholds is not None:
             seen = row.seen
             if seen is None:
-                levels, seen = self.thresholds.look(levels, ops.dot(before.weights, a), row.group)
-            levels = self.thresholds.count(levels, seen, row.sign, row.group)
+                levels, seen = self.thresholds.look(levels, ops.dot(before.weights, a), known(row.group), known(row.period))
+            levels = self.thresholds.count(levels, seen, row.sign, known(row.group))
         memory, chosen = round_of(self.limits, before.memory, a, row.sign, row.weight, row.group)
-        state = self.learner.learn(before.state, row, a, chosen.reveal(before.weights), ONE)
-        return Learned(state, self.learner.weights(state), memory, levels, None if scale is None else scale.learn(row.features))
+        feedback, tally, counts = chosen.reveal(before.weights), before.tally, ONE
+        if tally is not None:
+            counts = counted(self.limits, row.sign)
+            tally = tally.add(feedback.g, counts, self.allowed)
+        state = self.learner.learn(before.state, row, a, feedback, counts)
+        features = None if scale is None else scale.learn(row.features)
+        return Learned(state, self.learner.weights(state), memory, levels, features, tally)
+
+
+def known(number: Scalar | None) -> Scalar:
+    """The number of a group or a period; nan where there is none."""
+    return nan if number is None else number
 
 
 class Learned(NamedTuple):
-    """What rows change: the state and the weights of the learner, what limits and levels remember, and the scale of the features."""
+    """What rows change: the state and the weights of the learner, what limits and levels remember, the scale, and what limits came to."""
 
     state: Any
     weights: Array
     memory: tuple[Any, ...]
     levels: Any
     scale: RunningScale | None
+    tally: LossTally | None  # None without a limit on a loss
 
 
 def round_of(

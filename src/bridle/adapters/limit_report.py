@@ -1,10 +1,11 @@
 """What became of a limit: what was asked, what came out, what is proved, what it costs; as a record, as a line of a table, as JSON.
 
->>> report = LimitReport("recall", "at least", 0.9, 0.897, 0.91, (0.816, 1.0), "", 3.2, "false alarms for one more positive", 412, 970, 4, "held")
+>>> price = (3.2, "false alarms for one more positive")
+>>> report = LimitReport("recall", "at least", 0.9, 0.897, 0.91, (0.816, 1.0), "", *price, 412, 970, 4, "almost held")
 >>> print(LimitTable([report]))
 limit   asked         measured  last 1,000  proved          price  holds since  counted  open
 recall  at least 0.9  0.897     0.91        0.816 to 1      3.2    row 412      970      4
-  recall: held
+  recall: almost held
 >>> report.json()["asked"], report.held
 (0.9, False)
 """
