@@ -88,7 +88,8 @@ def serving(db: str, insecure: bool = True, **settings: object) -> Iterator[Serv
 class ServerProcess:
     """`bridle serve` in a process of its own, which can be killed and started again at the same address."""
 
-    def __init__(self, db: str, folder: Path, port: int, *more: str) -> None:
+    def __init__(self, db: str, folder: Path, port: int, *more: str, program: Path | None = None) -> None:
+        self.program = ["-m", "bridle"] if program is None else [str(program)]
         self.db, self.folder, self.port, self.more = db, folder, port, more
         self.url = f"http://127.0.0.1:{port}"
         self.process: subprocess.Popen[bytes] | None = None

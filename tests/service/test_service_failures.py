@@ -1,4 +1,4 @@
-"""What fails: commits that do not come through, come through unseen, or are slow; servers that stop; owners that change. Nothing counts twice."""
+"""What fails: commits that do not come through, or unseen, or late; servers that stop; owners that change. Nothing counts twice."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from helpers.serving import ROUND, create, serving, state_of
 
 from bridle.database import StoreError
+from helpers.serving import ROUND, create, serving, state_of
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from helpers.serving import ANYTIME, BOX, ROUND, create, serving, state_of
 
 import bridle
 from bridle.core import InputError
+from helpers.serving import ANYTIME, BOX, ROUND, create, serving, state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # the twins' alarms
 
@@ -176,7 +176,7 @@ def test_a_bad_record_is_refused_in_the_words_of_python_and_changes_nothing(clie
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"f": NaN}', b'{"f": 1e999}', b'{"g": 1} x', b'{"no": 1}', b"[" * 100_000, b'{"partial": 1}'],
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"f": NaN}', b'{"f": 1e999}', b'{"g": 1} x', b'{"no": 1}', b"[" * 99_999, b'{"partial": 1}'],
     ids=range(11),
 )  # fmt: skip
 def test_what_is_no_json_of_the_right_form_is_400_and_changes_nothing(client, name, body):
@@ -336,9 +336,9 @@ def test_metrics_count_what_happened(client, name):
 
 def test_sessions_of_the_configuration_are_there_when_the_server_is_ready(tmp_path):
     body = {"policy": "anytime", "domain": BOX, "names": ["latency"]}
-    with serving(f"sqlite:///{tmp_path}/run.db", sessions={"shop": body, "broken": {"policy": "none", "domain": BOX}}) as server:
-        with server.client() as client:
-            assert post(client, "shop", "observe", ROUND)["round"] == 1
-            assert client.get("/v1/sessions/broken").status_code == 404
+    sessions = {"shop": body, "broken": {"policy": "none", "domain": BOX}}
+    with serving(f"sqlite:///{tmp_path}/run.db", sessions=sessions) as server, server.client() as client:
+        assert post(client, "shop", "observe", ROUND)["round"] == 1
+        assert client.get("/v1/sessions/broken").status_code == 404
     with serving(f"sqlite:///{tmp_path}/run.db", sessions={"shop": body}) as server, server.client() as client:
         assert post(client, "shop", "observe", ROUND)["round"] == 2

@@ -9,13 +9,13 @@ import re
 
 import httpx
 import pytest
-from helpers.serving import ANYTIME, ROUND, create, new_key, serving, state_of
 
 from bridle.database import open_store
 from bridle.service import logs
 from bridle.service.limits import ServiceLimits
 from bridle.service.routes import ROUTES
 from bridle.service.server import warn_of_sqlite
+from helpers.serving import ANYTIME, ROUND, create, new_key, serving, state_of
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ GUARDED = [entry for entry in ROUTES if entry.described.scope is not None]
 
 @pytest.mark.parametrize("entry", GUARDED, ids=lambda entry: f"{entry.described.method} {entry.described.path}")
 def test_every_route_asks_for_a_key_that_may_do_this(place, entry):
-    server, db, keys = place
+    server, _, keys = place
     method, path, more = asked(entry)
     with server.client() as client:
         for header in (None, "", "Bearer", f"Basic {keys['admin']}", f"Bearer {keys['admin'][:-1]}", "Bearer brk_x_y", keys["admin"]):

@@ -18,7 +18,7 @@ from bridle.database.rows import Event
 from bridle.service.auth import may, who
 from bridle.service.calls import Call, encode
 from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, Turned
-from bridle.service.hosted import Hosted, Outcome, next_decision
+from bridle.service.hosted import Hosted, VerbOutcome, next_decision
 from bridle.service.recipes import domain_of, proposals
 from bridle.service.schemas import (
     AskEvent,
@@ -37,7 +37,7 @@ from bridle.service.schemas import (
 )
 from bridle.session.durable import DurableCore
 
-Verb = Callable[[DurableCore], Outcome]
+Verb = Callable[[DurableCore], VerbOutcome]
 """What is done to a session, in its turn and by one thread at a time."""
 
 
@@ -59,10 +59,10 @@ def before_acting(core: DurableCore, body: DecideBody) -> dict[str, Any]:
 def deciding(body: DecideBody, hosted: Hosted) -> Verb:
     """The decision of this round."""
 
-    def verb(core: DurableCore) -> Outcome:
+    def verb(core: DurableCore) -> VerbOutcome:
         applied = core.decide(**before_acting(core, body))
         hosted.decided = x = applied.value.tolist()
-        return Outcome(encode(DecisionAnswer(x, core.session.rounds)), applied.rows)
+        return VerbOutcome(encode(DecisionAnswer(x, core.session.rounds)), applied.rows)
 
     return verb
 
@@ -70,12 +70,12 @@ def deciding(body: DecideBody, hosted: Hosted) -> Verb:
 def asking(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
     """A round whose feedback comes later."""
 
-    def verb(core: DurableCore) -> Outcome:
+    def verb(core: DurableCore) -> VerbOutcome:
         applied = core.ask(**before_acting(core, body), key=key)
         ticket, x = applied.value.id, applied.value.x.tolist()
         if len(hosted.waiting) <= core.session.pending:
             hosted.waiting[ticket] = x
-        return Outcome(encode(TicketAnswer(ticket, x)), applied.rows)
+        return VerbOutcome(encode(TicketAnswer(ticket, x)), applied.rows)
 
     return verb
 
@@ -102,7 +102,7 @@ FLOATS = {float}
 def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
     """Feedback; the answer has the next decision."""
 
-    def verb(core: DurableCore) -> Outcome:
+    def verb(core: DurableCore) -> VerbOutcome:
         x: list[float] | None = None
 
         def answer(_: object) -> bytes:
@@ -121,7 +121,7 @@ def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
             hosted.remember(core, body.f, g, body.ticket, body.played)
             hosted.hear(core)
             hosted.decided = x
-        return Outcome(told, applied.rows)
+        return VerbOutcome(told, applied.rows)
 
     return verb
 
@@ -129,9 +129,9 @@ def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
 def forgetting(ticket: int) -> Verb:
     """A round given up."""
 
-    def verb(core: DurableCore) -> Outcome:
+    def verb(core: DurableCore) -> VerbOutcome:
         applied = core.forget(ticket)
-        return Outcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows)
+        return VerbOutcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows)
 
     return verb
 
@@ -182,7 +182,7 @@ async def batch(call: Call) -> bytes:
             verbs.append(asking(event, key, hosted) if isinstance(event, AskEvent) else deciding(event, hosted))
     refused: list[tuple[int, str]] = []
 
-    def verb(core: DurableCore) -> Outcome:
+    def verb(core: DurableCore) -> VerbOutcome:
         answers: list[bytes] = []
         rows: list[Event] = []
         for i, each in enumerate(verbs):
@@ -196,7 +196,7 @@ async def batch(call: Call) -> bytes:
             rows.extend(outcome.rows)
         raw = [msgspec.Raw(answer) for answer in answers]
         whole = {"answers": raw, "refused": len(refused), "round": core.session.rounds, "next": next_decision(core)}
-        return Outcome(encode(whole), rows)
+        return VerbOutcome(encode(whole), rows)
 
     answer = await hosted.play(verb, max(1, len(verbs)))
     for i, sentence in refused:
@@ -214,12 +214,12 @@ async def change_limits(call: Call) -> bytes:
     if "domain" in told and len(told) > 1:
         raise InputError("a domain is changed by itself: leave out offset and at_most")
 
-    def verb(core: DurableCore) -> Outcome:
+    def verb(core: DurableCore) -> VerbOutcome:
         if "domain" in told:
             applied = core.change_domain(domain_of("domain", told["domain"], service.config.limits))
         else:
             applied = core.change_limit(body.limit, **told)
-        return Outcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows)
+        return VerbOutcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows)
 
     answer = await hosted.play(verb)
     await service.audit(call, f"changed {'the domain' if 'domain' in told else f'limit {body.limit}'}: {encode(told)[:500].decode()}")
@@ -249,14 +249,14 @@ async def pay(call: Call) -> bytes:
     """POST .../pay: a payment that fits, or a refusal; what was paid is durable when it is answered."""
     body, key = call.body, call.identity
 
-    def verb(core: DurableCore) -> Outcome:
+    def verb(core: DurableCore) -> VerbOutcome:
         budget = budget_of(core, body.gate)
         applied = core.pay(body.gate, body.amount, key=key)
         counted = (
             applied.value if applied.value is not None else budget.gate.rounded(body.amount) if isinstance(budget, Pacer) else body.amount
         )
         price = budget.price if isinstance(budget, Pacer) else msgspec.UNSET
-        return Outcome(encode(PaymentAnswer(counted, budget.left, price)), applied.rows)
+        return VerbOutcome(encode(PaymentAnswer(counted, budget.left, price)), applied.rows)
 
     return await (await call.session()).play(verb)
 
@@ -265,11 +265,11 @@ async def bid(call: Call) -> bytes:
     """POST .../bid: what a pacer bids for something of this value; it may be paid next."""
     body = call.body
 
-    def verb(core: DurableCore) -> Outcome:
+    def verb(core: DurableCore) -> VerbOutcome:
         budget = budget_of(core, body.gate)
         if not isinstance(budget, Pacer):
             raise InputError(f"gate must be the name of a pacer, which has a price; {body.gate!r} is a plain gate")
-        return Outcome(encode(BidAnswer(budget.bid(body.value), budget.price, budget.left)), ())
+        return VerbOutcome(encode(BidAnswer(budget.bid(body.value), budget.price, budget.left)), ())
 
     return await (await call.session()).play(verb)
 
@@ -278,10 +278,10 @@ async def set_budget(call: Call) -> bytes:
     """POST .../budget: what may be spent in all is another from now on."""
     body = call.body
 
-    def verb(core: DurableCore) -> Outcome:
+    def verb(core: DurableCore) -> VerbOutcome:
         budget_of(core, body.gate)
         applied = core.set_budget(body.gate, body.budget, body.rounds)
-        return Outcome(encode(stands(budget_of(core, body.gate))), applied.rows)
+        return VerbOutcome(encode(stands(budget_of(core, body.gate))), applied.rows)
 
     answer = await (await call.session()).play(verb)
     await call.service.audit(call, f"changed the budget of {body.gate} to {body.budget}")

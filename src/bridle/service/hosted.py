@@ -26,7 +26,7 @@ from bridle.database.store import EventStore
 from bridle.service.errors import Turned, elsewhere, too_many, unavailable
 from bridle.service.limits import ServiceLimits
 from bridle.service.logs import log
-from bridle.service.writer import JournalLine, Writer
+from bridle.service.writer import GroupWriter, JournalLine
 from bridle.session.clocks import ASSUMPTIONS_EVERY
 from bridle.session.durable import DurableCore
 from bridle.session.session import Session
@@ -46,16 +46,20 @@ LOST = "this server no longer owns the session: try again with the same key"
 
 @dataclass(frozen=True)
 class Tools:
-    """What a session needs of its server; `path` is where its own requests go."""
+    """What a session needs of its server: the database, and threads for what takes long (`compute`) or asks the database (`lookups`).
+
+    Where the database is a file in this process, a session may ask it without leaving the loop, and `lookups` is None.
+    """
 
     store: EventStore
-    writer: Writer
+    writer: GroupWriter
     compute: Executor
+    lookups: Executor | None
     limits: ServiceLimits
 
 
 @dataclass(slots=True)
-class Outcome:
+class VerbOutcome:
     """What came of a call on a session: the answer, and the rows that must be durable before it leaves."""
 
     answer: bytes
@@ -114,7 +118,7 @@ class Hosted:
 
     # --- taking turns -----------------------------------------------------------------------------------------------------------------
 
-    async def play(self, verb: Callable[[DurableCore], Outcome], events: int = 1) -> bytes:
+    async def play(self, verb: Callable[[DurableCore], VerbOutcome], events: int = 1) -> bytes:
         """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
         await self._enter()
         try:
@@ -124,10 +128,8 @@ class Hosted:
             due = core.session.rounds % ASSUMPTIONS_EVERY + events >= ASSUMPTIONS_EVERY
             begun = perf_counter()
             try:
-                if due or events * self._pace > SLOW:
-                    outcome = await self._loop.run_in_executor(self.tools.compute, verb, core)
-                else:
-                    outcome = verb(core)
+                aside = self.tools.compute if due or events * self._pace > SLOW else self.tools.lookups
+                outcome = verb(core) if aside is None else await self._loop.run_in_executor(aside, verb, core)
             except StoreError as problem:
                 self._core = None
                 raise self._trouble(problem) from None

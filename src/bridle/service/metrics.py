@@ -65,7 +65,7 @@ class ServiceMetrics:
 
     def __init__(self, ask: Callable[[], Iterable[SessionFigures]]) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
-        self.registry.register(SessionCollector(ask))  # type: ignore[arg-type]  # found by its method
+        self.registry.register(SessionCollector(ask))
         self.requests = Counter("bridle_requests", "Requests by route and status", ["route", "status"], registry=self.registry)
         self.seconds = Histogram(
             "bridle_request_seconds", "How long requests took", ["route"], buckets=SECONDS, registry=self.registry

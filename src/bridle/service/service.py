@@ -19,16 +19,19 @@ from bridle.service.config import ServiceConfig
 from bridle.service.errors import CONFLICT, NOT_FOUND, Turned, too_many, unavailable
 from bridle.service.hosted import Hosted, Tools
 from bridle.service.keyring import KeyRing
-from bridle.service.logs import LOG, log
+from bridle.service.logs import LOG, AccessLog, log
 from bridle.service.looks import figures, whole_session
 from bridle.service.metrics import ServiceMetrics, SessionFigures
 from bridle.service.recipes import SessionRecipe, session_name, session_recipe
-from bridle.service.writer import Writer
+from bridle.service.writer import GroupWriter
 from bridle.session import capsule
 from bridle.session.durable import DurableCore
 from bridle.session.session import Session
 
 T = TypeVar("T")
+
+LOOKUPS = 4
+"""Threads that may wait for a database elsewhere, so that the loop need not."""
 
 SHOWN = 4096
 """So many bytes of a refused request are kept in the quarantine."""
@@ -53,10 +56,12 @@ class Service:
         self._figures: list[SessionFigures] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.stopping = asyncio.Event()
+        self.access = AccessLog()
         self.store: EventStore
-        self.writer: Writer
+        self.writer: GroupWriter
         self.ring: KeyRing
         self.compute: ThreadPoolExecutor
+        self.lookups: ThreadPoolExecutor | None = None
 
     # --- its life -----------------------------------------------------------------------------------------------------------------------
 
@@ -68,8 +73,10 @@ class Service:
         """Open the database and begin to answer; what takes long goes on beside it, until `why_not` is None."""
         if not hasattr(self, "store"):
             await asyncio.to_thread(self.connect)
-        self.writer = Writer(self.store, self.metrics)
+        self.writer = GroupWriter(self.store, self.metrics)
         self.compute = ThreadPoolExecutor(1, thread_name_prefix="bridle-compute")
+        remote = not self.config.db.startswith("sqlite")
+        self.lookups = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="bridle-lookup") if remote else None
         self.ring = KeyRing(self.store, self.config.limits, self.config.insecure)
         self._tasks = [asyncio.create_task(self.ring.keep_fresh()), asyncio.create_task(self._warm_up())]
         log("started", address=self.config.address, owner=self.store.owner, insecure=self.config.insecure)
@@ -101,7 +108,10 @@ class Service:
             await hosted.close()
         await asyncio.to_thread(self.writer.stop)
         self.compute.shutdown()
+        if self.lookups is not None:
+            self.lookups.shutdown()
         await asyncio.to_thread(self.store.close)
+        self.access.flush()
         log("stopped")
 
     # --- sessions -----------------------------------------------------------------------------------------------------------------------
@@ -129,7 +139,7 @@ class Service:
     @property
     def tools(self) -> Tools:
         """What sessions need of this server."""
-        return Tools(self.store, self.writer, self.compute, self.config.limits)
+        return Tools(self.store, self.writer, self.compute, self.lookups, self.config.limits)
 
     async def create(self, name: str, body: Mapping[str, Any], creator: str) -> tuple[Hosted, bool]:
         """A new session, or the one of this name that was made from the same; and whether it is new."""

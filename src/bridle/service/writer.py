@@ -51,7 +51,7 @@ class Doing:
         self.what, self.done = what, done
 
 
-class Writer:
+class GroupWriter:
     """The thread; it is started by the loop that it answers to."""
 
     def __init__(self, store: EventStore, metrics: ServiceMetrics) -> None:

@@ -1,0 +1,87 @@
+"""A server that is killed again and again while clients go on: each drives a session of its own beside a twin that nobody interrupts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import bridle
+
+HASTY = """
+import time
+from bridle.service import writer
+own = writer.GroupWriter._commit
+def hasty(self, jobs):
+    self.loop.call_soon_threadsafe(writer._tell, [(job.done, None, None) for job in jobs])
+    time.sleep(0.05)
+    return own(self, jobs)
+writer.GroupWriter._commit = hasty
+"""
+"""A mistake, planted: answers leave before their commit."""
+
+
+def feedback(rng: np.random.Generator) -> dict[str, object]:
+    """A record whose limits a ball around the middle keeps."""
+    slope = rng.normal(size=(1, 2))
+    return {"f": float(rng.normal()), "df": rng.normal(size=2), "g": [float(-0.2 * np.linalg.norm(slope))], "dg": slope}
+
+
+class KilledService:
+    """Clients that play until all kills are done, and what they found wrong."""
+
+    def __init__(
+        self, urls: list[str], interrupt: Callable[[np.random.Generator], None], kills: int, clients: int = 3, seed: int = 0
+    ) -> None:
+        self.urls, self.interrupt, self.kills, self.clients, self.seed = urls, interrupt, kills, clients, seed
+        self.over, self.wrong, self.rounds = threading.Event(), [], 0
+
+    def _drive(self, number: int) -> None:
+        try:
+            rng, domain = np.random.default_rng([self.seed, number]), bridle.Box(-1.0, 1.0, dim=2)
+            twin = bridle.Session(bridle.policy("anytime", domain), most_constraints=1000)
+            with bridle.Client(self.urls[number % len(self.urls)], timeout=5.0, retries=200) as client:
+                remote = client.create(f"killed-{number}", "anytime", domain)
+                played = 0
+                while not self.over.is_set() and not self.wrong:
+                    record = feedback(rng)
+                    remote.observe(**record)
+                    twin.observe(**record)
+                    played += 1
+                    if not np.array_equal(remote.decide(), twin.decide()):
+                        self.wrong.append(f"client {number}, round {played}: another decision than the twin's")
+                if remote.rounds != played:
+                    self.wrong.append(f"client {number}: {remote.rounds} rounds, where {played} were acknowledged")
+                elif json.loads(remote.certificate().json()) != json.loads(twin.certificate().json()):
+                    self.wrong.append(f"client {number}: another certificate than the twin's")
+                self.rounds += played
+        except BaseException as problem:
+            self.wrong.append(f"client {number}: {type(problem).__name__}: {problem}")
+
+    def run(self) -> None:
+        """All of it."""
+        threads = [threading.Thread(target=self._drive, args=(number,), daemon=True) for number in range(self.clients)]
+        for thread in threads:
+            thread.start()
+        moments = np.random.default_rng([self.seed, 999])
+        try:
+            for _ in range(self.kills):
+                self.over.wait(float(moments.exponential(0.15)))
+                if self.wrong:
+                    break
+                self.interrupt(moments)
+        finally:
+            self.over.wait(0.2)
+            self.over.set()
+            for thread in threads:
+                thread.join(120.0)
+
+
+def hasty_program(folder: Path) -> Path:
+    """A file that serves with the planted mistake."""
+    path = folder / "hasty.py"
+    path.write_text(HASTY + "\nfrom bridle.cli import main\nmain()\n")
+    return path
