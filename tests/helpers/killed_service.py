@@ -33,7 +33,9 @@ def feedback(rng: np.random.Generator) -> dict[str, object]:
 class KilledService:
     """Clients that play until all kills are done, and what they found wrong."""
 
-    def __init__(self, urls: list[str], interrupt: Callable[[np.random.Generator], None], kills: int, clients: int = 3, seed: int = 0) -> None:
+    def __init__(
+        self, urls: list[str], interrupt: Callable[[np.random.Generator], None], kills: int, clients: int = 3, seed: int = 0
+    ) -> None:
         self.urls, self.interrupt, self.kills, self.clients, self.seed = urls, interrupt, kills, clients, seed
         self.over, self.wrong, self.rounds = threading.Event(), [], 0
 

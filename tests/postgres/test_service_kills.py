@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import numpy as np
 import pytest
+
+import bridle
 from helpers.killed_service import KilledService, feedback, hasty_program
 from helpers.postgres import free_port
 from helpers.serving import ROUND, ServerProcess, create
-
-import bridle
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # the twins' alarms
 

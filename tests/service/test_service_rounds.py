@@ -171,7 +171,7 @@ def test_a_bad_record_is_refused_in_the_words_of_python_and_changes_nothing(clie
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"f": NaN}', b'{"f": 1e999}', b'{"g": 1} x', b'{"no": 1}', b"[" * 100_000, b'{"partial": 1}'],
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"f": NaN}', b'{"f": 1e999}', b'{"g": 1} x', b'{"no": 1}', b"[" * 99_999, b'{"partial": 1}'],
     ids=range(11),
 )  # fmt: skip
 def test_what_is_no_json_of_the_right_form_is_400_and_changes_nothing(client, name, body):

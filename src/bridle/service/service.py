@@ -19,7 +19,7 @@ from bridle.service.config import ServiceConfig
 from bridle.service.errors import CONFLICT, NOT_FOUND, Turned, too_many, unavailable
 from bridle.service.hosted import Hosted, Tools
 from bridle.service.keyring import KeyRing
-from bridle.service.logs import LOG, log
+from bridle.service.logs import LOG, AccessLog, log
 from bridle.service.looks import figures, whole_session
 from bridle.service.metrics import ServiceMetrics, SessionFigures
 from bridle.service.recipes import SessionRecipe, session_name, session_recipe
@@ -56,6 +56,7 @@ class Service:
         self._figures: list[SessionFigures] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.stopping = asyncio.Event()
+        self.access = AccessLog()
         self.store: EventStore
         self.writer: GroupWriter
         self.ring: KeyRing
@@ -110,6 +111,7 @@ class Service:
         if self.lookups is not None:
             self.lookups.shutdown()
         await asyncio.to_thread(self.store.close)
+        self.access.flush()
         log("stopped")
 
     # --- sessions -----------------------------------------------------------------------------------------------------------------------
