@@ -14,8 +14,8 @@ import numpy as np
 
 from bridle import ops
 from bridle.adapters.averages import Averages, AverageState
-from bridle.adapters.limits import Limit, spoken_of
-from bridle.adapters.loss_reports import LossTally
+from bridle.adapters.limits import Limit
+from bridle.adapters.loss_reports import LossTally, counted
 from bridle.adapters.mixture import Mixture, MixtureState
 from bridle.adapters.scaling import RunningScale
 from bridle.adapters.thresholds import Seen, Thresholds
@@ -108,7 +108,7 @@ class Rules(NamedTuple):
         memory, chosen = round_of(self.limits, memory, a, row.sign, row.weight, row.group)
         feedback, counts = chosen.reveal(before.weights), ONE
         if tally is not None:
-            counts = spoken_of(self.limits, memory, row.sign, row.group)
+            counts = counted(self.limits, row.sign)
             tally = tally.add(feedback.g, counts, self.allowed)
         state = self.learner.learn(before.state, row, a, feedback, counts)
         return Learned(state, self.learner.weights(state), memory, levels, after, tally)

@@ -16,7 +16,7 @@ from bridle.adapters.averages import averages
 from bridle.adapters.learning import FreeLearner, FreeState, LabelledRow, Learned, PolicyLearner, Rules, known, round_of
 from bridle.adapters.limit_report import LimitReport
 from bridle.adapters.limits import Limit
-from bridle.adapters.loss_reports import LossProof, allowances, loss_report, no_losses, spoken_along
+from bridle.adapters.loss_reports import LossProof, allowances, counted, loss_report, no_losses
 from bridle.adapters.mixture import mixture
 from bridle.adapters.row_model import RowModel, demand_sizes, padded
 from bridle.adapters.scaling import RunningScale, Scale, SquashedScale, scaled_along
@@ -133,7 +133,7 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
         memory, rounds = round_of(self.rules.limits, held.memory, a, table.sign, table.weight, table.group)
         tally, speaks = held.tally, np.zeros((0, 0))
         if tally is not None:
-            speaks = spoken_along(self.rules.limits, held.memory, np.asarray(table.sign), cast("Array | None", table.group))
+            speaks = counted(self.rules.limits, table.sign)
         advance, state, length = engines.load(engine).advance, held.state, block_length(rows.shape[1] + 1)
         for start in range(0, len(rows), length):
             part = records.cut(rounds, start, start + length)
@@ -162,7 +162,7 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
         for place, limit in zip(others, self.rules.limits, strict=True):
             assert held.tally is not None  # there is one where there is a limit
             reports.append((place, loss_report(limit, first, held.tally, proof)))
-            first += limits.sides(limit)
+            first += limits.count((limit,))
         return reports
 
     def _proof(self) -> LossProof:

@@ -60,21 +60,16 @@ def no_losses(constraints: int) -> LossTally:
 
 def allowances(each: tuple[Limit[Any], ...]) -> Array:
     """What the limit of each constraint asks for; 0 where it has no such number."""
-    return np.array([float(getattr(limit, "at_most", 0.0)) for limit in each for _ in range(limits.sides(limit))])
+    return np.array([float(getattr(limit, "at_most", 0.0)) for limit in each for _ in range(limits.count((limit,)))])
 
 
-def spoken_along(each: tuple[Limit[Any], ...], memories: tuple[Any, ...], signs: Array, groups: Array | None) -> Array:
-    """For every row of a table and each constraint, whether its limit speaks of the row: 1 or 0; `memories` are those before the table."""
-    parts: list[Array] = []
-    for limit, memory in zip(each, memories, strict=True):
-        speaks = np.ones(len(signs))
-        if isinstance(limit, GroupGapLimit) and groups is not None:  # once both groups have been seen
-            members = np.stack([groups <= 0.0, groups > 0.0], axis=1)
-            speaks = 1.0 * ((memory.seen + np.cumsum(members, axis=0)) > 0.0).all(axis=1)
-        elif hasattr(limit, "speaks"):
-            speaks = speaks * limit.speaks(memory, signs, groups)
-        parts += [speaks] * limits.sides(limit)
-    return np.stack(parts, axis=1)
+def counted(each: tuple[Limit[Any], ...], sign: Scalar) -> Array:
+    """For each constraint, whether its limit speaks of a row of this class: 1 or 0."""
+    parts: list[Scalar] = []
+    for limit in each:
+        speaks = getattr(limit, "speaks", None)
+        parts.extend([1.0 + 0.0 * sign if speaks is None else speaks(sign)] * limits.count((limit,)))
+    return ops.columns(*parts)
 
 
 class LossProof(NamedTuple):
@@ -87,7 +82,7 @@ class LossProof(NamedTuple):
 
 def loss_report(limit: Limit[Any], first: int, tally: LossTally, proof: LossProof) -> LimitReport:
     """What became of one limit, whose constraints begin at place `first`."""
-    places = range(first, first + limits.sides(limit))
+    places = range(first, first + limits.count((limit,)))
     asked, name, words = getattr(limit, "at_most", 0.0), _name(limit), "no row that it speaks of has come"
     n = int(tally.counted[first])
     measured = recent = proved = price = None
