@@ -36,7 +36,6 @@ class LossTally(NamedTuple):
         broken = ops.where((counts > 0.0) & (total > TOLERANCE * allowed * counted), rows + 0.0 * total, self.broken)
         return LossTally(rows, counted, total, self.above + counts * (g > 0.0), recent, broken)
 
-
     def add_many(self, g: Array, counts: Array, allowed: Array) -> LossTally:
         """With many rows more, one after the other."""
         rows = self.rows + 1.0 + np.arange(len(g))
