@@ -127,7 +127,8 @@ def gap_row(stream: GroupedStream, scores: dict[str, np.ndarray]) -> dict[str, o
     assert pair(ours)[0] <= abs(targets[1] - targets[0]) + debts.sum() + 1e-9, "the identity"
     return {
         "stream": stream.name, "counted": [int(n) for n in held.counted], "targets apart": float(abs(targets[1] - targets[0])),
-        "debts": [float(debt) for debt in debts], "window": worst_gap(ours[y], groups[y]),
+        "debts": [float(debt) for debt in debts],
+        "window": worst_gap(ours[y], groups[y]), "untreated window": worst_gap(scores["free"][y] > 0.0, groups[y]),
         "ours": pair(ours), "untreated": pair(scores["free"] > 0.0), "by hand": pair(groups_by_hand(scores["river"], y, groups)),
         "GroupGap": pair(scores["GroupGap"] > 0.0), "hindsight": pair(best_groups(scores["free"], y, groups, GAP)),
     }  # fmt: skip
@@ -224,6 +225,7 @@ def markdown(found: dict[str, list[dict[str, object]]]) -> str:
         debts = ", ".join(number(debt) for debt in row["debts"])
         counted = " and ".join(f"{n:,}" for n in row["counted"])
         inside = f"{number(row['targets apart'])}, {debts}"
+        plain = f"{plain} ({number(row['untreated window'])})"
         cells = [row["stream"], counted, f"**{ours}**", number(row["window"]), inside, plain, hand, gap, best]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     parts.append("\n".join([*lines, "", misses(found["equal opportunity"], "gap", "accuracy")]))

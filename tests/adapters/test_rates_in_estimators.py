@@ -139,7 +139,7 @@ def test_two_limits_that_cannot_be_had_together_say_so(rows):
         assert "cannot be had together" in reports[1 - priority].words
 
 
-# --- late classes ---------------------------------------------------------------------------------------------------------------------------
+# --- late classes ---
 
 
 def test_a_row_answered_at_once_is_a_row_learned(rows):
@@ -214,7 +214,7 @@ def test_so_many_rows_may_wait_and_no_more(monkeypatch):
         model.learn_one({"a": 1.0}, True, ticket=tickets[1])
 
 
-# --- budgets and groups -----------------------------------------------------------------------------------------------------------------------
+# --- budgets and groups ---
 
 
 def test_a_budget_is_never_overspent(rows):
@@ -264,7 +264,7 @@ def test_groups_are_asked_for_checked_and_missed(rows):
     assert one.weights == {}
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------------------------------
+# --- what is said ---
 
 
 def test_a_fitted_model_shows_its_limits(rows):

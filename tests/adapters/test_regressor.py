@@ -39,7 +39,7 @@ def held(residuals, level):
         offset = limit.offset(state)
         residual = residual(offset, t) if callable(residual) else residual
         above.append(residual > offset)
-        state = limit.count(state, residual)
+        state = limit.learn(state, residual)
         n = t + 1.0
         assert sum(above) == pytest.approx((1.0 - level) * n + state.debt - state.forgiven, abs=1e-6)
         assert state.debt <= largest_debt(limit.eta, float(state.first), float(state.widest)) + 1e-9

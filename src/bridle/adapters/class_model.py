@@ -108,7 +108,7 @@ class ClassModel:
             return None
         self.check(len(scores), groups, periods)
         own = self._own(scores)
-        thresholds, levels = judge.rules.thresholds, judge.held.levels
+        thresholds, levels = judge.thresholds, judge.held.levels
         if not thresholds.budgets:  # one threshold for each group
             if groups is None:
                 return np.asarray(own > float(thresholds.threshold(levels)))
@@ -129,7 +129,7 @@ class ClassModel:
         """Refuse groups and periods that the limits cannot read."""
         if self.judge is None:
             return
-        check, last = self.judge.rules.thresholds.check, self._period
+        check, last = self.judge.thresholds.check, self._period
         of, when = [None] if groups is None else np.unique(groups).tolist(), _listed(periods, min(count, 1))
         for group in of:
             check(group, when[0] if when else None, last)
@@ -142,17 +142,17 @@ class ClassModel:
         if ticket is not None:
             self._number(ticket)
         elif self.judge is not None:
-            self.judge.rules.thresholds.check(group, period, self._period)
+            self.judge.thresholds.check(group, period, self._period)
 
     def places(self, scores: Array, alarms: NDArray[np.bool_] | None) -> NDArray[np.int_]:
         """The place of the class that each row is predicted to have."""
         if len(self.models) == 1:
             return np.asarray(scores > 0.0 if alarms is None else alarms).astype(int)
         if alarms is None or self.judge is None:
-            return np.argmax(scores, axis=1)
+            return np.asarray(np.argmax(scores, axis=1))
         judged = self._judged
         rest = np.where(np.arange(len(self.models)) == judged, -np.inf, scores)
-        return np.where(alarms, judged, np.argmax(rest, axis=1))
+        return np.asarray(np.where(alarms, judged, np.argmax(rest, axis=1)))
 
     # --- rows that wait for their classes ---------------------------------------------------------------------------------------------
 
@@ -227,17 +227,18 @@ class ClassModel:
         rows = zip(own.tolist(), _listed(groups, len(own)), _listed(periods, len(own)), alarms.tolist(), strict=True)
         return records.stack([judge.look(score, group, period, 1.0 * alarm) for score, group, period, alarm in rows])
 
-    def learn_table(
-        self, rows: Array, places: NDArray[np.int_], weights: Array, groups: Array | None, periods: Array | None, seen: Any, engine: str
-    ) -> None:
-        """As many rounds as there are rows, one after the other; `seen` is what the levels made of all of them before."""
+    def learn_table(self, table: LabelledRow, engine: str) -> None:
+        """As many rounds as there are rows, one after the other; the sign of a row is the place of its class here.
+
+        `seen` is what the levels made of all of them before, where they were decided together.
+        """
         for at, model in enumerate(self.models):
-            signs = np.where(places == (1 if len(self.models) == 1 else at), 1.0, -1.0)
-            judged = model is self.judge
-            when = periods if judged and seen is None else None
-            model.learn_many(LabelledRow(rows, signs, weights, groups, when, seen if judged else None), engine)
-        if periods is not None and len(periods):
-            self._note(float(periods.max()))
+            mine = table._replace(sign=np.where(table.sign == (1 if len(self.models) == 1 else at), 1.0, -1.0))
+            if model is not self.judge:
+                mine = mine._replace(seen=None, period=None)
+            model.learn_many(mine if mine.seen is None else mine._replace(period=None), engine)
+        if table.period is not None and len(table.features):
+            self._note(float(np.max(table.period)))
 
     def _note(self, period: float | None) -> None:
         if period is not None:

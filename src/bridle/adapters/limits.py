@@ -3,7 +3,7 @@
 A limit is a record. `start(dim)` is what it remembers before the first row, and ``reveal(memory, a, sign, group)`` gives what it remembers
 after a row and the constraint of that row's round; `a` are the features (the intercept's 1 among them), `sign` is +1 or -1 for the class.
 Where all of these have a leading time axis, the constraint is a sequence. Held on average (`averages`), a limit counts the rows for which
-``speaks(memory, sign, group)`` is 1, or all of them where it has no such method.
+``speaks(sign)`` is 1, or all of them where it has no such method.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MissLossLimit(NamedTuple):
             return memory, AffineFunction(0.0 * a, -self.at_most)
         return memory, Excess(LogisticLoss(a, sign, 1.0 * counts), self.at_most + 0.0 * sign)
 
-    def speaks(self, memory: tuple[()], sign: Scalar, group: Scalar | None) -> Scalar:
+    def speaks(self, sign: Scalar) -> Scalar:
         """Only rows of its class count."""
         return ops.where(sign == self.sign, 1.0, 0.0)
 
@@ -111,10 +111,6 @@ class GroupGapLimit(NamedTuple):
         apart = (means[1] - means[0]) * (1.0 * (seen[0] * seen[1] > 0.0))
         xp = ops.namespace(apart)
         return Groups(seen, means), AffineRows(xp.stack([apart, -apart]), xp.full(2, -self.at_most))
-
-    def speaks(self, memory: Groups, sign: Scalar, group: Scalar | None) -> Scalar:
-        """Rows count once both groups have been seen."""
-        return ops.where(memory.seen[0] * memory.seen[1] > 0.0, 1.0, 0.0)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"at_most": self.at_most, "lookback": self.lookback}
@@ -204,18 +200,4 @@ def bind_all(limits: object, classes: Sequence[object]) -> tuple[Limit[object], 
 
 def count(limits: tuple[Limit[object], ...]) -> int:
     """How many constraints a round has; at least one, if only an idle one."""
-    return sum(sides(limit) for limit in limits) or 1
-
-
-def sides(limit: Limit[object]) -> int:
-    """How many constraints a limit makes."""
-    return 2 if isinstance(limit, GroupGapLimit) else 1
-
-
-def spoken_of(limits: tuple[Limit[object], ...], memories: tuple[object, ...], sign: Scalar, group: Scalar | None) -> Array:
-    """Of every constraint whether its limit speaks of a row, 1 or 0; `memories` are those after the row."""
-    parts: list[Scalar] = []
-    for limit, memory in zip(limits, memories, strict=True):
-        speaks = getattr(limit, "speaks", None)
-        parts += [1.0 if speaks is None else speaks(memory, sign, group)] * sides(limit)
-    return ops.columns(*parts)
+    return sum(2 if isinstance(limit, GroupGapLimit) else 1 for limit in limits) or 1

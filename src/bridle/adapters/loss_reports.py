@@ -67,8 +67,8 @@ def counted(each: tuple[Limit[Any], ...], sign: Scalar) -> Array:
     """For each constraint, whether its limit speaks of a row of this class: 1 or 0."""
     parts: list[Scalar] = []
     for limit in each:
-        speaks = 1.0 * (sign == limit.sign) if isinstance(limit, MissLossLimit) else 1.0 + 0.0 * sign
-        parts.extend([speaks] * limits.count((limit,)))
+        speaks = getattr(limit, "speaks", None)
+        parts.extend([1.0 + 0.0 * sign if speaks is None else speaks(sign)] * limits.count((limit,)))
     return ops.columns(*parts)
 
 

@@ -73,6 +73,7 @@ def room_for(names: int, room: int) -> int:
 
 
 def demand_row(x: object) -> None:
+    """Refuse what is no row of features by name."""
     if type(x) is not dict and not isinstance(x, Mapping):
         raise InputError(f"x must be a dict of features, not {validate.show(x)}")
 

@@ -67,8 +67,9 @@ class ErrorRateLimit(NamedTuple):
         """What the distance beyond weighs, where a deviation of the targets weighs 1."""
         return swing(minimum(ops.pos(ETA * state.debt), DEAREST))
 
-    def count(self, state: ErrorState, error: Scalar) -> ErrorState:
-        wrong = 1.0 * (abs(error) > self.beyond)
+    def learn(self, state: ErrorState, error: Scalar) -> ErrorState:
+        """The state once the error is known."""
+        wrong = ops.where(ops.absolute(error) > self.beyond, 1.0, 0.0)
         debt = state.debt + wrong - self.at_most
         floored = maximum(debt, FLOOR)
         return ErrorState(floored, state.forgiven + (floored - debt), state.wrong.add(wrong, self.at_most))
@@ -98,7 +99,8 @@ class Predicted(NamedTuple):
 
     def given_out(self, score: Scalar) -> Scalar:
         """The prediction of the learner in the unit of the targets, without the offset."""
-        return self.targets.mean[0] + self.targets.deviation[0] * score
+        given: Scalar = self.targets.mean[0] + self.targets.deviation[0] * score
+        return given
 
 
 class RegressionRules(NamedTuple):
@@ -117,12 +119,12 @@ class RegressionRules(NamedTuple):
         if self.quantile is not None and offset is not None:
             error = residual - self.quantile.offset(offset)
             meant = ops.where(targets.rows > 0.0, residual, 0.0 * residual)  # the first prediction knows nothing of where targets lie
-            offset = self.quantile.count(offset, meant, 1.0 * (error > 0.0))
+            offset = self.quantile.learn(offset, meant, ops.where(error > 0.0, 1.0, 0.0))
         if self.errors is not None and errors is not None:
             # By the learner's own prediction: pulled by what the offset makes of it the two would push each other away.
             side = 1.0 * (residual < -self.errors.beyond) - 1.0 * (residual > self.errors.beyond)
             pull = row.weight * self.errors.price(errors) * side * a
-            errors = self.errors.count(errors, error)
+            errors = self.errors.learn(errors, error)
         scaled = minimum(maximum(targets.apply(target)[0], -FARTHEST), FARTHEST)
         state = self.mixture.learn(before.state, a, scaled, row.weight, pull)
         rows = None if scale is None else scale.learn(row.features)
@@ -168,26 +170,28 @@ def regression_limits(constraints: object) -> tuple[QuantileLimit | None, ErrorR
     return found.get(QuantileLimit), found.get(ErrorRateLimit)  # type: ignore[return-value]
 
 
-class RegressorModel(RowModel[Predicted, TargetRow]):
+class RegressorModel(RowModel[RegressionRules, Predicted, TargetRow]):
     """A linear regressor, and what it has learned."""
+
+    plan: RegressionPlan
 
     def predict(self, rows: Array) -> Scalar:
         """The predictions of one row or of many, with the offset as it stands."""
         scores, held, quantile = self.scores(rows), self.held, self.rules.quantile
         with np.errstate(all="ignore"):
-            given: Scalar = held.given_out(scores)
-            return given if quantile is None else given + quantile.offset(held.offset)
+            given = held.given_out(scores)
+            return given if quantile is None or held.offset is None else given + quantile.offset(held.offset)
 
     @property
     def limits(self) -> LimitTable:
         """What became of every limit, in the order in which the user named them."""
-        return LimitTable(self._report(limit) for limit in listed(self.plan.constraints))
-
-    def _report(self, limit: QuantileLimit | ErrorRateLimit) -> LimitReport:
-        held = self.held
-        if isinstance(limit, QuantileLimit):
-            return quantile_report(limit, held.offset)
-        return error_report(limit, held.errors)
+        held, reports = self.held, []
+        for limit in listed(self.plan.constraints):
+            if isinstance(limit, QuantileLimit) and held.offset is not None:
+                reports.append(quantile_report(limit, held.offset))
+            if isinstance(limit, ErrorRateLimit) and held.errors is not None:
+                reports.append(error_report(limit, held.errors))
+        return LimitTable(reports)
 
 
 def error_report(limit: ErrorRateLimit, state: ErrorState) -> LimitReport:

@@ -39,25 +39,28 @@ class HasFeatures(Protocol):
 
 H = TypeVar("H", bound=Holds)
 W = TypeVar("W", bound=HasFeatures)
+G = TypeVar("G", bound=HasFeatures, contravariant=True)
 L = TypeVar("L")
+K = TypeVar("K", bound="LearnsRows[Any, Any]")
+"""The rules of a model."""
 
 
-class LearnsRows(Protocol[H, W]):
+class LearnsRows(Protocol[H, G]):
     """A record of rules: what does not change while rows are learned."""
 
-    def learn(self, before: H, row: W) -> H:
+    def learn(self, before: H, row: G) -> H:
         """What is held after a row."""
         ...
 
 
-class Plan(Protocol[H, W]):
+class Plan(Protocol[K, H]):
     """How a model of any number of features is made."""
 
-    def made(self, features: int) -> tuple[LearnsRows[H, W], H]:
+    def made(self, features: int) -> tuple[K, H]:
         """The rules, and what is held before the first row."""
         ...
 
-    def widened(self, rules: Any, held: H, wide: Any, start: H) -> H:
+    def widened(self, rules: K, held: H, wide: K, start: H) -> H:
         """What is held, by `wide` rules with room for more features, which were 0 in every row so far; `start` is what those begin with."""
         ...
 
@@ -77,7 +80,7 @@ class RowPlayer(NamedTuple):
         return weights
 
     def update(self, state: Any, feedback: Feedback) -> Any:
-        return learn(self.rules, state, feedback.round)  # type: ignore[arg-type]  # the row, see `DealtRow`
+        return learn(self.rules, state, feedback.round)  # the row, see `DealtRow`
 
 
 class DealtRow(NamedTuple):
@@ -101,14 +104,14 @@ def demand_sizes(rows: Array) -> None:
         raise InputError(f"X must be at most {LARGEST**0.5:g} in size, not {np.abs(rows).max():.3g}")
 
 
-class RowModel(Generic[H, W]):
+class RowModel(Generic[K, H, W]):
     """What was learned from rows, by the rules of a plan.
 
     Where features are scaled it is by the rows learned before: a row is learned, and scored, as the past sees it, and its own numbers count
     from the next one on.
     """
 
-    def __init__(self, features: int, plan: Plan[H, W], engine: str = "python") -> None:
+    def __init__(self, features: int, plan: Plan[K, H], engine: str = "python") -> None:
         validate.one_of("engine", engine, ENGINES_OF_ROWS)
         self.plan, self.features, self.engine = plan, features, engine
         self.rules, start = plan.made(features)

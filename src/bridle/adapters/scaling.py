@@ -50,7 +50,7 @@ class RunningScale(NamedTuple):
         total = self.total + (row - first)
         # The product of the two deviations, from the mean before and from the one after, is never negative: nothing cancels in the sum.
         before, after = first + ops.ratio(self.total, self.rows), first + total / (self.rows + 1.0)
-        return self._make((self.rows + 1.0, first, total, self.squares + (row - before) * (row - after)))
+        return type(self)(self.rows + 1.0, first, total, self.squares + (row - before) * (row - after))
 
     def apply(self, row: Array) -> Array:
         """The row less the mean, over the deviation."""

@@ -22,6 +22,7 @@ from bridle import records, validate
 from bridle.adapters import missing
 from bridle.adapters.class_model import Ticket
 from bridle.adapters.estimator import LinearEstimator, with_limits
+from bridle.adapters.learning import LabelledRow
 from bridle.adapters.limit_report import LimitTable
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.linear import class_weights, listed
@@ -40,6 +41,7 @@ from bridle.adapters.rate_limits import (
 )
 from bridle.adapters.regression import ErrorRate, RegressionPlan, RegressorModel, TargetRow
 from bridle.adapters.row_model import demand_sizes
+from bridle.adapters.thresholds import Seen
 from bridle.core import InputError
 from bridle.engines.round import block_length
 from bridle.ops import Array
@@ -213,7 +215,8 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
                 raise InputError("sample_weight must be 0 or above for every row")
         of, when = _numbers("groups", groups, count), _numbers("periods", periods, count)
         demand_sizes(X.data if sparse.issparse(X) else X)
-        numbers, seen = [], None
+        numbers: list[int] = []
+        seen: Seen | None = None
         if tickets is not None:
             (numbers, seen, of), when = self.model_.answered(tickets, count), None
         elif together and count > 1:
@@ -222,9 +225,11 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             self.model_.check(count, of, when)
         for start, rows in _blocks(X):
             part = slice(start, start + len(rows))
-            cut = [None if each is None else each[part] for each in (of, when)]
-            mine = None if seen is None else records.cut(seen, part.start, part.stop)
-            self.model_.learn_table(rows, places[part], weights[part], *cut, mine, self.engine)
+            table = LabelledRow(
+                rows, places[part].astype(float), weights[part], None if of is None else of[part], None if when is None else when[part],
+                None if seen is None else records.cut(seen, part.start, part.stop),
+            )  # fmt: skip
+            self.model_.learn_table(table, self.engine)
         for number in numbers:
             del self.model_.open[number]
 
