@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.session.durable import ReplayError
+from bridle.session.replay import ReplayError
 from helpers.durable_runs import assert_same, crash, journal, rebuilt, url_of
 from helpers.said_streams import LEVELS, Case, make, play
 from helpers.sessions import play_random_stream
