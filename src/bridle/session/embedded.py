@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from bridle import validate
 from bridle.core import InputError
 from bridle.database.rows import Event, Fenced, StoreError
+from bridle.ops import Array
 from bridle.session.durable import Applied, DurableCore
 from bridle.session.purse import READS
 from bridle.session.rounds import HistoryEntry
@@ -69,7 +70,7 @@ class Embedded:
             except BaseException as wrong:
                 if core.seq != self._last and not core.stale:
                     core.fail(f"the last call was broken off ({wrong or type(wrong).__name__})")
-                if isinstance(wrong, StoreError):
+                if isinstance(wrong, StoreError) and wrong.certain:
                     mark(wrong, False)
                 raise
             finally:
@@ -79,6 +80,16 @@ class Embedded:
         if applied.problem is not None:
             raise applied.problem
         return applied.value
+
+    def decision(self) -> Array | None:
+        """The decision of this round, where nothing has to be done for it; else None."""
+        core = self.core
+        with self.lock:
+            if self._busy or core.stale or self.ended or self._problem is not None or core.seq != self._last:
+                return None
+            if core.session._boundary is not None or core.changes.planes is not None or not core.store.holds(core.lease):
+                return None
+            return core.session.decide()
 
     def read(self, what: Callable[[DurableCore], T], at_once: bool = False) -> T:
         """What is read of the session, as far as it is durable; `at_once` does not wait for that."""
@@ -183,7 +194,7 @@ class Embedded:
         """End what works for it."""
 
 
-class Grouped(Embedded):
+class GroupedEvents(Embedded):
     """Events are handed to a thread that commits whatever waits, at most `window` seconds after the first of it."""
 
     def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None, window: float) -> None:
