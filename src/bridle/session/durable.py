@@ -39,7 +39,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from numpy.typing import ArrayLike
 
@@ -94,6 +94,12 @@ class Applied(NamedTuple):
     again: bool = False
     answer: bytes | None = None
     problem: BaseException | None = None
+
+
+class WarmingSession(Protocol):
+    """A session that can do in advance what its first rounds would pay for."""
+
+    def warm_up(self, constraints: int | None = None) -> None: ...
 
 
 Answering = Callable[[SessionVerbs], bytes]
@@ -369,6 +375,19 @@ class DurableCore(ReplayedSession):
         row = self._row(events.FORGET, payload, identity, payload)
         self.stale = ""
         return Applied(None, self.seq, (row,), False, None, problem)
+
+    def warm_up(self, constraints: int | None = None) -> Applied:
+        """`Session.warm_up`; where it compiles the round that is an event, because looks are due at other times since."""
+        self.check()
+        plain = cast("WarmingSession", self.session)
+        compiled = self.session._compiled
+        plain.warm_up(constraints)
+        if compiled is self.session._compiled:
+            return Applied(None, self.seq)
+        self.stale = BROKEN_OFF
+        row = self._row(events.WARM_UP, events.facts({"constraints": self.session._compiled.k}))  # type: ignore[union-attr]
+        self.stale = ""
+        return Applied(None, self.seq, (row,))
 
     def doubt(self, doubts: list[Doubt], t: int) -> Applied:
         """Note what functions have said when they were asked again after round t."""

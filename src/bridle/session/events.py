@@ -47,9 +47,10 @@ class EventKind(IntEnum):
     PAY = 7
     SET_BUDGET = 8
     DOUBT = 9
+    WARM_UP = 10
 
 
-OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, CHANGE_DOMAIN, PAY, SET_BUDGET, DOUBT = EventKind  # names that are looked up faster
+OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, CHANGE_DOMAIN, PAY, SET_BUDGET, DOUBT, WARM_UP = EventKind  # names that are looked up faster
 
 HEAD = Struct("<BBHIIIqdd")
 """Of an observation: version, flags, length of the context, dim of df, number of constraints, dim of played, ticket, f, modulus."""

@@ -173,6 +173,8 @@ class ReplayedSession:
                 self._change(events.read_facts(body, DIGEST.size))
             elif kind == events.CHANGE_DOMAIN:
                 self._cut(events.read_facts(body, DIGEST.size))
+            elif kind == events.WARM_UP:
+                self._warm(events.read_facts(body, DIGEST.size))
             elif kind == events.DOUBT:
                 self._doubt(events.read_facts(body, DIGEST.size))
             else:
@@ -205,6 +207,10 @@ class ReplayedSession:
     def _doubt(self, facts: Mapping[str, Any]) -> tuple[None, None]:
         doubts = [Doubt(Subject(name, cost), noise, expected, seen) for name, cost, noise, expected, seen in facts["doubts"]]
         self.session._read(lambda _: self.session._note_doubts(doubts, facts["round"]))
+        return None, None
+
+    def _warm(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+        self.session._read(lambda _: self.session._compile(facts["constraints"]))
         return None, None
 
     def _cut(self, facts: Mapping[str, Any]) -> tuple[None, None]:

@@ -492,6 +492,9 @@ class DurableSession(Session):
                 self._embedded.do(self._core.doubt, doubts, t)
         return x
 
+    def warm_up(self, constraints: int | None = None) -> None:
+        self._embedded.do(self._core.warm_up, constraints)
+
     def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> None:
         """Change a limit, by its name or its place, for all feedback from now on.
 
@@ -573,5 +576,5 @@ for _name in (
     "violations", "weights",
 ):  # fmt: skip
     setattr(DurableSession, _name, _read_through(_name))
-for _name in ("bound", "certificate", "report", "save", "warm_up"):
+for _name in ("bound", "certificate", "report", "save"):
     setattr(DurableSession, _name, _ask_through(_name))
