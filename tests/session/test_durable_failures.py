@@ -175,7 +175,7 @@ def test_a_session_that_was_taken_over_answers_no_more(session, tmp_path):
     other.take(session._core.found)
     with pytest.raises(Fenced, match="has another owner now"):
         session.observe(**RECORD)
-    with pytest.raises(bridle.InputError, match="session 'run' has another owner now.*open it again"):
+    with pytest.raises(bridle.InputError, match=r"session 'run' has another owner now.*open it again"):
         session.decide()
     other.close()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
 import bridle
-from bridle.session.durable import ReplayError
+from bridle.session.replay import ReplayError
 from helpers.durable_runs import assert_same, crash, journal, rebuilt, url_of
 from helpers.said_streams import LEVELS, Case, make, play
 from helpers.sessions import play_random_stream
@@ -15,6 +17,19 @@ from helpers.sessions import play_random_stream
 def durable_twin(folder, plain, **more):
     options = {} if plain._parts.pending.late == "copies" else {"late": "pool"}
     return bridle.Session.open(url_of(folder), "twin", policy=plain.policy, levels=LEVELS, **options, **more)
+
+
+class Mine(NamedTuple):
+    """A function that only its author has."""
+
+    level: float
+    convex = True
+
+    def value(self, x):
+        return x[..., 0] - self.level
+
+    def grad(self, x):
+        return np.array([1.0, 0.0])
 
 
 CASES = [
@@ -63,6 +78,27 @@ def test_long_runs_that_are_resumed_are_those_that_went_on(name, engine, tmp_pat
         assert np.array_equal(plain.decide(), session.decide())
 
 
+@pytest.mark.compiles
+@pytest.mark.filterwarnings("ignore::bridle.BridleWarning")
+def test_compiled_rounds_among_late_ones_are_replayed(tmp_path):
+    """Compiled, played in Python because a round waits, compiled again, of another number of constraints; warmed up before."""
+    policy = bridle.policy("anytime", bridle.Ball(3))
+    plain = bridle.Session(policy, engine="numba")
+    session = bridle.Session.open(url_of(tmp_path), "run", policy=policy, engine="numba", snapshot_every=40)
+    for each in (plain, session):
+        each.warm_up(2)
+        ticket = each.ask()
+        for t in range(70):
+            play_random_stream(each, 1, k=2 if t % 20 < 18 else 1, start=t)
+        each.observe(f=0.1, df=[1.0, 0.0, 0.0], ticket=ticket)
+        play_random_stream(each, 70, k=2, start=70)
+    assert_same(plain, session)
+    for seq in (0, 1, 2, 40, 72, 100):
+        session._core.rebuild(after=seq)
+        assert_same(plain, session)
+    session.close()
+
+
 @pytest.mark.filterwarnings("ignore::bridle.BridleWarning")
 def test_reading_changes_nothing_of_what_is_replayed(tmp_path):
     plain = bridle.Session(bridle.policy("anytime", bridle.Ball(3)))
@@ -91,6 +127,45 @@ def test_contexts_moduli_and_records_in_any_form_are_as_they_were(tmp_path):
         each.observe(0.0, None, [0.5], [[1.0, 0.0]])
     assert_same(plain, session)
     session.close()
+
+
+def test_rules_that_the_session_asks_itself_are_asked_once_a_round(tmp_path):
+    """Asking them is an event: what they say rests on what was observed until then."""
+    box = bridle.Box(0.0, 1.0, dim=2)
+    policy = bridle.policy("anytime", box, rules=[bridle.policy("ogd", box, lipschitz=2.0), bridle.policy("adagrad", box)])
+    plain, rng = bridle.Session(policy), np.random.default_rng(0)
+    session = rebuilt(bridle.Session.open(url_of(tmp_path), "run", policy=policy))
+    for _ in range(12):
+        c = rng.standard_normal(2)
+        for each in (plain, session):
+            late = each.ask()
+            proposals = each.proposals
+            each.observe(f=float(c @ late.x), df=c, ticket=late)
+            assert np.array_equal(each.proposals, proposals)
+            x = each.decide()
+            each.observe(f=float(c @ x), df=c, g=float(x[0]) - 0.5, dg=[1.0, 0.0])
+    assert_same(plain, session)
+    session.close()
+
+
+def test_functions_that_are_known_or_doubted_are_in_the_journal(tmp_path):
+    policy = bridle.policy("anytime", bridle.Ball(2))
+    known = [bridle.Quadratic(2.0 * np.eye(2), offset=-0.25)]
+    noise = iter(range(10**6))
+    noisy = (lambda x: float(x[0]) - 0.5 + 0.01 * next(noise), lambda x: [1.0, 0.0])
+    session = rebuilt(bridle.Session.open(url_of(tmp_path), "run", policy=policy))
+    for _ in range(63):
+        session.step(bridle.Affine([-1.0, 0.0]), [noisy], known=known)
+    with pytest.warns(bridle.NoiseWarning, match="has two values in the same place"):
+        x = session.step(bridle.Affine([-1.0, 0.0]), [noisy], known=known)
+    assert float(x @ x) <= 0.25 + 1e-9
+    alarms = session.certificate().alarms
+    assert [name for name, _ in alarms] == ["NoiseWarning"]
+    crash(session)
+    with bridle.Session.open(url_of(tmp_path), "run") as session:
+        assert session.certificate().alarms == alarms
+        with pytest.raises(bridle.InputError, match=r"known must be halfspaces .* or functions of bridle in a durable session"):
+            session.decide(known=[Mine(1.0)])
 
 
 def test_a_decision_that_differs_in_replay_is_refused_by_its_number(tmp_path):
@@ -164,11 +239,11 @@ def test_what_is_given_must_be_what_it_was_made_with(given, said, tmp_path):
 
 
 def test_a_new_session_needs_a_policy_and_leaves_nothing_where_that_is_bad(tmp_path):
-    with pytest.raises(bridle.InputError, match="policy must be given: .* has no session 'run' yet"):
+    with pytest.raises(bridle.InputError, match=r"policy must be given: .* has no session 'run' yet"):
         bridle.Session.open(url_of(tmp_path), "run")
     with pytest.raises(bridle.InputError, match="x1 must lie in the domain"):
         bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), x1=[3.0, 0.0])
-    with pytest.raises(bridle.InputError, match="unknown commit .never.; known: each, group"):
+    with pytest.raises(bridle.InputError, match=r"unknown commit .never.; known: each, group"):
         bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="never")
     from bridle import database
 

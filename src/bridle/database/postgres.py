@@ -45,6 +45,11 @@ MIGRATING = 0x6272_6964_6C65
 SETTINGS = ("lock_timeout = '5s'", "idle_in_transaction_session_timeout = '15s'", "application_name = 'bridle'")
 """How a connection is set: it neither waits for ever nor lets others do."""
 
+CONNECTING = {
+    "connect_timeout": "5", "keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3", "tcp_user_timeout": "10000",
+}  # fmt: skip
+"""How a database is reached, unless the URL says otherwise: one that does not answer is given up."""
+
 DIALECT = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
 _NOW = extract("epoch", func.clock_timestamp()).cast(Float)
 _ME, _SPAN = bindparam("owner", type_=Text), bindparam("span", type_=Float)
@@ -107,7 +112,7 @@ class PostgresStore(EventStore):
     def __init__(self, url: URL, owner: str | None = None, readonly: bool = False, at: str = "") -> None:
         super().__init__(url.set(query={}).render_as_string(hide_password=True), owner, at, readonly)
         self._arguments = cast(dict[str, str], DIALECT.create_connect_args(url)[1])  # type: ignore[no-untyped-call]
-        self._writing, self._reading, self._beating = RLock(), RLock(), RLock()
+        self._beating = RLock()
         self._writer: psycopg.Connection | None = None
         self._reader: psycopg.Connection | None = None
         self._heart: psycopg.Connection | None = None
@@ -131,7 +136,7 @@ class PostgresStore(EventStore):
     # --- connections ----------------------------------------------------------------------------------------------------------------
 
     def _connect(self) -> psycopg.Connection:
-        connection = psycopg.connect(**{"connect_timeout": "5", **self._arguments}, autocommit=True)  # type: ignore[arg-type]
+        connection = psycopg.connect(**{**CONNECTING, **self._arguments}, autocommit=True)  # type: ignore[arg-type]
         try:
             for setting in SETTINGS:
                 connection.execute(f"SET {setting}".encode())

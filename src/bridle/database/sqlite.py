@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import RLock
 from urllib.parse import quote
 
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
@@ -25,7 +24,7 @@ from bridle.database.tables import Value, compile_all
 
 DIALECT = sqlite_dialect(paramstyle="qmark")
 STATEMENTS = compile_all(DIALECT)
-APPEND = STATEMENTS["append"].text
+APPEND, INSERT, LEASED = (STATEMENTS[name].text for name in ("append", "append_under_lock", "leased"))
 
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "wal_autocheckpoint = 1000", "foreign_keys = ON", "trusted_schema = OFF")
 """How the connection that writes is set: to wait for the disk (also where macOS would not), and to checkpoint every 1000 pages."""
@@ -53,7 +52,6 @@ class SqliteStore(EventStore):
     def __init__(self, path: str, owner: str | None = None, readonly: bool = False, at: str = "") -> None:
         super().__init__(path, owner, at, readonly)
         self.path = os.path.realpath(path)
-        self._writing, self._reading = RLock(), RLock()
         self._connection: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._lock: owners.OwnerLock | None = None
@@ -237,8 +235,12 @@ class SqliteStore(EventStore):
                 lock.end()
 
     def _append_groups(self, groups: Sequence[Prepared]) -> set[Lease]:
-        with self._alone() as connection:
-            return {lease for lease, rows in groups if connection.executemany(APPEND, rows).rowcount == len(rows)}
+        with self._alone() as connection:  # nobody can take a session until this ends
+            kept = {lease for lease, _ in groups if connection.execute(LEASED, lease).fetchone()}
+            for lease, rows in groups:
+                if lease in kept:
+                    connection.executemany(INSERT, rows)
+            return kept
 
     # --- owners ---------------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,260 @@
+"""The commands `bridle sessions list`, `show`, `replay`, `verify`, `export` and `import`: a database of durable sessions from the shell."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bridle.cli import output
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bridle.database.store import EventStore
+    from bridle.session.replay import ReplayedSession
+    from bridle.session.session import Session
+
+app = typer.Typer(
+    rich_markup_mode=None, invoke_without_command=True, help="Durable sessions in a database: what there is, and what happened to each."
+)
+
+DbOption = Annotated[
+    str | None, typer.Option("--db", metavar="URL", help="The database, such as sqlite:///bridle.db or postgresql://host/name.")
+]
+NameArgument = Annotated[str, typer.Argument(help="The name of a session.")]
+
+ROWS_AT_A_TIME = 10_000
+"""Rounds that are written to a Parquet file at a time."""
+
+
+@app.callback()
+def everything(context: typer.Context, db: DbOption = None) -> None:
+    """Show the sessions of a database, unless a command follows."""
+    context.obj = db
+    if context.invoked_subcommand is None:
+        list_sessions(context, db)
+
+
+@app.command("list")
+def list_sessions(context: typer.Context, db: DbOption = None, json_file: output.JsonOption = None) -> None:
+    """List the sessions: their policies, how many events each has, and who owns them."""
+    from bridle.compare.tables import table_of
+    from bridle.session import inspection
+
+    with _opened(context, db) as store:
+        rows = [inspection.kept(store, name) for name in store.names()]
+    table = table_of("sessions", "name", "policy", "dimension", "engine", "events", "last snapshot", "owner")
+    for row in rows:
+        last = f"{row['snapshots'][0]:,}" if row["snapshots"] else ""
+        table.add_row(
+            row["name"], row["policy"], str(row["dimension"]), row["engine"], f"{row['events']:,}", last, row["owner"] or ""
+        )  # fmt: skip
+    output.show(table, [] if rows else ["no sessions: bridle.Session.open makes one, and so does the service"], rows, json_file)
+
+
+@app.command()
+def show(context: typer.Context, name: NameArgument, db: DbOption = None, json_file: output.JsonOption = None) -> None:
+    """Show where a session stands: its totals, what is proved, alarms, rounds that wait, budgets, and what was changed."""
+    from bridle.session import inspection
+
+    with _opened(context, db) as store, output.quiet():
+        core = inspection.reader(store, name, _restore())
+        core.rebuild()
+        facts = {**inspection.kept(store, name), **_standing(core)}
+        session = _plain(core)
+        try:
+            text = session.report()
+            facts["certificate"] = json.loads(session.certificate().json())
+        except ValueError:  # it keeps no certificates
+            text, facts["certificate"] = "This session keeps no certificates.", None
+    output.show(_table(facts), [text], facts, json_file)
+
+
+@app.command()
+def replay(
+    context: typer.Context,
+    name: NameArgument,
+    to: Annotated[int | None, typer.Option("--to", metavar="ROUND", help="Stop after this many rounds; all of them unless told.")] = None,
+    db: DbOption = None,
+    json_file: output.JsonOption = None,
+) -> None:
+    """Replay a session from its beginning to a round, and show where it stood; every event must lead where it did."""
+    from bridle import validate
+    from bridle.session import inspection
+
+    round = None if to is None else validate.whole("--to", to, 0)
+    with _opened(context, db) as store, output.quiet():
+        core = inspection.at_round(store, name, _restore(), round)
+        facts = {"name": name, **_standing(core)}
+    output.show(_table(facts), [f"{facts['events']:,} events were replayed, and each led where it did"], facts, json_file)
+
+
+@app.command()
+def verify(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="The name of a session; all of them unless told.")] = None,
+    db: DbOption = None,
+    json_file: output.JsonOption = None,
+) -> None:
+    """Check every digest of a session, or of all: each event replayed, each snapshot compared, and the database itself."""
+    from bridle.compare.tables import table_of
+    from bridle.core import InputError
+    from bridle.session import inspection
+
+    with _opened(context, db) as store, output.quiet():
+        found = [inspection.verify(store, each, _restore()) for each in ([name] if name is not None else store.names())]
+        damage = store.check()
+    table = table_of("verified", "name", "events", "snapshots", "wrong")
+    for each in found:
+        table.add_row(each.name, f"{each.events:,}", str(each.snapshots), "; ".join(each.wrong) or "nothing")
+    facts = {"sessions": [vars(each) for each in found], "database": damage}
+    output.show(table, [f"the database is damaged: {text}" for text in damage] or ["the database itself is whole"], facts, json_file)
+    wrong = [f"session {each.name!r}: {text}" for each in found for text in each.wrong] + damage
+    if wrong:
+        raise InputError(wrong[0] + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""))
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    name: NameArgument,
+    file: Annotated[str, typer.Argument(help="A .npz save file for Session.load, or a .parquet of all rounds.", callback=output.writable)],
+    db: DbOption = None,
+) -> None:
+    """Write a session to a save file as it stands, or all its rounds to a Parquet file."""
+    from bridle.core import InputError
+    from bridle.session import inspection
+
+    if not file.endswith((".npz", ".parquet")):
+        raise InputError(f"FILE must end in .npz or .parquet, not {file!r}")
+    with _opened(context, db) as store, output.quiet():
+        if file.endswith(".npz"):
+            core = inspection.reader(store, name, _restore())
+            core.rebuild()
+            _plain(core).save(file)
+            text = f"session {name} after {_plain(core).rounds:,} rounds"
+        else:
+            text = f"{_write_rounds(store, name, file):,} rounds of session {name}"
+    typer.echo(f"{text} written to {file}")
+
+
+@app.command("import")
+def import_session(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(help="A save file of a session whose policy is registered.")],
+    name: Annotated[str, typer.Argument(help="The name that it is to have in the database.")],
+    db: DbOption = None,
+) -> None:
+    """Make a session of a save file: it goes on from there, and its journal begins."""
+    from bridle.session.durable import DurableCore
+    from bridle.session.session import Session
+
+    with output.quiet():
+        session = Session.load(file)
+    with _opened(context, db, readonly=False) as store:
+        store.create(name, DurableCore.spec(session._image(False), None, None, imported=True))
+    typer.echo(f"session {name} begins after {session.rounds:,} rounds")
+
+
+# --- what the commands share --------------------------------------------------------------------------------------------------------------
+
+
+def _opened(context: typer.Context, db: str | None, readonly: bool = True) -> EventStore:
+    from bridle import validate
+    from bridle.core import InputError
+
+    url = db if db is not None else context.obj
+    if url is None:
+        raise InputError("--db must be given: the address of the database, such as sqlite:///bridle.db")
+    validate.require_package("sqlalchemy", "durable")
+    from bridle.database import open_store
+
+    return open_store(url, readonly=readonly)
+
+
+def _restore() -> Any:
+    from bridle.session.session import Session
+
+    return Session._restored
+
+
+def _plain(core: ReplayedSession) -> Session:
+    from bridle.session.session import Session
+
+    assert isinstance(core.session, Session)
+    return core.session
+
+
+def _standing(core: ReplayedSession) -> dict[str, Any]:
+    session = _plain(core)
+    costs, limits = session.dropped
+    return {
+        "events": core.seq,
+        "rounds": session.rounds,
+        "decision": session._decision().tolist(),
+        "cost": session.cost,
+        "ccv": session.ccv,
+        "violations": session.violations.tolist(),
+        "pending": session.pending,
+        "dropped": {"costs": costs, "limits": limits},
+        "budgets": core.purse.facts(),
+        "changes": list(core.changes.listed),
+        "digest": core.sealed()[1].hex(),
+    }
+
+
+def _table(facts: dict[str, Any]) -> Table:
+    from bridle.compare.tables import plain_text, table_of
+    from bridle.compare.text import number
+
+    table = table_of(f"session {plain_text(facts['name'])}", "quantity", "measured")
+    for key in ("policy", "engine", "owner", "events", "rounds", "cost", "ccv", "pending", "digest"):
+        if key in facts:
+            value = facts[key]
+            table.add_row(key, plain_text(value) if isinstance(value, str) else "" if value is None else number(value))
+    shown = ", ".join(f"{value:.6g}" for value in facts["decision"][:8])
+    table.add_row("decision", shown + (" ..." if len(facts["decision"]) > 8 else ""))
+    for name, budget in facts["budgets"].items():
+        gate = budget["facts"].get("gate", budget["facts"])
+        table.add_row(f"budget {plain_text(name)}", f"{gate['spent'] * gate['unit']:.6g} spent of {gate['budget'] * gate['unit']:.6g}")
+    for change in facts["changes"]:
+        table.add_row(f"changed after round {change['round']}", plain_text(json.dumps({k: v for k, v in change.items() if k != "round"})))
+    return table
+
+
+def _write_rounds(store: EventStore, name: str, file: str) -> int:
+    """Write what `history` was told of every round to a Parquet file."""
+    from bridle import storage, validate
+    from bridle.session import inspection
+
+    validate.require_package("pyarrow", "report")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    numbers = pa.list_(pa.float64())
+    schema = pa.schema(
+        [
+            ("round", pa.int64()), ("x", numbers), ("f", pa.float64()), ("g", numbers), ("violation", numbers), ("cost", pa.float64()),
+            ("ccv", pa.float64()), ("ticket", pa.int64()),
+        ]
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    written = 0
+    with storage.replacing(file) as target, parquet.ParquetWriter(target, schema) as writer:
+
+        def flush() -> None:
+            nonlocal written
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+            written += len(rows)
+            rows.clear()
+
+        def put(entry: Any) -> None:
+            rows.append({key: value.tolist() if hasattr(value, "tolist") else value for key, value in entry.items()})
+            if len(rows) == ROWS_AT_A_TIME:
+                flush()
+
+        inspection.rounds(store, name, _restore(), put)
+        flush()
+    return written

@@ -1,0 +1,133 @@
+"""A database of sessions seen from outside: what it holds, what a session was at any round, and whether every digest fits.
+
+Nothing here owns a session or writes to one, so it may be done while somebody else does; what is seen is what was durable when it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from bridle import validate
+from bridle.core import InputError
+from bridle.database.rows import Damaged, Found
+from bridle.session import capsule
+from bridle.session.replay import ReplayedSession, ReplayError, Restore
+from bridle.session.rounds import HistoryEntry
+
+if TYPE_CHECKING:
+    from bridle.database.store import EventStore
+
+
+class KeptSession(TypedDict):
+    """A session, as far as it is known without replaying it."""
+
+    name: str
+    policy: str
+    dimension: int
+    engine: str
+    events: int
+    snapshots: list[int]
+    owner: str | None
+    made_by: str
+
+
+@dataclass
+class Verified:
+    """What came of verifying a session: how many events and snapshots fit, and what did not."""
+
+    name: str
+    events: int = 0
+    snapshots: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def find(store: EventStore, name: str) -> Found:
+    """The session of this name, or one error that names those there are."""
+    found = store.find(name)
+    if found is None:
+        known = ", ".join(map(repr, store.names()[:10])) or "none"
+        raise InputError(f"{store.name} has no session {validate.show(name)}; it has: {known}")
+    return found
+
+
+def kept(store: EventStore, name: str) -> KeptSession:
+    """What is known of a session without replaying it."""
+    found = find(store, name)
+    made = capsule.opened(found.spec, f"session {name!r}")
+    header = made.saved.header
+    return {
+        "name": name,
+        "policy": header.get("policy") or f"{header['kind']} (not registered)",
+        "dimension": len(made.saved.start),
+        "engine": made.saved.options.get("engine", "python"),
+        "events": store.head(found.id),
+        "snapshots": [row.seq for row in store.snapshots(found.id)],
+        "owner": found.owner,
+        "made_by": f"{made.facts['made']['library']} on {made.facts['made']['platform']}",
+    }
+
+
+def reader(store: EventStore, name: str, restore: Restore) -> ReplayedSession:
+    """A session that nobody here owns, to be rebuilt and read."""
+    found = find(store, name)
+    return ReplayedSession(store, found, restore)
+
+
+def at_round(store: EventStore, name: str, restore: Restore, round: int | None) -> ReplayedSession:
+    """The session after so many rounds were observed, replayed from its beginning; after all of them where none is named."""
+    core = reader(store, name, restore)
+    core.rebuild(until=0, after=0)
+    for event in store.tail(core.found.id):
+        if round is not None and core.session.rounds >= round:
+            break
+        core.advance([event])
+    if round is not None and core.session.rounds < round:
+        raise InputError(f"round must be at most {core.session.rounds}, as many as session {name!r} has, not {round}")
+    return core
+
+
+def rounds(store: EventStore, name: str, restore: Restore, put: Callable[[HistoryEntry], object]) -> ReplayedSession:
+    """Replay a session from its beginning, and give what `history` was told of every round."""
+    core = reader(store, name, restore)
+    core.rebuild(until=0, after=0)
+    core.listen(put)
+    core.advance(store.tail(core.found.id), telling=True)
+    return core
+
+
+def verify(store: EventStore, name: str, restore: Restore) -> Verified:
+    """Replay a session from its beginning: every event must lead where it did, and every snapshot be what stood there then."""
+    said = Verified(name)
+    try:
+        core = reader(store, name, restore)
+        core.rebuild(until=0, after=0)
+        snapshots = {row.seq: row for row in store.snapshots(core.found.id)}
+
+        def looked_at() -> Iterator[Any]:
+            for event in store.tail(core.found.id):
+                yield event
+                said.events = core.seq
+                row = snapshots.pop(core.seq, None)
+                if row is not None:
+                    said.snapshots += 1
+                    said.wrong += _wrong(core, row.digest, row.body)
+
+        core.advance(looked_at())
+        said.events = core.seq
+        said.wrong += [f"snapshot {seq} is of an event that is not there" for seq in snapshots]
+    except (ReplayError, Damaged, InputError) as wrong:
+        said.wrong.append(str(wrong))
+    return said
+
+
+def _wrong(core: ReplayedSession, digest: bytes, body: bytes) -> list[str]:
+    """What is wrong with a snapshot of where the core stands."""
+    try:
+        found = capsule.opened(body, f"snapshot {core.seq}")
+    except InputError as wrong:
+        return [str(wrong)]
+    if found.digest != digest:
+        return [f"snapshot {core.seq} is not what was written: its digest does not fit"]
+    return [] if digest == core.sealed()[1] else [f"snapshot {core.seq} is not what the events before it lead to"]
