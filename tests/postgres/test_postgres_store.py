@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 
@@ -262,6 +264,37 @@ def test_a_connection_that_breaks_while_writing_leaves_no_verdict(database):
         assert not outcome[0].certain
         other.rollback()
         assert store.head(lease.session) == 0
+        store.append(lease, [event(1)])
+        assert store.head(lease.session) == 1
+
+
+def test_what_the_database_is_still_at_work_on_is_ended_before_the_head_is_read(database):
+    """The network breaks while an event is written, and the database does not notice: what is read next must stay so."""
+    with open_store(database) as store, psycopg.connect(database) as other:
+        lease = store.take(store.create("shop", b""))
+        other.execute("SELECT 1 FROM session FOR UPDATE")  # the append waits for this
+        outcome = []
+
+        def append() -> None:
+            try:
+                store.append(lease, [event(1)])
+            except StoreError as problem:
+                outcome.append(problem)
+
+        appending = threading.Thread(target=append)
+        appending.start()
+        while not other.execute(f"SELECT count(*) {WAITING}").fetchone()[0]:
+            time.sleep(0.01)
+        with socket.socket(fileno=os.dup(store._writer.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+        appending.join()
+        assert not outcome[0].certain
+        assert other.execute(f"SELECT count(*) {WAITING}").fetchone()[0] == 1, "the database is still at it"
+        head = store.head(lease.session)
+        other.rollback()
+        assert other.execute(f"SELECT count(*) {WAITING}").fetchone()[0] == 0
+        time.sleep(0.2)
+        assert store.head(lease.session) == head == 0
         store.append(lease, [event(1)])
         assert store.head(lease.session) == 1
 

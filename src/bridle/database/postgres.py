@@ -7,7 +7,8 @@ wrote, and an insert that comes after it writes nothing. An owner that could not
 `MARGIN` seconds before its time runs out.
 
 One connection writes, statement by statement; a group over many sessions is one statement too. A connection that broke is made anew by the
-next call; what was under way then may be there or not (`StoreError.certain`).
+next call; what was under way then may be there or not (`StoreError.certain`). The database may not have noticed yet, and still be at work
+on it: the old connection is ended there before anything is read or written on a new one, so that what is read then stays so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from threading import RLock
 from typing import TypeVar, cast
 
@@ -82,6 +84,11 @@ SELECT id FROM lease
 """
 """Events of several sessions, those whose lease holds: one statement, and so one commit. Its rows are the sessions that were written."""
 
+BACKEND = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+END_BACKEND = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
+PATIENCE = 5.0
+"""Seconds to wait until the database has ended a connection."""
+
 _SAID = {
     "53100": "the disk of the database is full",
     "53300": "the database has too many connections",
@@ -116,6 +123,8 @@ class PostgresStore(EventStore):
         self._writer: psycopg.Connection | None = None
         self._reader: psycopg.Connection | None = None
         self._heart: psycopg.Connection | None = None
+        self._backend: tuple[int, datetime] | None = None  # who does the writing in the database
+        self._doubtful = False  # whether that may still be at work on something
         self._until = 0.0  # by the monotonic clock of this process
         self._stop, self._thread = threading.Event(), threading.Thread(target=self._beat, name="bridle lease", daemon=True)
         try:
@@ -155,8 +164,23 @@ class PostgresStore(EventStore):
             self._drop("_writer")
         if self._writer is None:
             with self._translated("reach"):
-                self._writer = self._connect()
+                connection = self._connect()
+                try:
+                    self._end_the_last(connection)
+                    self._backend = cast(tuple[int, datetime], connection.execute(BACKEND).fetchone())
+                except BaseException:
+                    connection.close()
+                    raise
+                self._writer, self._doubtful = connection, False
         return self._writer
+
+    def _end_the_last(self, connection: psycopg.Connection) -> None:
+        """Let the database be at work no longer on what the connection before this one was told when it broke."""
+        until = time.monotonic() + PATIENCE
+        while self._doubtful and connection.execute(END_BACKEND, self._backend).fetchone() is not None:
+            if time.monotonic() > until:
+                raise StoreError(f"cannot write {self.name}: the database does not end a connection that broke")
+            time.sleep(0.01)
 
     def _look(self) -> None:
         """The version of the tables, for one who only reads."""
@@ -198,7 +222,8 @@ class PostgresStore(EventStore):
             return Taken(f"cannot write {self.name}: an event with this number or key is there already")
         refused = problem.sqlstate is not None and not problem.sqlstate.startswith(("08", "57P"))
         lost = doing == "write" and (self._writer is None or self._writer.closed)
-        if doing == "write" and not refused:
+        if doing == "write" and (lost or not refused):
+            self._doubtful = True
             self._drop("_writer")
         said = " ".join(str(problem).split()) or type(problem).__name__
         if isinstance(problem, (errors.DataCorrupted, errors.IndexCorrupted)):
@@ -236,6 +261,10 @@ class PostgresStore(EventStore):
 
     def _reading_on(self, work: Callable[[psycopg.Connection], T]) -> T:
         """Do some reading, a second time on a new connection where the first has gone."""
+        if self._doubtful:
+            with self._writing:
+                self._ready()
+                self._open_writer()
         with self._reading, self._translated("read"):
             self._ready(writing=False)
             if self._reader is not None:
