@@ -49,7 +49,7 @@ class Watched(Protocol):
         ...
 
 
-class Kept(NamedTuple):
+class KeptPicture(NamedTuple):
     """A picture that was made, when, and how long that took."""
 
     picture: Picture
@@ -62,7 +62,7 @@ class LivePictures:
 
     def __init__(self, watched: Watched, period: float = PERIOD) -> None:
         self._watched, self._period = watched, period
-        self._kept: dict[str | None, Kept] = {}
+        self._kept: dict[str | None, KeptPicture] = {}
         self._making: dict[str | None, asyncio.Lock] = {}
         self._looking: dict[str | None, int] = {}
 
@@ -119,5 +119,5 @@ class LivePictures:
             if kept is None or monotonic() - kept.made >= max(0.5 * self._period, kept.took / SHARE):
                 begun = monotonic()
                 picture = {"sessions": await self._watched.overview()} if name is None else await self._watched.portrait(name)
-                kept = self._kept[name] = Kept(picture, monotonic(), monotonic() - begun)
+                kept = self._kept[name] = KeptPicture(picture, monotonic(), monotonic() - begun)
             return kept.picture
