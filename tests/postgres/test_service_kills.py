@@ -15,6 +15,8 @@ from helpers.serving import ROUND, ServerProcess, create
 
 import bridle
 
+pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # the twins' alarms
+
 
 def killed(server: ServerProcess, kills: int, seed: int = 0) -> KilledService:
     def interrupt(moments: np.random.Generator) -> None:
