@@ -59,16 +59,24 @@ def cards() -> tuple[np.ndarray, np.ndarray]:
     return found.values[:, 1:-1], found["Class"] > 0.0
 
 
+def spread(name: str, target: str, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A set with columns of names: a column for every name but those of the target, numbers as they are."""
+    found, parts = data.load(name), []
+    for column in found.columns:
+        if column != target:
+            values = found[column][:, None]
+            parts.append(1.0 * (values == np.arange(len(found.categories[column]))) if column in found.categories else values)
+    return np.hstack(parts), outcome
+
+
 def adult() -> tuple[np.ndarray, np.ndarray]:
-    """Persons of the census: a column for every category but those of the target, numbers as they are."""
-    found = data.load("adult")
-    parts = []
-    for name in found.columns:
-        if name == "income":
-            continue
-        column = found[name]
-        parts.append(column[:, None] if name not in found.categories else 1.0 * (column[:, None] == np.arange(len(found.categories[name]))))
-    return np.hstack(parts), found.equals("income", ">50K")
+    """Persons of the census: who earns over 50,000 dollars?"""
+    return spread("adult", "income", data.load("adult").equals("income", ">50K"))
+
+
+def german() -> tuple[np.ndarray, np.ndarray]:
+    """Applicants for credit: who is a bad risk?"""
+    return spread("german", "risk", data.load("german").equals("risk", "2"))
 
 
 def changing(
@@ -129,7 +137,7 @@ def led() -> tuple[np.ndarray, np.ndarray]:
 SEGMENTS = ("brickface", "sky", "foliage", "cement", "window", "path", "grass")
 Maker = Callable[[], tuple[np.ndarray, np.ndarray]]
 MAKERS: tuple[tuple[str, Maker, int], ...] = (
-    ("creditcard", cards, 0), ("Adult", adult, 0), ("Phishing", lambda: table(datasets.Phishing()), 0),
+    ("creditcard", cards, 0), ("Adult", adult, 0), ("German", german, 10), ("Phishing", lambda: table(datasets.Phishing()), 0),
     ("Bananas", lambda: table(datasets.Bananas()), 0), ("Shuttle", lambda: table(datasets.Shuttle()), 0),
     *((f"ImageSegments {name}", partial(segments, name), 0) for name in SEGMENTS),
     *((f"Yeast {number}", partial(yeast, f"Class{number}"), 0) for number in range(1, 13)),

@@ -7,7 +7,8 @@ import pytest
 
 from bridle import records
 from bridle.adapters.averages import DAMPING, average_excess, averages
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget, bind_all, spoken_of
+from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget, bind_all
+from bridle.adapters.loss_reports import counted
 from bridle.adapters.mixture import mixture
 from bridle.adapters.scaling import squashed
 from bridle.core import InputError
@@ -119,7 +120,7 @@ def played(limit, rows=2500, seed=0):
         memories = (memory,)
         g, dg = np.atleast_1d(function.value(w)), np.atleast_2d(function.grad(w))
         df = learner.loss.slope(scores[-1], float(sign)) * a
-        held, pull = limits.weigh(held, g, dg, df, spoken_of(bound, memories, float(sign), float(group)))
+        held, pull = limits.weigh(held, g, dg, df, counted(bound, float(sign)))
         state = learner.learn(state, a, float(sign), 1.0, pull)
     return np.array(scores), signs > 0.0, groups > 0.0, limits, held, learner.weights(state)
 

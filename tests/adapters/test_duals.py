@@ -73,7 +73,7 @@ def test_gradients_are_measured_at_the_powers_of_two_and_stand_for_the_steps_sin
         duals = duals.measured(due, 1.0, np.array([float(t)])).observed(g)
     assert measured == [1, 2, 4, 8, 16, 32]
     assert duals.slopes[0] == 2 * 1 + 4 * 1 + 8 * 2 + 16 * 4 + 32 * 8 + 64 * 16
-    assert duals.cost_slopes[0] == 32.0
+    assert duals.cost_slopes[0] == 64.0  # all steps up to the last measured: the cost is there in each
 
 
 def test_a_gradient_that_is_nothing_or_not_finite_is_measured_again():

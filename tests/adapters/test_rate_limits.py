@@ -10,6 +10,7 @@ import pytest
 from bridle.adapters.alert_budget import BudgetLevel
 from bridle.adapters.group_levels import GapLevel
 from bridle.adapters.levels import RateLevel
+from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.rate_limits import (
     AlertBudget,
     AlertRate,
@@ -31,9 +32,9 @@ ALL = (
 
 
 KINDS = {
-    **dict.fromkeys(("RecallLimit", "FalsePositiveLimit", "AlertLimit", "PrecisionLimit"), [RateLevel]),
+    **{name: [RateLevel] for name in ("RecallLimit", "FalsePositiveLimit", "AlertLimit", "PrecisionLimit")},
     "AlertBudgetLimit": [BudgetLevel],
-    **dict.fromkeys(("OpportunityLimit", "ParityLimit"), [GapLevel]),
+    **{name: [GapLevel] for name in ("OpportunityLimit", "ParityLimit")},
     "OddsLimit": [GapLevel, GapLevel],
 }
 """What keeps each."""
@@ -87,13 +88,21 @@ def test_scikit_learn_clones_it(limit):
 
 
 def test_a_grid_names_the_settings_of_each_limit():
-    limits = [Recall(0.9), DemographicParity(0.1)]
+    limits = [Recall(0.9), DemographicParity(0.1), MissLoss("fraud", 0.3), GroupGap(0.2), WeightBudget(2.0)]
     named = named_parameters(limits)
     assert named["0"] is limits[0]
-    assert (named["0__at_least"], named["1__gap"]) == (0.9, 0.1)
-    after = with_parameters(limits, {"1__gap": 0.2, "0": Recall(0.5), "0__eta": 0.03})
-    assert after == [Recall(0.5, eta=0.03), DemographicParity(0.2)]
-    assert limits == [Recall(0.9), DemographicParity(0.1)]
+    assert (named["0__at_least"], named["1__gap"], named["2__label"], named["3__lookback"], named["4__at_most"]) == (
+        0.9,
+        0.1,
+        "fraud",
+        1000,
+        2.0,
+    )
+    after = with_parameters(
+        limits, {"1__gap": 0.2, "0": Recall(0.5), "0__eta": 0.03, "2__at_most": 0.4, "3__at_most": 0.5, "4__at_most": 1.0}
+    )
+    assert after == [Recall(0.5, eta=0.03), DemographicParity(0.2), MissLoss("fraud", 0.4), GroupGap(0.5), WeightBudget(1.0)]
+    assert limits == [Recall(0.9), DemographicParity(0.1), MissLoss("fraud", 0.3), GroupGap(0.2), WeightBudget(2.0)]
 
 
 def test_recall_of_the_first_class_is_its_own_false_alarms():

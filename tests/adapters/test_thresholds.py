@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bridle import records
-from bridle.adapters.levels import FLOOR
+from bridle.adapters.group_levels import most_gap_debt
+from bridle.adapters.levels import FLOOR, most_debt
 from bridle.adapters.rate_limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
+    EqualizedOdds,
     EqualOpportunity,
     FalsePositiveRate,
+    OddsLimit,
     Precision,
     Recall,
 )
 from bridle.adapters.thresholds import thresholds
 from bridle.core import InputError
 from bridle.engines.mirror import Mirror
-from helpers.rate_streams import calibrated, play_rates
+from helpers.rate_streams import calibrated, hostile, play_rates
+
+ANY = (
+    Recall(0.9), Recall(0.6, label=0), FalsePositiveRate(0.05), AlertRate(0.1), Precision(0.7), AlertBudget(3, 20), AlertBudget(4),
+    EqualOpportunity(0.05), DemographicParity(0.1), EqualizedOdds(0.1),
+)  # fmt: skip
 
 
 def rates_of(played, stream):
@@ -47,7 +57,7 @@ def test_limits_that_can_be_had_leave_the_users_own_threshold_alone():
 
 @pytest.mark.parametrize("priority", [0, 1])
 def test_in_conflict_the_one_with_priority_is_tracked_and_both_are_reported(priority):
-    stream = calibrated(4000, 2)
+    stream = calibrated(2500, 2)
     limits = [Recall(0.9), FalsePositiveRate(0.05)]
     model = thresholds(limits, priority)
     played = play_rates(model, stream)
@@ -73,7 +83,7 @@ def test_in_conflict_the_one_with_priority_is_tracked_and_both_are_reported(prio
 
 def test_the_debt_of_a_limit_that_is_overruled_does_not_grow_beyond_the_top():
     """So that it is answered again at once when the conflict is over; what it was overruled for is counted."""
-    stream = calibrated(3000, 3)
+    stream = calibrated(2500, 3)
     model = thresholds([Recall(0.9), FalsePositiveRate(0.05)])
     state = play_rates(model, stream).state
     level, held = model.rates[1], state.rates[1]
@@ -81,6 +91,51 @@ def test_the_debt_of_a_limit_that_is_overruled_does_not_grow_beyond_the_top():
     owed = held.level.violated - level.share * held.level.counted
     assert owed > 200.0
     assert owed == pytest.approx(level.debt(held) - held.level.raised / level.level.q + (1.0 - level.share) * held.level.unavoidable)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    limits=st.lists(st.sampled_from(ANY), min_size=1, max_size=4, unique=True),
+    priority=st.integers(0, 3),
+    rows=st.integers(1, 100),
+    delay=st.integers(0, 20),
+)
+@settings(max_examples=40, deadline=None)
+def test_whatever_the_limits_their_identities_and_bounds_hold(seed, limits, priority, rows, delay):
+    """Also where they overrule each other: what a limit was overruled for is counted."""
+    model = thresholds(limits, min(priority, len(limits) - 1))
+    stream = (calibrated if seed % 2 else hostile)(rows, seed)
+    played = play_rates(model, stream, np.random.default_rng(seed).integers(0, delay + 1, rows), np.arange(rows) // 30 * 1.0)
+    for level, state in zip(model.rates, played.state.rates, strict=True):
+        assert level.level.identity(state.level) == 0.0
+        assert level.debt(state) <= most_debt(level.share, level.eta, state.waiting.most)
+        assert state.waiting.due == 0.0
+    for level, state in zip(model.gaps, played.state.gaps, strict=True):
+        most = most_gap_debt(level.eta, state.most_open.max()) + state.overruled
+        assert np.all(np.abs(level.debts(state)) <= most)
+    for level, state in zip(model.budgets, played.state.budgets, strict=True):
+        assert state.most <= level.at_most
+    reports = model.report(played.state)
+    assert len(reports) == sum(2 if isinstance(limit, OddsLimit) else 1 for limit in limits)
+    for report in reports:
+        if report.measured is not None:
+            assert report.proved[0] - 1e-9 <= report.measured <= report.proved[1] + 1e-9
+
+
+@pytest.mark.parametrize(("priority", "expected"), [(0, -inf), (1, inf)])
+def test_the_safe_action_of_what_has_priority_is_played(priority, expected):
+    """Both are at the top: recall wants alarms for all rows, and the gap none in the first group."""
+    model = thresholds([Recall(0.9), EqualOpportunity(0.05)], priority)
+    state = model.start()
+    rate, gap = state.rates[0], state.gaps[0]
+    rate = rate._replace(level=rate.level._replace(units=90.0 * model.rates[0].level.q))
+    top = state._replace(rates=(rate,), gaps=(gap._replace(alarms=np.array([90.0, 0.0])),))
+    assert model.threshold(top, 0.0) == expected
+    assert model.threshold(top, 1.0) == model.threshold(top, nan) == -inf  # nothing speaks against it there
+    assert model.threshold(state._replace(gaps=top.gaps), 0.0) == inf
+    assert model.threshold(state, 0.0) == 0.0
+    assert model.rates[0].yields == priority  # and what it is overruled for will be counted
+    assert np.all(model.threshold(top, np.array([0.0, 1.0, nan])) == np.array([expected, -inf, -inf]))
 
 
 def test_a_precision_without_alarms_says_that_it_cannot_be_measured():
@@ -148,9 +203,9 @@ class ScoredRow(NamedTuple):
     period: float
 
 
-def one_row(model, state, given):
-    state, seen = model.look(state, given.score, given.group, given.period)
-    return model.count(state, seen, given.sign, given.group)
+def one_row(model, state, row):
+    state, seen = model.look(state, row.score, row.group, row.period)
+    return model.count(state, seen, row.sign, row.group)
 
 
 @pytest.mark.compiles

@@ -12,8 +12,16 @@ import pytest
 import torch
 
 from bridle import InputError
-from bridle.adapters.rate_limits import EqualOpportunity, FalsePositiveRate, Recall
-from bridle.adapters.torch import ConstrainedOptimizer, GroupGap, MissLoss, RateLimiter
+from bridle.adapters.torch import (
+    AlertBudget,
+    ConstrainedOptimizer,
+    EqualOpportunity,
+    FalsePositiveRate,
+    GroupGap,
+    MissLoss,
+    RateLimiter,
+    Recall,
+)
 
 torch.set_num_threads(1)  # small batches: more threads only wait for each other
 
@@ -223,6 +231,7 @@ def test_a_limiter_says_what_it_cannot_read_and_changes_nothing():
         (([0.1, 0.2], [1], [1, 2]), "labels must be 0 or 1 for each of the 2 scores"),
         (([0.1, 0.2], [1, 0]), "groups must be given"),
         (([0.1, 0.2], [1, 0], [1]), "groups must be a number for each of the 2 rows"),
+        (([0.1, 0.2], [1, 0], [1, 2], [np.nan, 1]), "periods must be a finite number"),
         (([0.1, 0.2], [1, 0], [1, 3]), "group must be one of 1, 2"),
         ((["a", "b"], [1, 0], [1, 2]), "scores must be a finite number"),
     ]:
@@ -231,3 +240,18 @@ def test_a_limiter_says_what_it_cannot_read_and_changes_nothing():
     assert limiter.limits_ == before
     with pytest.raises(InputError, match="limits on rates such as Recall"):
         RateLimiter([MissLoss(1, 0.3)])
+
+
+def test_a_budget_of_alarms_is_never_overspent_in_a_period():
+    limiter, rng, spent = RateLimiter([AlertBudget(5, per="period")]), np.random.default_rng(0), {}
+    for day in range(20):
+        for _ in range(4):
+            scores = rng.normal(size=25)
+            alarms = limiter.learn(scores, rng.random(25) < 0.3, periods=np.full(25, day))
+            spent[day] = spent.get(day, 0.0) + alarms.sum()
+    assert max(spent.values()) <= 5.0
+    assert sum(spent.values()) > 50.0
+    with pytest.raises(InputError, match="period must not go backward"):
+        limiter.learn([0.1], [1], periods=[3])
+    with pytest.raises(InputError, match="period must be given"):
+        limiter.learn([0.1], [1])

@@ -137,6 +137,13 @@ class ClassModel:
             check(of[0], period, last)
             last = period
 
+    def admit(self, group: float | None, period: float | None, ticket: object = None) -> None:
+        """Refuse a row, before anything changes, whose ticket is not known, or whose group or period the limits cannot read."""
+        if ticket is not None:
+            self._number(ticket)
+        elif self.judge is not None:
+            self.judge.rules.thresholds.check(group, period, self._period)
+
     def places(self, scores: Array, alarms: NDArray[np.bool_] | None) -> NDArray[np.int_]:
         """The place of the class that each row is predicted to have."""
         if len(self.models) == 1:
@@ -200,8 +207,6 @@ class ClassModel:
         if ticket is not None:
             number = self._number(ticket)
             seen, group = self.open[number]
-        elif judge is not None:
-            judge.rules.thresholds.check(group, period, self._period)
         if len(self.models) == 1:
             self.models[0].take(LabelledRow(row, 1.0 if place else -1.0, weight, group, None if judge is None or seen else period, seen))
         else:

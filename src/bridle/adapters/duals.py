@@ -4,7 +4,7 @@ Every step reveals a cost f and limits g_i (0 or below is met); one that says no
 not count for it. The optimiser then goes down  wf f + sum_i wg_i g_i,  and the weights are
 
     q_i  as in `bridle.adapters.averages`: (q_i + g_i / N_i)^+           the multiplier in natural units: no scale of g_i matters
-    pi_i = sqrt(sum |grad f|^2 / sum |grad g_i|^2)                       what one natural unit is worth in cost
+    pi_i = sqrt(sum |grad f|^2 / sum |grad g_i|^2)                       what one natural unit is worth in cost; counted steps below
     h_i  = (q_i + kappa g_i / rms_i, the quotient cut to +-1)^+          rms_i = sqrt(mean g_i^2), this step's value among them
     wf = 1 / (1 + sum_i h_i),   wg_i = wf pi_i h_i
 
@@ -53,18 +53,23 @@ class StepWeights(NamedTuple):
 
 
 class Duals(NamedTuple):
-    """The multipliers, and of every limit the sums of squared gradients, and when they were measured last."""
+    """The multipliers, how many steps there were, and of every limit the sums of squared gradients and when they were measured last.
+
+    `last` is in steps that counted, `last_step` in all steps: a limit that few steps speak of pulls in those for all.
+    """
 
     multipliers: NaturalMultipliers
+    steps: float
     cost_slopes: Array
     slopes: Array
     last: Array
+    last_step: Array
 
     @classmethod
     def start(cls, k: int) -> Duals:
         """Before the first step, with k limits."""
         none = np.zeros(k)
-        return cls(none_counted(k), none, none, none)
+        return cls(none_counted(k), 0.0, none, none, none, none)
 
     @property
     def natural(self) -> Array:
@@ -92,13 +97,14 @@ class Duals(NamedTuple):
     def measured(self, due: Flags, df: float, dg: Array) -> Duals:
         """With the squared lengths of the gradients of the cost and of the limits that were due; what is 0 or not finite is due again."""
         seen = due & (dg > 0.0) & np.isfinite(df + dg)
-        span = np.where(seen, self.multipliers.counted + 1.0 - self.last, 0.0)
+        now, step = self.multipliers.counted + 1.0, self.steps + 1.0
         return self._replace(
-            cost_slopes=self.cost_slopes + span * np.where(seen, df, 0.0),
-            slopes=self.slopes + span * np.where(seen, dg, 0.0),
-            last=np.where(seen, self.multipliers.counted + 1.0, self.last),
+            cost_slopes=self.cost_slopes + (step - self.last_step) * np.where(seen, df, 0.0),
+            slopes=self.slopes + (now - self.last) * np.where(seen, dg, 0.0),
+            last=np.where(seen, now, self.last),
+            last_step=np.where(seen, step, self.last_step),
         )
 
     def observed(self, g: Array) -> Duals:
         """After a step with these values."""
-        return self._replace(multipliers=self.multipliers.observed(np.nan_to_num(g), 1.0 * ~np.isnan(g)))
+        return self._replace(multipliers=self.multipliers.observed(np.nan_to_num(g), 1.0 * ~np.isnan(g)), steps=self.steps + 1.0)

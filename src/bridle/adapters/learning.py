@@ -14,7 +14,6 @@ import numpy as np
 
 from bridle import ops
 from bridle.adapters.averages import Averages, AverageState
-
 from bridle.adapters.limits import Limit
 from bridle.adapters.loss_reports import LossTally, counted
 from bridle.adapters.mixture import Mixture, MixtureState
@@ -73,9 +72,11 @@ class FreeLearner(NamedTuple):
     def weights(self, state: FreeState) -> Array:
         return self.mixture.weights(state.mixture)
 
-    def learn(self, state: FreeState, row: LabelledRow, a: Array, feedback: Feedback, counts: Array) -> FreeState:
+    def learn(
+        self, state: FreeState, row: LabelledRow, a: Array, feedback: Feedback | None = None, counts: Array | None = None
+    ) -> FreeState:
         averages, pull = state.averages, None
-        if self.averages is not None and averages is not None:
+        if self.averages is not None and averages is not None and feedback is not None and counts is not None:
             averages, pull = self.averages.weigh(averages, feedback.g, feedback.dg, feedback.df, counts)
         return FreeState(self.mixture.learn(state.mixture, a, row.sign, row.weight, pull), averages)
 
@@ -91,20 +92,25 @@ class Rules(NamedTuple):
     def learn(self, before: Learned, row: LabelledRow) -> Learned:
         """One round: what is learned from a row, scaled by the rows before it."""
         scale, levels = before.scale, before.levels
-        a = ops.join([ONE, row.features if scale is None else scale.apply(row.features)], -1)
+        features = row.features if scale is None else scale.apply(row.features)
+        a = ops.join([ONE, features], -1)
         if self.thresholds is not None:
             seen = row.seen
             if seen is None:
-                levels, seen = self.thresholds.look(levels, ops.dot(before.weights, a), known(row.group), known(row.period))
+                score = ops.dot(features, before.weights[1:]) + before.weights[0]  # as it is predicted, to the last bit
+                levels, seen = self.thresholds.look(levels, score, known(row.group), known(row.period))
             levels = self.thresholds.count(levels, seen, row.sign, known(row.group))
-        memory, chosen = round_of(self.limits, before.memory, a, row.sign, row.weight, row.group)
-        feedback, tally, counts = chosen.reveal(before.weights), before.tally, ONE
+        after, memory, tally = None if scale is None else scale.learn(row.features), before.memory, before.tally
+        if isinstance(self.learner, FreeLearner) and tally is None:
+            state = self.learner.learn(before.state, row, a)
+            return Learned(state, self.learner.weights(state), memory, levels, after, None)
+        memory, chosen = round_of(self.limits, memory, a, row.sign, row.weight, row.group)
+        feedback, counts = chosen.reveal(before.weights), ONE
         if tally is not None:
             counts = counted(self.limits, row.sign)
             tally = tally.add(feedback.g, counts, self.allowed)
         state = self.learner.learn(before.state, row, a, feedback, counts)
-        features = None if scale is None else scale.learn(row.features)
-        return Learned(state, self.learner.weights(state), memory, levels, features, tally)
+        return Learned(state, self.learner.weights(state), memory, levels, after, tally)
 
 
 def known(number: Scalar | None) -> Scalar:

@@ -114,8 +114,11 @@ class Rate(NamedTuple):
     labels: float | None
 
 
-NAMES = ("recall", "recall of the first class", "false positive rate", "alert rate", "precision")
+NAMES = ("recall", "recall of the first class", "false positive rate", "alert rate", "precision", "own rate")
 """What rates are called."""
+
+OWN_RATE = 5.0
+"""The kind of a rate that is not among those below."""
 
 RECALL = Rate(0.0, Cells(1.0, 1.0, 0.0, 0.0), Cells(0.0, 1.0, 0.0, 0.0), 1.0, 1.0)
 FIRST_RECALL = Rate(1.0, Cells(0.0, 0.0, 1.0, 1.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)

@@ -24,6 +24,8 @@ from bridle.adapters.thresholds import RateLimited, learn_batch, thresholds
 from bridle.core import InputError
 from bridle.ops import Array
 
+NAMES = ("groups", "periods")
+
 
 class RateLimiter:
     """A threshold that moves, for scores that are log-odds (or grow with the chance that a row is positive, with ``base="buffer"``).
@@ -36,28 +38,38 @@ class RateLimiter:
         several = isinstance(limits, (list, tuple)) and not hasattr(limits, "_fields")
         self._model = thresholds(limits if several else [limits], priority)  # type: ignore[list-item]
         self._state = self._model.start()
+        self._period: float | None = None  # of the last row
 
-    def alarms(self, scores: object, groups: object = None) -> Array:
-        """Which of these rows would be alarms now: 1 or 0 for each."""
+    def alarms(self, scores: object, groups: object = None, periods: object = None) -> Array:
+        """Which of these rows would be alarms now: 1 or 0 for each; those of a budget as if each came alone."""
         values = _column("scores", scores)
-        of = self._groups(groups, len(values))
-        return np.array([1.0 * self._model.alarm(self._state, *row) for row in zip(values.tolist(), of.tolist(), strict=True)])
+        of = self._columns(len(values), groups, periods)
+        return np.array([1.0 * self._model.alarm(self._state, *row) for row in zip(values.tolist(), *of.tolist(), strict=True)])
 
-    def learn(self, scores: object, labels: object, groups: object = None) -> Array:
+    def learn(self, scores: object, labels: object, groups: object = None, periods: object = None) -> Array:
         """Count a batch whose labels (1 or 0) are known, and move the threshold; gives back which rows were alarms."""
         values, truth = _column("scores", scores), _column("labels", labels)
         if len(truth) != len(values) or not np.isin(truth, (0.0, 1.0)).all():
             raise InputError(f"labels must be 0 or 1 for each of the {len(values)} scores, not {validate.show(labels)}")
-        self._state, alarms = learn_batch(self._model, self._state, values, 2.0 * truth - 1.0, self._groups(groups, len(values)))
+        of = self._columns(len(values), groups, periods)
+        self._state, alarms = learn_batch(self._model, self._state, values, 2.0 * truth - 1.0, *of)
+        self._period = None if periods is None or not len(values) else float(of[1, -1])
         return alarms
 
-    def _groups(self, groups: object, rows: int) -> Array:
-        of = np.full(rows, np.nan) if groups is None else _column("groups", groups, missing=True)
-        if len(of) != rows:
-            raise InputError(f"groups must be a number for each of the {rows} rows, not {len(of)}")
-        for group in [None] if groups is None else np.unique(of):
-            self._model.check(group)
-        return of
+    def _columns(self, rows: int, groups: object, periods: object) -> Array:
+        """The group and the period of every row, nan where none was given."""
+        given = [
+            None if each is None else _column(name, each, name == "groups") for name, each in zip(NAMES, (groups, periods), strict=True)
+        ]
+        for name, column in zip(NAMES, given, strict=True):
+            if column is not None and len(column) != rows:
+                raise InputError(f"{name} must be a number for each of the {rows} rows, not {len(column)}")
+        last = self._period
+        for row in range(rows):
+            group, period = (None if column is None else float(column[row]) for column in given)
+            self._model.check(group, period, last)
+            last = period
+        return np.array([np.full(rows, np.nan) if column is None else column for column in given])
 
     @property
     def limits_(self) -> LimitTable:

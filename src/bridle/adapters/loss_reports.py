@@ -36,7 +36,6 @@ class LossTally(NamedTuple):
         broken = ops.where((counts > 0.0) & (total > TOLERANCE * allowed * counted), rows + 0.0 * total, self.broken)
         return LossTally(rows, counted, total, self.above + counts * (g > 0.0), recent, broken)
 
-
     def add_many(self, g: Array, counts: Array, allowed: Array) -> LossTally:
         """With many rows more, one after the other."""
         rows = self.rows + 1.0 + np.arange(len(g))
@@ -68,8 +67,8 @@ def counted(each: tuple[Limit[Any], ...], sign: Scalar) -> Array:
     """For each constraint, whether its limit speaks of a row of this class: 1 or 0."""
     parts: list[Scalar] = []
     for limit in each:
-        speaks = 1.0 * (sign == limit.sign) if isinstance(limit, MissLossLimit) else 1.0 + 0.0 * sign
-        parts.extend([speaks] * limits.count((limit,)))
+        speaks = getattr(limit, "speaks", None)
+        parts.extend([1.0 + 0.0 * sign if speaks is None else speaks(sign)] * limits.count((limit,)))
     return ops.columns(*parts)
 
 

@@ -107,9 +107,9 @@ class QuantileLimit(NamedTuple):
         far = ops.pos(x - LINEAR) - ops.pos(-x - LINEAR)
         return state.base + state.spread * swing(x) + state.widest * far
 
-    def count(self, state: OffsetState, residual: Scalar, offset: Scalar | None = None) -> OffsetState:
-        """The state once the target is known; `offset` is the one that was given out, where it was not the present one."""
-        over = 1.0 * (residual > (self.offset(state) if offset is None else offset))
+    def count(self, state: OffsetState, residual: Scalar, over: Scalar | None = None) -> OffsetState:
+        """The state once the target is known; `over` is 1 where it lies above what was given out, for a residual that means nothing."""
+        over = 1.0 * (residual > self.offset(state)) if over is None else over
         rows, size = state.above.rows + 1.0, abs(residual - state.base)
         spread = state.spread + maximum(1.0 / rows, 0.01) * (size - state.spread)
         step = spread * maximum(0.03, 3.0 / ops.sqrt(1.0 + rows))

@@ -116,7 +116,8 @@ class RegressionRules(NamedTuple):
         offset, errors, error, pull = before.offset, before.errors, residual, None
         if self.quantile is not None and offset is not None:
             error = residual - self.quantile.offset(offset)
-            offset = self.quantile.count(offset, residual)
+            meant = ops.where(targets.rows > 0.0, residual, 0.0 * residual)  # the first prediction knows nothing of where targets lie
+            offset = self.quantile.count(offset, meant, 1.0 * (error > 0.0))
         if self.errors is not None and errors is not None:
             # By the learner's own prediction: pulled by what the offset makes of it the two would push each other away.
             side = 1.0 * (residual < -self.errors.beyond) - 1.0 * (residual > self.errors.beyond)

@@ -19,7 +19,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.adapters import missing
-from bridle.adapters.class_model import ClassModel, Ticket
+from bridle.adapters.class_model import Ticket
 from bridle.adapters.estimator import LinearEstimator, with_limits
 from bridle.adapters.limit_report import LimitTable
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
@@ -156,14 +156,17 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
             group = number_of("group", group)
         if period is not None and type(period) is not float:
             period = number_of("period", period)
+        self._model.admit(group, period, ticket)
         row = self._row(x)  # which may make another model
         self._model.learn(row, place, self._costs[place], group, period, ticket)
 
     def ask_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> Ticket:
         """Decide about a row whose class comes later: give the ticket to `learn_one` with it, or to `forget_one`."""
         x, group, period = self._split(x, group, period)
+        group, period = _numbers(group, period)
+        self._model.admit(group, period)
         row = self._row(x)  # which may make another model
-        return self._model.ask(row, *_numbers(group, period))
+        return self._model.ask(row, group, period)
 
     def forget_one(self, ticket: Ticket | int) -> None:
         """A row whose class will never be known is not waited for any longer."""

@@ -261,8 +261,8 @@ def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequen
     order = sorted(range(len(given)), key=lambda i: (i != priority, i))
     probe = {i: given[i].levels(classes, False, False) for i in order}
     rated = [i for i in order if not all(isinstance(level, GapLevel) for level in probe[i])]
-    budgeted = any(isinstance(level, BudgetLevel) for levels in probe.values() for level in levels)
-    made = {i: given[i].levels(classes, len(rated) > 1, budgeted or i != rated[0]) if i in rated else probe[i] for i in order}
+    overruled = any(isinstance(level, BudgetLevel) for levels in probe.values() for level in levels) or order[:1] != rated[:1]
+    made = {i: given[i].levels(classes, len(rated) > 1, overruled or i != rated[0]) if i in rated else probe[i] for i in order}
     each = [(float(i), level) for i in order for level in made[i]]
     rates = [(place, level) for place, level in each if isinstance(level, RateLevel)]
     budgets = [(place, level) for place, level in each if isinstance(level, BudgetLevel)]

@@ -22,13 +22,26 @@ from bridle import policies, records, validate
 from bridle.adapters.limited import LimitedOptimizer
 from bridle.adapters.limiter import RateLimiter
 from bridle.adapters.limits import GroupGap, GroupGapLimit, MissLoss, MissLossLimit
+from bridle.adapters.rate_limits import (
+    AlertBudget,
+    AlertRate,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FalsePositiveRate,
+    Precision,
+    Recall,
+)
 from bridle.adapters.tensors import Joined, domain_of, functions, gradient, one_pass, torch, updated
 from bridle.adapters.wrapped import Wrapping, both
 from bridle.core import InputError
 from bridle.engines.round import check_compiled
 from bridle.ops import Scalar
 
-__all__ = ["ConstrainedOptimizer", "GroupGap", "MissLoss", "RateLimiter", "WrappedOptimizer"]
+__all__ = [
+    "AlertBudget", "AlertRate", "ConstrainedOptimizer", "DemographicParity", "EqualOpportunity", "EqualizedOdds", "FalsePositiveRate",
+    "GroupGap", "MissLoss", "Precision", "RateLimiter", "Recall", "WrappedOptimizer",
+]  # fmt: skip
 
 ONE_PASS = {"form": "value", "halfspace": False}
 """The form of `anytime` that needs one backward pass a step, and no halfspaces: those of a network's constraint hold nothing for sure."""

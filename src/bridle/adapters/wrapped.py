@@ -170,20 +170,20 @@ class Wrapping(LimitedOptimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimiser's, and under "bridle" the multipliers and totals."""
-        duals = {name: values.tolist() for name, values in records.leaves(self._duals).items()}
+        duals = {name: np.asarray(values).tolist() for name, values in records.leaves(self._duals).items()}
         return {**self.wrapped.state_dict(), "bridle": {"duals": duals, **self._totals()}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """What `state_dict` gave."""
         saved = state_dict.get("bridle", {})
         duals, mine = saved.get("duals", {}), records.leaves(self._duals)
-        if duals.keys() != mine.keys() or any(len(values) != len(self._names) for values in duals.values()):
+        if duals.keys() != mine.keys() or any(np.shape(values) != np.shape(mine[name]) for name, values in duals.items()):
             raise InputError(
                 f"state_dict must be that of a ConstrainedOptimizer around another optimiser, with {len(self._names)} constraints; one "
                 "that was saved without constraints goes into optimizer.wrapped.load_state_dict"
             )
         self.wrapped.load_state_dict({key: value for key, value in state_dict.items() if key != "bridle"})
-        values = iter([np.array(duals[name], dtype=float) for name in mine])
+        values = iter([np.array(duals[name], dtype=float) if np.ndim(duals[name]) else float(duals[name]) for name in mine])
         self._duals, self._pending = records.transform(lambda _: next(values), self._duals), []
         self._load_totals(saved)
 

@@ -25,7 +25,7 @@ from bridle.database.tables import Value, compile_all
 
 DIALECT = sqlite_dialect(paramstyle="qmark")
 STATEMENTS = compile_all(DIALECT)
-APPEND = STATEMENTS["append"].text
+APPEND, INSERT, LEASED = (STATEMENTS[name].text for name in ("append", "append_under_lock", "leased"))
 
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "wal_autocheckpoint = 1000", "foreign_keys = ON", "trusted_schema = OFF")
 """How the connection that writes is set: to wait for the disk (also where macOS would not), and to checkpoint every 1000 pages."""
@@ -237,8 +237,12 @@ class SqliteStore(EventStore):
                 lock.end()
 
     def _append_groups(self, groups: Sequence[Prepared]) -> set[Lease]:
-        with self._alone() as connection:
-            return {lease for lease, rows in groups if connection.executemany(APPEND, rows).rowcount == len(rows)}
+        with self._alone() as connection:  # nobody can take a session until this ends
+            kept = {lease for lease, _ in groups if connection.execute(LEASED, lease).fetchone()}
+            for lease, rows in groups:
+                if lease in kept:
+                    connection.executemany(INSERT, rows)
+            return kept
 
     # --- owners ---------------------------------------------------------------------------------------------------------------------
 

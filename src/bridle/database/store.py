@@ -62,12 +62,16 @@ class Run(Protocol):
 
 def checksum(session: int, event: Event) -> int:
     """A number that tells whether a row is what was written: databases do not look after every bit themselves."""
-    parts = (event.key, event.request, event.answer, event.body)
-    total = crc32(b"%d %d %d %d" % (session, event.seq, event.kind, sum([1 << i for i in range(3) if parts[i] is None])))
-    for part in parts:
-        if part is not None:
-            total = crc32(part, crc32(b"%d " % len(part), total))
-    return total
+    seq, kind, key, request, answer, body = event
+    head = b"%d %d %d %d %d %d " % (
+        session,
+        seq,
+        kind,
+        -1 if key is None else len(key),
+        -1 if request is None else len(request),
+        -1 if answer is None else len(answer),
+    )
+    return crc32(body, crc32(head + (key or b"") + (request or b"") + (answer or b"")))
 
 
 class EventStore(ABC):

@@ -25,16 +25,16 @@ SESSION = table(
     column("epoch", BigInteger),
 )
 EVENT = table(
-    "event",
-    column("session", BigInteger),
+    "event",  # its columns in the order of an `Event`, its checksum, and the lease
     column("seq", BigInteger),
-    column("epoch", BigInteger),
     column("kind", SmallInteger),
     column("key", LargeBinary),
     column("request", LargeBinary),
     column("answer", LargeBinary),
     column("body", LargeBinary),
     column("checksum", BigInteger),
+    column("session", BigInteger),
+    column("epoch", BigInteger),
 )
 SNAPSHOT = table(
     "snapshot",
@@ -88,6 +88,8 @@ _LIMIT, _OFFSET = bindparam("limit", type_=BigInteger), bindparam("offset", type
 
 STATEMENTS: dict[str, ClauseElement] = {
     "append": insert(EVENT).from_select(*_leased("seq", "kind", "key", "request", "answer", "body", "checksum")),
+    "append_under_lock": insert(EVENT),
+    "leased": select(SESSION.c.id).where(SESSION.c.id == _OF_SESSION, SESSION.c.epoch == bindparam("lease_epoch")),
     "tail": select(*_SHOWN_EVENT)
     .where(EVENT.c.session == _OF_SESSION, EVENT.c.seq > bindparam("after", type_=BigInteger))
     .order_by(EVENT.c.seq)
