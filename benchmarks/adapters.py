@@ -1,6 +1,7 @@
 """What the adapters cost beside what their libraries do themselves, as ratios in one run of interleaved repeats on one core.
 
-PyTorch: a step of a network of a million weights on a batch of 256, against forward + backward + step of plain SGD. river and scikit-learn:
+PyTorch: a step of a network of a million weights on a batch of 256, against forward + backward + step of plain SGD; what is around an
+optimiser also against the same steps of that optimiser alone, by its own repeats. river and scikit-learn:
 one row of card transactions (29 features), against logistic regression there.
 """
 
@@ -45,9 +46,9 @@ def losses(model, rows, labels, shift):
 def torch_paths():
     rows, labels = torch.randn(256, 256), (torch.rand(256) > 0.5).float()
 
-    def plain():
+    def plain(make):
         model = network()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        optimizer = make(model.parameters())
 
         def step():
             cost, _ = losses(model, rows, labels, 0.0)
@@ -62,8 +63,24 @@ def torch_paths():
         optimizer = ConstrainedOptimizer(model.parameters(), radius=5.0, **settings)
         return lambda: optimizer.step(*losses(model, rows, labels, shift))
 
+    def wrapped(make, shift):
+        model = network()
+        optimizer = ConstrainedOptimizer(make(model.parameters()))
+        return lambda: optimizer.step(*losses(model, rows, labels, shift))
+
+    def sgd(params):
+        return torch.optim.SGD(params, lr=0.01)
+
+    def adam(params):
+        return torch.optim.Adam(params, lr=1e-4)
+
     return {
-        "torch.optim.SGD": plain(),
+        "torch.optim.SGD": plain(sgd),
+        "around torch.optim.SGD, violated": wrapped(sgd, -1.0),
+        "around torch.optim.SGD, satisfied": wrapped(sgd, 9.0),
+        "torch.optim.Adam": plain(adam),
+        "around torch.optim.Adam, violated": wrapped(adam, -1.0),
+        "around torch.optim.Adam, satisfied": wrapped(adam, 9.0),
         "ConstrainedOptimizer, violated": bound(-1.0),
         "ConstrainedOptimizer, satisfied": bound(9.0),
         "ConstrainedOptimizer, sinha2024": bound(-1.0, policy="sinha2024", parameters={"horizon": 1000, "lipschitz": 1.0}),
@@ -138,6 +155,10 @@ def sklearn_paths():
     }, ROWS
 
 
+def ratio(mine, theirs):
+    return sorted(a / b for a, b in zip(mine, theirs, strict=True))
+
+
 def compare(title, unit, paths, per):
     for go in paths.values():
         go()
@@ -150,11 +171,15 @@ def compare(title, unit, paths, per):
             times[name].append((time.perf_counter() - begun) / per * (1e3 if unit == "ms a step" else 1e6))
     base = next(iter(times.values()))
     shown = Table(title=title)
-    for column in ("path", unit, "ratio to the first", "spread"):
+    for column in ("path", unit, "ratio to the first", "spread", "ratio to what it is around"):
         shown.add_column(column, justify="left" if column == "path" else "right")
     for name, spent in times.items():
-        ratios = sorted(mine / theirs for mine, theirs in zip(spent, base, strict=True))
-        shown.add_row(name, f"{statistics.median(spent):.3g}", f"{statistics.median(ratios):.3f}", f"{ratios[2]:.2f} - {ratios[-3]:.2f}")
+        ratios = ratio(spent, base)
+        inner = times.get(name.removeprefix("around ").partition(",")[0]) if name.startswith("around ") else None
+        around = "" if inner is None else f"{statistics.median(ratio(spent, inner)):.3f}"
+        shown.add_row(
+            name, f"{statistics.median(spent):.3g}", f"{statistics.median(ratios):.3f}", f"{ratios[2]:.2f} - {ratios[-3]:.2f}", around
+        )
     Console(width=130).print(shown)
 
 

@@ -38,6 +38,7 @@ BATCH, BATCH_GOAL = 100, 20_000
 SESSIONS = size(1000, 10)
 SECONDS, REPEATS = size(2.0, 0.2), size(3, 1)
 RECORDS = size(2000, 100)
+WRK = None if TOY else shutil.which("wrk")
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- measured by benchmarks/service.py -->", "<!-- end -->"
 
@@ -153,7 +154,7 @@ class Load:
     def __call__(self, clients: int, paths: list[str], bodies: list[str], keyed: bool = False) -> dict[str, float]:
         self.runs += 1
         mark = f"{self.port}-{self.runs}-"
-        if shutil.which("wrk") is None:
+        if WRK is None:
             return asyncio.run(self._here(clients, paths, bodies, mark if keyed else ""))
         (self.folder / "bodies").write_text("\n".join(bodies) + "\n")
         (self.folder / "paths").write_text("\n".join(paths) + "\n")
@@ -289,7 +290,7 @@ def measure() -> dict[str, Any]:
                 rounds = client.session("one").rounds
         journal = sum(path.stat().st_size for path in folder.glob("service.db*"))
     facts = {"date": datetime.now(UTC).date().isoformat(), "cores": os.cpu_count(), "python": platform.python_version()}
-    load = "wrk" if shutil.which("wrk") else "connections of this program"
+    load = "wrk" if WRK else "connections of this program"
     return {**facts, "load": load, "dim": DIM, "limits": LIMITS, **found, "rounds_played": rounds, "journal_bytes": journal}
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from bridle import InputError, policies, records
 from bridle.adapters import river, sklearn
+from bridle.adapters.learning import LabelledRow
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.linear import LinearModel, ModelSettings
 from bridle.engines import numba as engine
@@ -150,9 +151,9 @@ def test_compiled_rows_give_the_same_weights(rows, limits, settings):
             two = pickle.loads(pickle.dumps(two))
         if t == 80:
             two = copy.deepcopy(two)
-    assert two._model._compiled is not None
-    assert two._model._compiled.ahead
-    close_to(two._model.held, one._model.held)
+    assert two._model.models[0]._compiled is not None
+    assert two._model.models[0]._compiled.ahead
+    close_to(two._model.models[0].held, one._model.models[0].held)
     assert two.clone().engine == "numba"
 
 
@@ -170,10 +171,10 @@ def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
     )
     for model in (one, two):
         for row, sign in zip(X[:100], signs[:100], strict=True):
-            model.learn(row, sign)
-        model.learn_many(X[100:200], signs[100:200], np.ones(100), None)
+            model.take(LabelledRow(row, sign, 1.0))
+        model.learn_many(LabelledRow(X[100:200], signs[100:200], np.ones(100)))
         for row, sign in zip(X[200:], signs[200:], strict=True):
-            model.learn(row, sign)
+            model.take(LabelledRow(row, sign, 1.0))
     np.testing.assert_allclose(two.weights, one.weights, rtol=1e-9)
     close_to(two.held, one.held)
 
@@ -185,10 +186,10 @@ def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x)
     model = of_river(engine="numba", scale=True)
     for t in range(5):
         model.learn_one({"a": float(t), "b": 2.0}, t % 2 == 0)
-    before = pickle.dumps((model.weights, model._model.held))
+    before = pickle.dumps((model.weights, model._model.models[0].held))
     with pytest.raises(InputError, match=r"x\['a'\]"):
         model.learn_one(x, True)
-    assert pickle.dumps((model.weights, model._model.held)) == before
+    assert pickle.dumps((model.weights, model._model.models[0].held)) == before
 
 
 @pytest.mark.usefixtures("plain")
@@ -221,7 +222,7 @@ def learned(policy, parameters, features, table, signs):
     for t, (row, sign) in enumerate(zip(table, signs, strict=True)):
         if t == half:
             model.grow(table.shape[1])
-        model.learn(row[: model.features], sign, 1.0, float(t % 2))
+        model.take(LabelledRow(row[: model.features], sign, 1.0, float(t % 2)))
     return model.weights
 
 

@@ -12,6 +12,8 @@ import torch
 from bridle import InputError, policies
 from bridle.adapters.torch import ConstrainedOptimizer
 
+torch.set_num_threads(1)  # small batches: more threads only wait for each other
+
 ONE_PASS = {"form": "value", "lipschitz": 1.0, "V": 0.01, "halfspace": False}
 GIVEN = {"horizon": 200, "lipschitz": 2.0, "modulus": 0.1, "bound": 2.0, "slater": 0.1, "window": 5, "exp_concavity": 0.1}
 SETTINGS = {

@@ -15,6 +15,8 @@ from torch.optim import lr_scheduler
 from bridle import InputError
 from bridle.adapters.torch import ConstrainedOptimizer
 
+torch.set_num_threads(1)  # small batches: more threads only wait for each other
+
 OPTIMIZERS = {
     "Adam": lambda params: torch.optim.Adam(params, lr=0.01),
     "AdamW": lambda params: torch.optim.AdamW(params, lr=0.01, weight_decay=0.1),
@@ -53,7 +55,7 @@ def assert_same(mine, theirs):
         torch.testing.assert_close(p, q, rtol=0.0, atol=0.0)
 
 
-# --- what a step is ------------------------------------------------------------------------------------------------------------------------
+# --- what a step is ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", FIRST_ORDER)
@@ -186,7 +188,7 @@ def by_weight(share, cost, limit=None):
     return total if limit is None or share.limits[0] == 0.0 else total + float(share.limits[0]) * limit
 
 
-# --- every way to train --------------------------------------------------------------------------------------------------------------------
+# --- every way to train -----------------------------------------------------------------------------------------------------------------
 
 
 def test_weighted_backward_step_is_a_step():
@@ -332,7 +334,7 @@ def test_sparse_gradients_and_frozen_weights_are_taken_as_they_are():
     assert torch.equal(model[0].bias, start)
 
 
-# --- saving ----------------------------------------------------------------------------------------------------------------------------------
+# --- saving -----------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -377,7 +379,7 @@ def test_groups_can_be_added_and_hooks_are_called():
     assert all(not torch.equal(p, q) for p, q in zip(weights(model), start, strict=True))
 
 
-# --- what cannot be done is said -------------------------------------------------------------------------------------------------------------
+# --- what cannot be done is said --------------------------------------------------------------------------------------------------------
 
 
 def test_a_bad_step_changes_nothing():
@@ -400,7 +402,7 @@ def test_a_bad_step_changes_nothing():
             optimizer.step(*make(cost, limit))
     cost, _ = losses(model, 3)
     cost.backward()
-    with pytest.raises(InputError, match="in place of cost.backward"):
+    with pytest.raises(InputError, match="in place of cost"):
         optimizer.step()
     assert_same(weights(model), before)
     after = optimizer.state_dict()["bridle"]
@@ -428,18 +430,18 @@ def test_what_cannot_be_wrapped_is_said():
 
 def test_a_policy_says_what_to_do_where_torch_expects_an_optimiser_of_its_own():
     model = network()
-    with pytest.raises(InputError, match="radius must be given with parameters.*torch.optim.Adam"):
+    with pytest.raises(InputError, match=r"radius must be given with parameters.*torch\.optim\.Adam"):
         ConstrainedOptimizer(model.parameters())
     optimizer = ConstrainedOptimizer(model.parameters(), radius=2.0)
     copies = [optimizer, copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))]
     optimizer.load_state_dict(optimizer.state_dict())
     for own in copies:
-        with pytest.raises(InputError, match="no learning rate to schedule.*torch.optim.SGD"):
+        with pytest.raises(InputError, match=r"no learning rate to schedule.*torch\.optim\.SGD"):
             lr_scheduler.StepLR(own, 5)
         assert "lr" not in own.param_groups[0]
     cost, _ = losses(model, 0)
     cost.backward()
-    with pytest.raises(InputError, match="no backward.*GradScaler.*torch.optim.SGD"):
+    with pytest.raises(InputError, match=r"no backward.*GradScaler.*torch\.optim\.SGD"):
         optimizer.step()
     scaler = torch.amp.GradScaler("cpu")
     scaler.scale(losses(model, 0)[0]).backward()
@@ -457,5 +459,5 @@ def test_a_step_that_says_nothing_of_a_limit_does_not_count_for_it():
         for m, each in ((model, optimizer), (plain, own)):
             cost, limits = losses(m, seed, 2)
             each.step(cost, [None if seed % 3 else limits[0], limits[1]])
-    assert optimizer.state_dict()["bridle"]["duals"]["counted"] == [4.0, 10.0]
+    assert optimizer.state_dict()["bridle"]["duals"]["multipliers.counted"] == [4.0, 10.0]
     assert own.rounds == 10

@@ -575,6 +575,15 @@ def test_adult_is_the_census():
         people.equals("sex", "male")
 
 
+def test_german_is_the_statlog_file():
+    people = real("german")
+    assert people.columns == parsers.GERMAN
+    assert people.equals("risk", "2").sum() == 300
+    assert people.equals("status-sex", "A92").sum() == 310  # women
+    assert (people["age"].min(), people["age"].max()) == (19.0, 75.0)
+    assert people["amount"].sum() == 3271258.0
+
+
 def test_creditcard_is_the_ulb_file():
     cards = real("creditcard")
     assert cards.columns == ("Time", *(f"V{i}" for i in range(1, 29)), "Amount", "Class")

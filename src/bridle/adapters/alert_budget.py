@@ -1,8 +1,8 @@
 """A number of alarms per period that is never overspent: so many a day, or for so many rows.
 
-While alarms are left, a row is one where its score is above a threshold; when none is left, no row is. The threshold is to spend the budget on
-the highest scores of the whole period: with B alarms per period, N rows in a period (given, or the mean of the periods so far) and b, sp
-of the model's base at a rate of B/N,
+While alarms are left, a row is one where its score is above a threshold; when none is left, no row is. The threshold is to spend the
+budget on the highest scores of the whole period: with B alarms per period, N rows in a period (given, or the mean of the periods so far)
+and b, sp of the model's base at a rate of B/N,
 
     D = (alarms of this period) - (B/N) (its rows),     th = b + sp h(eta D)
 
@@ -66,9 +66,9 @@ class BudgetLevel(NamedTuple):
             number,
             where(fresh, 0.0, state.spent),
             where(fresh, 0.0, state.rows),
-            state.periods + 1.0 * fresh,
-            state.earlier_rows + fresh * state.rows,
-            state.earlier + fresh * state.spent,
+            state.periods + where(fresh, 1.0, 0.0),
+            state.earlier_rows + where(fresh, state.rows, 0.0),
+            state.earlier + where(fresh, state.spent, 0.0),
             state.most,
             state.base,
         )
@@ -93,7 +93,7 @@ class BudgetLevel(NamedTuple):
     def look(self, state: BudgetState, score: Scalar, alarm: Scalar, period: Scalar) -> BudgetState:
         """After a row was scored and acted upon."""
         now = self.now(state, period)
-        base = self.base.look(now.base, score, 1.0 + 0.0 * score, 1.0 * (score > now.base.at) - self.share(now), -1.0)
+        base = self.base.look(now.base, score, 1.0 + 0.0 * score, where(score > now.base.at, 1.0, 0.0) - self.share(now), -1.0)
         spent = now.spent + alarm
         return now._replace(spent=spent, rows=now.rows + 1.0, most=maximum(now.most, spent), base=base)
 

@@ -6,7 +6,7 @@ largest and the smallest. While they are within gap of each other nothing is don
 
     tau_g = c + min(max(r_g - m, -gap/2), gap/2)                                                   within [0, 1]
     th_g  = th + sp_g eta (D_g + O_g),   D_g <- D_g + alarm - tau_g;    D_g + O_g >= 4/eta: no alarm in g;    <= -4/eta: alarms only
-    c    <- c + .03 sum_g pi_g k(sig(th_g - th)),     pi_g the share of the counted rows that are of g
+    c    <- c + .03 sum_g pi_g k(sig(th_g - th)),     pi_g the share of the counted rows that are of g;   of the first 100: their mean
 
 Whatever c is, the groups come out alike; the best c balances what each group's threshold gives away, the stationarity condition of the
 constrained optimum, with k(p) = p - 1/2 for all rows, 1 - 1/(2p) for the positives and (p - 1/2)/(1 - p) for the negatives, kept within
@@ -40,13 +40,17 @@ import numpy as np
 
 from bridle import ops, validate
 from bridle.adapters.levels import ETA, TOLERANCE, TOP, Recent, make_recent
-from bridle.ops import Array, Scalar, along, columns, maximum, minimum, ratio, sigmoid, where
+from bridle.ops import Array, Scalar, absolute, along, columns, maximum, minimum, ratio, sigmoid, where
+from bridle.policies.levels import zero_or_one
 
-CENTRE_STEP = 0.03
-"""How fast the common centre of the targets moves."""
+CENTRE_STEP, FIRST = 0.03, 100.0
+"""How fast the common centre of the targets moves, and from how many counted rows on: before, it is the share that th gives."""
 
 LOOKBACK = 1000.0
 """About how many counted rows of a group its untreated share remembers."""
+
+TIE = 1e-9
+"""Shares this near to the gap are at it: whether something is done must not hang on a rounding error."""
 
 SPREAD_MEMORY = 0.01
 """The least weight of a row in the spread of a group's scores."""
@@ -69,7 +73,7 @@ NEGATIVES = GapKind(2.0, 0.0, 1.0, 1.0)
 
 
 class GapState(NamedTuple):
-    """For each group: counted rows, alarms among them, the sum of targets, untreated share, spread, what is due, rows waiting and their most.
+    """For each group: counted rows, alarms among them, the sum of targets, untreated share, spread, what is due, rows waiting, their most.
 
     And the centre, recent counts, the last row at which the gap did not hold, and how many counted rows were overruled at the top.
     """
@@ -116,7 +120,11 @@ class GapLevel(NamedTuple):
 
     def members(self, group: Scalar) -> Array:
         """1 for the group that a row is of, 0 for the others."""
-        return columns(1.0 * (group <= 0.0), 1.0 * (group > 0.0)) if self.values is None else 1.0 * (self.values == group)
+        return (
+            columns(where(group <= 0.0, 1.0, 0.0), where(group > 0.0, 1.0, 0.0))
+            if self.values is None
+            else zero_or_one(self.values == group, self.each)
+        )
 
     def debts(self, state: GapState) -> Array:
         """D_g."""
@@ -144,7 +152,7 @@ class GapLevel(NamedTuple):
     def apart(self, state: GapState) -> tuple[Array, Scalar]:
         """By how much each untreated share is above the middle of all, and how far the largest is above the smallest; 0 where none came."""
         came = state.counted > 0.0
-        high, low = along(where(came, state.untreated, -1.0), "max"), along(where(came, state.untreated, 2.0), "min")
+        high, low = along(where(came, state.untreated, self.each - 1.0), "max"), along(where(came, state.untreated, self.each + 2.0), "min")
         any_came = high >= low
         middle = where(any_came, 0.5 * (high + low), 0.0 * state.centre)
         return where(came, state.untreated - middle, self.each), where(any_came, high - low, 0.0 * state.centre)
@@ -153,7 +161,7 @@ class GapLevel(NamedTuple):
         """tau of each group for a row of which the common threshold says `plain` (1: an alarm)."""
         above, gap = self.apart(state)
         tau = state.centre + minimum(maximum(above, -0.5 * self.gap), 0.5 * self.gap)
-        return where(gap > self.gap, minimum(maximum(tau, 0.0), 1.0), plain + self.each)
+        return where(gap > self.gap + TIE, minimum(maximum(tau, 0.0), 1.0), plain + self.each)
 
     def look(self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, group: Scalar, row: Scalar) -> tuple[GapState, Scalar]:
         """After a row was scored and acted upon; `plain` is 1 where the common threshold made it an alarm. Also what it is worth until
@@ -168,14 +176,16 @@ class GapLevel(NamedTuple):
         # A row that is answered before the next one begins was never waiting.
         return state._replace(due=state.due + due * member, open=open, most_open=maximum(state.most_open, open - member)), due
 
-    def count(
+    def settle(
         self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, due: Scalar, sign: Scalar, group: Scalar, row: Scalar
     ) -> GapState:
         """After the label of a row came, which was looked at before."""
         if self.kind.labels is None:
             return state
-        counts = where(sign > 0.0, self.kind.positives, self.kind.negatives)
-        return self._move(self.drop(state, due, group), score, alarm, plain, self.members(group) * counts, row)
+        state, counts = self.drop(state, due, group), where(sign > 0.0, self.kind.positives, self.kind.negatives)
+        if (counts > 0.0) is False:  # what the line below would come to
+            return state
+        return self._move(state, score, alarm, plain, self.members(group) * counts, row)
 
     def drop(self, state: GapState, due: Scalar, group: Scalar) -> GapState:
         """After it is known that the label of a row will never come."""
@@ -191,8 +201,9 @@ class GapLevel(NamedTuple):
         counted, alarms = state.counted + member, state.alarms + alarm * member
         weight = member * maximum(ratio(1.0, counted), 1.0 / LOOKBACK)
         faster = member * maximum(ratio(1.0, counted), SPREAD_MEMORY)
-        moved = along(member, "sum")
-        recent = state.recent.mark(along(counted, "sum"), ops.join([counted, alarms], -1), moved > 0.0)
+        moved, total = along(member, "sum"), maximum(along(counted, "sum"), 1.0)
+        drift = CENTRE_STEP * self._gain(state)
+        recent = state.recent.mark(total, ops.join([counted, alarms], -1), moved > 0.0)
         excess = self._gap(counted, alarms) - (1.0 + TOLERANCE) * self.gap
         debts = self.debts(state)
         pushed = where(debts > 0.0, alarm + self.each, 1.0 - alarm + self.each)
@@ -202,14 +213,14 @@ class GapLevel(NamedTuple):
             state.targets + tau * member,
             state.untreated + weight * (plain - state.untreated),
             state.means + faster * (score - state.means),
-            state.spreads + faster * (abs(score - state.means) - state.spreads),
+            state.spreads + faster * (absolute(score - state.means) - state.spreads),
             state.due,
             state.open,
             state.most_open,
-            minimum(maximum(state.centre + moved * CENTRE_STEP * self._gain(state), 0.0), 1.0),
+            minimum(maximum(state.centre + moved * where(total <= FIRST, (plain - state.centre) / total, drift), 0.0), 1.0),
             recent,
             where((moved > 0.0) & (excess > 0.0), row + 1.0, state.broken),
-            state.overruled + member * (abs(debts) >= TOP / self.eta) * pushed,
+            state.overruled + member * (absolute(debts) >= TOP / self.eta) * pushed,
         )
 
     def _gain(self, state: GapState) -> Scalar:
@@ -227,7 +238,7 @@ class GapLevel(NamedTuple):
     def _gap(self, counted: Array, alarms: Array) -> Scalar:
         """The largest share of alarms less the smallest, among groups that came."""
         share, came = ratio(alarms, counted), counted > 0.0
-        return along(where(came, share, -1.0), "max") - along(where(came, share, 2.0), "min")
+        return along(where(came, share, self.each - 1.0), "max") - along(where(came, share, self.each + 2.0), "min")
 
 
 def make_gap_level(kind: GapKind, gap: float, eta: float = ETA, values: Array | None = None) -> GapLevel:

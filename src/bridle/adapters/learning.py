@@ -7,37 +7,37 @@ weights that were played.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from math import nan
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import ops, records
-
-Averages = Seen = Thresholds = Any
+from bridle import ops
+from bridle.adapters.averages import Averages, AverageState
 from bridle.adapters.limits import Limit
+from bridle.adapters.loss_reports import LossTally, counted
 from bridle.adapters.mixture import Mixture, MixtureState
 from bridle.adapters.scaling import RunningScale
-from bridle.core import Feedback, InputError, Policy, Round
+from bridle.adapters.thresholds import Seen, Thresholds
+from bridle.core import Feedback, Policy, Round
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.ops import Array, Scalar
 
 ONE = np.ones(1)
 """The feature of the intercept."""
 
-R = TypeVar("R")
-
 
 class LabelledRow(NamedTuple):
-    """One row: its features, +1 or -1 for its class, the weight of its loss, its group where it has one, and how it was seen before.
+    """One row: its features, +1 or -1 for its class, the weight of its loss; its group and its period where it has one; how it was seen.
 
-    `seen` is what the levels made of a row that was asked about before its class was known; None: it is scored now.
+    `seen` is what the levels made of a row that was decided before its class was known; None: it is scored now.
     """
 
     features: Array
     sign: Scalar
     weight: Scalar
     group: Scalar | None = None
+    period: Scalar | None = None
     seen: Seen | None = None
 
 
@@ -60,7 +60,7 @@ class FreeState(NamedTuple):
     """What the experts have learned, and what limits on average cost them."""
 
     mixture: MixtureState
-    averages: Any  # as `Averages.start` gives it; None without a limit
+    averages: AverageState | None
 
 
 class FreeLearner(NamedTuple):
@@ -72,9 +72,11 @@ class FreeLearner(NamedTuple):
     def weights(self, state: FreeState) -> Array:
         return self.mixture.weights(state.mixture)
 
-    def learn(self, state: FreeState, row: LabelledRow, a: Array, feedback: Feedback, counts: Array) -> FreeState:
+    def learn(
+        self, state: FreeState, row: LabelledRow, a: Array, feedback: Feedback | None = None, counts: Array | None = None
+    ) -> FreeState:
         averages, pull = state.averages, None
-        if self.averages is not None:
+        if self.averages is not None and averages is not None and feedback is not None and counts is not None:
             averages, pull = self.averages.weigh(averages, feedback.g, feedback.dg, feedback.df, counts)
         return FreeState(self.mixture.learn(state.mixture, a, row.sign, row.weight, pull), averages)
 
@@ -85,29 +87,46 @@ class Rules(NamedTuple):
     learner: PolicyLearner | FreeLearner
     limits: tuple[Limit[Any], ...]
     thresholds: Thresholds | None
+    allowed: Array  # what the limit of each constraint asks for
 
     def learn(self, before: Learned, row: LabelledRow) -> Learned:
         """One round: what is learned from a row, scaled by the rows before it."""
         scale, levels = before.scale, before.levels
-        a = ops.join([ONE, row.features if scale is None else scale.apply(row.features)], -1)
+        features = row.features if scale is None else scale.apply(row.features)
+        a = ops.join([ONE, features], -1)
         if self.thresholds is not None:
             seen = row.seen
             if seen is None:
-                levels, seen = self.thresholds.look(levels, ops.dot(before.weights, a), row.group)
-            levels = self.thresholds.count(levels, seen, row.sign, row.group)
-        memory, chosen = round_of(self.limits, before.memory, a, row.sign, row.weight, row.group)
-        state = self.learner.learn(before.state, row, a, chosen.reveal(before.weights), ONE)
-        return Learned(state, self.learner.weights(state), memory, levels, None if scale is None else scale.learn(row.features))
+                score = ops.dot(features, before.weights[1:]) + before.weights[0]  # as it is predicted, to the last bit
+                levels, seen = self.thresholds.look(levels, score, known(row.group), known(row.period))
+            levels = self.thresholds.count(levels, seen, row.sign, known(row.group))
+        after, memory, tally = None if scale is None else scale.learn(row.features), before.memory, before.tally
+        if isinstance(self.learner, FreeLearner) and tally is None:
+            state = self.learner.learn(before.state, row, a)
+            return Learned(state, self.learner.weights(state), memory, levels, after, None)
+        memory, chosen = round_of(self.limits, memory, a, row.sign, row.weight, row.group)
+        feedback, counts = chosen.reveal(before.weights), ONE
+        if tally is not None:
+            counts = counted(self.limits, row.sign)
+            tally = tally.add(feedback.g, counts, self.allowed)
+        state = self.learner.learn(before.state, row, a, feedback, counts)
+        return Learned(state, self.learner.weights(state), memory, levels, after, tally)
+
+
+def known(number: Scalar | None) -> Scalar:
+    """The number of a group or a period; nan where there is none."""
+    return nan if number is None else number
 
 
 class Learned(NamedTuple):
-    """What rows change: the state and the weights of the learner, what limits and levels remember, and the scale of the features."""
+    """What rows change: the state and the weights of the learner, what limits and levels remember, the scale, and what limits came to."""
 
     state: Any
     weights: Array
     memory: tuple[Any, ...]
     levels: Any
     scale: RunningScale | None
+    tally: LossTally | None  # None without a limit on a loss
 
 
 def round_of(

@@ -8,11 +8,11 @@ A row is an alarm where its score s is above a threshold. A limit counts some ro
     O  = sum over the rows whose label has not come of  q (v - eps),  q the model's probability that the row counts
 
 sd is +1 where a lower threshold means fewer violations (recall: the safe action is an alarm for every row), and -1 where a higher one does.
-b and sp are those of `score_bases`. What a limit counts, and what it calls a violation, are cells of the table of alarms and labels (`Cells`);
-one that reads no label counts a row as soon as it is looked at. O, what is due, counts late labels in advance: without it the threshold
-would go on moving until the first labels of the new threshold come back, and swing. The debt is held in whole numbers by `policies.levels`,
-with the floor and the unavoidable violations that it has: a limit that yields to another is excused for what it violates when it is at the
-top, and this is counted.
+b and sp are those of `score_bases`. What a limit counts, and what it calls a violation, are cells of the table of alarms and labels
+(`Cells`); one that reads no label counts a row as soon as it is looked at. O, what is due, counts late labels in advance: without it the
+threshold would go on moving until the first labels of the new threshold come back, and swing. The debt is held in whole numbers by
+`policies.levels`, with the floor and the unavoidable violations that it has: a limit that yields to another is excused for what it violates
+when it is at the top, and this is counted.
 
 Guarantee: whatever scores, labels, base, learner and order: (violations) = eps n + D - raised + (1 - eps) unavoidable, exactly, so that in
     every window  rate - eps = (D_end - D_start)/n  where nothing was raised or excused; and `most_debt`: D <= 4/eta + 1 - eps + open, where
@@ -29,7 +29,7 @@ D <= 4/eta + eps open + (1 - eps)(open + 1). The other side is the same with v =
 >>> for row in range(300):  # nobody can do well here: every score is the same, and every label positive
 ...     alarm = 1.0 * (-3.0 > level.threshold(state))
 ...     state, due = level.look(state, -3.0, alarm, row)
-...     state = level.count(state, -3.0, alarm, due, 1.0, row)
+...     state = level.settle(state, -3.0, alarm, due, 1.0, row)
 >>> level.debt(state) <= most_debt(0.1, 0.05), state.level.violated - 0.1 * state.level.counted - level.debt(state)
 (True, 0.0)
 """
@@ -37,13 +37,13 @@ D <= 4/eta + eps open + (1 - eps)(open + 1). The other side is the same with v =
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from bridle import ops, validate
-from bridle.adapters.score_bases import BufferBase, BufferState, Model, ModelBase, ModelState
-from bridle.ops import Array, Flag, Scalar, floor, maximum, minimum, sigmoid, where
+from bridle.adapters.score_bases import BufferBase, Model, ModelBase
+from bridle.ops import Array, Flag, Scalar, absolute, floor, maximum, sigmoid, where
 from bridle.policies.levels import Level, LevelState, fraction, most_violations
 
 ETA = 0.05
@@ -65,7 +65,7 @@ def swing(x: Scalar) -> Scalar:
     >>> swing(0.5), swing(-4.0)
     (0.75, -20.0)
     """
-    return x * (1.0 + abs(x))
+    return x * (1.0 + absolute(x))
 
 
 def most_debt(share: float, eta: float, open: float = 0.0) -> float:
@@ -114,8 +114,11 @@ class Rate(NamedTuple):
     labels: float | None
 
 
-NAMES = ("recall", "recall of the first class", "false positive rate", "alert rate", "precision")
+NAMES = ("recall", "recall of the first class", "false positive rate", "alert rate", "precision", "own rate")
 """What rates are called."""
+
+OWN_RATE = 5.0
+"""The kind of a rate that is not among those below."""
 
 RECALL = Rate(0.0, Cells(1.0, 1.0, 0.0, 0.0), Cells(0.0, 1.0, 0.0, 0.0), 1.0, 1.0)
 FIRST_RECALL = Rate(1.0, Cells(0.0, 0.0, 1.0, 1.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
@@ -172,7 +175,7 @@ class DebtState(NamedTuple):
     """The debt in whole numbers and its counts, the base, the rows that wait, recent counts, and the last row at which it did not hold."""
 
     level: LevelState
-    base: ModelState | BufferState
+    base: Any  # the state of the limit's base
     waiting: Waiting
     recent: Recent
     broken: Scalar
@@ -196,8 +199,8 @@ class RateLevel(NamedTuple):
         return float(self.level.step)
 
     def start(self) -> DebtState:
-        zero = LevelState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        return DebtState(zero, self.base.start(), NONE_WAITING, make_recent(1), 0.0)
+        none = _single(0.0)
+        return DebtState(LevelState(none, none, none, none, none, 0.0), self.base.start(), NONE_WAITING, make_recent(1), 0.0)
 
     def debt(self, state: DebtState) -> Scalar:
         """D."""
@@ -206,13 +209,13 @@ class RateLevel(NamedTuple):
     def threshold(self, state: DebtState) -> Scalar:
         """The score above which a row is an alarm."""
         sd, debt = self.rate.sd, self.debt(state) + state.waiting.due
-        moved = self.base.place(state.base) - sd * state.base.spread.size * swing(self.level.step * debt)
+        moved: Scalar = self.base.place(state.base) - sd * state.base.spread.size * swing(self.level.step * debt)
         return where(debt >= self.level.top, -sd * inf + 0.0 * moved, where(debt <= -self.level.top, sd * inf + 0.0 * moved, moved))
 
     def look(self, state: DebtState, score: Scalar, alarm: Scalar, row: Scalar) -> tuple[DebtState, Scalar]:
         """After a row was scored and acted upon; also what it is worth until its label comes."""
         chance, share = sigmoid(score), self.level.share
-        there = 1.0 * (score > self.base.place(state.base))
+        there = where(score > self.base.place(state.base), 1.0, 0.0)
         q = self.rate.counts.of(there, chance)
         base = self.base.look(state.base, score, q, self.rate.violates.of(there, chance) - share * q, self.rate.sd)
         due = self.rate.violates.of(alarm, chance) - share * self.rate.counts.of(alarm, chance)
@@ -220,9 +223,9 @@ class RateLevel(NamedTuple):
             return self._move(state._replace(base=base), score, alarm, chance, row), due
         return state._replace(base=base, waiting=state.waiting.begin(due)), due
 
-    def count(self, state: DebtState, score: Scalar, alarm: Scalar, due: Scalar, sign: Scalar, row: Scalar) -> DebtState:
+    def settle(self, state: DebtState, score: Scalar, alarm: Scalar, due: Scalar, sign: Scalar, row: Scalar) -> DebtState:
         """After the label of a row came, which was looked at before."""
-        return state if self.rate.labels is None else self._move(self.drop(state, due), score, alarm, 1.0 * (sign > 0.0), row)
+        return state if self.rate.labels is None else self._move(self.drop(state, due), score, alarm, where(sign > 0.0, 1.0, 0.0), row)
 
     def drop(self, state: DebtState, due: Scalar) -> DebtState:
         """After it is known that the label of a row will never come."""
@@ -234,8 +237,9 @@ class RateLevel(NamedTuple):
         flag = counted > 0.0
         if flag is False:  # what the lines below would come to
             return state
-        level = self.level.move(state.level, self.rate.violates.of(alarm, chance), counted, self.yields > 0.0, 0.0)
-        base = self.base.count(state.base, score, counted, self.level.share, self.rate.sd)
+        violated = self.rate.violates.of(alarm, chance)
+        level = self.level.move(state.level, _single(violated), _single(counted), self.yields > 0.0, _single(0.0))
+        base = self.base.settle(state.base, score, counted, self.level.share, self.rate.sd)
         excess = level.violated - (1.0 + TOLERANCE) * self.level.share * level.counted
         recent = state.recent.mark(level.counted, ops.columns(level.violated), flag)
         return DebtState(level, base, state.waiting, recent, where(flag & (excess > 0.0), row + 1.0, state.broken))
@@ -243,6 +247,11 @@ class RateLevel(NamedTuple):
 
 TOLERANCE = 0.1
 """A limit is said to hold while the rate is within a tenth of the share that it allows."""
+
+
+def _single(number: Scalar) -> Array:
+    """A number in the place of a vector: of one limit alone."""
+    return cast("Array", number)
 
 
 def make_rate_level(
@@ -256,5 +265,5 @@ def make_rate_level(
     """The level for a share of violations; one of `several` has a floor."""
     part, eta = fraction(share), validate.positive("eta", eta)
     bottom = max(FLOOR, -TOP / eta) if several else -inf
-    level = Level(float(part.numerator), float(part.denominator), eta, TOP / eta, bottom)
+    level = Level(_single(float(part.numerator)), _single(float(part.denominator)), eta, TOP / eta, bottom)
     return RateLevel(rate, level, Model() if base is None else base, float(yields))

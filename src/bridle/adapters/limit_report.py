@@ -1,10 +1,11 @@
 """What became of a limit: what was asked, what came out, what is proved, what it costs; as a record, as a line of a table, as JSON.
 
->>> report = LimitReport("recall", "at least", 0.9, 0.897, 0.91, (0.816, 1.0), "", 3.2, "false alarms for one more positive", 412, 970, 4, "held")
+>>> price = (3.2, "false alarms for one more positive")
+>>> report = LimitReport("recall", "at least", 0.9, 0.897, 0.91, (0.816, 1.0), "", *price, 412, 970, 4, "almost held")
 >>> print(LimitTable([report]))
 limit   asked         measured  last 1,000  proved          price  holds since  counted  open
 recall  at least 0.9  0.897     0.91        0.816 to 1      3.2    row 412      970      4
-  recall: held
+  recall: almost held
 >>> report.json()["asked"], report.held
 (0.9, False)
 """
@@ -27,9 +28,9 @@ class LimitReport:
     `asked` is the number in the limit and `sense` the side of it to be on. `measured` is over all `counted` rounds, `recent` over the last
     1,000 of them (to the nearest hundred), both None before the first. `proved` is an interval in which `measured` lies whatever the stream
     does, None where nothing is proved, and `why` says why. `price` is what the limit costs at the margin, in the unit that `price_of` says;
-    None where it costs nothing or nobody can say. `since` is the row from which on it holds, to within a tenth of what it allows; None
-    while it does not. `open` rows wait for their labels and are not counted. `words` is one sentence for people; `seen` holds whatever
-    else was measured, by name: the other side of the trade-off.
+    None where it costs nothing or nobody can say. `since` is the row (the first is 1) from which on it holds, to within a tenth of what
+    it allows; None while it does not. `open` rows wait for their labels and are not counted. `words` is one sentence for people; `seen`
+    holds whatever else was measured, by name: the other side of the trade-off.
     """
 
     name: str

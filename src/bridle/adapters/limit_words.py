@@ -86,9 +86,9 @@ def rate_report(level: RateLevel, state: DebtState, first: bool, several: bool, 
         recent,
         proved,
         "" if n else "no row has counted yet",
-        _price(name, th) if n else None,
-        PRICES[name],
-        int(broken) if holds else None,
+        _price(name, th) if n and name in PRICES else None,
+        PRICES.get(name, ""),
+        int(broken) + 1 if holds else None,
         int(n),
         int(state.waiting.now),
         _rate_words(name, n, measured, rows, last_alarm, first, several, seen, level),
@@ -152,7 +152,7 @@ def budget_report(level: BudgetLevel, state: BudgetState, others: Others) -> Lim
     rows = int(others[0])
     return LimitReport(
         f"alerts per {unit}", "at most", level.at_most, measured, spent if count else None, (0.0, level.at_most), "", price,
-        PRICES["alert rate"], 0, rows, 0, words, seen,
+        PRICES["alert rate"], 1, rows, 0, words, seen,
     )  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def gap_report(level: GapLevel, state: GapState, others: Others) -> LimitReport:
     price = float(np.max(np.abs(offsets))) if np.isfinite(offsets).all() else None
     return LimitReport(
         name, "at most", level.gap, measured, recent, (0.0, high), "", price, "log-odds between a group's threshold and the common one",
-        int(state.broken) if held else None, int(total), open, words, seen,
+        int(state.broken) + 1 if held else None, int(total), open, words, seen,
     )  # fmt: skip
 
 

@@ -2,13 +2,14 @@
 
 A limit is a record. `start(dim)` is what it remembers before the first row, and ``reveal(memory, a, sign, group)`` gives what it remembers
 after a row and the constraint of that row's round; `a` are the features (the intercept's 1 among them), `sign` is +1 or -1 for the class.
-Where all of these have a leading time axis, the constraint is a sequence.
+Where all of these have a leading time axis, the constraint is a sequence. Held on average (`averages`), a limit counts the rows for which
+``speaks(sign)`` is 1, or all of them where it has no such method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -60,6 +61,16 @@ class MissLossLimit(NamedTuple):
             return memory, AffineFunction(0.0 * a, -self.at_most)
         return memory, Excess(LogisticLoss(a, sign, 1.0 * counts), self.at_most + 0.0 * sign)
 
+    def speaks(self, sign: Scalar) -> Scalar:
+        """Only rows of its class count."""
+        return ops.where(sign == self.sign, 1.0, 0.0)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"label": self.label, "at_most": self.at_most}
+
+    def set_params(self, **changes: object) -> MissLossLimit:
+        return changed(MissLoss, self, changes)
+
 
 class Groups(NamedTuple):
     """How many rows of the one group and of the other were seen, and their mean features: over the last rows, fading into the past."""
@@ -101,6 +112,12 @@ class GroupGapLimit(NamedTuple):
         xp = ops.namespace(apart)
         return Groups(seen, means), AffineRows(xp.stack([apart, -apart]), xp.full(2, -self.at_most))
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"at_most": self.at_most, "lookback": self.lookback}
+
+    def set_params(self, **changes: object) -> GroupGapLimit:
+        return changed(GroupGap, self, changes)
+
 
 class WeightLimit(NamedTuple):
     """Half the squared length of the weights, the intercept among them, is at most `at_most`."""
@@ -116,6 +133,25 @@ class WeightLimit(NamedTuple):
     def reveal(self, memory: tuple[()], a: Array, sign: Scalar, group: Scalar | None) -> tuple[tuple[()], Function]:
         nowhere = 0.0 * a
         return memory, RoundQuadratic(1.0 + 0.0 * sign, nowhere, nowhere, 0.0 * sign - self.at_most)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"at_most": self.at_most}
+
+    def set_params(self, **changes: object) -> WeightLimit:
+        return changed(WeightBudget, self, changes)
+
+
+L = TypeVar("L")
+"""A limit."""
+
+
+def changed(factory: Callable[..., L], limit: Any, changes: Mapping[str, object]) -> L:
+    """What the factory makes of a limit's settings with some of them changed."""
+    settings = limit.get_params()
+    for name in changes:
+        if name not in settings:
+            raise validate.unknown(f"parameter of {factory.__name__}", name, list(settings))
+    return factory(**{**settings, **changes})
 
 
 def MissLoss(label: object = 1, at_most: float = 0.1) -> MissLossLimit:

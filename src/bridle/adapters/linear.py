@@ -6,20 +6,24 @@ Its weights are those of the learner without constants (`mixture`), or, where a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from bridle import domains, engines, ops, policies, records, validate
 from bridle.adapters import limits
-from bridle.adapters.learning import FreeLearner, FreeState, LabelledRow, Learned, PolicyLearner, Rules, round_of
+from bridle.adapters.averages import averages
+from bridle.adapters.learning import FreeLearner, FreeState, LabelledRow, Learned, PolicyLearner, Rules, known, round_of
+from bridle.adapters.limit_report import LimitReport
 from bridle.adapters.limits import Limit
+from bridle.adapters.loss_reports import LossProof, allowances, counted, loss_report, no_losses
 from bridle.adapters.mixture import mixture
 from bridle.adapters.row_model import RowModel, demand_sizes, padded
 from bridle.adapters.scaling import RunningScale, Scale, SquashedScale, scaled_along
+from bridle.adapters.thresholds import Seen, thresholds
 from bridle.core import InputError
 from bridle.engines import ENGINES
-from bridle.engines.round import Collect, SingleRun, block_length
+from bridle.engines.round import BlockValues, Collect, SingleRun, block_length
 from bridle.ops import Array
 from bridle.problems.recorded import Dealt
 
@@ -42,6 +46,8 @@ class ModelSettings(NamedTuple):
     parameters: Mapping[str, object] | None = None
     radius: float | None = None
     scale: bool | None = None
+    priority: int = 0
+    label: object = None
 
     @property
     def free(self) -> bool:
@@ -50,18 +56,21 @@ class ModelSettings(NamedTuple):
 
     def made(self, features: int) -> tuple[Rules, Learned]:
         """The rules, and what is held before the first row."""
-        bound, thresholds = limits.bind_all(self.constraints, self.classes), None
+        rates, losses, first = kinds_of(self.constraints, self.priority)
+        bound = limits.bind_all(losses, self.classes)
+        levels = thresholds(rates, first, self.classes) if rates else None
         memory = tuple(limit.start(features + 1) for limit in bound)
         learner: PolicyLearner | FreeLearner
         if self.free:
-            learner = FreeLearner(mixture(features), None)
-            state: object = FreeState(learner.mixture.init(), None)
+            learner = FreeLearner(mixture(features), averages(limits.count(bound)) if bound else None)
+            state: object = FreeState(learner.mixture.init(), None if learner.averages is None else learner.averages.start())
         else:
             domain, learner = self._policy(features, limits.count(bound))
             state = learner.record.init(domain.center())
-        rules = Rules(learner, bound, thresholds)
-        levels = None if thresholds is None else thresholds.start()
-        return rules, Learned(state, learner.weights(state), memory, levels, self._scale(features))
+        begun = None if levels is None else levels.start()
+        tally = no_losses(limits.count(bound)) if bound else None
+        held = Learned(state, learner.weights(state), memory, begun, self._scale(features), tally)
+        return Rules(learner, bound, levels, allowances(bound)), held
 
     def _scale(self, features: int) -> RunningScale | None:
         if self.free:
@@ -103,52 +112,80 @@ class LinearModel(RowModel[Learned, LabelledRow]):
 
     plan: ModelSettings
 
-    def learn(self, row: Array, sign: float, weight: float = 1.0, group: float | None = None) -> None:
-        """One round: one row of features, +1 or -1, the weight of its loss, and its group where a limit asks for one."""
-        self.take(LabelledRow(row, sign, weight, group))
-
-    def learn_many(self, rows: Array, signs: Array, weights: Array, groups: Array | None, engine: str = "python") -> None:
+    def learn_many(self, table: LabelledRow, engine: str = "python") -> None:
         """As many rounds as there are rows, one after the other, on this engine."""
         if isinstance(self.rules.learner, FreeLearner) or self.rules.thresholds is not None:
-            self.take_many(LabelledRow(rows, signs, weights, groups), engine)
+            self.take_many(table, engine)
             return
         # A policy needs nothing but rounds, and these can be made for all rows at once.
         validate.one_of("engine", engine, ENGINES)
-        demand_sizes(rows)
-        held, record = self.held, self.rules.learner.record
+        demand_sizes(table.features)
+        held, record, rows = self.held, self.rules.learner.record, table.features
         scaled, scale = (rows, None) if held.scale is None else scaled_along(held.scale, rows)
-        memory, table = round_of(self.rules.limits, held.memory, np.column_stack((np.ones(len(rows)), scaled)), signs, weights, groups)
+        a = np.column_stack((np.ones(len(rows)), scaled))
+        memory, rounds = round_of(self.rules.limits, held.memory, a, table.sign, table.weight, table.group)
+        tally, speaks = held.tally, counted(self.rules.limits, table.sign) if self.rules.limits else None
         advance, state, length = engines.load(engine).advance, held.state, block_length(rows.shape[1] + 1)
         for start in range(0, len(rows), length):
-            part = records.cut(table, start, start + length)
-            state, _, _ = advance(SingleRun(record, Dealt(), state, (), part), min(length, len(rows) - start), Collect.VALUES)
-        self._held = Learned(state, record.decide(state), memory, None, scale)
+            part = records.cut(rounds, start, start + length)
+            state, _, block = advance(SingleRun(record, Dealt(), state, (), part), min(length, len(rows) - start), Collect.VALUES)
+            if tally is not None:
+                tally = tally.add_many(cast("BlockValues", block).g, speaks[start : start + length], self.rules.allowed)
+        self._held = Learned(state, record.decide(state), memory, None, scale, tally)
+
+    def look(self, score: float, group: float | None, period: float | None, alarm: float | None = None) -> Seen:
+        """Count a row that was decided, before its class is known."""
+        held = self.held
+        levels, seen = self.rules.thresholds.look(held.levels, score, known(group), known(period), alarm)
+        self._held = held._replace(levels=levels)
+        return seen
+
+    def reports(self) -> list[tuple[int, LimitReport]]:
+        """What became of every limit, with its place among those that were given."""
+        given, levels = listed(self.plan.constraints), self.rules.thresholds
+        held, reports = self.held, []
+        if levels is not None:
+            rates = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
+            reports = list(zip([rates[int(i)] for i in sorted(levels.places)], levels.report(held.levels), strict=True))
+        first, proof = 0, self._proof()
+        for place, limit in zip([i for i, limit in enumerate(given) if not hasattr(limit, "levels")], self.rules.limits, strict=True):
+            reports.append((place, loss_report(limit, first, held.tally, proof)))
+            first += limits.count((limit,))
+        return reports
+
+    def _proof(self) -> LossProof:
+        """What is known of the limits on losses."""
+        learner, state = self.rules.learner, self.held.state
+        if isinstance(learner, FreeLearner):
+            if learner.averages is None:
+                return LossProof(None, None, "")
+            return LossProof(state.averages.multipliers.bound, learner.averages.price(state.averages), "")
+        name = self.plan.policy or POLICY
+        return LossProof(None, None, f"policy {name} works on every round by itself; its own theorem is about sums of violations")
+
+    def drop(self, seen: Seen, group: float | None) -> None:
+        """Count a row no longer whose class will never be known."""
+        held = self.held
+        self._held = held._replace(levels=self.rules.thresholds.drop(held.levels, seen, known(group)))
 
 
-class LinearEstimator:
-    """The settings that the scikit-learn and the river estimator share, under the names of their constructors' parameters."""
+def kinds_of(constraints: object, priority: int = 0) -> tuple[list[Any], list[Any], int]:
+    """The limits on rates and the others, and the place of the one with priority among the first."""
+    given = listed(constraints)
+    rates = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
+    first = validate.whole("priority", priority, 0)
+    if first and first not in rates:
+        raise InputError(
+            f"priority must be the place of a limit on a rate among the constraints, counted from 0, not {validate.show(priority)}"
+        )
+    return [given[i] for i in rates], [limit for limit in given if not hasattr(limit, "levels")], rates.index(first) if first else 0
 
-    def __init__(
-        self,
-        constraints: Sequence[Limit[Any]] | None,
-        policy: str | None,
-        parameters: Mapping[str, object] | None,
-        radius: float | None,
-        scale: bool | None,
-        class_weight: Mapping[Any, float] | None,
-        engine: str,
-    ) -> None:
-        self.constraints = constraints
-        self.policy = policy
-        self.parameters = parameters
-        self.radius = radius
-        self.scale = scale
-        self.class_weight = class_weight
-        self.engine = engine
 
-    def _make_model(self, features: int, classes: Sequence[object], engine: str = "python") -> LinearModel:
-        scale = None if self.scale is None else bool(self.scale)
-        return LinearModel(features, ModelSettings(classes, self.constraints, self.policy, self.parameters, self.radius, scale), engine)
+def listed(constraints: object) -> list[Any]:
+    """The limits that an estimator was given, one or a list of them."""
+    if constraints is None:
+        return []
+    return list(constraints) if type(constraints) in (list, tuple) else [constraints]  # type: ignore[call-overload]
 
 
 def probability(score: N) -> N:

@@ -108,13 +108,13 @@ class Mixture(NamedTuple):
         scores = self._products(state, a)
         losses, paid = om * self.loss.value(scores, target), om * self.loss.value(dot(state.hedge.v, scores), target)
         slopes = om * self.loss.slope(scores, target)
-        counts: Scalar = 1.0 * (om > 0.0)  # type: ignore[assignment]
+        counts = weighed = ops.where(om > 0.0, 1.0, 0.0)
         if pull is not None:
             pull = ratio(pull, unit)
             pulls = self._products(state, pull)
             losses, paid = losses + pulls, paid + dot(state.hedge.v, pulls)
-            counts = maximum(counts, 1.0 * (dot(pull, pull) > 0.0))  # type: ignore[arg-type]
-        n, size, rows = len(self.steps), om * dot(a, a), state.rows + 1.0 * (om > 0.0)
+            counts = ops.where(dot(pull, pull) > 0.0, 1.0, weighed)
+        n, size, rows = len(self.steps), om * dot(a, a), state.rows + weighed
         sizes = state.sizes + size
         mu = ratio(sizes, rows)
         if not self.loss.bounded:

@@ -34,18 +34,49 @@ from math import log2
 from typing import NamedTuple
 
 from bridle import ops, validate
+from bridle.adapters.levels import ETA, TOLERANCE, TOP, Recent, make_recent, swing
+from bridle.adapters.limit_report import LimitReport, short
 from bridle.core import InputError
 from bridle.ops import Scalar, maximum
 
-ETA = 0.05
-"""How much of the spread a debt of one row is worth."""
+LINEAR = 2.0
+"""From |eta D| = 2 on the offset also grows with the widest residual, so that from 4 on it is beyond twice of that."""
 
-LINEAR, FAR = 2.0, 4.0
-"""From |eta D| = 2 on the offset also grows with the widest residual; from 4 on it is beyond twice of that."""
+
+class RowCount(NamedTuple):
+    """How many rows there were and how many of them violated a limit, recent counts, and the last row at which it did not hold."""
+
+    rows: Scalar
+    violated: Scalar
+    recent: Recent
+    broken: Scalar
+
+    def add(self, violated: Scalar, share: float) -> RowCount:
+        """With one row more; the limit allows this share."""
+        rows, total = self.rows + 1.0, self.violated + violated
+        broken = ops.where(total > (1.0 + TOLERANCE) * share * rows, rows, self.broken)
+        return RowCount(rows, total, self.recent.mark(rows, ops.columns(total), rows > 0.0), broken)
+
+    def shares(self) -> tuple[float, float] | tuple[None, None]:
+        """The share of all rows that violated it, and of the last 1,000."""
+        if not self.rows:
+            return None, None
+        length, marks = self.recent.since(float(self.rows))
+        return float(self.violated / self.rows), float((self.violated - marks[0]) / length)
+
+    @property
+    def since(self) -> int | None:
+        """The row from which on the limit holds, if it does."""
+        return int(self.broken) + 1 if self.broken < self.rows else None
+
+
+def no_rows() -> RowCount:
+    """Nothing counted yet."""
+    return RowCount(0.0, 0.0, make_recent(1), 0.0)
 
 
 class OffsetState(NamedTuple):
-    """The debt, and what was forgiven; the base, the spread, the widest residual and the first not 0; the rows, and how many were above."""
+    """The debt, and what was forgiven; the base, the spread, the widest residual and the first not 0; the rows above."""
 
     debt: Scalar
     forgiven: Scalar
@@ -53,8 +84,7 @@ class OffsetState(NamedTuple):
     spread: Scalar
     widest: Scalar
     first: Scalar
-    rows: Scalar
-    above: Scalar
+    above: RowCount
 
 
 class QuantileLimit(NamedTuple):
@@ -69,22 +99,22 @@ class QuantileLimit(NamedTuple):
         return 1.0 - self.level
 
     def start(self) -> OffsetState:
-        return OffsetState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return OffsetState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, no_rows())
 
     def offset(self, state: OffsetState) -> Scalar:
         """What is added to the model's prediction."""
         x = self.eta * state.debt
         far = ops.pos(x - LINEAR) - ops.pos(-x - LINEAR)
-        return state.base + state.spread * x * (1.0 + abs(x)) + state.widest * far
+        return state.base + state.spread * swing(x) + state.widest * far
 
-    def count(self, state: OffsetState, residual: Scalar, offset: Scalar | None = None) -> OffsetState:
-        """The state once the target is known; `offset` is the one that was given out, where it was not the present one."""
-        over = 1.0 * (residual > (self.offset(state) if offset is None else offset))
-        rows, size = state.rows + 1.0, abs(residual - state.base)
+    def count(self, state: OffsetState, residual: Scalar, over: Scalar | None = None) -> OffsetState:
+        """The state once the target is known; `over` is 1 where it lies above what was given out, for a residual that means nothing."""
+        over = 1.0 * (residual > self.offset(state)) if over is None else over
+        rows, size = state.above.rows + 1.0, abs(residual - state.base)
         spread = state.spread + maximum(1.0 / rows, 0.01) * (size - state.spread)
         step = spread * maximum(0.03, 3.0 / ops.sqrt(1.0 + rows))
         debt = state.debt + over - self.allowed
-        floored = maximum(debt, -(FAR / self.eta + 1.0))
+        floored = maximum(debt, -(TOP / self.eta + 1.0))
         return OffsetState(
             floored,
             state.forgiven + (floored - debt),
@@ -92,8 +122,7 @@ class QuantileLimit(NamedTuple):
             spread,
             maximum(state.widest, size),
             ops.where(state.first > 0.0, state.first, size),
-            rows,
-            state.above + over,
+            state.above.add(over, self.allowed),
         )
 
 
@@ -115,4 +144,22 @@ def largest_debt(eta: float, first: float, widest: float) -> float:
     >>> largest_debt(0.05, 1.0, 8.0)
     85.0
     """
-    return FAR / eta + 1.0 + (1.0 + log2(widest / first) if first > 0.0 else 0.0)
+    return TOP / eta + 1.0 + (1.0 + log2(widest / first) if first > 0.0 else 0.0)
+
+
+def quantile_report(limit: QuantileLimit, state: OffsetState) -> LimitReport:
+    """What became of a quantile."""
+    count, share = state.above, limit.allowed
+    measured, recent = count.shares()
+    proved = None
+    if measured is not None:
+        proved = 0.0, min(1.0, share + largest_debt(limit.eta, float(state.first), float(state.widest)) / float(count.rows))
+    words = (
+        "no row yet"
+        if measured is None
+        else f"the offset is {short(float(limit.offset(state)))}, and {short(measured)} of the targets lay above"
+    )
+    return LimitReport(
+        f"share above the quantile {limit.level:g}", "at most", share, measured, recent, proved, "" if proved else "no row was counted yet",
+        None, "", count.since, int(count.rows), 0, words, {"debt": float(state.debt), "forgiven": float(state.forgiven)},
+    )  # fmt: skip

@@ -30,7 +30,7 @@ bridle.core.InputError: Recall: at_least must be a share of rows above 0 and bel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -48,6 +48,7 @@ from bridle.adapters.levels import (
     RateLevel,
     make_rate_level,
 )
+from bridle.adapters.limits import changed
 from bridle.adapters.score_bases import Buffer, BufferBase, Model, ModelBase
 from bridle.core import InputError
 
@@ -77,7 +78,7 @@ class RecallLimit(NamedTuple):
         return self._asdict()
 
     def set_params(self, **changes: object) -> RecallLimit:
-        return _changed(Recall, self, changes)
+        return changed(Recall, self, changes)
 
 
 class FalsePositiveLimit(NamedTuple):
@@ -94,7 +95,7 @@ class FalsePositiveLimit(NamedTuple):
         return self._asdict()
 
     def set_params(self, **changes: object) -> FalsePositiveLimit:
-        return _changed(FalsePositiveRate, self, changes)
+        return changed(FalsePositiveRate, self, changes)
 
 
 class AlertLimit(NamedTuple):
@@ -111,7 +112,7 @@ class AlertLimit(NamedTuple):
         return self._asdict()
 
     def set_params(self, **changes: object) -> AlertLimit:
-        return _changed(AlertRate, self, changes)
+        return changed(AlertRate, self, changes)
 
 
 class AlertBudgetLimit(NamedTuple):
@@ -129,7 +130,7 @@ class AlertBudgetLimit(NamedTuple):
         return self._asdict()
 
     def set_params(self, **changes: object) -> AlertBudgetLimit:
-        return _changed(AlertBudget, self, changes)
+        return changed(AlertBudget, self, changes)
 
 
 class PrecisionLimit(NamedTuple):
@@ -145,7 +146,7 @@ class PrecisionLimit(NamedTuple):
         return self._asdict()
 
     def set_params(self, **changes: object) -> PrecisionLimit:
-        return _changed(Precision, self, changes)
+        return changed(Precision, self, changes)
 
 
 class OpportunityLimit(NamedTuple):
@@ -162,7 +163,7 @@ class OpportunityLimit(NamedTuple):
         return self._asdict()
 
     def set_params(self, **changes: object) -> OpportunityLimit:
-        return _changed(EqualOpportunity, self, changes)
+        return changed(EqualOpportunity, self, changes)
 
 
 class ParityLimit(NamedTuple):
@@ -179,7 +180,7 @@ class ParityLimit(NamedTuple):
         return self._asdict()
 
     def set_params(self, **changes: object) -> ParityLimit:
-        return _changed(DemographicParity, self, changes)
+        return changed(DemographicParity, self, changes)
 
 
 class OddsLimit(NamedTuple):
@@ -196,7 +197,7 @@ class OddsLimit(NamedTuple):
         return self._asdict()
 
     def set_params(self, **changes: object) -> OddsLimit:
-        return _changed(EqualizedOdds, self, changes)
+        return changed(EqualizedOdds, self, changes)
 
 
 def Recall(at_least: float = 0.9, label: object = None, eta: float = ETA, base: str = "model") -> RecallLimit:
@@ -283,14 +284,6 @@ def with_parameters(limits: Sequence[L], changes: Mapping[str, Any]) -> list[L]:
             raise InputError(f"constraints[{i}] has no settings that can be changed by name: {validate.show(after[i])}")
         after[i] = after[i].set_params(**part)
     return after
-
-
-def _changed(factory: Callable[..., L], limit: Any, changes: Mapping[str, object]) -> L:
-    """What the factory makes of a limit's settings with some of them changed."""
-    for name in changes:
-        if name not in limit._fields:
-            raise validate.unknown(f"parameter of {factory.__name__}", name, list(limit._fields))
-    return factory(**{**limit._asdict(), **changes})
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------------------------

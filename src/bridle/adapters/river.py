@@ -1,196 +1,292 @@
-"""A linear classifier for river that learns one row after the other under constraints.
+"""Linear models for river that learn one row after the other under limits.
 
->>> from river import datasets, evaluate, metrics, preprocessing
->>> from bridle.adapters.river import ConstrainedClassifier, MissLoss
->>> model = preprocessing.StandardScaler() | ConstrainedClassifier(constraints=[MissLoss(label=True, at_most=0.5)])
->>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Recall())
-Recall: 96.17%
+>>> from river import datasets, evaluate, metrics
+>>> from bridle.adapters.river import ConstrainedClassifier, Recall
+>>> model = ConstrainedClassifier(constraints=[Recall(at_least=0.9)])
+>>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Recall() + metrics.Precision())
+Recall: 89.96%
+Precision: 84.42%
+>>> round(model.limits_[0].measured, 4)
+0.8996
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from bridle import validate
 from bridle.adapters import missing
-from bridle.adapters.limits import GroupGap, Limit, MissLoss, WeightBudget
-from bridle.adapters.linear import LinearEstimator, class_weights, probability
+from bridle.adapters.class_model import Ticket
+from bridle.adapters.estimator import LinearEstimator, with_limits
+from bridle.adapters.limit_report import LimitTable
+from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
+from bridle.adapters.linear import class_weights
+from bridle.adapters.named_rows import FeatureOrder, RiverRow, demand_row, number_of, room_for, values_of
+from bridle.adapters.offsets import Quantile
+from bridle.adapters.rate_limits import (
+    AlertBudget,
+    AlertRate,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FalsePositiveRate,
+    Precision,
+    Recall,
+)
+from bridle.adapters.regression import ErrorRate, RegressionPlan, RegressorModel, TargetRow
 from bridle.core import InputError
 from bridle.ops import Array
-from bridle.session.feedback import FLOAT, LARGEST
 
 try:
     from river import base
 except ModuleNotFoundError as trouble:
     raise missing("river", trouble) from None
 
-__all__ = ["ConstrainedClassifier", "GroupGap", "MissLoss", "WeightBudget"]
+__all__ = [
+    "AlertBudget", "AlertRate", "ConstrainedClassifier", "ConstrainedRegressor", "DemographicParity", "EqualOpportunity", "EqualizedOdds",
+    "ErrorRate", "FalsePositiveRate", "GroupGap", "MissLoss", "Precision", "Quantile", "Recall", "Ticket", "WeightBudget",
+]  # fmt: skip
 
 CLASSES = (False, True)
 
-ROW_KINDS = validate.NUMBER_KINDS + "b"
-"""NumPy's letters for the kinds of features."""
-
-RiverRow: TypeAlias = dict[Hashable, float]
-"""The features of a row by name."""
-
 
 class ConstrainedClassifier(LinearEstimator, base.Classifier):
-    """A linear classifier of two classes that learns under limits: every row is a round.
+    """A linear classifier that learns under limits: every row is a round, and the cost is the log-loss.
 
-    The cost is the log-loss, and the weights, the intercept among them, stay in a ball. Features may come and go by name: one that is not
-    in a row counts as 0 there, and one that was never seen has weight 0.
+    The weights are learned without constants, from features scaled by the rows before and squashed. Features may come and go by name: one
+    that is not in a row counts as 0 there, and one that was never seen has weight 0.
+
+    A limit on a rate moves the threshold that `predict_one` goes by, and counts every row as it is learned; `predict_proba_one` stays the
+    model's probability. Where classes come late, `ask_one` decides about a row, which is then counted in advance.
 
     Parameters
     ----------
     constraints
-        Limits such as `MissLoss(label=True, at_most=0.1)`, `GroupGap(at_most=0.1)`, `WeightBudget(at_most=1.0)`.
+        Limits such as `Recall(at_least=0.9)`, `AlertRate(at_most=0.01)`, `EqualOpportunity(gap=0.05)`, `MissLoss(label=True, at_most=0.1)`.
     policy
-        The registered name of a policy.
+        The registered name of a policy: the weights are its decisions in a ball then, as they are where a radius is given.
     parameters
         The policy's settings.
     radius
-        The radius of the ball.
+        The radius of the ball, 5 where only a policy is given.
     scale
-        Whether to scale features by the mean and deviation of the rows learned before, in place of a `StandardScaler` in front.
+        False takes features as they are. With a policy True scales them, without squashing, and they are taken as they are unless told.
     class_weight
         The weights of the classes' losses in the cost (not in a limit), such as `{True: 5.0}`.
     group
-        The name of the feature that says a row's group (above 0, or not) for `GroupGap`; it is not a feature of the model then.
+        The name of the feature that says a row's group, where a limit is about groups; it is not a feature of the model then.
     engine
         "numba" compiles what learns from a row: several times faster, the same weights up to rounding, and seconds before the first row.
+    period
+        The name of the feature that says a row's period, where a limit is about periods; it is not a feature of the model then.
+    classes
+        The classes, False and True unless named; with more than two there is a model for each against the others.
+    label
+        The class that limits on rates are about, where there are more than two.
+    priority
+        The place among the constraints of the limit on a rate that is kept where not all of them can be had.
 
     """
 
     def __init__(
         self,
-        constraints: Sequence[Limit[Any]] | None = None,
+        constraints: Sequence[Any] | None = None,
         policy: str | None = None,
         parameters: Mapping[str, object] | None = None,
         radius: float | None = None,
         scale: bool | None = None,
-        class_weight: Mapping[bool, float] | None = None,
+        class_weight: Mapping[Any, float] | None = None,
         group: str | None = None,
         engine: str = "python",
+        period: str | None = None,
+        classes: Sequence[Any] | None = None,
+        label: object = None,
+        priority: int = 0,
     ) -> None:
-        super().__init__(constraints, policy, parameters, radius, scale, class_weight, engine)
+        super().__init__(constraints, policy, parameters, radius, scale, class_weight, label, priority, engine)
         self.group = group
-        self._names: dict[Hashable, int] = {}
-        self._order: list[Hashable] = []
-        self._costs = class_weights(class_weight, CLASSES)
-        self._model = self._make_model(0, CLASSES, engine)
+        self.period = period
+        self.classes = classes
+        self._classes = CLASSES if classes is None else tuple(classes)
+        if len(self._classes) < 2 or len(set(self._classes)) < len(self._classes):
+            raise InputError(f"classes must name two different classes or more, not {validate.show(classes)}")
+        self._columns = tuple(name for name in (group, period) if name is not None)
+        self._names = FeatureOrder()
+        self._costs = class_weights(class_weight, self._classes)
+        self._model = self._make_model(0, self._classes, engine)
 
     @property
-    def weights(self) -> dict[Hashable, float]:
-        """The weight of every feature."""
-        return dict(zip(self._order, self._model.weights[1:].tolist(), strict=False))
+    def _multiclass(self) -> bool:
+        return len(self._classes) > 2
 
     @property
-    def intercept(self) -> float:
-        """The weight of the 1 that every row has."""
-        return float(self._model.weights[0])
+    def weights(self) -> dict[Any, Any]:
+        """The weight of every feature; with more than two classes, of every class."""
+        rows = [dict(zip(self._names.order, row[1:].tolist(), strict=False)) for row in self._model.weights]
+        return rows[0] if len(rows) == 1 else dict(zip(self._classes, rows, strict=True))
 
-    def learn_one(self, x: RiverRow, y: object, group: float | None = None) -> None:
-        """Learn from one row; its group is `group`, or the feature that the model was told holds it."""
-        if type(y) is not bool and not (isinstance(y, (int, float, np.generic)) and y in CLASSES):
-            raise InputError(f"y must be True or False, not {validate.show(y)}")
-        if self.group is not None:
-            _demand_row(x)
-            group = x.get(self.group) if group is None else group
-            x = {name: value for name, value in x.items() if name != self.group}
+    @property
+    def intercept(self) -> Any:
+        """The weight of the 1 that every row has; with more than two classes, of every class."""
+        first = self._model.weights[:, 0].tolist()
+        return first[0] if len(first) == 1 else dict(zip(self._classes, first, strict=True))
+
+    @property
+    def limits_(self) -> LimitTable:
+        """What became of every limit: asked, measured, proved, its price; as text a table."""
+        return self._model.limits
+
+    def __repr__(self) -> str:
+        return with_limits(super().__repr__(), self.limits_ if not self._model.blank else LimitTable())
+
+    def learn_one(
+        self, x: RiverRow, y: object, group: float | None = None, period: float | None = None, ticket: Ticket | int | None = None
+    ) -> None:
+        """Learn from one row; its group and its period are these, or the features that the model was told hold them.
+
+        A limit on a rate counts what `predict_one` says of the row now, or, with the `ticket` of `ask_one`, what was answered then.
+        """
+        place = self._place(y)
+        if self._columns:
+            x, group, period = self._split(x, group, period)
         if group is not None and type(group) is not float:
-            group = _group(group)
-        row = self._plain(x)
+            group = number_of("group", group)
+        if period is not None and type(period) is not float:
+            period = number_of("period", period)
+        self._model.admit(group, period, ticket)
+        row = self._row(x)  # which may make another model
+        self._model.learn(row, place, self._costs[place], group, period, ticket)
+
+    def ask_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> Ticket:
+        """Decide about a row whose class comes later: give the ticket to `learn_one` with it, or to `forget_one`."""
+        x, group, period = self._split(x, group, period)
+        group, period = _numbers(group, period)
+        self._model.admit(group, period)
+        row = self._row(x)  # which may make another model
+        return self._model.ask(row, group, period)
+
+    def forget_one(self, ticket: Ticket | int) -> None:
+        """A row whose class will never be known is not waited for any longer."""
+        self._model.forget(ticket)
+
+    def predict_proba_one(self, x: RiverRow) -> dict[Any, float]:
+        """The probability of each class by the model, before this row is learned; of more than two, divided by their sum."""
+        each = self._model.probabilities(self._model.scores(self._names.known(x, self._model.features)))
+        return dict(zip(self._classes, each.tolist(), strict=True))
+
+    def predict_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> Any:
+        """The likeliest class, or what the limits on rates make of it as their levels stand."""
+        x, group, period = self._split(x, group, period)
+        scores = self._model.scores(self._names.known(x, self._model.features))[None]
+        of, when = (None if one is None else np.array([one]) for one in _numbers(group, period))
+        return self._classes[int(self._model.places(scores, self._model.alarms(scores, of, when))[0])]
+
+    def _place(self, y: object) -> int:
+        if type(y) is bool and self._classes is CLASSES:
+            return int(y)
+        for place, one in enumerate(self._classes):
+            if isinstance(y, (int, float, str, np.generic, type(one))) and y == one:
+                return place
+        if self._classes is CLASSES:
+            raise InputError(f"y must be True or False, not {validate.show(y)}")
+        raise InputError(f"y must be one of the classes {validate.show(list(self._classes))}, not {validate.show(y)}")
+
+    def _split(self, x: RiverRow, group: float | None, period: float | None) -> tuple[RiverRow, float | None, float | None]:
+        """The features of a row without those that say its group and its period."""
+        if not self._columns:
+            return x, group, period
+        demand_row(x)
+        group = x.get(self.group) if group is None and self.group is not None else group
+        period = x.get(self.period) if period is None and self.period is not None else period
+        return {name: value for name, value in x.items() if name not in self._columns}, group, period
+
+    def _row(self, x: RiverRow) -> Array:
+        """The features of a row to be learned, for which there is room from now on."""
+        row = self._names.plain(x, self._model.features)
         if row is None:
-            values = _values(x)  # before anything changes
-            if not x.keys() <= self._names.keys():
-                self._take_on(x)
-            row = self._placed(x, values)
-        self._model.learn(row, 1.0 if y else -1.0, self._costs[bool(y)], group)
-
-    def predict_proba_one(self, x: RiverRow) -> dict[bool, float]:
-        """The probability of each class, before this row is learned."""
-        row = self._plain(x)
-        if row is None:
-            _demand_row(x)
-            known = {name: value for name, value in x.items() if name in self._names}
-            row = self._placed(known, _values(known))
-        p = probability(float(self._model.scores(row)))
-        return {False: 1.0 - p, True: p}
-
-    def _take_on(self, x: RiverRow) -> None:
-        new = [name for name in x if name not in self._names]
-        names, room = len(self._order) + len(new), self._model.features
-        if self._model.blank:
-            self._model = self._make_model(names, CLASSES, self.engine)
-        elif names > room:  # where some came late more may follow
-            self._model.grow(max(names, 2 * room))
-        self._order = self._order + new
-        self._names = {name: place for place, name in enumerate(self._order)}
-
-    def _plain(self, x: RiverRow) -> Array | None:
-        """The features of a row that has all of them, in their order and as floats; None for any other, which is looked at more closely."""
-        try:
-            row = np.array(list(x.values()))
-            if row.dtype is FLOAT and row.dot(row) <= LARGEST and list(x) == self._order and len(row) == self._model.features:
-                return row
-        except Exception:  # whatever is asked here, or NumPy is told to raise
-            return None
-        return None
-
-    def _placed(self, x: RiverRow, values: Array) -> Array:
-        """The features in the order in which they were first seen, and 0 for those that are not there."""
-        row = np.zeros(self._model.features)
-        if list(x) == self._order:
-            row[: len(x)] = values
-        else:
-            row[[self._names[name] for name in x]] = values
+            values = values_of(x)  # before anything changes
+            if new := self._names.new(x):
+                names = len(self._names.order) + len(new)
+                if self._model.blank:
+                    self._model = self._make_model(names, self._classes, self.engine)
+                elif names > self._model.features:
+                    self._model.grow(room_for(names, self._model.features))
+                self._names.add(new)
+            row = self._names.placed(x, values, self._model.features)
         return row
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:
-        yield {"constraints": [MissLoss(label=True, at_most=0.1), WeightBudget(at_most=2.0)]}
+        yield {"constraints": [Recall(at_least=0.9), MissLoss(label=True, at_most=0.1)]}
 
 
-def _demand_row(x: object) -> None:
-    if type(x) is not dict and not isinstance(x, Mapping):
-        raise InputError(f"x must be a dict of features, not {validate.show(x)}")
+class ConstrainedRegressor(base.Regressor):
+    """A linear regressor that learns without constants, under limits: every row is a round.
+
+    Features may come and go by name, as in `ConstrainedClassifier`. Features and targets are scaled by the rows before.
+
+    Parameters
+    ----------
+    constraints
+        `Quantile(0.9)`: predict what at most a tenth of the targets lie above. `ErrorRate(beyond=2.0, at_most=0.05)`: make errors above 2
+        dearer while there are too many of them.
+    scale
+        False takes features as they are.
+    engine
+        "numba" compiles what learns from a row.
+
+    """
+
+    def __init__(self, constraints: Sequence[Any] | None = None, scale: bool | None = None, engine: str = "python") -> None:
+        self.constraints = constraints
+        self.scale = scale
+        self.engine = engine
+        self._names = FeatureOrder()
+        self._model = self._made(0)
+
+    def _made(self, features: int) -> RegressorModel:
+        return RegressorModel(features, RegressionPlan(self.constraints, self.scale), self.engine)
+
+    @property
+    def weights(self) -> dict[Hashable, float]:
+        """The weight of every feature, all scaled."""
+        return dict(zip(self._names.order, self._model.weights[1:].tolist(), strict=False))
+
+    @property
+    def limits_(self) -> LimitTable:
+        """What became of every limit: asked, measured, proved, its price; as text a table."""
+        return self._model.limits
+
+    def __repr__(self) -> str:
+        return with_limits(super().__repr__(), self.limits_ if not self._model.blank else LimitTable())
+
+    def learn_one(self, x: RiverRow, y: float, w: float = 1.0) -> None:
+        """Learn from one row; `w` is the weight of its loss."""
+        target = validate.number("y", y)
+        row = self._names.plain(x, self._model.features)
+        if row is None:
+            values = values_of(x)  # before anything changes
+            if new := self._names.new(x):
+                names = len(self._names.order) + len(new)
+                if self._model.blank:
+                    self._model = self._made(names)
+                elif names > self._model.features:
+                    self._model.grow(room_for(names, self._model.features))
+                self._names.add(new)
+            row = self._names.placed(x, values, self._model.features)
+        self._model.take(TargetRow(row, target, validate.nonnegative("w", w)))
+
+    def predict_one(self, x: RiverRow) -> float:
+        """The prediction, with the offset of a quantile as it stands."""
+        return float(self._model.predict(self._names.known(x, self._model.features)))
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
+        yield {"constraints": [Quantile(0.9), ErrorRate(beyond=1.0)]}
 
 
-def _group(group: object) -> float:
-    """The number of a group; nan, which is of neither, is one too."""
-    if isinstance(group, bool):
-        return float(group)
-    number = validate.floats("group", group, "a number")
-    if number.ndim:
-        raise InputError(f"group must be a number, not {validate.show(group)}")
-    return float(number)
-
-
-def _values(x: RiverRow) -> Array:
-    """The features of a row; True and False are 1 and 0, as river has it."""
-    _demand_row(x)
-    values: Array | None = None
-    with suppress(Exception):  # whatever an object of somebody else's raises where it is asked for its numbers
-        values = np.array(list(x.values()))
-    if values is None or values.dtype.kind not in ROW_KINDS or values.dtype.itemsize > 8 or values.ndim != 1:
-        values = np.array([float(v) if isinstance(v, bool) else validate.number(f"x[{name!r}]", v) for name, v in x.items()])
-    values = values.astype(float, copy=False)
-    with np.errstate(all="ignore"):
-        if not values.dot(values) <= LARGEST:
-            raise _not_a_number(x)
-    return values
-
-
-def _not_a_number(x: RiverRow) -> InputError:
-    """The error for a row that cannot be learned or scored, naming the feature."""
-    try:
-        sizes = {name: abs(float(v) if isinstance(v, bool) else validate.number(f"x[{name!r}]", v)) for name, v in x.items()}
-    except InputError as wrong:
-        return wrong
-    name = max(sizes, key=sizes.__getitem__)
-    return InputError(f"x[{name!r}] must be at most about {LARGEST**0.5:g} in size, not {x[name]:.3g}")
+def _numbers(group: object, period: object) -> tuple[float | None, float | None]:
+    return None if group is None else number_of("group", group), None if period is None else number_of("period", period)

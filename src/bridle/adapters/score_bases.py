@@ -16,7 +16,7 @@ Reference: bridle (this file). The update of b is stochastic gradient descent on
 >>> base = Buffer(room=3)
 >>> state = base.start()
 >>> for score in (5.0, 1.0, 3.0, 2.0):
-...     state = base.count(state, score, 1.0, 0.5, -1.0)
+...     state = base.settle(state, score, 1.0, 0.5, -1.0)
 >>> float(base.place(state)), sorted(state.scores.tolist())  # at most half of them lie above it
 (2.0, [1.0, 2.0, 3.0])
 """
@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.ops import Array, Scalar, along, floor, maximum, onehot, ratio, sqrt, where
+from bridle.ops import Array, Scalar, absolute, along, floor, maximum, onehot, ratio, sqrt, where
 
 SLOWEST, FASTEST = 0.03, 3.0
 """The least step of the model's base, and the factor of its first ones, both in spreads."""
@@ -52,7 +52,7 @@ class Spread(NamedTuple):
         """With one row more, which counts with probability q."""
         weight = self.weight + q
         share = maximum(ratio(q, weight), MEMORY * q)
-        return Spread(weight, self.mean + share * (score - self.mean), self.size + share * (abs(score - self.mean) - self.size))
+        return Spread(weight, self.mean + share * (score - self.mean), self.size + share * (absolute(score - self.mean) - self.size))
 
 
 NO_SPREAD = Spread(0.0, 0.0, 1.0)
@@ -82,7 +82,7 @@ class ModelBase(NamedTuple):
         step = maximum(self.slowest, self.fastest / sqrt(1.0 + state.spread.weight + q))
         return ModelState(state.at - sd * state.spread.size * step * excess, state.spread.learn(score, q))
 
-    def count(self, state: ModelState, score: Scalar, counted: Scalar, share: Scalar, sd: float) -> ModelState:
+    def settle(self, state: ModelState, score: Scalar, counted: Scalar, share: Scalar, sd: float) -> ModelState:
         return state
 
 
@@ -109,7 +109,7 @@ class BufferBase(NamedTuple):
     def look(self, state: BufferState, score: Scalar, q: Scalar, excess: Scalar, sd: float) -> BufferState:
         return state
 
-    def count(self, state: BufferState, score: Scalar, counted: Scalar, share: Scalar, sd: float) -> BufferState:
+    def settle(self, state: BufferState, score: Scalar, counted: Scalar, share: Scalar, sd: float) -> BufferState:
         """After the label of a row came; `counted` is 1 where the limit counts it, else 0."""
         flag = counted > 0.0
         if flag is False:  # what the lines below would come to, without going through all scores
@@ -125,14 +125,14 @@ class BufferBase(NamedTuple):
         # One score in and one out move the quantile past at most two others.
         at = where(came > counted, state.at, score)
         for _ in range(2):
-            at = _nearer(scores, at, rank)
+            at = _nearer(scores, self.room, at, rank)
         return BufferState(scores, came, where(flag, at, state.at), state.spread.learn(score, counted))
 
 
-def _nearer(scores: Array, at: Scalar, rank: Scalar) -> Scalar:
+def _nearer(scores: Array, none: Array, at: Scalar, rank: Scalar) -> Scalar:
     """`at`, or the next score above or below it where that is nearer to being the score of this rank."""
-    up, down = along(1.0 * (scores <= at), "sum") < rank, along(1.0 * (scores < at), "sum") >= rank
-    above, below = along(where(scores > at, scores, inf), "min"), along(where(scores < at, scores, -inf), "max")
+    up, down = along(scores <= at, "sum") < rank, along(scores < at, "sum") >= rank
+    above, below = along(where(scores > at, scores, none + inf), "min"), along(where(scores < at, scores, none - inf), "max")
     return where(up, above, where(down, below, at))
 
 

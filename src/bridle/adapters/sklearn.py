@@ -1,74 +1,139 @@
-"""A linear classifier for scikit-learn that learns one row after the other under constraints.
+"""Linear models for scikit-learn that learn one row after the other under limits.
 
->>> from bridle.adapters.sklearn import ConstrainedClassifier, MissLoss
+>>> from bridle.adapters.sklearn import ConstrainedClassifier, Recall
 >>> rng = np.random.default_rng(0)
->>> X = rng.standard_normal((500, 3))
->>> y = X[:, 0] + 0.1 * rng.standard_normal(500) > 1.0
->>> model = ConstrainedClassifier(constraints=[MissLoss(label=True, at_most=0.5)]).fit(X, y)
->>> bool(model.predict(X)[y].mean() > 0.9)
-True
+>>> X = rng.standard_normal((3000, 3))
+>>> y = X[:, 0] + 0.5 * rng.standard_normal(3000) > 1.0
+>>> model = ConstrainedClassifier(constraints=[Recall(at_least=0.9)]).fit(X, y)
+>>> round(model.limits_[0].measured, 1)  # of the rows as they came, each scored before it was learned
+0.9
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bridle import validate
+from bridle import records, validate
 from bridle.adapters import missing
-from bridle.adapters.limits import GroupGap, Limit, MissLoss, WeightBudget
-from bridle.adapters.linear import LinearEstimator, class_weights, probability
+from bridle.adapters.class_model import Ticket
+from bridle.adapters.estimator import LinearEstimator, with_limits
+from bridle.adapters.limit_report import LimitTable
+from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
+from bridle.adapters.linear import class_weights, listed
+from bridle.adapters.offsets import Quantile
+from bridle.adapters.rate_limits import (
+    AlertBudget,
+    AlertRate,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FalsePositiveRate,
+    Precision,
+    Recall,
+    named_parameters,
+    with_parameters,
+)
+from bridle.adapters.regression import ErrorRate, RegressionPlan, RegressorModel, TargetRow
+from bridle.adapters.row_model import demand_sizes
 from bridle.core import InputError
+from bridle.engines.round import block_length
 from bridle.ops import Array
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
+    from scipy import sparse
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils.multiclass import type_of_target
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ModuleNotFoundError as trouble:
     raise missing("sklearn", trouble) from None
 
-__all__ = ["ConstrainedClassifier", "GroupGap", "MissLoss", "WeightBudget"]
+__all__ = [
+    "AlertBudget", "AlertRate", "ConstrainedClassifier", "ConstrainedRegressor", "DemographicParity", "EqualOpportunity", "EqualizedOdds",
+    "ErrorRate", "FalsePositiveRate", "GroupGap", "MissLoss", "Precision", "Quantile", "Recall", "WeightBudget",
+]  # fmt: skip
 
 Labels: TypeAlias = NDArray[np.generic]
 """Classes, of whatever type they are."""
 
 
-class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
-    """A linear classifier of two classes: its cost is the log-loss, its limits are the `constraints`, and every row is a round.
+class LimitsAsParameters(BaseEstimator):
+    """An estimator whose limits are parameters too: `constraints__0__at_least` is that of the first."""
 
-    `policy` is a registered name and `parameters` its settings; the weights, the intercept among them, stay in a ball of this `radius`.
-    `scale` scales features by the rows learned before. `class_weight` weighs the losses of the classes in the cost, not in a limit. `fit`
-    goes `max_iter` times over the rows, in their order; `engine` is that of `bridle.play`: "python", or one that compiles, for many rows.
+    constraints: Sequence[Any] | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, and where `deep` those of the limits."""
+        own = cast("dict[str, Any]", super().get_params(deep=False))
+        inner = named_parameters(listed(self.constraints)) if deep else {}
+        return own | {f"constraints__{name}": value for name, value in inner.items()}
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, among them those of limits."""
+        inner = {name.removeprefix("constraints__"): value for name, value in params.items() if name.startswith("constraints__")}
+        super().set_params(**{name: value for name, value in params.items() if not name.startswith("constraints__")})
+        if inner:
+            self.constraints = with_parameters(listed(self.constraints), inner)
+        return self
+
+    @property
+    def limits_(self) -> LimitTable:
+        """What became of every limit: asked, measured, proved, its price; as text a table."""
+        check_is_fitted(self, "model_")
+        limits: LimitTable = self.model_.limits
+        return limits
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text = cast("str", super().__repr__(N_CHAR_MAX))
+        return with_limits(text, self.limits_) if hasattr(self, "model_") else text
+
+
+class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters):
+    """A linear classifier whose cost is the log-loss and whose limits are the `constraints`; every row is a round.
+
+    A limit on a rate (`Recall`, `FalsePositiveRate`, ...) moves the threshold that `predict` goes by; `predict_proba` stays the model's
+    probability. A limit on a loss (`MissLoss`, `GroupGap`, `WeightBudget`) moves the weights. Where not all rates can be had, the one at
+    place `priority` among the constraints is. With more than two classes there is a model for each against the others, and `label` is the
+    class that rates are about.
+
+    The weights are learned without constants, from features scaled by the rows before and squashed; ``scale=False`` takes them as they are.
+    With a `policy` (a registered name, with its `parameters`) or a `radius` they are that policy's decisions in a ball of this radius, and
+    `scale` scales features without squashing. `class_weight` weighs the losses of the classes in the cost, not in a limit. `fit` goes
+    `max_iter` times over the rows, in their order; `engine` is that of `bridle.play`: "python", or one that compiles, for many rows.
     """
 
     def __init__(
         self,
-        constraints: Sequence[Limit[Any]] | None = None,
+        constraints: Sequence[Any] | None = None,
         *,
         policy: str | None = None,
         parameters: Mapping[str, object] | None = None,
         radius: float | None = None,
         scale: bool | None = None,
         class_weight: Mapping[Any, float] | None = None,
+        label: object = None,
+        priority: int = 0,
         max_iter: int = 1,
         engine: str = "python",
     ) -> None:
-        super().__init__(constraints, policy, parameters, radius, scale, class_weight, engine)
+        super().__init__(constraints, policy, parameters, radius, scale, class_weight, label, priority, engine)
         self.max_iter = max_iter
 
     @validate.undisturbed
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> ConstrainedClassifier:
-        """Forget what was learned, then learn from these rows; `groups` is a number for each, where a limit is about groups."""
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> ConstrainedClassifier:
+        """Forget what was learned, then learn from these rows: each is scored as those before it see it, counted, then learned.
+
+        `groups` and `periods` are a number for each row, where a limit is about groups or about periods.
+        """
         passes = validate.whole("max_iter", self.max_iter)
-        rows, labels = _checked(self, X, y)
+        rows, labels = _checked(self, X, y, accept_sparse="csr")
         self._begin(labels, np.unique(labels))
         for _ in range(passes):
-            self._learn(rows, labels, groups, None)
+            self._learn(rows, labels, groups, periods, None, None, together=False)
         self.n_iter_ = passes
         return self
 
@@ -80,95 +145,226 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, BaseEstimator):
         classes: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        periods: ArrayLike | None = None,
+        tickets: Sequence[Ticket | int] | None = None,
     ) -> ConstrainedClassifier:
-        """Learn from more rows; the first call names both `classes` unless its rows have both. `sample_weight` is of the cost alone."""
+        """Learn from more rows; the first call names all `classes` unless its rows have them all. `sample_weight` is of the cost alone.
+
+        From the second call on limits on rates count what `predict` would have said of these rows before the call. With the `tickets` of
+        rows that were asked about they count what was answered then.
+        """
         fresh = not hasattr(self, "model_")
-        rows, labels = _checked(self, X, y, reset=fresh)
+        rows, labels = _checked(self, X, y, reset=fresh, accept_sparse="csr")
         if fresh:
             self._begin(labels, np.unique(labels if classes is None else classes))
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise InputError(f"classes must be those of the first call, {validate.show(self.classes_)}, not {validate.show(classes)}")
-        self._learn(rows, labels, groups, sample_weight)
+        self._learn(rows, labels, groups, periods, sample_weight, tickets, together=not fresh)
         return self
+
+    @validate.undisturbed
+    def ask(self, X: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> list[Ticket]:
+        """Decide about rows whose classes come later, one after the other; limits on rates count them in advance.
+
+        What a ticket says is what was decided; give it to `partial_fit` with the row's class, or to `forget`.
+        """
+        check_is_fitted(self, "model_")
+        rows = _checked(self, X, reset=False, accept_sparse="csr")
+        of, when = _numbers("groups", groups, rows.shape[0]), _numbers("periods", periods, rows.shape[0])
+        return [
+            self.model_.ask(row, None if of is None else float(of[i]), None if when is None else float(when[i]))
+            for start, block in _blocks(rows)
+            for i, row in enumerate(block, start)
+        ]
+
+    def forget(self, tickets: Sequence[Ticket | int]) -> None:
+        """Rows whose classes will never be known are not waited for any longer."""
+        check_is_fitted(self, "model_")
+        for ticket in tickets:
+            self.model_.forget(ticket)
 
     def _begin(self, y: Labels, classes: Labels) -> None:
         kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind != "binary" or len(classes) > 2:
-            kind = "multiclass" if kind == "binary" else kind
-            raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
+        if kind not in ("binary", "multiclass"):
+            raise InputError(f"Unknown label type: {kind}. y must hold classes.")
         if len(classes) < 2:
             raise InputError(f"y must hold two classes, or classes name both, not one class: {validate.show(classes.tolist())}")
         # Tables are learned on `engine`; the model's own is for one row at a time.
-        self.classes_, self.model_ = classes, self._make_model(self.n_features_in_, cast("Sequence[object]", classes))
+        self.classes_, self.model_ = classes, self._make_model(self.n_features_in_, cast("Sequence[object]", classes.tolist()))
 
-    def _learn(self, X: Array, y: Labels, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> None:
+    def _learn(
+        self,
+        X: Any,
+        y: Labels,
+        groups: ArrayLike | None,
+        periods: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        tickets: Sequence[Ticket | int] | None,
+        together: bool,
+    ) -> None:
+        count = X.shape[0]
         if strange := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
             raise InputError(f"y must hold the classes {validate.show(self.classes_.tolist())} alone, not {validate.show(strange.pop())}")
-        second = y == self.classes_[1]
-        weights = np.where(second, *reversed(class_weights(self.class_weight, self.classes_.tolist())))
+        places = np.searchsorted(self.classes_, y)
+        weights = np.array(class_weights(self.class_weight, self.classes_.tolist()))[places]
         if sample_weight is not None:
-            weights = weights * validate.array("sample_weight", sample_weight, (len(X),))
+            weights = weights * validate.array("sample_weight", sample_weight, (count,))
             if (weights < 0.0).any():
                 raise InputError("sample_weight must be 0 or above for every row")
-        numbers = None
-        if groups is not None:
-            numbers = validate.floats("groups", _memberships(groups), "an array of numbers")
-            if numbers.shape != (len(X),):
-                raise InputError(f"groups must have shape {(len(X),)}, one number for each row, not {numbers.shape}")
-        self.model_.learn_many(X, np.where(second, 1.0, -1.0), weights, numbers, self.engine)
+        of, when = _numbers("groups", groups, count), _numbers("periods", periods, count)
+        demand_sizes(X.data if sparse.issparse(X) else X)
+        numbers, seen = [], None
+        if tickets is not None:
+            (numbers, seen, of), when = self.model_.answered(tickets, count), None
+        elif together and count > 1:
+            seen = self.model_.decided(self._scores(X), of, when)
+        else:
+            self.model_.check(count, of, when)
+        for start, rows in _blocks(X):
+            part = slice(start, start + len(rows))
+            cut = [None if each is None else each[part] for each in (of, when)]
+            mine = None if seen is None else records.cut(seen, part.start, part.stop)
+            self.model_.learn_table(rows, places[part], weights[part], *cut, mine, self.engine)
+        for number in numbers:
+            del self.model_.open[number]
 
     @property
     def coef_(self) -> Array:
-        """The weights, shaped as scikit-learn has them: (1, features). With `scale` they are of the scaled features."""
-        return self.model_.weights[None, 1:].copy()
+        """The weights, shaped as scikit-learn has them: (1, features), or a row for each of more than two classes; of scaled features."""
+        return self.model_.weights[:, 1:].copy()
 
     @property
     def intercept_(self) -> Array:
         """The weight of the 1 that every row has."""
-        return self.model_.weights[:1].copy()
+        return self.model_.weights[:, 0].copy()
 
     @validate.undisturbed
     def decision_function(self, X: ArrayLike) -> Array:
-        """The log-odds of the second class."""
+        """The log-odds of the second class, or of each of more against the others."""
         check_is_fitted(self, "model_")
-        return np.asarray(self.model_.scores(_checked(self, X, reset=False)))
+        return self._scores(_checked(self, X, reset=False, accept_sparse="csr"))
+
+    def _scores(self, rows: Any) -> Array:
+        return np.concatenate([self.model_.scores(block) for _, block in _blocks(rows)])
 
     @validate.undisturbed
     def predict_proba(self, X: ArrayLike) -> Array:
-        """The probability of each class."""
+        """The probability of each class by the model, whatever its limits; of more than two, divided by their sum."""
         scores = self.decision_function(X)
-        return np.column_stack((probability(-scores), probability(scores)))
+        return np.asarray(self.model_.probabilities(scores))
 
-    def predict(self, X: ArrayLike) -> Labels:
-        """The likelier class of every row."""
-        second = self.decision_function(X) > 0.0
-        return np.asarray(self.classes_[second.astype(int)])
+    @validate.undisturbed
+    def predict(self, X: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> Labels:
+        """The class of every row: the likelier one, or what the limits on rates make of it as their levels stand."""
+        scores = self.decision_function(X)
+        alarms = self.model_.alarms(scores, _numbers("groups", groups, len(scores)), _numbers("periods", periods, len(scores)))
+        return np.asarray(self.classes_[self.model_.places(scores, alarms)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
         return tags
 
 
-def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = True) -> Any:
+class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
+    """A linear regressor, learned without constants, whose limits are the `constraints`; every row is a round.
+
+    `Quantile(0.9)` makes it predict what at most a tenth of the targets lie above, on every stream: a debt moves an offset. `ErrorRate`
+    makes errors above a size dearer while there are too many. Features and targets are scaled by the rows before; ``scale=False`` takes the
+    features as they are. `max_iter` and `engine` are as for `ConstrainedClassifier`.
+    """
+
+    def __init__(
+        self, constraints: Sequence[Any] | None = None, *, scale: bool | None = None, max_iter: int = 1, engine: str = "python"
+    ) -> None:
+        self.constraints = constraints
+        self.scale = scale
+        self.max_iter = max_iter
+        self.engine = engine
+
+    @validate.undisturbed
+    def fit(self, X: ArrayLike, y: ArrayLike) -> ConstrainedRegressor:
+        """Forget what was learned, then learn from these rows: each is predicted as those before it see it, counted, then learned."""
+        passes = validate.whole("max_iter", self.max_iter)
+        rows, targets = _checked(self, X, y, accept_sparse="csr", y_numeric=True)
+        model = self._made()
+        for _ in range(passes):
+            _learn_targets(model, rows, targets, None, self.engine)
+        self.model_, self.n_iter_ = model, passes
+        return self
+
+    @validate.undisturbed
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ConstrainedRegressor:
+        """Learn from more rows, one after the other; `sample_weight` weighs their losses."""
+        fresh = not hasattr(self, "model_")
+        rows, targets = _checked(self, X, y, reset=fresh, accept_sparse="csr", y_numeric=True)
+        model = self._made() if fresh else self.model_
+        _learn_targets(model, rows, targets, sample_weight, self.engine)
+        self.model_ = model
+        return self
+
+    def _made(self) -> RegressorModel:
+        return RegressorModel(self.n_features_in_, RegressionPlan(self.constraints, self.scale))
+
+    @validate.undisturbed
+    def predict(self, X: ArrayLike) -> Array:
+        """The prediction of every row, with the offset of a quantile as it stands."""
+        check_is_fitted(self, "model_")
+        rows = _checked(self, X, reset=False, accept_sparse="csr")
+        return np.concatenate([np.asarray(self.model_.predict(block)) for _, block in _blocks(rows)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _learn_targets(model: RegressorModel, X: Any, y: Array, sample_weight: ArrayLike | None, engine: str) -> None:
+    weights = np.ones(len(y)) if sample_weight is None else validate.array("sample_weight", sample_weight, (len(y),))
+    if (weights < 0.0).any():
+        raise InputError("sample_weight must be 0 or above for every row")
+    for start, rows in _blocks(X):
+        part = slice(start, start + len(rows))
+        model.take_many(TargetRow(rows, np.asarray(y[part], dtype=float), weights[part]), engine)
+
+
+def _blocks(X: Any) -> Iterator[tuple[int, Array]]:
+    """The rows of a table, dense, and where they begin: all at once, or of a sparse one as many as an engine takes at a time."""
+    if not sparse.issparse(X):
+        yield 0, X
+        return
+    length = block_length(X.shape[1] + 1)
+    for start in range(0, X.shape[0], length):
+        yield start, X[start : start + length].toarray()
+
+
+def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = True, **settings: object) -> Any:
     """What scikit-learn makes of a table, and of labels where there are any.
 
     It refuses what it must in words of its own, a ValueError or a TypeError; what it would make numbers of and lose something by it is
     refused before.
     """
-    validate.intact("X", X)
+    if not sparse.issparse(X):
+        validate.intact("X", X)
     for labels in y:
         validate.unmasked("y", labels)
     try:
-        return validate_data(model, X, *y, dtype=float, reset=reset)
+        return validate_data(model, X, *y, dtype=float, reset=reset, **settings)
     except (ValueError, TypeError):
         raise
     except Exception:  # whatever an object of somebody else's raises where it is asked for its numbers
         raise InputError(f"X must be an array of numbers, not {validate.show(X)}") from None
 
 
-def _memberships(groups: ArrayLike) -> ArrayLike:
-    """Which group each row is of, with truth values as the numbers they stand for; None is for a row whose group is not known."""
-    if isinstance(groups, (list, tuple)):
-        return [nan if one is None else float(one) if isinstance(one, bool) else one for one in groups]
-    return np.asarray(groups).astype(float) if getattr(getattr(groups, "dtype", None), "kind", "") == "b" else groups
+def _numbers(name: str, given: ArrayLike | None, count: int) -> Array | None:
+    """A number for each row; truth values are the numbers they stand for, and None is for a row whose number is not known."""
+    if given is None:
+        return None
+    if isinstance(given, (list, tuple)):
+        given = [nan if one is None else float(one) if isinstance(one, bool) else one for one in given]
+    elif getattr(getattr(given, "dtype", None), "kind", "") == "b":
+        given = np.asarray(given).astype(float)
+    numbers = validate.floats(name, given, "an array of numbers")
+    if numbers.shape != (count,):
+        raise InputError(f"{name} must have shape {(count,)}, one number for each row, not {numbers.shape}")
+    return numbers

@@ -21,7 +21,8 @@ except ModuleNotFoundError as trouble:
     raise missing("torch", trouble) from None
 
 __all__ = [
-    "NAMESPACE", "Functions", "Joined", "domain_of", "flat", "functions", "gradient", "length", "one_pass", "scalars", "slope", "torch", "updated",
+    "NAMESPACE", "Functions", "Joined", "domain_of", "flat", "functions", "gradient", "length", "one_pass", "scalars", "slope", "torch",
+    "updated",
 ]  # fmt: skip
 
 
@@ -136,10 +137,7 @@ def functions(cost: object, constraints: object, names: Sequence[str], like: tor
 
     The numbers are rounded as `like` is, if it is given.
     """
-    silent = [value is None for value in constraints] if isinstance(constraints, (list, tuple)) else []
-    spoken = [value for value in constraints if value is not None] if any(silent) else constraints  # type: ignore[union-attr]
-    costs, told = scalars(cost), iter(scalars(spoken))
-    limits: list[torch.Tensor | None] = [None if nothing else next(told) for nothing in silent] if any(silent) else list(told)
+    costs, limits = scalars(cost), _spoken(constraints)
     if len(costs) != 1 or len(limits) != len(names):
         k = len(names)
         raise InputError(f"step takes one cost and {k} constraint{'s' if k > 1 else ''}, not {len(costs)} and {len(limits)}")
@@ -150,6 +148,14 @@ def functions(cost: object, constraints: object, names: Sequence[str], like: tor
     given = iter(values)
     g = [math.nan if limit is None else validate.number(name, next(given)) for name, limit in zip(names, limits, strict=True)]
     return Functions(costs[0], limits, f, np.array(g))
+
+
+def _spoken(constraints: object) -> list[torch.Tensor | None]:
+    """The constraints of a step as scalar tensors; in a list or a tuple, None for one that it says nothing of."""
+    if not isinstance(constraints, (list, tuple)):
+        return [*scalars(constraints)]
+    told = iter(scalars([value for value in constraints if value is not None]))
+    return [None if value is None else next(told) for value in constraints]
 
 
 def length(tensors: Sequence[torch.Tensor]) -> float:

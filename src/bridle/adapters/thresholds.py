@@ -42,7 +42,7 @@ from bridle.adapters.levels import DebtState, RateLevel
 from bridle.adapters.limit_report import LimitReport
 from bridle.adapters.limit_words import budget_report, gap_report, rate_report
 from bridle.core import InputError
-from bridle.ops import Array, Flag, Scalar, maximum, minimum, where
+from bridle.ops import Array, Flag, Scalar, absolute, maximum, minimum, where
 
 OWN = 0.0
 """The user's own threshold on the score: a probability of one half."""
@@ -66,7 +66,7 @@ class Table(NamedTuple):
 
     def add(self, alarm: Scalar, sign: Scalar) -> Table:
         """With one row more."""
-        positive, off = 1.0 * (sign > 0.0), 1.0 - alarm
+        positive, off = where(sign > 0.0, 1.0, 0.0), 1.0 - alarm
         return Table(
             self.hits + alarm * positive,
             self.misses + off * positive,
@@ -76,12 +76,12 @@ class Table(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What must be kept of a row until its label comes: its score, whether it was an alarm (1) and whether it would have been one by the
-    common threshold, and what it is worth to each limit in advance."""
+    """What must be kept of a row until its label comes: its score, whether it was an alarm (1) and whether it would have been one without
+    each limit on a gap, and what it is worth to each limit in advance."""
 
     score: Scalar
     alarm: Scalar
-    plain: Scalar
+    plain: tuple[Scalar, ...]
     rates: tuple[Scalar, ...]
     gaps: tuple[Scalar, ...]
 
@@ -114,8 +114,8 @@ class Thresholds(NamedTuple):
 
     def start(self) -> ThresholdsState:
         zero = Table(0.0, 0.0, 0.0, 0.0)
-        states = (tuple(level.start() for level in self.rates), tuple(level.start() for level in self.budgets))
-        return ThresholdsState(*states, tuple(level.start() for level in self.gaps), 0.0, 0.0, 0.0, 0.0, zero)
+        rates, budgets = tuple(level.start() for level in self.rates), tuple(level.start() for level in self.budgets)
+        return ThresholdsState(rates, budgets, tuple(level.start() for level in self.gaps), 0.0, 0.0, 0.0, 0.0, zero)
 
     def common(self, state: ThresholdsState, period: Scalar = nan) -> tuple[Scalar, Flag]:
         """The threshold before groups move it, and whether the limits are in conflict."""
@@ -123,7 +123,9 @@ class Thresholds(NamedTuple):
         spending = [level.threshold(each, period) for level, each in zip(self.budgets, state.budgets, strict=True)]
         if len(wanted) + len(spending) == 1:
             return (wanted + spending)[0], False
-        low, high, th = -inf, inf, self.own
+        low: Scalar = -inf
+        high: Scalar = inf
+        th: Scalar = self.own
         for value in spending:
             low, th = maximum(low, value), maximum(th, value)
         for level, value in zip(reversed(self.rates), reversed(wanted), strict=True):
@@ -134,29 +136,32 @@ class Thresholds(NamedTuple):
 
     def threshold(self, state: ThresholdsState, group: Scalar = nan, period: Scalar = nan) -> Scalar:
         """The score above which a row of this group, or each of many rows of these groups, is an alarm."""
-        return self._moved(state, self.common(state, period)[0], group)
+        return self._moved(self.common(state, period)[0], self._offsets(state, group))
 
-    def _moved(self, state: ThresholdsState, common: Scalar, group: Scalar) -> Scalar:
+    def _offsets(self, state: ThresholdsState, group: Scalar) -> list[Scalar]:
+        return [level.offset(each, group) for level, each in zip(self.gaps, state.gaps, strict=True)]
+
+    def _moved(self, common: Scalar, offsets: list[Scalar]) -> Scalar:
         """The common threshold moved by the groups; an infinite one is a safe action, and that of what has priority is played."""
-        if not self.gaps:
+        if not offsets:
             return common
         offset: Scalar = 0.0
-        for level, each in zip(reversed(self.gaps), reversed(state.gaps), strict=True):
-            own = level.offset(each, group)
+        for own in reversed(offsets):
             offset = where(safe(own), own, where(safe(offset), offset, finite(offset) + finite(own)))
         moved = finite(common) + finite(offset)
         by_gaps, by_rates = where(safe(offset), offset, moved), where(safe(common), common, moved)
         return where(self.gaps_first > 0.0, where(safe(offset), offset, by_rates), where(safe(common), common, by_gaps))
 
+    def _affordable(self, state: ThresholdsState, flag: Flag, period: Scalar) -> Flag:
+        for budget, each in zip(self.budgets, state.budgets, strict=True):
+            flag = flag & budget.affords(each, period)
+        return flag
+
     def alarm(
         self, state: ThresholdsState, score: Scalar, group: Scalar = nan, period: Scalar = nan, level: ThresholdsState | None = None
     ) -> Flag:
         """Whether this row would be an alarm now; in a batch, by the `level` of its start."""
-        by = state if level is None else level
-        flag = score > self.threshold(by, group, period)
-        for budget, each in zip(self.budgets, state.budgets, strict=True):
-            flag = flag & budget.affords(each, period)
-        return flag
+        return self._affordable(state, score > self.threshold(state if level is None else level, group, period), period)
 
     def look(
         self,
@@ -171,11 +176,15 @@ class Thresholds(NamedTuple):
         `Seen` is to be kept until the label comes.
         """
         common, conflict = self.common(state, period)
-        flag = self.alarm(state, score, group, period) if alarm is None else alarm > 0.0
-        done, plain = 1.0 * flag, 1.0 * (score > common)
+        offsets = self._offsets(state, group)
+        flag = self._affordable(state, score > self._moved(common, offsets), period) if alarm is None else alarm > 0.0
+        # For each limit on a gap: would the row be an alarm without it?
+        others = [sum(map(finite, offsets[:i] + offsets[i + 1 :]), start=0.0) for i in range(len(offsets))]
+        done, plain = where(flag, 1.0, 0.0), tuple(where(score > common + other, 1.0, 0.0) for other in others)
         row = state.rows
         rates = [level.look(each, score, done, row) for level, each in zip(self.rates, state.rates, strict=True)]
-        gaps = [level.look(each, score, done, plain, group, row) for level, each in zip(self.gaps, state.gaps, strict=True)]
+        untreated = zip(self.gaps, state.gaps, plain, strict=True)
+        gaps = [level.look(each, score, done, without, group, row) for level, each, without in untreated]
         budgets = tuple(level.look(each, score, done, period) for level, each in zip(self.budgets, state.budgets, strict=True))
         after = ThresholdsState(
             tuple(each for each, _ in rates),
@@ -184,19 +193,21 @@ class Thresholds(NamedTuple):
             row + 1.0,
             state.alarms + done,
             where(flag, row + 1.0, state.last_alarm),
-            state.conflicts + 1.0 * conflict,
+            state.conflicts + where(conflict, 1.0, 0.0),
             state.table,
         )
         return after, Seen(score, done, plain, tuple(due for _, due in rates), tuple(due for _, due in gaps))
 
-    def count(self, state: ThresholdsState, seen: Seen, sign: Scalar, group: Scalar = nan) -> ThresholdsState:
+    def count(  # type: ignore[override]  # a tuple has one too, which nobody asks a record for
+        self, state: ThresholdsState, seen: Seen, sign: Scalar, group: Scalar = nan
+    ) -> ThresholdsState:
         """After the label of a row came (+1 or -1), which was looked at before."""
         score, alarm, row = seen.score, seen.alarm, state.rows - 1.0
         rates = zip(self.rates, state.rates, seen.rates, strict=True)
-        gaps = zip(self.gaps, state.gaps, seen.gaps, strict=True)
+        gaps = zip(self.gaps, state.gaps, seen.plain, seen.gaps, strict=True)
         return state._replace(
-            rates=tuple(level.count(each, score, alarm, due, sign, row) for level, each, due in rates),
-            gaps=tuple(level.count(each, score, alarm, seen.plain, due, sign, group, row) for level, each, due in gaps),
+            rates=tuple(level.settle(each, score, alarm, due, sign, row) for level, each, due in rates),
+            gaps=tuple(level.settle(each, score, alarm, plain, due, sign, group, row) for level, each, plain, due in gaps),
             table=state.table.add(alarm, sign),
         )
 
@@ -250,21 +261,27 @@ def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequen
     order = sorted(range(len(given)), key=lambda i: (i != priority, i))
     probe = {i: given[i].levels(classes, False, False) for i in order}
     rated = [i for i in order if not all(isinstance(level, GapLevel) for level in probe[i])]
-    budgeted = any(isinstance(level, BudgetLevel) for levels in probe.values() for level in levels)
-    made = {i: given[i].levels(classes, len(rated) > 1, budgeted or i != rated[0]) if i in rated else probe[i] for i in order}
-    kinds: dict[type, list[tuple[float, RateLevel | BudgetLevel | GapLevel]]] = {RateLevel: [], BudgetLevel: [], GapLevel: []}
-    for i in order:
-        for level in made[i]:
-            kinds[type(level)].append((float(i), level))
-    first = bool(given) and any(isinstance(level, GapLevel) for level in made[order[0]])
-    parts = [tuple(level for _, level in kinds[kind]) for kind in (RateLevel, BudgetLevel, GapLevel)]
-    places = tuple(place for kind in (RateLevel, BudgetLevel, GapLevel) for place, _ in kinds[kind])
-    return Thresholds(*parts, places, float(first), validate.number("own", own))  # type: ignore[arg-type]
+    overruled = any(isinstance(level, BudgetLevel) for levels in probe.values() for level in levels) or order[:1] != rated[:1]
+    made = {i: given[i].levels(classes, len(rated) > 1, overruled or i != rated[0]) if i in rated else probe[i] for i in order}
+    each = [(float(i), level) for i in order for level in made[i]]
+    rates = [(place, level) for place, level in each if isinstance(level, RateLevel)]
+    budgets = [(place, level) for place, level in each if isinstance(level, BudgetLevel)]
+    gaps = [(place, level) for place, level in each if isinstance(level, GapLevel)]
+    places = tuple(place for part in (rates, budgets, gaps) for place, _ in part)
+    first = bool(each) and isinstance(each[0][1], GapLevel)
+    return Thresholds(
+        tuple(level for _, level in rates),
+        tuple(level for _, level in budgets),
+        tuple(level for _, level in gaps),
+        places,
+        float(first),
+        validate.number("own", own),
+    )
 
 
 def safe(threshold: Scalar) -> Flag:
     """Whether a threshold is infinite: alarms for all rows, or for none."""
-    return abs(threshold) == inf
+    return absolute(threshold) == inf
 
 
 def finite(threshold: Scalar) -> Scalar:
@@ -280,7 +297,7 @@ def learn_batch(
     of = np.full(len(scores), nan) if groups is None else groups
     when = np.full(len(scores), nan) if periods is None else periods
     for score, group, period in zip(scores.tolist(), of.tolist(), when.tolist(), strict=True):
-        alarms.append(1.0 * model.alarm(state, score, group, period, start))
+        alarms.append(where(model.alarm(state, score, group, period, start), 1.0, 0.0))
         state, seen = model.look(state, score, group, period, alarms[-1])
         kept.append(seen)
     for seen, sign, group in zip(kept, signs.tolist(), of.tolist(), strict=True):

@@ -12,18 +12,36 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from bridle import policies, records, validate
+from bridle.adapters.limited import LimitedOptimizer
+from bridle.adapters.limiter import RateLimiter
+from bridle.adapters.limits import GroupGap, GroupGapLimit, MissLoss, MissLossLimit
+from bridle.adapters.rate_limits import (
+    AlertBudget,
+    AlertRate,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FalsePositiveRate,
+    Precision,
+    Recall,
+)
 from bridle.adapters.tensors import Joined, domain_of, functions, gradient, one_pass, torch, updated
 from bridle.adapters.wrapped import Wrapping, both
 from bridle.core import InputError
 from bridle.engines.round import check_compiled
 from bridle.ops import Scalar
+
+__all__ = [
+    "AlertBudget", "AlertRate", "ConstrainedOptimizer", "DemographicParity", "EqualOpportunity", "EqualizedOdds", "FalsePositiveRate",
+    "GroupGap", "MissLoss", "Precision", "RateLimiter", "Recall", "WrappedOptimizer",
+]  # fmt: skip
 
 ONE_PASS = {"form": "value", "halfspace": False}
 """The form of `anytime` that needs one backward pass a step, and no halfspaces: those of a network's constraint hold nothing for sure."""
@@ -32,38 +50,45 @@ REACTION = 0.01
 """V times the diameter and the first cost gradient's length, where nothing is given: tried out on a small network, no theory."""
 
 
+Limits: TypeAlias = Sequence[MissLossLimit | GroupGapLimit | str] | MissLossLimit | GroupGapLimit
+"""Limits that an optimiser can be held to: those with a name of their own, and names for constraints that you compute."""
+
+
 class OwnGroup(dict[str, Any]):
     """A parameter group of a policy: it says what to do where a schedule asks for a learning rate."""
 
     def __missing__(self, key: str) -> object:
         if key == "lr":
             raise InputError(
-                "a policy has no learning rate to schedule: radius takes its place. To schedule one, put the constraints around an optimiser "
-                "of torch's: ConstrainedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), constraints=1)"
+                "a policy has no learning rate to schedule: radius takes its place. To schedule one, put the constraints around "
+                "an optimiser of torch's: ConstrainedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), constraints=1)"
             )
         raise KeyError(key)
 
 
-class ConstrainedOptimizer(torch.optim.Optimizer):
+class ConstrainedOptimizer(LimitedOptimizer):
     """Constraints around an optimiser of torch's, or bridle's own policies as an optimiser.
 
-    ``ConstrainedOptimizer(torch.optim.Adam(model.parameters()), constraints=2)`` is a `WrappedOptimizer`: Adam takes the steps, on the cost and
-    constraints as `bridle.adapters.duals` weighs them, so that they hold on average.
+    ``ConstrainedOptimizer(torch.optim.Adam(model.parameters()), constraints=2)`` is a `WrappedOptimizer`: Adam takes the steps, on the cost
+    and constraints as `bridle.adapters.duals` weighs them, so that they hold on average.
 
-    ``ConstrainedOptimizer(model.parameters(), radius=3.0)`` makes each ``step(cost, constraints)``, or ``step(closure)`` with a closure that
-    returns both, one round of `policy`. The weights stay within `radius` of where they started, or with ``around="origin"`` of 0; a parameter
-    group may have a radius of its own. Parameters that need no gradient when the optimiser is made are left alone. `parameters` are the
-    policy's settings; with none, `anytime` weighs constraints by their values, with its scales V and lipschitz taken from the gradients of
-    the first step.
+    ``ConstrainedOptimizer(model.parameters(), radius=3.0)`` makes each ``step(cost, constraints)``, or ``step(closure)`` with a closure
+    that returns both, one round of `policy`. The weights stay within `radius` of where they started, or with ``around="origin"`` of 0; a
+    parameter group may have a radius of its own. Parameters that need no gradient when the optimiser is made are left alone. `parameters`
+    are the policy's settings; with none, `anytime` weighs constraints by their values, with its scales V and lipschitz taken from the
+    gradients of the first step.
 
     The constraints of a step are scalar tensors, or one vector, that should be 0 or below; None is one that this step says nothing of.
-    `constraints=` says how many there are.
+    `constraints=` says how many there are, or lists them: `MissLoss` and `GroupGap`, which `measure` evaluates, and names of your own.
+    `limits_` says what became of them.
     """
+
+    param_groups: list[dict[str, Any]]
 
     def __new__(cls, params: object = None, *arguments: object, **settings: object) -> ConstrainedOptimizer:
         """A `WrappedOptimizer` where `params` is an optimiser; unpickling gives none."""
         wraps = cls is ConstrainedOptimizer and isinstance(params, torch.optim.Optimizer)
-        return super().__new__(WrappedOptimizer if wraps else cls)
+        return cast("ConstrainedOptimizer", super().__new__(WrappedOptimizer if wraps else cls))
 
     def __init__(
         self,
@@ -71,7 +96,7 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         radius: float | None = None,
         policy: str = "anytime",
         parameters: Mapping[str, object] | None = None,
-        constraints: int = 1,
+        constraints: int | str | Limits = 1,
         around: str = "start",
     ) -> None:
         if radius is None:
@@ -84,10 +109,9 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         self._joined = Joined(weights)
         self._tuned = policy == "anytime" and parameters is None
         settings = {**ONE_PASS, "V": 1.0, "lipschitz": 1.0} if self._tuned else dict(parameters or {})
-        self._names = _names(constraints)
+        self._limit(constraints)
         if any(parameter.name == "constraints" for parameter in policies.parameters(policy)):
             settings.setdefault("constraints", len(self._names))
-        self.rounds, self.cost, self.violations = 0, 0.0, [0.0] * len(self._names)
         self._begin(policies.policy(policy, self._domain, **settings))
 
     def _begin(self, policy: policies.Configured) -> None:
@@ -95,11 +119,6 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         self.policy, self._record = policy, records.transform(self._here, policy.record)
         with self._placed():
             self._state = records.transform(self._here, self._record.init(self._joined.vector.clone()))
-
-    @property
-    def ccv(self) -> float:
-        """The cumulative violation of the constraint that has been violated most."""
-        return max(self.violations)
 
     def _placed(self) -> AbstractContextManager[object]:
         """A context in which new tensors are made where the weights are."""
@@ -114,9 +133,9 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         """One round at the present weights; gives the cost back. Nothing changes where a value or a gradient is not finite."""
         if cost is None and constraints is None:
             raise InputError(
-                "step() needs the cost and the constraints: step(cost, constraints) takes the gradients itself, so no backward() comes before "
-                "it. For a loop with backward() (GradScaler, clipping, accumulation) put the constraints around an optimiser of torch's: "
-                "ConstrainedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), constraints=1)"
+                "step() needs the cost and the constraints: step(cost, constraints) takes the gradients itself, so no backward() comes "
+                "before it. For a loop with backward() (GradScaler, clipping, accumulation) put the constraints around an optimiser of "
+                "torch's: ConstrainedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), constraints=1)"
             )
         with torch.enable_grad():
             if constraints is None and callable(cost) and not isinstance(cost, torch.Tensor):
@@ -133,8 +152,7 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
             state = updated(self._record, self._decided(self._state, x), x, self._joined.weights, (costs, *limits), f, g)
             now.copy_(self._record.decide(state))
             self._state = self._decided(state, now)
-        self.rounds, self.cost = self.rounds + 1, self.cost + f
-        self.violations = [total + max(value, 0.0) for total, value in zip(self.violations, g, strict=True)]
+        self._observed(f, given.g)
         return costs.detach()
 
     def _tune(self, cost: torch.Tensor, limits: list[torch.Tensor]) -> None:
@@ -157,8 +175,7 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         x = self._record.decide(self._state)
         leaves = {name: leaf for name, leaf in records.leaves((self._record, self._state)).items() if leaf is not x}
         kept = {name: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for name, leaf in leaves.items()}
-        totals = {"rounds": self.rounds, "cost": self.cost, "violations": list(self.violations)}
-        return {**super().state_dict(), "bridle": {"policy": self.policy.name, "leaves": kept, **totals}}
+        return {**super().state_dict(), "bridle": {"policy": self.policy.name, "leaves": kept, **self._totals()}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """What `state_dict` gave; the module's own state is to be loaded too, before or after."""
@@ -170,7 +187,7 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "bridle"})
         values = iter([self._here(kept.get(name, leaf)) for name, leaf in mine.items()])
         self._record, self._state = records.transform(lambda _: next(values), (self._record, self._state))
-        self.rounds, self.cost, self.violations = saved["rounds"], saved["cost"], list(saved["violations"])
+        self._load_totals(saved)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Only while the optimiser is made: a decision keeps its dimension."""
@@ -184,22 +201,18 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         self.param_groups = [OwnGroup(group) for group in self.param_groups]
 
     def __getstate__(self) -> dict[str, Any]:
-        own = ("policy", "rounds", "cost", "violations", "_names", "_joined", "_domain", "_tuned", "_record", "_state")
+        totals = ("rounds", "cost", "violations", "_limits", "_names", "_counts")
+        own = ("policy", *totals, "_joined", "_domain", "_tuned", "_record", "_state")
         return {**super().__getstate__(), **{name: vars(self)[name] for name in own}}
 
 
-class WrappedOptimizer(Wrapping, ConstrainedOptimizer):
+class WrappedOptimizer(Wrapping, ConstrainedOptimizer):  # type: ignore[override]  # its parameter groups are the wrapped one's
     """Constraints around an optimiser: its parameter groups, learning rates and state are those of this one, so schedules see them here."""
 
-    def __init__(self, params: torch.optim.Optimizer, *own: object, constraints: int = 1, **settings: object) -> None:
+    def __init__(self, params: torch.optim.Optimizer, *own: object, constraints: int | str | Limits = 1, **settings: object) -> None:
         if own or settings:
             raise InputError(
                 "radius, policy, parameters and around are settings of bridle's own steps; around an optimiser, which takes its own, give "
                 f"constraints= alone, not {', '.join(settings) or 'more'}"
             )
-        self._wrap(params, _names(constraints))
-
-
-def _names(constraints: object) -> tuple[str, ...]:
-    """What the constraints are called."""
-    return tuple(f"constraints[{i}]" for i in range(validate.whole("constraints", constraints)))
+        self._wrap(params, constraints)

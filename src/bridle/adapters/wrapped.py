@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import validate
+from bridle import records, validate
+from bridle.adapters.batch_limits import Proof
 from bridle.adapters.duals import Duals, StepWeights
+from bridle.adapters.limited import LimitedOptimizer
 from bridle.adapters.tensors import Functions, functions, length, slope, torch
 from bridle.core import InputError
 from bridle.ops import Array
 
-OWN = ("wrapped", "rounds", "cost", "violations", "_names", "_duals", "_pending")
+OWN = ("wrapped", "rounds", "cost", "violations", "_limits", "_names", "_counts", "_duals", "_pending")
 """What is pickled beside what torch's optimisers have."""
 
 SHARED = tuple(f"_optimizer_{kind}state_dict_{when}_hooks" for kind in ("", "load_") for when in ("pre", "post"))
@@ -30,17 +32,17 @@ class Evaluated(NamedTuple):
     weights: StepWeights
 
 
-class Wrapping(torch.optim.Optimizer):
+class Wrapping(LimitedOptimizer):
     """What `bridle.adapters.torch.ConstrainedOptimizer` does around another optimiser, whose parameter groups and state are its own."""
 
     wrapped: torch.optim.Optimizer
 
-    def _wrap(self, optimizer: torch.optim.Optimizer, names: Sequence[str]) -> None:
+    def _wrap(self, optimizer: torch.optim.Optimizer, constraints: object) -> None:
         for group in optimizer.param_groups:
             _check(group)
-        self.wrapped, self._names, self._duals = optimizer, tuple(names), Duals.start(len(names))
+        self._limit(constraints)
+        self.wrapped, self._duals = optimizer, Duals.start(len(self._names))
         self._pending: list[Evaluated] = []
-        self.rounds, self.cost, self.violations = 0, 0.0, [0.0] * len(names)
         self.__setstate__({})
 
     # --- a step ---------------------------------------------------------------------------------------------------------------------------
@@ -121,9 +123,11 @@ class Wrapping(torch.optim.Optimizer):
         counts = ~np.isnan(g)
         values = np.where(counts.any(axis=0), np.where(counts, g, 0.0).sum(axis=0) / np.maximum(counts.sum(axis=0), 1), np.nan)
         self._duals = self._duals.observed(values)
-        self.rounds, self.cost = self.rounds + 1, self.cost + sum(part.f for part in self._pending) / len(self._pending)
-        self.violations = [total + max(value, 0.0) for total, value in zip(self.violations, np.nan_to_num(values).tolist(), strict=True)]
+        self._observed(sum(part.f for part in self._pending) / len(self._pending), values)
         self._pending.clear()
+
+    def _proof(self) -> Proof:
+        return Proof(self._duals.multipliers.bound, self._duals.prices)
 
     def _parameters(self) -> list[torch.Tensor]:
         return [p for group in self.wrapped.param_groups for p in group["params"] if p.requires_grad]
@@ -140,7 +144,7 @@ class Wrapping(torch.optim.Optimizer):
     # --- what torch asks of an optimiser ------------------------------------------------------------------------------------------------
 
     @property
-    def param_groups(self) -> list[dict[str, Any]]:
+    def param_groups(self) -> Any:
         """Those of the wrapped optimiser: a schedule of its learning rates sees them here."""
         return self.wrapped.param_groups
 
@@ -150,7 +154,7 @@ class Wrapping(torch.optim.Optimizer):
         return self.wrapped.state
 
     @property
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> Any:
         """Those of the wrapped optimiser."""
         return self.wrapped.defaults
 
@@ -166,37 +170,38 @@ class Wrapping(torch.optim.Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimiser's, and under "bridle" the multipliers and totals."""
-        duals = {name: values.tolist() for name, values in self._duals._asdict().items()}
-        totals = {"rounds": self.rounds, "cost": self.cost, "violations": list(self.violations)}
-        return {**self.wrapped.state_dict(), "bridle": {"names": list(self._names), "duals": duals, **totals}}
+        duals = {name: np.asarray(values).tolist() for name, values in records.leaves(self._duals).items()}
+        return {**self.wrapped.state_dict(), "bridle": {"duals": duals, **self._totals()}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """What `state_dict` gave."""
         saved = state_dict.get("bridle", {})
-        duals = saved.get("duals", {})
-        if duals.keys() != set(Duals._fields) or any(len(values) != len(self._names) for values in duals.values()):
+        duals, mine = saved.get("duals", {}), records.leaves(self._duals)
+        if duals.keys() != mine.keys() or any(np.shape(values) != np.shape(mine[name]) for name, values in duals.items()):
             raise InputError(
-                f"state_dict must be that of a ConstrainedOptimizer around another optimiser, with {len(self._names)} constraints; one that "
-                "was saved without constraints goes into optimizer.wrapped.load_state_dict"
+                f"state_dict must be that of a ConstrainedOptimizer around another optimiser, with {len(self._names)} constraints; one "
+                "that was saved without constraints goes into optimizer.wrapped.load_state_dict"
             )
         self.wrapped.load_state_dict({key: value for key, value in state_dict.items() if key != "bridle"})
-        self._duals, self._pending = Duals(**{name: np.array(values, dtype=float) for name, values in duals.items()}), []
-        self.rounds, self.cost, self.violations = saved["rounds"], saved["cost"], list(saved["violations"])
+        values = iter([np.array(duals[name], dtype=float) if np.ndim(duals[name]) else float(duals[name]) for name in mine])
+        self._duals, self._pending = records.transform(lambda _: next(values), self._duals), []
+        self._load_totals(saved)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: vars(self)[name] for name in OWN}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({name: state[name] for name in OWN if name in state})
+        self.__dict__.update({name: state[name] for name in OWN if name in state})
         torch.optim.Optimizer.__setstate__(self, {})  # its hooks
-        vars(self).update({name: vars(self.wrapped)[name] for name in SHARED})
+        self.__dict__.update({name: vars(self.wrapped)[name] for name in SHARED})
 
 
 def both(found: object) -> tuple[object, object]:
     """The cost and the constraints that a closure returned."""
     if not (isinstance(found, tuple) and len(found) == 2):
         raise InputError(
-            f"the function given to step must return the cost and the constraints, and not call backward(); it returned {validate.show(found)}"
+            "the function given to step must return the cost and the constraints, and not call backward(); "
+            f"it returned {validate.show(found)}"
         )
     return found
 

@@ -57,8 +57,8 @@ def names() -> list[str]:
     """The names of the data sets.
 
     >>> names()
-    ['nyse-o', 'nyse-n', 'djia', 'msci', 'sp500', 'tse', 'alibaba', 'google', 'azure', 'adult', 'creditcard', 'bikes', 'traffic',
-    'electricity', 'clicks', 'ratings', 'films']
+    ['nyse-o', 'nyse-n', 'djia', 'msci', 'sp500', 'tse', 'alibaba', 'google', 'azure', 'adult', 'german', 'creditcard', 'bikes',
+    'traffic', 'electricity', 'clicks', 'ratings', 'films']
     """
     return list(SETS)
 

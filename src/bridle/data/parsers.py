@@ -56,6 +56,19 @@ def adult(path: Path) -> ParsedTable:
     return _columns(ADULT, rows, named=[name for name in ADULT if name not in COUNTED])
 
 
+GERMAN = (
+    "checking", "duration", "history", "purpose", "amount", "savings", "employment", "rate", "status-sex", "debtors", "residence",
+    "property", "age", "plans", "housing", "credits", "job", "dependants", "telephone", "foreign", "risk",
+)  # fmt: skip
+GERMAN_COUNTED = {"duration", "amount", "rate", "residence", "age", "credits", "dependants"}
+
+
+def german(path: Path) -> ParsedTable:
+    """The file german.data: no line of names, fields set apart by spaces; names are the publisher's codes, such as A11."""
+    rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return _columns(GERMAN, rows, named=[name for name in GERMAN if name not in GERMAN_COUNTED])
+
+
 def mixed(path: Path, named: Collection[str] = (), dated: Collection[str] = ()) -> ParsedTable:
     """A csv file, or a zip archive of one, under a line of names: columns of numbers, of names, and of dates (seconds since 1970, UTC).
 

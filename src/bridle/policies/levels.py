@@ -67,7 +67,10 @@ class LevelState(NamedTuple):
 
 
 class Level(NamedTuple):
-    """The levels of k limits, each for a share p/q of its rounds; `top` and `bottom` are M/eta and the floor over eta."""
+    """The levels of k limits, each for a share p/q of its rounds; `top` and `bottom` are M/eta and the floor over eta.
+
+    A level of one limit alone may have plain numbers where others have vectors, and so may its state.
+    """
 
     p: Array
     q: Array

@@ -230,3 +230,4 @@ async def openapi(call: Call) -> bytes:
     """GET /openapi.json."""
     document: dict[str, Any] = call.request.app.openapi()
     return encode(document)
+

@@ -1,0 +1,122 @@
+"""Limits held on average under the learner without constants: what one weighs is found from what was seen, with nothing told.
+
+A row reveals the gradient of its loss, df, and of every limit a value g_i (0 or below is met) and its gradient dg_i, at the played
+weights. A limit speaks of some rows only (`MissLoss` of its class): those are counted, the others leave it as it is.
+
+    q_i  <- (q_i + g_i / N_i)^+,   N_i = sqrt(sum g_i^2)                  the multiplier in natural units: no scale of g_i matters
+    pi_i  = sqrt(sum |df|^2 / sum |dg_i|^2)                               what one natural unit is worth in cost
+    lam_i = pi_i (q_i + kappa h_i)^+,   h_i = g_i / rms_i, cut to +-1      rms_i = sqrt(mean g_i^2); the values before this row
+
+and `pull` = sum_i lam_i dg_i is what the learner adds to its gradients. A multiplier alone circles around its limit; h is the damping,
+and kappa that of `bridle.policies.soft_free`, whose natural prices these are, without its queue (which falls where units grow, so that a
+limit is approached from above). lam is settled before the row's own value is seen: errors of mean 0 in the values bias nothing. The price
+is pi q.
+
+Guarantee: over any counted rows in a row up to the last, the values of limit i add up to at most N_i q_i (`NaturalMultipliers.bound`),
+    whatever the learner, the stream, pi and kappa. So the mean is above 0 by at most q_i sqrt(mean g_i^2 / n) (`average_excess`): it
+    comes down to 0 where q grows slower than sqrt(n).
+Reference: bridle (this file).
+
+Proof. q_t >= q_{t-1} + g_t / N_t, so that g_t <= N_t (q_t - q_{t-1}). Summed from s + 1 to t by parts this is N_t q_t - N_{s+1} q_s -
+sum_{s+1 <= r < t} q_r (N_{r+1} - N_r), and N does not fall. Equality holds from s = 0 on where q was never cut at 0 and all values after
+the first are 0.
+
+>>> limits = averages(1)
+>>> state = limits.start()
+>>> for value in (0.5, 1.0, -0.25):
+...     state, pull = limits.weigh(state, np.array([value]), np.array([[0.0, 2.0]]), np.array([1.0, 0.0]), np.ones(1))
+>>> bool(state.multipliers.total[0] <= state.multipliers.bound[0])
+True
+>>> limits.price(state).round(3), pull.round(3)
+(array([0.838]), array([0.   , 2.394]))
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from bridle import ops, validate
+from bridle.ops import Array, Scalar, combine, dot, maximum, minimum, pos, ratio
+from bridle.policies.soft_free import DAMPING
+
+
+class NaturalMultipliers(NamedTuple):
+    """Of every limit: q, the sums of g and of g^2, and how many rows counted."""
+
+    q: Array
+    total: Array
+    squares: Array
+    counted: Array
+
+    def observed(self, g: Array, counts: Array) -> NaturalMultipliers:
+        """After a row with these values, of the limits for which `counts` is 1."""
+        value = counts * g
+        squares = self.squares + value * value
+        return NaturalMultipliers(pos(self.q + ratio(value, ops.sqrt(squares))), self.total + value, squares, self.counted + counts)
+
+    @property
+    def bound(self) -> Array:
+        """N q: the counted values up to now, from any row on, add up to at most this."""
+        return ops.sqrt(self.squares) * self.q
+
+    @property
+    def mean(self) -> Array:
+        """The mean of the counted values: 0 or below where the limit has been kept on average."""
+        return ratio(self.total, self.counted)
+
+
+def none_counted(limits: int) -> NaturalMultipliers:
+    """Before the first row, with so many limits."""
+    return NaturalMultipliers(*[np.zeros(limits)] * 4)
+
+
+class AverageState(NamedTuple):
+    """The multipliers, h of every limit, the sum of |df|^2, and that of |dg|^2 of every limit."""
+
+    multipliers: NaturalMultipliers
+    near: Array
+    cost_slopes: Scalar
+    slopes: Array
+
+
+class Averages(NamedTuple):
+    """Limits on average, as many as `each` has entries; `damping` is kappa."""
+
+    each: Array
+    damping: Scalar
+
+    def start(self) -> AverageState:
+        """What is known before the first row."""
+        none = none_counted(len(self.each))
+        return AverageState(none, none.q, 0.0, none.q)
+
+    def weigh(self, state: AverageState, g: Array, dg: Array, df: Array, counts: Array) -> tuple[AverageState, Array]:
+        """What is known after a row, and the limits' pull in it; `counts` is 1 for each limit that speaks of the row, else 0."""
+        counted = counts[:, None] * dg
+        cost_slopes, slopes = state.cost_slopes + dot(df, df), state.slopes + (counted * counted).sum(axis=-1)
+        lam = ratio(ops.sqrt(cost_slopes), ops.sqrt(slopes)) * pos(state.multipliers.q + self.damping * state.near)
+        multipliers = state.multipliers.observed(g, counts)
+        near = ratio(g * ops.sqrt(multipliers.counted), ops.sqrt(multipliers.squares))
+        near = ops.where(counts > 0.0, maximum(minimum(near, 1.0), -1.0), state.near)
+        return AverageState(multipliers, near, cost_slopes, slopes), combine(lam, counted)
+
+    def price(self, state: AverageState) -> Array:
+        """pi q: what one more unit of each limit seems to be worth in cost."""
+        return ratio(ops.sqrt(state.cost_slopes), ops.sqrt(state.slopes)) * state.multipliers.q
+
+
+def averages(limits: int) -> Averages:
+    """So many limits, held on average."""
+    return Averages(np.ones(validate.whole("limits", limits)), DAMPING)
+
+
+def average_excess(q: float, squares: float, counted: float) -> float:
+    """q sqrt(sum g^2) / n: the mean of n counted values is at most this.
+
+    >>> average_excess(3.0, 16.0, 24.0)
+    0.5
+    """
+    return q * sqrt(squares) / counted

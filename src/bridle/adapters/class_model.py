@@ -1,0 +1,285 @@
+"""A model of two classes, or of more: one linear classifier, or one for each class against all others.
+
+With more than two classes the probabilities are those of the single classifiers, divided by their sum. Limits on rates are then about one
+class, `label`: an alarm is a prediction of it, and a row that is no alarm is predicted as the likeliest of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridle import records, validate
+from bridle.adapters.learning import LabelledRow, known
+from bridle.adapters.limit_report import LimitTable
+from bridle.adapters.linear import LinearModel, ModelSettings, kinds_of, listed, probability
+from bridle.adapters.thresholds import Seen
+from bridle.core import InputError
+from bridle.ops import Array
+
+MOST_OPEN = 100_000
+"""So many rows may wait for their classes at the most."""
+
+
+class Others(NamedTuple):
+    """All classes but one."""
+
+    label: object
+
+    def __repr__(self) -> str:
+        return f"not {self.label!r}"
+
+
+class OpenRow(NamedTuple):
+    """A row that waits for its class: how it was seen, and its group."""
+
+    seen: Seen | None
+    group: float | None
+
+
+class Ticket(NamedTuple):
+    """The answer about a row whose class is not known yet: the number to give back with it, whether it is an alarm, how likely it is one.
+
+    `probability` is the model's, of the class that an alarm is about; `label` is the class that is predicted.
+    """
+
+    id: int
+    alarm: bool
+    probability: float
+    label: object
+
+
+class ClassModel:
+    """A linear classifier for the second of two classes, or one for each of more; the rows that wait for their classes.
+
+    Where a limit is on rates, `judge` is the classifier whose score they are about.
+    """
+
+    def __init__(self, features: int, settings: ModelSettings, engine: str = "python") -> None:
+        self.classes, self.settings, self.features, self.engine = list(settings.classes), settings, features, engine
+        self.models = [LinearModel(features, each, engine) for each in one_for_each(settings)]
+        judges = [model for model in self.models if model.rules.thresholds is not None]
+        self.judge = judges[0] if judges else None
+        self._judged = 1 if len(self.models) == 1 else self.models.index(self.judge) if self.judge is not None else 0
+        self.open: dict[int, OpenRow] = {}
+        self._asked = 0
+        self._period: float | None = None
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was learned or asked so far."""
+        return not self._asked and all(model.blank for model in self.models)
+
+    @property
+    def weights(self) -> Array:
+        """A row of weights, the intercept's first, for the second of two classes or for each of more."""
+        return np.array([model.weights for model in self.models])
+
+    def grow(self, features: int) -> None:
+        """Make room for more features, which count as 0 in every row so far."""
+        for model in self.models:
+            model.grow(features)
+        self.features = features
+
+    # --- what is predicted ------------------------------------------------------------------------------------------------------------
+
+    def scores(self, rows: Array) -> Array:
+        """The log-odds of the second class, or of each of more in columns, for one row or many."""
+        if len(self.models) == 1:
+            return np.asarray(self.models[0].scores(rows))
+        return np.stack([np.asarray(model.scores(rows)) for model in self.models], axis=-1)
+
+    def probabilities(self, scores: Array) -> Array:
+        """The probability of every class, in columns, from the scores."""
+        if len(self.models) == 1:
+            return np.stack([probability(-scores), probability(scores)], axis=-1)
+        each = probability(scores)
+        total = each.sum(axis=-1, keepdims=True)
+        return np.where(total > 0.0, each / np.where(total > 0.0, total, 1.0), 1.0 / len(self.models))
+
+    def alarms(self, scores: Array, groups: Array | None, periods: Array | None) -> NDArray[np.bool_] | None:
+        """Which rows are alarms as the levels stand, none of them counted yet; None where no limit is on rates."""
+        judge = self.judge
+        if judge is None:
+            return None
+        self.check(len(scores), groups, periods)
+        own = self._own(scores)
+        thresholds, levels = judge.rules.thresholds, judge.held.levels
+        if not thresholds.budgets:  # one threshold for each group
+            if groups is None:
+                return np.asarray(own > float(thresholds.threshold(levels)))
+            names, which = np.unique(groups, return_inverse=True)
+            return np.asarray(own > np.array([float(thresholds.threshold(levels, name)) for name in names.tolist()])[which])
+        of, when = _listed(groups, len(own)), _listed(periods, len(own))
+        start, found = levels, []
+        for score, group, period in zip(own.tolist(), of, when, strict=True):  # each alarm leaves less of the budget
+            found.append(bool(thresholds.alarm(levels, score, known(group), known(period), start)))
+            levels = thresholds.look(levels, score, known(group), known(period), 1.0 * found[-1])[0]
+        return np.array(found, dtype=bool)
+
+    def _own(self, scores: Array) -> Array:
+        """The scores that limits on rates are about, of many rows."""
+        return scores if len(self.models) == 1 else scores[:, self._judged]
+
+    def check(self, count: int, groups: Array | None, periods: Array | None) -> None:
+        """Refuse groups and periods that the limits cannot read."""
+        if self.judge is None:
+            return
+        check, last = self.judge.rules.thresholds.check, self._period
+        of, when = [None] if groups is None else np.unique(groups).tolist(), _listed(periods, min(count, 1))
+        for group in of:
+            check(group, when[0] if when else None, last)
+        for period in when:
+            check(of[0], period, last)
+            last = period
+
+    def admit(self, group: float | None, period: float | None, ticket: object = None) -> None:
+        """Refuse a row, before anything changes, whose ticket is not known, or whose group or period the limits cannot read."""
+        if ticket is not None:
+            self._number(ticket)
+        elif self.judge is not None:
+            self.judge.rules.thresholds.check(group, period, self._period)
+
+    def places(self, scores: Array, alarms: NDArray[np.bool_] | None) -> NDArray[np.int_]:
+        """The place of the class that each row is predicted to have."""
+        if len(self.models) == 1:
+            return np.asarray(scores > 0.0 if alarms is None else alarms).astype(int)
+        if alarms is None or self.judge is None:
+            return np.argmax(scores, axis=1)
+        judged = self._judged
+        rest = np.where(np.arange(len(self.models)) == judged, -np.inf, scores)
+        return np.where(alarms, judged, np.argmax(rest, axis=1))
+
+    # --- rows that wait for their classes ---------------------------------------------------------------------------------------------
+
+    def ask(self, row: Array, group: float | None, period: float | None) -> Ticket:
+        """Decide about one row, which is counted from now on, and learned from when its class comes."""
+        if len(self.open) >= MOST_OPEN:
+            raise InputError(f"{MOST_OPEN:,} rows wait for their classes already: give these, or forget some")
+        scores = self.scores(row[None])
+        of, when = (None if one is None else np.array([one]) for one in (group, period))
+        alarms = self.alarms(scores, of, when)
+        place = int(self.places(scores, alarms)[0])
+        judged = self._judged
+        alarm = place == judged
+        own = float(scores[0] if len(self.models) == 1 else scores[0, judged])
+        seen = None if self.judge is None else self.judge.look(own, group, period, 1.0 * alarm)
+        self._asked += 1
+        self._note(period)
+        self.open[self._asked] = OpenRow(seen, group)
+        return Ticket(self._asked, alarm, float(self.probabilities(scores)[0, judged]), self.classes[place])
+
+    def forget(self, ticket: object) -> None:
+        """A row whose class will never be known is not waited for any longer."""
+        number = self._number(ticket)
+        waiting = self.open[number]
+        if waiting.seen is not None and self.judge is not None:
+            self.judge.drop(waiting.seen, waiting.group)
+        del self.open[number]
+
+    def answered(self, tickets: Sequence[object], count: int) -> tuple[list[int], Seen | None, Array | None]:
+        """The numbers of the tickets, one for each row, how the rows were seen, and their groups."""
+        numbers = [self._number(ticket) for ticket in tickets]
+        if len(numbers) != count or len(set(numbers)) != count:
+            raise InputError(f"tickets must be {count} different ones, one for each row, not {len(set(numbers))}")
+        waiting = [self.open[number] for number in numbers]
+        seen = None if self.judge is None else records.stack([cast("Seen", row.seen) for row in waiting])
+        named = any(row.group is not None for row in waiting)
+        return numbers, seen, np.array([known(row.group) for row in waiting]) if named else None
+
+    def _number(self, ticket: object) -> int:
+        number = ticket.id if isinstance(ticket, Ticket) else ticket
+        if isinstance(number, (int, np.integer)) and int(number) in self.open:
+            return int(number)
+        raise InputError(f"ticket must be one that waits for its class, not {validate.show(number)}")
+
+    # --- what is learned --------------------------------------------------------------------------------------------------------------
+
+    def learn(
+        self, row: Array, place: int, weight: float, group: float | None = None, period: float | None = None, ticket: object = None
+    ) -> None:
+        """One round: one row of features, the place of its class, the weight of its loss, its group and its period, and its ticket."""
+        judge, seen = self.judge, None
+        if ticket is not None:
+            number = self._number(ticket)
+            seen, group = self.open[number]
+        if len(self.models) == 1:
+            self.models[0].take(LabelledRow(row, 1.0 if place else -1.0, weight, group, None if judge is None or seen else period, seen))
+        else:
+            for at, model in enumerate(self.models):
+                mine = (None, None) if model is not judge else (None if seen else period, seen)
+                model.take(LabelledRow(row, 1.0 if at == place else -1.0, weight, group, *mine))
+        if period is not None:
+            self._note(period)
+        if ticket is not None:
+            del self.open[number]
+
+    def decided(self, scores: Array, groups: Array | None, periods: Array | None) -> Seen | None:
+        """Count rows that are all decided as the levels stand, before their classes are known; None where no limit is on rates."""
+        alarms, judge = self.alarms(scores, groups, periods), self.judge
+        if judge is None or alarms is None:
+            return None
+        own = self._own(scores)
+        rows = zip(own.tolist(), _listed(groups, len(own)), _listed(periods, len(own)), alarms.tolist(), strict=True)
+        return records.stack([judge.look(score, group, period, 1.0 * alarm) for score, group, period, alarm in rows])
+
+    def learn_table(
+        self, rows: Array, places: NDArray[np.int_], weights: Array, groups: Array | None, periods: Array | None, seen: Any, engine: str
+    ) -> None:
+        """As many rounds as there are rows, one after the other; `seen` is what the levels made of all of them before."""
+        for at, model in enumerate(self.models):
+            signs = np.where(places == (1 if len(self.models) == 1 else at), 1.0, -1.0)
+            judged = model is self.judge
+            when = periods if judged and seen is None else None
+            model.learn_many(LabelledRow(rows, signs, weights, groups, when, seen if judged else None), engine)
+        if periods is not None and len(periods):
+            self._note(float(periods.max()))
+
+    def _note(self, period: float | None) -> None:
+        if period is not None:
+            self._period = period if self._period is None else max(period, self._period)
+
+    # --- what became of the limits ----------------------------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> LimitTable:
+        """What became of every limit, in the order in which the user named them."""
+        given, reports = listed(self.settings.constraints), []
+        for model, label in zip(self.models, self.classes[-len(self.models) :], strict=True):
+            mine = listed(model.plan.constraints)
+            for place, report in model.reports():
+                whole = next(i for i, limit in enumerate(given) if limit is mine[place])
+                shared = len(self.models) > 1 and not hasattr(mine[place], "label")  # a label is in the name already
+                reports.append((whole, replace(report, name=f"{report.name} of {label!r}") if shared else report))
+        return LimitTable(report for _, report in sorted(reports, key=lambda pair: pair[0]))
+
+
+def _listed(numbers: Array | None, count: int) -> list[Any]:
+    return [None] * count if numbers is None else cast("list[Any]", numbers.tolist())
+
+
+def one_for_each(settings: ModelSettings) -> list[ModelSettings]:
+    """The settings of the one model of two classes, or of one for each of more."""
+    classes, given = list(settings.classes), listed(settings.constraints)
+    if len(classes) == 2:
+        return [settings]
+    rates, _, _ = kinds_of(given, settings.priority)
+    named = {limit.label for limit in rates if getattr(limit, "label", None) is not None} | ({settings.label} - {None})
+    if rates and len(named) != 1:
+        said = "name it as label=" if not named else f"not about {validate.show(sorted(named, key=str))}"
+        raise InputError(f"limits on rates are about one class where there are more than two: {said}")
+    for label in [*named, *(limit.label for limit in given if hasattr(limit, "label") and limit not in rates)]:
+        if label not in classes:
+            raise InputError(f"label must be one of the classes {validate.show(classes)}, not {validate.show(label)}")
+    return [
+        settings._replace(
+            classes=(Others(label), label),
+            constraints=[limit for limit in given if (label in named if limit in rates else getattr(limit, "label", label) == label)],
+            priority=0 if label not in named else settings.priority,
+        )
+        for label in classes
+    ]
