@@ -83,10 +83,10 @@ class Server:
             self._log.close()
 
 
-def disturb_at_random(server: Server, over: threading.Event, every: float, seed: int) -> None:
+def disturb_at_random(server: Server, over: threading.Event, every: float, seed: int, most: int) -> None:
     """Until it is over: kill the server, or stop it politely, after random times; now and then while it still starts."""
     rng = np.random.default_rng(seed)
-    while not over.wait(float(rng.exponential(every))):
+    while server.stops + server.kills < most and not over.wait(float(rng.exponential(every))):
         server.disturb(signal.SIGKILL if rng.random() < 0.7 else signal.SIGTERM)
         while rng.random() < 0.98 and not over.wait(0.1) and not server.ready():
             pass
@@ -107,15 +107,22 @@ def trade(session: bridle.Session, need: float, proposals: np.ndarray | None, **
 
 
 def main(
-    slots: int = 2000, kill: bool = False, pause: float = 0.02, port: int = 0, seed: int = 0, show: bool = False, every: float = 3.0
+    slots: int = 2000,
+    kill: bool = False,
+    pause: float = 0.02,
+    port: int = 0,
+    seed: int = 0,
+    show: bool = False,
+    every: float = 3.0,
+    most: int = 1_000_000,
 ) -> dict:
-    """Play `slots` slots, `pause` seconds apart; what came of it."""
+    """Play `slots` slots, `pause` seconds apart; with `kill` the server is disturbed `most` times at most. What came of it."""
     needed, source = demand(slots, seed)
     proposals = bridle.rules.propose(STOCK, needed[:, None])
     over = threading.Event()
     with tempfile.TemporaryDirectory(prefix="bridle-shop-") as folder:
         server = Server(Path(folder), port or free_port())
-        saboteur = threading.Thread(target=disturb_at_random, args=(server, over, every, seed), daemon=True)
+        saboteur = threading.Thread(target=disturb_at_random, args=(server, over, every, seed, most), daemon=True)
         try:
             with bridle.Client(server.url, timeout=5.0, retries=40) as client:
                 held = client.create("shop-rate", RATE, names=["too little"])

@@ -192,6 +192,21 @@ def test_the_documentation_shows_what_was_measured_in_practice():
     assert max(ratios.values()) <= 1.05
 
 
+def test_the_documentation_shows_the_service_as_it_was_measured():
+    benchmark, found = benchmark_named("service"), json.loads((ROOT / "benchmarks" / "service.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "service.md").read_text(), "run benchmarks/service.py"
+    assert [row["clients"] for row in found["rounds"]] == list(benchmark.CLIENTS)
+
+
+def test_a_goal_of_the_service_that_is_missed_is_said_to_be():
+    found = json.loads((ROOT / "benchmarks" / "service.json").read_text())
+    found["rounds"][0] |= {"ratio": 0.79}
+    found["batch"] |= {"events_per_second": 19_000.0}
+    table = benchmark_named("service").markdown(found)
+    assert "0.79, below the goal of 0.8" in table
+    assert "19,000 (the goal was 20,000)" in table
+
+
 def test_the_documentation_shows_what_was_measured_on_a_gpu():
     benchmark, file = benchmark_named("gpu"), ROOT / "benchmarks" / "gpu.json"
     found = json.loads(file.read_text()) if file.exists() else None

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 
 import httpx
 import numpy as np
 import pytest
 
 import bridle
+from bridle.database import open_store
 from helpers.fake_service import hostile
-from helpers.serving import ServerProcess, new_key, serving
+from helpers.serving import new_key, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::bridle.BridleWarning")]
 BOX = bridle.Box(-1.0, 1.0, dim=3)
@@ -192,36 +191,18 @@ def test_many_at_once_in_one_session_by_tickets(served):
     assert asyncio.run(play()) == (40, 0)
 
 
-def test_kills_of_the_server_lose_nothing_and_double_nothing(tmp_path):
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        port = place.getsockname()[1]
-    server = ServerProcess(f"sqlite:///{tmp_path / 'kills.db'}", tmp_path, port)
-    twin, rng, over = bridle.Session(bridle.policy("anytime", BOX)), np.random.default_rng(0), threading.Event()
-
-    def saboteur() -> None:
-        moments = np.random.default_rng(1)
-        for _ in range(2):
-            over.wait(float(moments.exponential(0.3)))
-            server.kill()
-            server.start()
-        over.set()
-
-    try:
-        server.start()
-        with bridle.Client(server.url, timeout=5.0, retries=100) as client:
-            remote = client.create("killed", "anytime", BOX)
-            thread = threading.Thread(target=saboteur)
-            thread.start()
-            played = 0
-            while played < 100 or not over.is_set():
-                assert np.array_equal(remote.decide(), twin.decide())
-                record = feedback(rng)
-                remote.observe(**record)
-                twin.observe(**record)
-                played += 1
-            thread.join()
-            assert remote.rounds == played
-            assert json.loads(remote.certificate().json()) == json.loads(twin.certificate().json())
-    finally:
-        server.close()
+def test_a_page_whose_key_is_revoked_is_told_no_more(tmp_path):
+    db = f"sqlite:///{tmp_path / 'revoked.db'}"
+    admin, read = new_key(db, "admin"), new_key(db, "read")
+    with serving(db, insecure=False) as server, bridle.Client(server.url, key=admin) as client:
+        remote = client.create("one", "anytime", BOX)
+        head = {"Authorization": f"Bearer {read}"}
+        with httpx.stream("GET", f"{server.url}/v1/events", params={"session": "one"}, headers=head, timeout=60.0) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            lines = answer.iter_lines()
+            assert json.loads(next(lines).removeprefix("data: "))["session"]["round"] == 0
+            with open_store(db) as store:
+                assert store.keys.revoke(read.split("_")[1], 1.0)
+            remote.observe(f=1.0, df=[1.0, 0.0, 0.0])
+            assert all(line.startswith(("data: ", ":")) or not line for line in lines), "and it ends"
+        assert httpx.get(f"{server.url}/v1/events", headers=head).status_code == 401

@@ -132,6 +132,25 @@ def test_what_is_wrong_is_said_before_a_stream_begins_and_ends_one_that_has():
     assert asyncio.run(watch()) == ([], 0)
 
 
+def test_who_may_look_no_more_sees_no_more():
+    async def watch():
+        sessions, asked = Sessions(), []
+
+        async def admit():
+            asked.append(sessions.round)
+            if len(asked) > 2:
+                raise Turned(401, "the key is missing, wrong or revoked")
+
+        stream = await LivePictures(sessions, QUICK).look("one", admit)
+        for _ in range(2):
+            sessions.round += 1
+            await heard(stream, 1)
+        sessions.round += 1
+        return [event async for event in stream], len(asked)
+
+    assert asyncio.run(watch()) == ([], 3)
+
+
 def test_no_more_may_look_than_there_is_room_for(monkeypatch):
     monkeypatch.setattr(live, "MOST_STREAMS", 2)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 from bridle import validate
 from bridle.core import Domain, Unavailable
 from bridle.policies.registry import Configured
-from bridle.service.exchange import Facts, Line, Lost, Pause, Reply, Talk
+from bridle.service.exchange import Facts, Lost, Pause, Reply, ServiceLine, Talk
 from bridle.service.talks import SessionTalks, said_session
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Caller:
 
     def __init__(self, url: str, key: str | None, timeout: float, retries: int) -> None:
         _httpx()
-        self._line = Line(url, os.environ.get("BRIDLE_KEY") or None if key is None else key, retries)
+        self._line = ServiceLine(url, os.environ.get("BRIDLE_KEY") or None if key is None else key, retries)
         self.url, self.timeout, self.retries = self._line.url, validate.positive("timeout", timeout), self._line.retries
 
     def __repr__(self) -> str:

@@ -103,7 +103,7 @@ def pause_before(attempt: int, key: str) -> float:
     return longest * (0.5 + 0.5 * share)
 
 
-class Line:
+class ServiceLine:
     """The way to one service: its address, the key, how patient to be, and which server owns which session as far as is known."""
 
     def __init__(self, url: str, key: str | None, retries: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -49,7 +49,7 @@ class Watched(Protocol):
         ...
 
 
-class Kept(NamedTuple):
+class KeptPicture(NamedTuple):
     """A picture that was made, when, and how long that took."""
 
     picture: Picture
@@ -62,7 +62,7 @@ class LivePictures:
 
     def __init__(self, watched: Watched, period: float = PERIOD) -> None:
         self._watched, self._period = watched, period
-        self._kept: dict[str | None, Kept] = {}
+        self._kept: dict[str | None, KeptPicture] = {}
         self._making: dict[str | None, asyncio.Lock] = {}
         self._looking: dict[str | None, int] = {}
 
@@ -71,18 +71,23 @@ class LivePictures:
         """How many look."""
         return sum(self._looking.values())
 
-    async def look(self, name: str | None) -> AsyncIterator[bytes]:
-        """The events for one who looks at all sessions, or at the one of this name, which must be there."""
+    async def look(self, name: str | None, admit: Callable[[], Awaitable[object]] | None = None) -> AsyncIterator[bytes]:
+        """The events for one who looks at all sessions, or at the one of this name, which must be there.
+
+        `admit` is asked before every picture, and raises `Turned` once who looks may look no more.
+        """
         if self.streams >= MOST_STREAMS:
             raise Unavailable(f"{MOST_STREAMS} pages are open already: close one, or try again later")
         await self._picture(name)
-        return self._events(name)
+        return self._events(name, admit)
 
-    async def _events(self, name: str | None) -> AsyncIterator[bytes]:
+    async def _events(self, name: str | None, admit: Callable[[], Awaitable[object]] | None) -> AsyncIterator[bytes]:
         self._looking[name] = self._looking.get(name, 0) + 1
         try:
             last, latest, spoken = "", -1, monotonic()
             while not self._watched.stopping.is_set():
+                if admit is not None:
+                    await admit()
                 picture = await self._picture(name)
                 if name is not None:
                     rounds = await self._watched.last_rounds(name, FIRST_ROUNDS)
@@ -96,7 +101,7 @@ class LivePictures:
                     spoken = monotonic()
                     yield b": nothing new\n\n"
                 await self._rest(self._period)
-        except Turned as turned:  # the session has gone elsewhere, or its store is in trouble: the page asks again, and is told
+        except Turned as turned:  # the key was revoked, the session has gone elsewhere, ...: the page asks again, and is told
             log("a page is told no more", session=name, problem=turned.sentence)
         finally:
             self._looking[name] -= 1
@@ -119,5 +124,5 @@ class LivePictures:
             if kept is None or monotonic() - kept.made >= max(0.5 * self._period, kept.took / SHARE):
                 begun = monotonic()
                 picture = {"sessions": await self._watched.overview()} if name is None else await self._watched.portrait(name)
-                kept = self._kept[name] = Kept(picture, monotonic(), monotonic() - begun)
+                kept = self._kept[name] = KeptPicture(picture, monotonic(), monotonic() - begun)
             return kept.picture

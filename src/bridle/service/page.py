@@ -132,8 +132,9 @@ async def show_file(call: Call) -> Response:
 async def events(call: Call) -> Response:
     """GET /v1/events: pictures of all sessions, or of the one that ``session=`` names, until the server stops or nobody looks."""
     pictures: LivePictures = call.request.app.state.pictures
+    ring, told = call.service.ring, call.request.headers.get("authorization")
     try:
-        stream = await pictures.look(call.request.query_params.get("session"))
+        stream = await pictures.look(call.request.query_params.get("session"), lambda: ring.admit(told, "read"))
     except Unavailable as full:
         raise unavailable(str(full), 10) from None
     except Turned as turned:

@@ -15,7 +15,7 @@ from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, S
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array
 from bridle.policies.registry import Configured
-from bridle.service.exchange import Facts, Line, Talk, identity
+from bridle.service.exchange import Facts, ServiceLine, Talk, identity
 from bridle.session.certificate import Certificate, Charge, Conflict, Moved
 from bridle.session.feedback import Numbers, evaluate
 from bridle.session.late_feedback import Ticket
@@ -185,7 +185,7 @@ def read_certificate(facts: Facts) -> Certificate:
 class SessionTalks:
     """The verbs of one session."""
 
-    def __init__(self, line: Line, name: str) -> None:
+    def __init__(self, line: ServiceLine, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be that of a session, not {validate.show(name)}")
         self.name, self._line = name, line
