@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from bridle import InputError
 from bridle.adapters import river, sklearn
+from bridle.adapters.error_rates import ErrorRate
 from bridle.adapters.offsets import Quantile, largest_debt
 from bridle.adapters.rate_limits import Recall
-from bridle.adapters.regression import ErrorRate
 from bridle.engines import numba as engine
 from helpers.compiled_games import interpreted
 

@@ -161,6 +161,6 @@ def quantile_report(limit: QuantileLimit, state: OffsetState) -> LimitReport:
         else f"the offset is {short(float(limit.offset(state)))}, and {short(measured)} of the targets lay above"
     )
     return LimitReport(
-        f"share above the quantile {limit.level:g}", "at most", share, measured, recent, proved, "" if proved else "no row was counted yet",
-        None, "", count.since, int(count.rows), 0, words, {"debt": float(state.debt), "forgiven": float(state.forgiven)},
+        f"share above the quantile {limit.level:g}", "at most", round(share, 12), measured, recent, proved,
+        "" if proved else "no row was counted yet", None, "", count.since, int(count.rows), 0, words, {"debt": float(state.debt), "forgiven": float(state.forgiven)},
     )  # fmt: skip
