@@ -103,6 +103,13 @@ def quality(y: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
     return float(roc_auc_score(y, scores)), float(np.logaddexp(0.0, np.where(y, -scores, scores)).mean())
 
 
+def standard_error(y: np.ndarray, one: np.ndarray, other: np.ndarray, draws: int = 400) -> float:
+    """Of the difference of two AUCs on the same rows: its deviation over rows drawn anew."""
+    rng = np.random.default_rng(0)
+    drawn = [rng.integers(0, len(y), len(y)) for _ in range(draws)]
+    return float(np.std([roc_auc_score(y[rows], one[rows]) - roc_auc_score(y[rows], other[rows]) for rows in drawn]))
+
+
 def measured(stream: LabelledStream) -> dict[str, Any]:
     """Every learner on one stream: the means over its orders."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in ("bridle", *river_models.OPTIMISERS)}
@@ -118,7 +125,10 @@ def measured(stream: LabelledStream) -> dict[str, Any]:
     apart["bridle"] = estimator_difference(X, y, own_scores(X[:CHECKED], y[:CHECKED])[0])
     assert max(apart.values()) < 1e-9, f"{stream.name}: what is measured is not what {max(apart, key=lambda name: apart[name])} does"
     means = {name: np.mean(pairs, axis=0) for name, pairs in found.items()}
+    first = max(river_models.OPTIMISERS, key=lambda name: means[name][0])
+    below = means["bridle"][0] - means[first][0] < -BAR
     return {
+        "standard_error": standard_error(y, own_scores(X, y)[0], river_models.scores(first, X, y)) if below else None,
         "rows": len(y), "features": X.shape[1], "orders": len(stream.orders), "positives": float(y.mean()),
         "auc": {name: float(mean[0]) for name, mean in means.items()}, "log_loss": {name: float(mean[1]) for name, mean in means.items()},
         "weights": dict(zip(EXPERTS, np.mean(weights, axis=0).tolist(), strict=False)), "apart": max(apart.values()),
@@ -187,7 +197,11 @@ def page(found: dict[str, Any]) -> str:
             f"{row['log_loss'][second]:.4f} ({second})", f"{row['log_loss']['bridle']:.4f}", f"{loss:+.4f}",
         )  # fmt: skip
         rows.append(f"| {' | '.join(cells)} |")
-    below = [name for name, gain in zip(streams, gains, strict=True) if gain < -BAR]
+    below = [
+        f"{name} (by {-gain / streams[name]['standard_error']:.1f} standard errors)"
+        for name, gain in zip(streams, gains, strict=True)
+        if gain < -BAR
+    ]
     above = [name for name, loss in zip(streams, losses, strict=True) if loss > BAR]
     always = "; ".join(
         f"{name} {np.mean([row['auc']['bridle'] - row['auc'][name] for row in streams.values()]):+.4f} and "
