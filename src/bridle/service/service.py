@@ -13,16 +13,15 @@ from bridle.core import InputError
 from bridle.database import open_store
 from bridle.database.rows import Found, StoreError
 from bridle.database.store import EventStore
-from bridle.service.auth import ANYBODY, who
-from bridle.service.calls import Call
+from bridle.service.auth import ANYBODY
 from bridle.service.config import ServiceConfig
 from bridle.service.errors import CONFLICT, NOT_FOUND, Turned, too_many, unavailable
-from bridle.service.hosted import Hosted, Tools
+from bridle.service.hosted import Hosted, Tools, VerbOutcome
 from bridle.service.keyring import KeyRing
 from bridle.service.logs import LOG, AccessLog, log
-from bridle.service.looks import figures, whole_session
 from bridle.service.metrics import ServiceMetrics, SessionFigures
 from bridle.service.recipes import SessionRecipe, session_name, session_recipe
+from bridle.service.standings import figures, whole_session
 from bridle.service.writer import GroupWriter
 from bridle.session import capsule
 from bridle.session.durable import DurableCore
@@ -87,8 +86,7 @@ class Service:
             await asyncio.get_running_loop().run_in_executor(self.compute, rehearse)
             for name, body in self.config.sessions.items():
                 try:
-                    hosted, _ = await self.create(name, dict(body), ANYBODY.id)
-                    await hosted.read(lambda core: warmed(core))
+                    await self.create(name, dict(body), ANYBODY.id)
                 except (InputError, Turned) as problem:  # another server's, or wrong: the others can be served
                     log("session of the configuration is not open here", session=name, problem=str(problem))
             self.why_not = None
@@ -162,6 +160,9 @@ class Service:
         await loop.run_in_executor(self.compute, refuse_another, found, recipe)
         hosted = await self.open(name)
         self.creators.setdefault(name, creator)
+        if fresh:
+            with suppress(InputError):  # it is not known yet how many constraints a round has
+                await hosted.play(warming)
         return hosted, fresh
 
     async def let_go(self, name: str) -> None:
@@ -210,12 +211,12 @@ class Service:
         except StoreError as problem:
             log("not in the quarantine", session=hosted.name, problem=str(problem))
 
-    async def audit(self, call: Call, what: str, session: str | None = None) -> None:
+    async def audit(self, person: str, session: str, what: str) -> None:
         """Write down who did what."""
-        name, person, when = session or call.name or None, who(call.key), time.time()
-        log("changed", who=person, what=what, session=name)
+        when = time.time()
+        log("changed", who=person, what=what, session=session)
         with suppress(StoreError):
-            await self.writer.do(lambda: self.store.audit(person, what, name, when))
+            await self.writer.do(lambda: self.store.audit(person, what, session, when))
 
     # --- metrics ------------------------------------------------------------------------------------------------------------------------
 
@@ -246,10 +247,9 @@ def rehearse() -> None:
     Session(policy("anytime", Ball(2))).warm_up(1)
 
 
-def warmed(core: DurableCore) -> None:
-    """Compile what a session's rounds need, where it is known how many constraints they have."""
-    with suppress(InputError):
-        whole_session(core).warm_up()
+def warming(core: DurableCore) -> VerbOutcome:
+    """Do now what a session's first rounds would pay for."""
+    return VerbOutcome(b"", core.warm_up().rows)
 
 
 def spec_of(recipe: SessionRecipe) -> bytes:
