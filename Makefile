@@ -16,7 +16,7 @@ help:
 	@echo "make test-service   the service and its database on a real PostgreSQL (Debian's): takeovers, kills, hostile requests"
 	@echo "make soak   hostile records, kills, faults, flipped bits and compiled rounds by the million: an hour or two, can be interrupted and goes on; soak/results.json"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
-	@echo "make bench  time rounds, the slowest round, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
+	@echo "make bench  time rounds, the slowest round, durable sessions, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 	@echo "make mutants   change one thing in a formula at a time and see whether a test notices: bounds, certificates, learners, domains, budgets"
 
 $(BIN)/python:
@@ -99,6 +99,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/peers.py --render
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/slowest.py
+	$(BIN)/python benchmarks/durable.py
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/programs.py
 	$(BIN)/python benchmarks/adapters.py

@@ -57,9 +57,9 @@ class Ratio(NamedTuple):
     ratios: list[float]
 
 
-def blocks(what: str, goal: str, ours: Callable[[int], object], *theirs: Callable[[int], object], each: int = BLOCK, per: int = 1) -> Ratio:
+def blocks(what: str, goal: str, ours: Callable[[int], object], *theirs: Callable[[int], object], each: int = 0, per: int = 1) -> Ratio:
     """Both sides in turn, a block at a time; theirs may be several things, whose times add up. `per` is how many ours does in one step."""
-    ratios, seconds = [], ([], [])
+    each, ratios, seconds = each or BLOCK, [], ([], [])
     for side in (ours, *theirs):
         side(each)
     for _ in range(BLOCKS):

@@ -27,6 +27,7 @@ def url(tmp_path):
         store_contract.groups_commit_together,
         store_contract.keeps_two_snapshots,
         store_contract.keeps_keys_refusals_and_what_was_done,
+        store_contract.serves_many_threads,
     ],
     ids=lambda must: must.__name__,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,15 +34,17 @@ def feedback(rng: np.random.Generator) -> dict[str, object]:
 class KilledService:
     """Clients that play until all kills are done, and what they found wrong."""
 
-    def __init__(self, urls: list[str], interrupt: Callable[[np.random.Generator], None], kills: int, clients: int = 3, seed: int = 0) -> None:
+    def __init__(
+        self, urls: list[str], interrupt: Callable[[np.random.Generator], None], kills: int, clients: int = 3, seed: int = 0
+    ) -> None:
         self.urls, self.interrupt, self.kills, self.clients, self.seed = urls, interrupt, kills, clients, seed
-        self.over, self.wrong, self.rounds = threading.Event(), [], 0
+        self.over, self.wrong, self.rounds, self.acknowledged = threading.Event(), [], 0, 0
 
     def _drive(self, number: int) -> None:
         try:
             rng, domain = np.random.default_rng([self.seed, number]), bridle.Box(-1.0, 1.0, dim=2)
             twin = bridle.Session(bridle.policy("anytime", domain), most_constraints=1000)
-            with bridle.Client(self.urls[number % len(self.urls)], timeout=5.0, retries=200) as client:
+            with bridle.Client(self.urls[number % len(self.urls)], timeout=5.0, retries=3000) as client:
                 remote = client.create(f"killed-{number}", "anytime", domain)
                 played = 0
                 while not self.over.is_set() and not self.wrong:
@@ -49,6 +52,7 @@ class KilledService:
                     remote.observe(**record)
                     twin.observe(**record)
                     played += 1
+                    self.acknowledged += 1
                     if not np.array_equal(remote.decide(), twin.decide()):
                         self.wrong.append(f"client {number}, round {played}: another decision than the twin's")
                 if remote.rounds != played:
@@ -59,6 +63,14 @@ class KilledService:
         except BaseException as problem:
             self.wrong.append(f"client {number}: {type(problem).__name__}: {problem}")
 
+    def _under_load(self) -> None:
+        """Wait until the clients are at work again: a kill while they pause would find nothing to lose."""
+        before, until = self.acknowledged, time.monotonic() + 120.0
+        while self.acknowledged < before + 3 * self.clients and not self.wrong:
+            if time.monotonic() > until:
+                self.wrong.append("nothing is answered any more")
+            time.sleep(0.005)
+
     def run(self) -> None:
         """All of it."""
         threads = [threading.Thread(target=self._drive, args=(number,), daemon=True) for number in range(self.clients)]
@@ -67,12 +79,13 @@ class KilledService:
         moments = np.random.default_rng([self.seed, 999])
         try:
             for _ in range(self.kills):
-                self.over.wait(float(moments.exponential(0.15)))
+                self._under_load()
+                self.over.wait(float(moments.exponential(0.05)))
                 if self.wrong:
                     break
                 self.interrupt(moments)
+            self._under_load()
         finally:
-            self.over.wait(0.2)
             self.over.set()
             for thread in threads:
                 thread.join(120.0)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 SETTINGS = (
     "listen_addresses='127.0.0.1'", "max_connections=60", "shared_buffers=32MB", "fsync=on", "synchronous_commit=on",
-    "unix_socket_directories=''",
+    "unix_socket_directories=''", "recovery_init_sync_method=syncfs",
 )  # fmt: skip
 
 

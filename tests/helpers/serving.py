@@ -61,7 +61,7 @@ class Server:
         assert not self.thread.is_alive()
 
 
-def wait_for(url: str, seconds: float = 30.0) -> None:
+def wait_for(url: str, seconds: float = 120.0) -> None:
     """Until the server at this address is ready."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

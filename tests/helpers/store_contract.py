@@ -187,6 +187,38 @@ def rows_of(store: Any, table: str) -> bool:
         return bool(connection.execute(query, (table,)).fetchone()[0])
 
 
+def serves_many_threads(url: str) -> None:
+    """Whatever they do at the same time, each finds what it has done."""
+    with open_store(url) as store:
+        leases = [store.take(store.create(f"shop-{i}", b"")) for i in range(6)]
+        failed: list[BaseException] = []
+
+        def work(number: int) -> None:
+            try:
+                lease = leases[number]
+                for seq in range(1, 25):
+                    store.append(lease, [event(seq, b"%d" % seq, b"%d of %d" % (seq, number))])
+                    assert store.head(lease.session) == seq
+                    assert store.answer(lease.session, b"%d" % seq).body == b"%d of %d" % (seq, number)
+                    if seq % 8 == 0:
+                        store.put_snapshot(lease, Snapshot(seq, "1", "here", b"", b"%d" % number))
+                        store.quarantine(lease.session, 0.0, "", b"")
+                        store.audit(str(number), "worked", None, 0.0)
+                assert [each.body for each in store.tail(lease.session)] == [b"%d of %d" % (seq, number) for seq in range(1, 25)]
+            except BaseException as problem:
+                failed.append(problem)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert store.counts() == {lease.session: 3 for lease in leases}
+        assert [[each.seq for each in store.snapshots(lease.session)] for lease in leases] == [[24, 16]] * 6
+        assert len(store.audits()) == 18
+
+
 def survives_owners_that_respect_nobody(url: str, monkeypatch: Any, rounds: int = 60) -> None:
     """Three owners take one session from each other at any time, as if leases never held anybody back: fencing alone must do.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 
@@ -11,6 +13,7 @@ import pytest
 from bridle.core import InputError
 from bridle.database import Event, Fenced, Owned, Snapshot, StoreError, open_store, postgres
 from helpers import store_contract
+from helpers.scripts import script
 from helpers.store_contract import event
 
 
@@ -22,6 +25,7 @@ from helpers.store_contract import event
         store_contract.groups_commit_together,
         store_contract.keeps_two_snapshots,
         store_contract.keeps_keys_refusals_and_what_was_done,
+        store_contract.serves_many_threads,
     ],
     ids=lambda must: must.__name__,
 )
@@ -184,6 +188,60 @@ def test_a_restarted_database_is_found_again(cluster, database):
         assert [each.seq for each in store.tail(lease.session)] == [1, 2, 3, 4]
 
 
+def test_nothing_is_lost_or_doubled_while_the_database_crashes(cluster, database):
+    """Three owners append as fast as they can, one by one and in groups, while the database crashes and starts again: after an error each
+    reads the head and goes on from there, as a session does."""
+    acknowledged, errors, failed, stop = {}, [], [], threading.Event()
+
+    def own(number: int) -> None:
+        try:
+            with open_store(database, owner=f"owner-{number}") as store:
+                lease, seq = store.take(store.create(f"shop-{number}", b"")), 0
+                while not stop.is_set():
+                    group = [event(seq + i, body=b"%d" % (seq + i)) for i in range(1, 2 + seq % 3)]
+                    try:
+                        store.append(lease, group)
+                        seq += len(group)
+                        acknowledged[lease.session] = seq
+                    except StoreError as problem:
+                        errors.append(problem)
+                        while not stop.is_set():
+                            try:
+                                head = store.head(lease.session)
+                                break
+                            except StoreError:
+                                time.sleep(0.05)
+                        if head not in ((seq,) if problem.certain else (seq, seq + len(group))):
+                            raise AssertionError(f"the head is {head} after {seq} and {len(group)} more") from problem
+                        seq = head
+        except BaseException as problem:
+            failed.append(problem)
+
+    owners = [threading.Thread(target=own, args=(number,)) for number in range(3)]
+    for thread in owners:
+        thread.start()
+    for mode in ("immediate", "fast"):
+        while len(acknowledged) < 3:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        cluster.restart(mode)
+        before = dict(acknowledged)
+        until = time.monotonic() + 20.0
+        while any(acknowledged[session] == before[session] for session in before) and not failed:
+            assert time.monotonic() < until, "they do not go on"
+            time.sleep(0.05)
+    stop.set()
+    for thread in owners:
+        thread.join()
+    assert failed == []
+    assert errors, "nobody noticed"
+    with open_store(database) as store:
+        for session, seq in acknowledged.items():
+            there = [int(each.body) for each in store.tail(session)]
+            assert there == list(range(1, len(there) + 1))
+            assert seq <= len(there) <= seq + 3
+
+
 def test_a_connection_that_breaks_while_writing_leaves_no_verdict(database):
     """Then the head says whether it is there."""
     with open_store(database) as store, psycopg.connect(database) as other:
@@ -210,6 +268,37 @@ def test_a_connection_that_breaks_while_writing_leaves_no_verdict(database):
         assert store.head(lease.session) == 1
 
 
+def test_what_the_database_is_still_at_work_on_is_ended_before_the_head_is_read(database):
+    """The network breaks while an event is written, and the database does not notice: what is read next must stay so."""
+    with open_store(database) as store, psycopg.connect(database) as other:
+        lease = store.take(store.create("shop", b""))
+        other.execute("SELECT 1 FROM session FOR UPDATE")  # the append waits for this
+        outcome = []
+
+        def append() -> None:
+            try:
+                store.append(lease, [event(1)])
+            except StoreError as problem:
+                outcome.append(problem)
+
+        appending = threading.Thread(target=append)
+        appending.start()
+        while not other.execute(f"SELECT count(*) {WAITING}").fetchone()[0]:
+            time.sleep(0.01)
+        with socket.socket(fileno=os.dup(store._writer.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+        appending.join()
+        assert not outcome[0].certain
+        assert other.execute(f"SELECT count(*) {WAITING}").fetchone()[0] == 1, "the database is still at it"
+        head = store.head(lease.session)
+        other.rollback()
+        assert other.execute(f"SELECT count(*) {WAITING}").fetchone()[0] == 0
+        time.sleep(0.2)
+        assert store.head(lease.session) == head == 0
+        store.append(lease, [event(1)])
+        assert store.head(lease.session) == 1
+
+
 def test_a_locked_database_is_one_sentence_and_nothing_is_written(database, monkeypatch):
     monkeypatch.setattr(postgres, "SETTINGS", ("lock_timeout = '100ms'",))
     with open_store(database) as store, psycopg.connect(database) as other:
@@ -226,15 +315,14 @@ def test_a_locked_database_is_one_sentence_and_nothing_is_written(database, monk
 def test_a_read_only_database_is_one_sentence_and_nothing_is_written(database):
     with open_store(database) as store, psycopg.connect(database, autocommit=True) as other:
         lease = store.take(store.create("shop", b""))
-        name = database.rpartition("/")[2]
         end = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        other.execute("ALTER DATABASE tests SET default_transaction_read_only = on")
         other.execute(end)
         with pytest.raises(StoreError, match="it is read-only") as told:
             store.append(lease, [event(1)])
         assert told.value.certain
         other.execute("SET default_transaction_read_only = off")
-        other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = off")
+        other.execute("ALTER DATABASE tests SET default_transaction_read_only = off")
         other.execute(end)
         store.append(lease, [event(1)])
         assert store.head(lease.session) == 1
@@ -256,11 +344,25 @@ def test_a_database_that_does_not_sync_is_told_of(cluster, database):
     with open_store(database) as store:
         assert store.check() == []
         with psycopg.connect(database, autocommit=True) as other:
-            other.execute("ALTER DATABASE " + database.rpartition("/")[2] + " SET synchronous_commit = off")
-    with open_store(database) as store, store._alone() as connection:
-        assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",), "a store does not answer before it is on the disk"
+            other.execute("ALTER DATABASE tests SET synchronous_commit = off")
+    try:
+        with open_store(database) as store, store._alone() as connection:
+            assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",), "a store does not answer before it is on the disk"
+    finally:
+        with psycopg.connect(database, autocommit=True) as other:
+            other.execute("ALTER DATABASE tests RESET synchronous_commit")
 
 
 def test_a_database_without_tables_cannot_be_read(database):
     with pytest.raises(InputError, match="holds no sessions"):
         open_store(database, readonly=True)
+
+
+def test_the_benchmark_measures_what_was_written(database, monkeypatch):
+    durable = script("benchmarks/durable.py")
+    for name, value in {"BLOCK": 4, "BLOCKS": 2, "GROUP": 5}.items():
+        monkeypatch.setattr(durable, name, value)
+    lines = durable.in_postgres(database)
+    assert [line.goal for line in lines] == ["1.2", "5"]
+    with open_store(database) as store:
+        assert store.head(store.find("shop").id) == (1 + 2) * (4 + (5 + 1) * 2), "warm-up and two blocks of each side"

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
 import pytest
+
+import bridle
+from bridle.service import exchange
 from helpers.killed_service import KilledService, feedback, hasty_program
 from helpers.postgres import free_port
 from helpers.serving import ROUND, ServerProcess, create
 
-import bridle
-
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # the twins' alarms
+
+
+@pytest.fixture(autouse=True)
+def _no_long_pauses(monkeypatch):
+    monkeypatch.setattr(exchange, "LONGEST_PAUSE", 0.1)
 
 
 def killed(server: ServerProcess, kills: int, seed: int = 0) -> KilledService:
@@ -59,11 +64,8 @@ def two(database, tmp_path):
 
 def test_a_killed_owner_is_replaced_by_another_server_with_nothing_lost(two):
     one, other = two
-    killed = []
 
     def interrupt(moments: np.random.Generator) -> None:
-        threading.Event().wait(1.0)
-        killed.append(one.port)
         one.kill()
 
     # Both clients ask the server that stays; the sessions begin at the one that is killed.
@@ -71,10 +73,7 @@ def test_a_killed_owner_is_replaced_by_another_server_with_nothing_lost(two):
         for number in range(2):
             client.create(f"killed-{number}", "anytime", bridle.Box(-1.0, 1.0, dim=2))
     run = KilledService([other.url], interrupt, 1, clients=2)
-    done = threading.Event()
-    wait, run.over.wait = run.over.wait, lambda seconds: done.wait(14.0 if killed else seconds)  # until the lease has run out
-    run.run()
-    run.over.wait = wait
+    run.run()  # it goes on when the lease has run out
     assert run.wrong == []
     with httpx.Client(base_url=other.url) as client:
         assert client.get("/v1/sessions/killed-0").status_code == 200, "the other server has it now"

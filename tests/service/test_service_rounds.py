@@ -34,7 +34,12 @@ def name(request):
 def records(n, seed=0, dim=2, k=1):
     rng = np.random.default_rng(seed)
     for _ in range(n):
-        yield {"f": rng.normal(), "df": rng.normal(size=dim).tolist(), "g": rng.normal(size=k).tolist(), "dg": rng.normal(size=(k, dim)).tolist()}
+        yield {
+            "f": rng.normal(),
+            "df": rng.normal(size=dim).tolist(),
+            "g": rng.normal(size=k).tolist(),
+            "dg": rng.normal(size=(k, dim)).tolist(),
+        }
 
 
 def post(client, name, verb, body, status=200, **headers):
@@ -171,7 +176,7 @@ def test_a_bad_record_is_refused_in_the_words_of_python_and_changes_nothing(clie
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"f": NaN}', b'{"f": 1e999}', b'{"g": 1} x', b'{"no": 1}', b"[" * 100_000, b'{"partial": 1}'],
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"f": NaN}', b'{"f": 1e999}', b'{"g": 1} x', b'{"no": 1}', b"[" * 99_999, b'{"partial": 1}'],
     ids=range(11),
 )  # fmt: skip
 def test_what_is_no_json_of_the_right_form_is_400_and_changes_nothing(client, name, body):
@@ -337,5 +342,3 @@ def test_sessions_of_the_configuration_are_there_when_the_server_is_ready(tmp_pa
         assert client.get("/v1/sessions/broken").status_code == 404
     with serving(f"sqlite:///{tmp_path}/run.db", sessions={"shop": body}) as server, server.client() as client:
         assert post(client, "shop", "observe", ROUND)["round"] == 2
-
-

@@ -170,7 +170,10 @@ def test_no_secret_is_in_any_answer_or_log(tmp_path):
     text = new_key(db, "admin")
     secret = text.split("_", 2)[2]
     seen = []
-    before = {name: (logging.getLogger(name).handlers[:], logging.getLogger(name).level) for name in ("bridle.service", "uvicorn", "uvicorn.error")}
+    before = {
+        name: (logging.getLogger(name).handlers[:], logging.getLogger(name).level)
+        for name in ("bridle.service", "uvicorn", "uvicorn.error")
+    }
     try:
         logs.set_up(stream, "debug")
         with serving(db, insecure=False) as server, server.client(text) as client:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.session.durable import ReplayError
+from bridle.session.replay import ReplayError
 from helpers.durable_runs import assert_same, crash, journal, rebuilt, url_of
 from helpers.said_streams import LEVELS, Case, make, play
 from helpers.sessions import play_random_stream
@@ -76,6 +76,27 @@ def test_long_runs_that_are_resumed_are_those_that_went_on(name, engine, tmp_pat
         assert session.rounds == done == 300
         assert_same(plain, session)
         assert np.array_equal(plain.decide(), session.decide())
+
+
+@pytest.mark.compiles
+@pytest.mark.filterwarnings("ignore::bridle.BridleWarning")
+def test_compiled_rounds_among_late_ones_are_replayed(tmp_path):
+    """Compiled, played in Python because a round waits, compiled again, of another number of constraints; warmed up before."""
+    policy = bridle.policy("anytime", bridle.Ball(3))
+    plain = bridle.Session(policy, engine="numba")
+    session = bridle.Session.open(url_of(tmp_path), "run", policy=policy, engine="numba", snapshot_every=40)
+    for each in (plain, session):
+        each.warm_up(2)
+        ticket = each.ask()
+        for t in range(70):
+            play_random_stream(each, 1, k=2 if t % 20 < 18 else 1, start=t)
+        each.observe(f=0.1, df=[1.0, 0.0, 0.0], ticket=ticket)
+        play_random_stream(each, 70, k=2, start=70)
+    assert_same(plain, session)
+    for seq in (0, 1, 2, 40, 72, 100):
+        session._core.rebuild(after=seq)
+        assert_same(plain, session)
+    session.close()
 
 
 @pytest.mark.filterwarnings("ignore::bridle.BridleWarning")

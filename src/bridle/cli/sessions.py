@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bridle.database.store import EventStore
-    from bridle.session.durable import DurableCore
+    from bridle.session.replay import ReplayedSession
     from bridle.session.session import Session
 
 app = typer.Typer(
@@ -180,14 +180,14 @@ def _restore() -> Any:
     return Session._restored
 
 
-def _plain(core: DurableCore) -> Session:
+def _plain(core: ReplayedSession) -> Session:
     from bridle.session.session import Session
 
     assert isinstance(core.session, Session)
     return core.session
 
 
-def _standing(core: DurableCore) -> dict[str, Any]:
+def _standing(core: ReplayedSession) -> dict[str, Any]:
     session = _plain(core)
     costs, limits = session.dropped
     return {

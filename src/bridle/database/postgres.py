@@ -7,7 +7,8 @@ wrote, and an insert that comes after it writes nothing. An owner that could not
 `MARGIN` seconds before its time runs out.
 
 One connection writes, statement by statement; a group over many sessions is one statement too. A connection that broke is made anew by the
-next call; what was under way then may be there or not (`StoreError.certain`).
+next call; what was under way then may be there or not (`StoreError.certain`). The database may not have noticed yet, and still be at work
+on it: the old connection is ended there before anything is read or written on a new one, so that what is read then stays so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from threading import RLock
 from typing import TypeVar, cast
 
@@ -44,6 +46,11 @@ MIGRATING = 0x6272_6964_6C65
 
 SETTINGS = ("lock_timeout = '5s'", "idle_in_transaction_session_timeout = '15s'", "application_name = 'bridle'")
 """How a connection is set: it neither waits for ever nor lets others do."""
+
+CONNECTING = {
+    "connect_timeout": "5", "keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3", "tcp_user_timeout": "10000",
+}  # fmt: skip
+"""How a database is reached, unless the URL says otherwise: one that does not answer is given up."""
 
 DIALECT = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
 _NOW = extract("epoch", func.clock_timestamp()).cast(Float)
@@ -77,6 +84,11 @@ SELECT id FROM lease
 """
 """Events of several sessions, those whose lease holds: one statement, and so one commit. Its rows are the sessions that were written."""
 
+BACKEND = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+END_BACKEND = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
+PATIENCE = 5.0
+"""Seconds to wait until the database has ended a connection."""
+
 _SAID = {
     "53100": "the disk of the database is full",
     "53300": "the database has too many connections",
@@ -107,10 +119,12 @@ class PostgresStore(EventStore):
     def __init__(self, url: URL, owner: str | None = None, readonly: bool = False, at: str = "") -> None:
         super().__init__(url.set(query={}).render_as_string(hide_password=True), owner, at, readonly)
         self._arguments = cast(dict[str, str], DIALECT.create_connect_args(url)[1])  # type: ignore[no-untyped-call]
-        self._writing, self._reading, self._beating = RLock(), RLock(), RLock()
+        self._beating = RLock()
         self._writer: psycopg.Connection | None = None
         self._reader: psycopg.Connection | None = None
         self._heart: psycopg.Connection | None = None
+        self._backend: tuple[int, datetime] | None = None  # who does the writing in the database
+        self._doubtful = False  # whether that may still be at work on something
         self._until = 0.0  # by the monotonic clock of this process
         self._stop, self._thread = threading.Event(), threading.Thread(target=self._beat, name="bridle lease", daemon=True)
         try:
@@ -131,7 +145,7 @@ class PostgresStore(EventStore):
     # --- connections ----------------------------------------------------------------------------------------------------------------
 
     def _connect(self) -> psycopg.Connection:
-        connection = psycopg.connect(**{"connect_timeout": "5", **self._arguments}, autocommit=True)  # type: ignore[arg-type]
+        connection = psycopg.connect(**{**CONNECTING, **self._arguments}, autocommit=True)  # type: ignore[arg-type]
         try:
             for setting in SETTINGS:
                 connection.execute(f"SET {setting}".encode())
@@ -150,8 +164,23 @@ class PostgresStore(EventStore):
             self._drop("_writer")
         if self._writer is None:
             with self._translated("reach"):
-                self._writer = self._connect()
+                connection = self._connect()
+                try:
+                    self._end_the_last(connection)
+                    self._backend = cast(tuple[int, datetime], connection.execute(BACKEND).fetchone())
+                except BaseException:
+                    connection.close()
+                    raise
+                self._writer, self._doubtful = connection, False
         return self._writer
+
+    def _end_the_last(self, connection: psycopg.Connection) -> None:
+        """Let the database be at work no longer on what the connection before this one was told when it broke."""
+        until = time.monotonic() + PATIENCE
+        while self._doubtful and connection.execute(END_BACKEND, self._backend).fetchone() is not None:
+            if time.monotonic() > until:
+                raise StoreError(f"cannot write {self.name}: the database does not end a connection that broke")
+            time.sleep(0.01)
 
     def _look(self) -> None:
         """The version of the tables, for one who only reads."""
@@ -193,7 +222,8 @@ class PostgresStore(EventStore):
             return Taken(f"cannot write {self.name}: an event with this number or key is there already")
         refused = problem.sqlstate is not None and not problem.sqlstate.startswith(("08", "57P"))
         lost = doing == "write" and (self._writer is None or self._writer.closed)
-        if doing == "write" and not refused:
+        if doing == "write" and (lost or not refused):
+            self._doubtful = True
             self._drop("_writer")
         said = " ".join(str(problem).split()) or type(problem).__name__
         if isinstance(problem, (errors.DataCorrupted, errors.IndexCorrupted)):
@@ -231,6 +261,10 @@ class PostgresStore(EventStore):
 
     def _reading_on(self, work: Callable[[psycopg.Connection], T]) -> T:
         """Do some reading, a second time on a new connection where the first has gone."""
+        if self._doubtful:
+            with self._writing:
+                self._ready()
+                self._open_writer()
         with self._reading, self._translated("read"):
             self._ready(writing=False)
             if self._reader is not None:

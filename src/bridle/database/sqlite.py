@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import RLock
 from urllib.parse import quote
 
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
@@ -53,7 +52,6 @@ class SqliteStore(EventStore):
     def __init__(self, path: str, owner: str | None = None, readonly: bool = False, at: str = "") -> None:
         super().__init__(path, owner, at, readonly)
         self.path = os.path.realpath(path)
-        self._writing, self._reading = RLock(), RLock()
         self._connection: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._lock: owners.OwnerLock | None = None

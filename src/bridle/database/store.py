@@ -13,7 +13,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from threading import RLock
 from typing import Protocol, Self, TypeAlias, cast
+from weakref import WeakSet
 from zlib import crc32
 
 from bridle.core import InputError
@@ -90,6 +92,8 @@ class EventStore(ABC):
         self.keys = Keys(self)
         self._process, self._ended = os.getpid(), ""
         self._held: dict[int, int] = {}  # session -> epoch
+        self._writing, self._reading = RLock(), RLock()
+        _open.add(self)
 
     # --- what a database must say ---------------------------------------------------------------------------------------------------
 
@@ -188,7 +192,7 @@ class EventStore(ABC):
 
     def holds(self, lease: Lease) -> bool:
         """Whether an answer may still rest on what was read or written under this lease, as far as this process can tell by itself."""
-        return self._held.get(lease.session) == lease.epoch and not self._ended and self._process == os.getpid()
+        return self._held.get(lease.session) == lease.epoch and not self._ended
 
     def _keep(self, owned: Sequence[Row]) -> None:
         """Hold only those leases that are among these."""
@@ -314,8 +318,6 @@ class EventStore(ABC):
 
     def _ready(self, writing: bool = True) -> None:
         """Refuse what this store cannot do any more, or never could."""
-        if self._process != os.getpid():
-            self._ended = f"it was opened by process {self._process}, and this is process {os.getpid()}: each must open a store of its own"
         if self._ended:
             raise StoreError(f"cannot use {self.name}: {self._ended}")
         if writing and self.readonly:
@@ -358,3 +360,17 @@ class Keys:
     @staticmethod
     def _key(row: Row) -> AccessKey:
         return AccessKey(*cast(tuple[str, str, str, bytes, bytes, str, float, float | None], row))
+
+
+_open: WeakSet[EventStore] = WeakSet()
+
+
+def _refuse_in_a_child() -> None:
+    """A forked process has copies of what its parent works with, perhaps in the middle of something: it can use none of them."""
+    for store in list(_open):
+        store._ended = f"it was opened by process {store._process}, and this is process {os.getpid()}: each must open a store of its own"
+        store._writing, store._reading = RLock(), RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_refuse_in_a_child)

@@ -44,7 +44,7 @@ def make_app(service: Service) -> FastAPI:
         version=__version__,
         summary="Decisions made online under constraints that are revealed too late",
         lifespan=life,
-        middleware=[Middleware(Door, metrics=service.metrics)],
+        middleware=[Middleware(Door, metrics=service.metrics, log=service.access)],
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,

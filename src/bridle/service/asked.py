@@ -83,17 +83,16 @@ def asking(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
 # --- feedback -----------------------------------------------------------------------------------------------------------------------------
 
 
-def plain(value: object) -> object:
+def plain(value: Any) -> Any:
     """A list of numbers as an array, where it is nothing but that; anything else as it came, for the session to judge."""
-    if value.__class__ is not list:
+    if value.__class__ is not list or not value:
         return value
-    first = value[0] if value else None  # type: ignore[index]
+    first = value[0]
     if first.__class__ is list:
-        if all(row.__class__ is list and len(row) == len(first) and {*map(type, row)} <= FLOATS for row in value):  # type: ignore[attr-defined]
-            return np.array(value, dtype=float)
-    elif {*map(type, value)} <= FLOATS:  # type: ignore[call-overload]
-        return np.array(value, dtype=float)
-    return value
+        even = all(row.__class__ is list and len(row) == len(first) and {*map(type, row)} == FLOATS for row in value)
+    else:
+        even = {*map(type, value)} == FLOATS
+    return np.array(value, dtype=float) if even else value
 
 
 FLOATS = {float}

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bridle.service.errors import BAD_FORM, ELSEWHERE, TOO_LARGE, Turned
-from bridle.service.logs import LOG, log, new_id, request_id
+from bridle.service.logs import LOG, AccessLog, new_id, request_id
 from bridle.service.metrics import ServiceMetrics
 
 SECURITY = (
@@ -38,8 +38,8 @@ NO_ROUTE = "other"
 class Door:
     """Lets requests in and answers out."""
 
-    def __init__(self, app: ASGIApp, metrics: ServiceMetrics) -> None:
-        self.app, self.metrics = app, metrics
+    def __init__(self, app: ASGIApp, metrics: ServiceMetrics, log: AccessLog) -> None:
+        self.app, self.metrics, self.log = app, metrics, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,8 +78,7 @@ class Door:
             route = getattr(scope.get("route"), "path", NO_ROUTE)
             self.metrics.request(route, status, seconds)
             if LOG.isEnabledFor(logging.INFO):
-                took, asking = round(1e3 * seconds, 3), scope.get("who", "-")
-                log("answered", method=scope["method"], path=scope["path"], status=status, ms=took, who=asking)
+                self.log.note(mark, scope["method"], scope["path"], status, seconds, scope.get("who", "-"))
             request_id.reset(token)
 
 

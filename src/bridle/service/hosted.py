@@ -36,6 +36,9 @@ T = TypeVar("T")
 SLOW = 0.005
 """Seconds: what may take longer than this is done in the thread for slow things."""
 
+UNKNOWN = 2.0 * SLOW
+"""What a round is taken to last as long as nobody knows: the first ones may load or compile something."""
+
 REMEMBERED = 500
 """So many of the last rounds can be shown."""
 
@@ -113,7 +116,8 @@ class Hosted:
         self._core: DurableCore | None = None
         self._line: JournalLine | None = None
         self._last: asyncio.Future[None] | None = None
-        self._pace = 0.0
+        self._pace = UNKNOWN
+        self._safe = 0  # the last event that is known to be durable
         self._snapshot: asyncio.Task[None] | None = None
 
     # --- taking turns -----------------------------------------------------------------------------------------------------------------
@@ -138,7 +142,7 @@ class Hosted:
             except BaseException:  # it may have been broken off in the middle
                 self._core = None
                 raise
-            self._pace += 0.05 * ((perf_counter() - begun) / events - self._pace)
+            self._pace += 0.2 * ((perf_counter() - begun) / events - self._pace)
             line = self._line
             if outcome.rows:
                 self._last = self.tools.writer.append(line, outcome.rows)
@@ -146,6 +150,8 @@ class Hosted:
         finally:
             self._lock.release()
         await self._durable(last)
+        if outcome.rows and line is self._line:
+            self._safe = max(self._safe, outcome.rows[-1].seq)
         if not outcome.rows and not self.tools.store.holds(line.lease):
             raise unavailable(LOST)
         if core.snapshot_due and self._snapshot is None:
@@ -187,11 +193,11 @@ class Hosted:
 
     def _fresh(self) -> bool:
         """Whether the memory is where the journal is, or ahead of it only by what is being committed."""
-        core, line, last = self._core, self._line, self._last
+        core, line = self._core, self._line
         if core is None or line is None or line.broken is not None:
             return False
-        if last is None or last.done():
-            core.committed(core.seq)
+        if core.durable < self._safe:
+            core.committed(self._safe)
         return True
 
     async def _durable(self, last: asyncio.Future[None] | None) -> None:
@@ -230,6 +236,7 @@ class Hosted:
         self._core = self._line = None
         core = await self._loop.run_in_executor(self.tools.compute, self._resume)
         self._core, self._line, self._last = core, JournalLine(core.lease), None
+        self._safe, self._pace = core.seq, UNKNOWN
         self.decided = next_decision(core)
         self.hear(core)
         return core

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -18,6 +19,9 @@ LOG = logging.getLogger("bridle.service")
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 """The id of the request that is being answered."""
 
+WRITTEN_EVERY = 0.1
+"""Seconds between two times that lines of requests are written."""
+
 LONGEST_ID = 64
 PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -32,12 +36,21 @@ def new_id(asked: str | None) -> str:
     return asked if asked and plain else secrets.token_hex(8)
 
 
+def moment(seconds: float) -> str:
+    """A time as text.
+
+    >>> moment(1.25)
+    '1970-01-01T00:00:01.250Z'
+    """
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{int(seconds * 1000.0) % 1000:03d}Z"
+
+
 class JsonLines(logging.Formatter):
     """A record of the log as one line of JSON: when, how bad, which request, what, and its figures."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts: dict[str, object] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "time": moment(record.created),
             "level": record.levelname.lower(),
             "request": request_id.get(),
             "event": record.getMessage(),
@@ -52,6 +65,35 @@ def log(event: str, level: int = logging.INFO, **figures: object) -> None:
     """Log an event with its figures."""
     if LOG.isEnabledFor(level):
         LOG.log(level, event, extra={"figures": figures})
+
+
+class AccessLog:
+    """One line for each request; they are written together a few times a second, since to write each alone takes longer than to answer."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, mark: str, method: str, path: str, status: int, seconds: float, who: str) -> None:
+        """A request was answered."""
+        facts = {
+            "time": moment(time.time()), "level": "info", "request": mark, "event": "answered",
+            "method": method, "path": path, "status": status, "ms": round(1e3 * seconds, 3), "who": who,
+        }  # fmt: skip
+        self.lines.append(json.dumps(facts))
+        if len(self.lines) == 1:
+            asyncio.get_running_loop().call_later(WRITTEN_EVERY, self.flush)
+
+    def flush(self) -> None:
+        """Write what is there."""
+        text, self.lines = "".join(f"{line}\n" for line in self.lines), []
+        for handler in LOG.handlers if text else ():
+            if isinstance(handler, logging.StreamHandler):
+                handler.acquire()
+                try:
+                    handler.stream.write(text)
+                    handler.flush()
+                finally:
+                    handler.release()
 
 
 def set_up(stream: TextIO | None = None, level: str = "info") -> None:

@@ -230,4 +230,3 @@ async def openapi(call: Call) -> bytes:
     """GET /openapi.json."""
     document: dict[str, Any] = call.request.app.openapi()
     return encode(document)
-

@@ -79,11 +79,10 @@ def session_recipe(body: Mapping[str, Any], limits: ServiceLimits) -> SessionRec
         _at_most("the number of levels", len(_list("levels", options["levels"])), 100)
     options.setdefault("most_constraints", limits.constraints)
     _at_most("most_constraints", options["most_constraints"], limits.constraints)
-    name = body.get("policy")
-    if not isinstance(name, str):
-        raise InputError(f"policy must be the name of a policy, not {validate.show(name)}")
-    x1 = body.get("x1")
-    return SessionRecipe(policies.policy(name, domain, **settings), x1, options, gates_of(body.get("gates")))
+    policy = body.get("policy")
+    if not isinstance(policy, str):
+        raise InputError(f"policy must be the name of a policy, not {validate.show(policy)}")
+    return SessionRecipe(policies.policy(policy, domain, **settings), body.get("x1"), options, gates_of(body.get("gates")))
 
 
 def domain_of(where: str, given: object, limits: ServiceLimits, depth: int = 0) -> Domain:

@@ -17,9 +17,9 @@ from bridle.service.auth import ANYBODY, who
 from bridle.service.calls import Call
 from bridle.service.config import ServiceConfig
 from bridle.service.errors import CONFLICT, NOT_FOUND, Turned, too_many, unavailable
-from bridle.service.hosted import Hosted, Tools
+from bridle.service.hosted import Hosted, Tools, VerbOutcome
 from bridle.service.keyring import KeyRing
-from bridle.service.logs import LOG, log
+from bridle.service.logs import LOG, AccessLog, log
 from bridle.service.looks import figures, whole_session
 from bridle.service.metrics import ServiceMetrics, SessionFigures
 from bridle.service.recipes import SessionRecipe, session_name, session_recipe
@@ -56,6 +56,7 @@ class Service:
         self._figures: list[SessionFigures] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.stopping = asyncio.Event()
+        self.access = AccessLog()
         self.store: EventStore
         self.writer: GroupWriter
         self.ring: KeyRing
@@ -87,7 +88,6 @@ class Service:
             for name, body in self.config.sessions.items():
                 try:
                     hosted, _ = await self.create(name, dict(body), ANYBODY.id)
-                    await hosted.read(lambda core: warmed(core))
                 except (InputError, Turned) as problem:  # another server's, or wrong: the others can be served
                     log("session of the configuration is not open here", session=name, problem=str(problem))
             self.why_not = None
@@ -110,6 +110,7 @@ class Service:
         if self.lookups is not None:
             self.lookups.shutdown()
         await asyncio.to_thread(self.store.close)
+        self.access.flush()
         log("stopped")
 
     # --- sessions -----------------------------------------------------------------------------------------------------------------------
@@ -160,6 +161,9 @@ class Service:
         await loop.run_in_executor(self.compute, refuse_another, found, recipe)
         hosted = await self.open(name)
         self.creators.setdefault(name, creator)
+        if fresh:
+            with suppress(InputError):  # it is not known yet how many constraints a round has
+                await hosted.play(warming)
         return hosted, fresh
 
     async def let_go(self, name: str) -> None:
@@ -244,10 +248,9 @@ def rehearse() -> None:
     Session(policy("anytime", Ball(2))).warm_up(1)
 
 
-def warmed(core: DurableCore) -> None:
-    """Compile what a session's rounds need, where it is known how many constraints they have."""
-    with suppress(InputError):
-        whole_session(core).warm_up()
+def warming(core: DurableCore) -> VerbOutcome:
+    """Do now what a session's first rounds would pay for."""
+    return VerbOutcome(b"", core.warm_up().rows)
 
 
 def spec_of(recipe: SessionRecipe) -> bytes:

@@ -38,9 +38,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from numpy.typing import ArrayLike
 
@@ -49,25 +48,24 @@ from bridle.budgets import Gate, Pacer
 from bridle.core import BridleWarning, Domain, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.session import capsule, events
-from bridle.session.alarms import Doubt, Subject
-from bridle.session.changes import Changes, changed_limit, planes_of, raised_limits
+from bridle.session.alarms import Doubt
+from bridle.session.changes import Changes, planes_of, raised_limits
 from bridle.session.events import DIGEST, EventKind, Evidence
 from bridle.session.feedback import Numbers
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket
 from bridle.session.purse import Paid, Purse
-from bridle.session.rounds import HistoryEntry
-from bridle.session.savefile import Saved, SessionImage
+from bridle.session.replay import ROW, SNAPSHOT_EVERY, ReplayedSession, Restore, kind_of
+from bridle.session.savefile import SessionImage
 from bridle.session.verbs import SessionVerbs
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
 
-SNAPSHOT_EVERY = 10_000
-"""Events between two snapshots, unless told."""
-
 SNAPSHOT_BYTES, SNAPSHOT_SHARE = 10_000_000, 10
 """A snapshot is due also once the events since the last have so many bytes, or so many times its size where that is more."""
+
+OBSERVE = int(events.OBSERVE)
 
 BROKEN_OFF = "an event was broken off while it was applied"
 
@@ -77,14 +75,6 @@ FORGOTTEN = 0xFF
 
 class KeyConflict(InputError):
     """One key for two things."""
-
-
-class ReplayError(InputError):
-    """A journal that cannot be replayed here: `seq` is the first event that leads elsewhere than it did."""
-
-    def __init__(self, message: str, seq: int) -> None:
-        super().__init__(message)
-        self.seq = seq
 
 
 class Stale(StoreError):
@@ -106,10 +96,10 @@ class Applied(NamedTuple):
     problem: BaseException | None = None
 
 
-class Restore(Protocol):
-    """How a core makes plain sessions: from a save file, and the policy where that is not registered."""
+class WarmingSession(Protocol):
+    """A session that can do in advance what its first rounds would pay for."""
 
-    def __call__(self, saved: Saved, policy: Any | None) -> SessionVerbs: ...
+    def warm_up(self, constraints: int | None = None) -> None: ...
 
 
 Answering = Callable[[SessionVerbs], bytes]
@@ -119,26 +109,12 @@ Rare = Callable[[Mapping[str, Any]], tuple[Any, bytes | None]]
 """Lets something happen, in memory, that is a few facts: its value, and what stands after it, None for the decision."""
 
 
-def _kind(event: Event) -> str:
-    return EventKind(event.kind).name.lower() if event.kind in list(EventKind) else f"of kind {event.kind}"
-
-
-class DurableCore:
+class DurableCore(ReplayedSession):
     """One session in memory, in step with its journal; see the module."""
 
     def __init__(self, store: EventStore, found: Found, lease: Lease, restore: Restore, policy: object | None = None) -> None:
-        self.store, self.found, self.lease, self.name = store, found, lease, found.name
-        self._restore, self._policy = restore, policy
-        self.session: SessionVerbs
-        self.purse, self.changes, self.evidence = Purse({}), Changes(), Evidence()
-        self.seq = self.durable = self.snapshot_at = 0
-        self.every = SNAPSHOT_EVERY
-        self.stale = "it was not read yet"
-        self._listener: Callable[[HistoryEntry], object] | None = None
-        self._grown, self._size = 0, 0  # bytes of events since the last snapshot, and of that
-        self._keys: dict[bytes, Event] = {}  # of events that are not durable yet
-        self._recent: deque[tuple[int, bytes]] = deque()
-        self._facts: dict[str, Any] = {}
+        super().__init__(store, found, restore, policy)
+        self.lease = lease
 
     # --- making and rebuilding --------------------------------------------------------------------------------------------------------
 
@@ -158,132 +134,25 @@ class DurableCore:
         }
         return capsule.sealed(facts, image)[0]
 
-    def rebuild(self, until: int | None = None, after: int | None = None) -> None:
-        """Read the session from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
-
-        `until` is the last event to go to, and snapshots later than `after` are not used. What was applied and not committed is gone.
-        """
-        self.stale = "its journal could not be replayed"
-        self._keys.clear()
-        self._recent.clear()
-        last = min((number for number in (until, after) if number is not None), default=None)
-        for row in self.store.snapshots(self.found.id):
-            if last is None or row.seq <= last:
-                try:
-                    found = capsule.opened(row.body, f"snapshot {row.seq} of session {self.name!r}")
-                except InputError:
-                    continue  # the journal has everything since an older one
-                if found.digest == row.digest:
-                    self._begin(found, row.seq, len(row.body))
-                    break
-        else:
-            self._begin(capsule.opened(self.found.spec, f"session {self.name!r}"), 0, len(self.found.spec))
-        self.advance(self.store.tail(self.found.id, after=self.seq), until)
-        self.stale = ""
-
-    def _begin(self, found: capsule.Capsule, seq: int, size: int) -> None:
-        facts = self._facts = found.facts
-        self.purse, self.changes = Purse.restored(facts["purse"]), Changes.restored(facts["changes"])
-        self.evidence, self.every = Evidence(*facts["evidence"]), int(facts["every"])
-        self.seq = self.durable = self.snapshot_at = seq
-        self._size, self._grown = size, 0
-        self.put(self._restore(found.saved, self._policy))
-
-    def put(self, session: SessionVerbs) -> None:
-        """Make this the session: its warnings wait until what they are about is durable, and its tickets are numbered as ever."""
-        session._now.kept.log.quiet = True
-        pending = session._now.kept.pending
-        pending.offset, pending.since = self._facts["tickets"]
-        self.session = session
-        self.session.history = self._listener
-
-    def advance(self, journal: Iterable[Event], until: int | None = None, telling: bool = False) -> None:
-        """Let events happen again that are in the journal, and prove of each that it leads where it did; silently, unless `telling`."""
-        if not telling:
-            self.session.history = None
-        for event in journal:
-            if until is not None and event.seq > until:
-                break
-            try:
-                standing = self._again(event)
-            except Exception as wrong:
-                raise self._astray(event, f"is refused now ({wrong})") from wrong
-            evidence = self.evidence.after(standing)
-            if evidence != DIGEST.unpack_from(event.body):
-                raise self._astray(event, "leads to another decision now")
-            self.evidence, self.seq = evidence, event.seq
-            self._grown += len(event.body) + 200
-            log = self.session._now.kept.log
-            if log.unsent:
-                log.unsent.clear()  # they were given when it first happened
-        self.durable = self.seq
-        self.session.history = self._listener
-
-    def listen(self, listener: Callable[[HistoryEntry], object] | None) -> None:
-        """Tell of every round that is applied from now on what `history` is told."""
-        self._listener = self.session.history = listener
-
-    def _astray(self, event: Event, what: str) -> ReplayError:
-        made = self._facts["made"]
-        here = f"{capsule.library(self.session.engine)} on {capsule.machine()}"
-        return ReplayError(
-            f"session {self.name!r} cannot be resumed here: event {event.seq} ({_kind(event)}) {what}. It was written by {made['library']} "
-            f"on {made['platform']}, and this is {here}: bits agree on one machine with one version of everything. Open it where it was "
-            "written; when it is closed there, it can be opened here",
-            event.seq,
-        )
-
-    def _again(self, event: Event) -> bytes:
-        """Let an event happen again; what stands after it, in bytes."""
-        session, kind, body = self.session, event.kind, event.body
-        try:
-            if kind == events.OBSERVE:
-                said = events.observed(body, DIGEST.size)
-                if self.changes.offsets and "g" in said:
-                    said["g"] = raised_limits(said["g"], self.changes.offsets)
-                session.observe(**said)
-            elif kind == events.ASK:
-                session.ask(**self._with_planes(events.said(body, DIGEST.size)))
-            elif kind == events.DECIDE:
-                session.decide(**self._with_planes(events.said(body, DIGEST.size)))
-            elif kind == events.FORGET:
-                session.forget(events.read_facts(body, DIGEST.size)["ticket"])
-            elif kind == events.PAY:
-                return self._paid(events.read_facts(body, DIGEST.size))[1]
-            elif kind == events.SET_BUDGET:
-                return self._budgeted(events.read_facts(body, DIGEST.size))[1]
-            elif kind == events.CHANGE_LIMIT:
-                self._change(events.read_facts(body, DIGEST.size))
-            elif kind == events.CHANGE_DOMAIN:
-                self._cut(events.read_facts(body, DIGEST.size))
-            elif kind == events.DOUBT:
-                self._doubt(events.read_facts(body, DIGEST.size))
-            else:
-                raise InputError(f"it is of kind {kind}, which this version of bridle does not know")
-        except Exception as wrong:
-            if not getattr(wrong, "counted", False):
-                raise
-        return self._standing()
-
-    def _standing(self) -> bytes:
-        """The decision at which the session stands, in bytes."""
-        fast = self.session._live
-        return fast.x.tobytes() if fast is not None else self.session._decision().tobytes()
-
     # --- how the owner drives it --------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Refuse where the session is not what its journal says, or where it may belong to somebody else."""
+        """Refuse where the session is not what its journal says."""
         if self.stale:
             raise Stale(f"session {self.name!r} must be rebuilt from its journal: {self.stale}")
+
+    def check_held(self) -> None:
+        """Refuse to read where the session may belong to somebody else; what is written is refused by the store."""
+        self.check()
         if not self.store.holds(self.lease):
             raise Fenced(f"session {self.name!r} may have another owner by now: open it again")
 
     def committed(self, seq: int) -> None:
         """Say that every event up to this one is on the disk."""
         self.durable = max(self.durable, seq)
-        while self._recent and self._recent[0][0] <= seq:
-            self._keys.pop(self._recent.popleft()[1], None)
+        recent = self._recent
+        while recent and recent[0][0] <= seq:
+            self._keys.pop(recent.popleft()[1], None)
 
     def fail(self, why: object) -> None:
         """Say that a commit failed, or that nobody knows whether it did: nothing is answered before `rebuild`."""
@@ -304,11 +173,6 @@ class DurableCore:
         body, digest = self.sealed()
         self.snapshot_at, self._grown, self._size = self.seq, 0, len(body)
         return SnapshotRow(self.seq, capsule.library(self.session.engine), capsule.machine(), digest, body)
-
-    def sealed(self) -> tuple[bytes, bytes]:
-        """Where the session stands as a capsule, and its digest: two with the same digest go on alike."""
-        facts = {**self._facts, "purse": self.purse.facts(), "changes": self.changes.facts(), "evidence": list(self.evidence)}
-        return capsule.sealed(facts, self.session._image(False))
 
     def warnings(self) -> list[BridleWarning]:
         """The warnings that nobody has heard of yet; they count as given."""
@@ -340,7 +204,7 @@ class DurableCore:
         if key is not None:
             self._keys[key] = event
             self._recent.append((seq, key))
-        self._grown += len(payload) + 200
+        self._grown += len(payload) + ROW
         self.evidence, self.seq = evidence, seq
         return event
 
@@ -349,7 +213,7 @@ class DurableCore:
         event = self._keys.get(key) or self.store.answer(self.found.id, key)
         if event is not None and (event.kind != kind or event.request != events.request_of(kind, request)):
             raise KeyConflict(
-                f"{events.shown_key(key)} was used before, by event {event.seq} ({_kind(event)}) with other numbers: "
+                f"{events.shown_key(key)} was used before, by event {event.seq} ({kind_of(event)}) with other numbers: "
                 "what is asked again must be the same, and what is new must have a key of its own"
             )
         return event
@@ -369,6 +233,7 @@ class DurableCore:
         self.check()
         session, silent = self.session, rules is None and features is None and known is None
         if silent and not session._unsaid() and (self.changes.planes is None or session._is_said()):
+            self.check_held()
             return Applied(session.decide(), self.seq)
         payload, kept = events.saying(rules, features, known), self.changes.known(known)
         self.stale = BROKEN_OFF
@@ -418,6 +283,18 @@ class DurableCore:
         `answer` makes what is stored as the answer, to be had again under the same key.
         """
         self.check()
+        if (
+            key is None
+            and ticket is None
+            and modulus is None
+            and context is None
+            and played is None
+            and pay is None
+            and answer is None
+            and partial is False
+            and self.changes.planes is None
+        ):
+            return self._observe(f, df, g, dg)
         identity, payload, request = None if key is None else events.key_of(key), b"", b""
         payments = [] if pay is None else self._payments(pay)
         if identity is not None or ticket is not None:
@@ -459,6 +336,23 @@ class DurableCore:
         self.stale = ""
         return Applied(None, self.seq, (*paid, row), False, row.answer, problem)
 
+    def _observe(self, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers) -> Applied:
+        """`observe` where nothing but numbers is told, which is what happens most."""
+        values = raised_limits(g, self.changes.offsets) if self.changes.offsets and g is not None else g
+        session, problem = self.session, None
+        self.stale = BROKEN_OFF
+        try:
+            session.observe(f, df, values, dg)
+        except BaseException as wrong:
+            problem = self._counted(wrong)
+        fast, seq = session._live, self.seq + 1
+        evidence = self.evidence.after((fast.x if fast is not None else session._decision()).tobytes())
+        body = events.plain_body(evidence, f, df, g, dg) or DIGEST.pack(*evidence) + events.observation(f, df, g, dg)
+        self._grown += len(body) + ROW
+        self.evidence, self.seq = evidence, seq
+        self.stale = ""
+        return Applied(None, seq, (Event(seq, OBSERVE, None, None, None, body),), False, None, problem)
+
     def forget(self, ticket: Ticket | int) -> Applied:
         """Give a round up."""
         self.check()
@@ -481,6 +375,19 @@ class DurableCore:
         row = self._row(events.FORGET, payload, identity, payload)
         self.stale = ""
         return Applied(None, self.seq, (row,), False, None, problem)
+
+    def warm_up(self, constraints: int | None = None) -> Applied:
+        """`Session.warm_up`; where it compiles the round that is an event, because looks are due at other times since."""
+        self.check()
+        plain = cast("WarmingSession", self.session)
+        compiled = self.session._compiled
+        plain.warm_up(constraints)
+        if compiled is self.session._compiled:
+            return Applied(None, self.seq)
+        self.stale = BROKEN_OFF
+        row = self._row(events.WARM_UP, events.facts({"constraints": self.session._compiled.k}))  # type: ignore[union-attr]
+        self.stale = ""
+        return Applied(None, self.seq, (row,))
 
     def doubt(self, doubts: list[Doubt], t: int) -> Applied:
         """Note what functions have said when they were asked again after round t."""
@@ -534,32 +441,3 @@ class DurableCore:
         if not isinstance(pay, Mapping):
             raise InputError(f"pay must be amounts under the names of their budgets, not {validate.show(pay)}")
         return [Paid(name, validate.nonnegative("amount", amount), self.purse.asked(name)) for name, amount in pay.items()]
-
-    def _paid(self, facts: Mapping[str, Any]) -> tuple[float | None, bytes]:
-        counted = self.purse.pay(Paid(facts["name"], facts["amount"], tuple(facts["asked"])))
-        return counted, self.purse.standing(facts["name"])
-
-    def _budgeted(self, facts: Mapping[str, Any]) -> tuple[None, bytes]:
-        self.purse.set_budget(facts["name"], facts["budget"], facts["rounds"])
-        return None, self.purse.standing(facts["name"])
-
-    def _doubt(self, facts: Mapping[str, Any]) -> tuple[None, None]:
-        doubts = [Doubt(Subject(name, cost), noise, expected, seen) for name, cost, noise, expected, seen in facts["doubts"]]
-        self.session._read(lambda _: self.session._note_doubts(doubts, facts["round"]))
-        return None, None
-
-    def _cut(self, facts: Mapping[str, Any]) -> tuple[None, None]:
-        self.changes = self.changes.cut(facts["planes"]).noted(round=self.session.rounds, planes=facts["planes"])
-        return None, None
-
-    def _with_planes(self, said: dict[str, Any]) -> dict[str, Any]:
-        return said if self.changes.planes is None else {**said, "known": self.changes.known(said.get("known"))}
-
-    def _change(self, facts: Mapping[str, Any]) -> tuple[None, None]:
-        image = self.session._image(False)
-        changes, saved = changed_limit(self.changes, image, facts["limit"], facts["offset"], facts["at_most"])
-        if saved is not None:
-            self.put(self._restore(saved, None))
-        self.session._forget_contexts()
-        self.changes = changes
-        return None, None

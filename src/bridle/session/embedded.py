@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from bridle import validate
 from bridle.core import InputError
 from bridle.database.rows import Event, Fenced, StoreError
+from bridle.ops import Array
 from bridle.session.durable import Applied, DurableCore
 from bridle.session.purse import READS
 from bridle.session.rounds import HistoryEntry
@@ -45,6 +46,8 @@ class Embedded:
     def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None) -> None:
         self.core, self.history = core, history
         self.lock, self._busy, self.ended = threading.RLock(), False, ""
+        self._last = core.seq  # the last event that is on the disk, or on its way there
+        self._problem: BaseException | None = None  # of a group that could not be committed
         self._entries: list[HistoryEntry] = []  # what `history` is still to be told
         if history is not None:
             core.listen(self._entries.append)
@@ -53,26 +56,40 @@ class Embedded:
 
     def do(self, act: Callable[..., Applied], *given: Any, **named: Any) -> Any:
         """Let something happen: apply it, commit it, and give its value."""
+        core = self.core
         with self.lock:
-            self._enter()
+            if self._busy:
+                raise InputError(NESTED)
+            self._busy = True
             try:
-                self.ready()
+                if core.stale or self.ended or self._problem is not None or core.seq != self._last:
+                    self.ready()
                 applied = act(*given, **named)
                 if applied.rows:
                     self.commit(applied.rows)
             except BaseException as wrong:
-                if self.behind() and not self.core.stale:
-                    self.core.fail(f"the last call was broken off ({wrong or type(wrong).__name__})")
-                if isinstance(wrong, StoreError):
+                if core.seq != self._last and not core.stale:
+                    core.fail(f"the last call was broken off ({wrong or type(wrong).__name__})")
+                if isinstance(wrong, StoreError) and wrong.certain:
                     mark(wrong, False)
                 raise
             finally:
                 self._busy = False
-        if applied.rows:
+        if self._entries or core.session._now.kept.log.unsent:
             self.tell()
         if applied.problem is not None:
             raise applied.problem
         return applied.value
+
+    def decision(self) -> Array | None:
+        """The decision of this round, where nothing has to be done for it; else None."""
+        core = self.core
+        with self.lock:
+            if self._busy or core.stale or self.ended or self._problem is not None or core.seq != self._last:
+                return None
+            if core.session._boundary is not None or core.changes.planes is not None or not core.store.holds(core.lease):
+                return None
+            return core.session.decide()
 
     def read(self, what: Callable[[DurableCore], T], at_once: bool = False) -> T:
         """What is read of the session, as far as it is durable; `at_once` does not wait for that."""
@@ -82,7 +99,7 @@ class Embedded:
                 self.ready()
                 if not at_once:
                     self.settle()
-                self.core.check()
+                self.core.check_held()
                 return what(self.core)
             finally:
                 self._busy = False
@@ -96,17 +113,14 @@ class Embedded:
         """Refuse a session that is closed, and rebuild one that is not in step with its journal."""
         if self.ended:
             raise InputError(f"session {self.core.name!r} {self.ended}; open it again to go on")
-        if self.core.stale or self.behind():
+        if self.core.stale or self.core.seq != self._last:
             self.rebuild()
-
-    def behind(self) -> bool:
-        """Whether something was applied that is on no way to the disk."""
-        return self.core.seq != self.core.durable
 
     def rebuild(self) -> None:
         """Read the session from its journal again."""
         self._entries.clear()
         self.core.rebuild()
+        self._last = self.core.seq
 
     def tell(self) -> None:
         """Give warnings and tell `history`, of what is durable."""
@@ -133,7 +147,9 @@ class Embedded:
             if isinstance(wrong, StoreError) and not wrong.certain:
                 wrong.add_note("whether it was written is not known: the session reads its journal before it goes on, and shows it then")
             raise
-        core.committed(rows[-1].seq)
+        last = rows[-1].seq
+        core.committed(last)
+        self._last = last
         if core.snapshot_due:
             self.snapshot()
 
@@ -178,23 +194,18 @@ class Embedded:
         """End what works for it."""
 
 
-class Grouped(Embedded):
+class GroupedEvents(Embedded):
     """Events are handed to a thread that commits whatever waits, at most `window` seconds after the first of it."""
 
     def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None, window: float) -> None:
         super().__init__(core, history)
         self.window = validate.positive("window", window)
         self._queue: list[Event] = []
-        self._last = core.seq  # the last event that was handed over
         self._changed = threading.Condition()
-        self._problem: BaseException | None = None
         self._idle, self._writing, self._hurry, self._stopped = False, False, False, False
         self._thread = threading.Thread(target=self._work, name=f"bridle: {core.name}", daemon=True)
         self._thread.start()
         atexit.register(self.close)  # nothing that was acknowledged is lost at a regular end
-
-    def behind(self) -> bool:
-        return self.core.seq != self._last
 
     def ready(self) -> None:
         """A group that could not be committed is told of once; then the session is rebuilt."""
@@ -213,7 +224,6 @@ class Grouped(Embedded):
                 self._changed.wait()
             self._problem = None  # what it was about is read again
         super().rebuild()
-        self._last = self.core.seq
 
     def commit(self, rows: tuple[Event, ...]) -> None:
         with self._changed:

@@ -47,16 +47,20 @@ class EventKind(IntEnum):
     PAY = 7
     SET_BUDGET = 8
     DOUBT = 9
+    WARM_UP = 10
 
 
-OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, CHANGE_DOMAIN, PAY, SET_BUDGET, DOUBT = EventKind  # names that are looked up faster
+OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, CHANGE_DOMAIN, PAY, SET_BUDGET, DOUBT, WARM_UP = EventKind  # names that are looked up faster
 
 HEAD = Struct("<BBHIIIqdd")
 """Of an observation: version, flags, length of the context, dim of df, number of constraints, dim of played, ticket, f, modulus."""
 
-DIGEST = Struct("<II")
+DIGEST, BODY = Struct("<II"), Struct("<IIBBHIIIqdd")
+"""What a body begins with, and what that of an observation begins with as a whole."""
+
 VERSION = 1
 COST, LIMITS, PLAYED, TICKET, PARTIAL, CONTEXT, MODULUS = (1 << i for i in range(7))
+BOTH = COST | LIMITS
 
 
 class Observed(TypedDict, total=False):
@@ -156,6 +160,25 @@ def observed(payload: bytes, at: int = 0) -> Observed:
     if flags & CONTEXT:
         said["context"] = payload[len(payload) - length :].decode()
     return said
+
+
+def plain_body(evidence: Evidence, f: object, df: object, g: object, dg: object) -> bytes | None:
+    """The whole body of an observation that is floats and arrays of floats, as a compiled round wants it; None for any other."""
+    if df.__class__ is not np.ndarray or g.__class__ is not np.ndarray or dg.__class__ is not np.ndarray or f.__class__ is not float:
+        return None
+    if df.dtype is not FLOAT or g.dtype is not FLOAT or dg.dtype is not FLOAT:
+        return None
+    head = BODY.pack(*evidence, VERSION, BOTH, 0, df.size, g.size, 0, 0, f, 0.0)
+    return b"".join((head, df.tobytes(), g.tobytes(), dg.tobytes()))
+
+
+def plain_numbers(body: bytes) -> tuple[float, Array, Array, Array] | None:
+    """f, df, g and dg of an observation that has them and nothing else; None for any other."""
+    _, _, version, flags, _, d, k, _, _, f, _ = BODY.unpack_from(body)
+    if flags != BOTH or version != VERSION:
+        return None
+    numbers: Array = np.frombuffer(body, FLOAT, -1, BODY.size)
+    return f, numbers[:d], numbers[d : d + k], numbers[d + k :].reshape(k, -1)
 
 
 # --- decide and ask -----------------------------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.database.rows import Damaged, Found, Lease
+from bridle.database.rows import Damaged, Found
 from bridle.session import capsule
-from bridle.session.durable import DurableCore, ReplayError, Restore
+from bridle.session.replay import ReplayedSession, ReplayError, Restore
 from bridle.session.rounds import HistoryEntry
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ def kept(store: EventStore, name: str) -> KeptSession:
     }
 
 
-def reader(store: EventStore, name: str, restore: Restore) -> DurableCore:
-    """The core of a session that nobody here owns: to be rebuilt and read, and never to be told anything."""
+def reader(store: EventStore, name: str, restore: Restore) -> ReplayedSession:
+    """A session that nobody here owns, to be rebuilt and read."""
     found = find(store, name)
-    return DurableCore(store, found, Lease(found.id, found.epoch), restore)
+    return ReplayedSession(store, found, restore)
 
 
-def at_round(store: EventStore, name: str, restore: Restore, round: int | None) -> DurableCore:
+def at_round(store: EventStore, name: str, restore: Restore, round: int | None) -> ReplayedSession:
     """The session after so many rounds were observed, replayed from its beginning; after all of them where none is named."""
     core = reader(store, name, restore)
     core.rebuild(until=0, after=0)
@@ -88,7 +88,7 @@ def at_round(store: EventStore, name: str, restore: Restore, round: int | None) 
     return core
 
 
-def rounds(store: EventStore, name: str, restore: Restore, put: Callable[[HistoryEntry], object]) -> DurableCore:
+def rounds(store: EventStore, name: str, restore: Restore, put: Callable[[HistoryEntry], object]) -> ReplayedSession:
     """Replay a session from its beginning, and give what `history` was told of every round."""
     core = reader(store, name, restore)
     core.rebuild(until=0, after=0)
@@ -122,7 +122,7 @@ def verify(store: EventStore, name: str, restore: Restore) -> Verified:
     return said
 
 
-def _wrong(core: DurableCore, digest: bytes, body: bytes) -> list[str]:
+def _wrong(core: ReplayedSession, digest: bytes, body: bytes) -> list[str]:
     """What is wrong with a snapshot of where the core stands."""
     try:
         found = capsule.opened(body, f"snapshot {core.seq}")

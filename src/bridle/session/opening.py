@@ -13,7 +13,8 @@ from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
 from bridle.database.rows import StoreError
 from bridle.session import capsule
-from bridle.session.durable import DurableCore, Restore
+from bridle.session.durable import DurableCore
+from bridle.session.replay import Restore
 from bridle.session.savefile import SessionOptions
 from bridle.session.verbs import SessionVerbs
 

@@ -25,7 +25,7 @@ from bridle.session.alarms import ask_again
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
 from bridle.session.durable import DurableCore
-from bridle.session.embedded import COMMITS, WINDOW, Embedded, Grouped, JournaledBudget
+from bridle.session.embedded import COMMITS, WINDOW, Embedded, GroupedEvents, JournaledBudget
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
 from bridle.session.known_limits import Known
@@ -378,7 +378,7 @@ class Session(SessionVerbs):
         except BaseException:
             store.close()
             raise
-        return DurableSession(Embedded(core, history) if commit == "each" else Grouped(core, history, window))
+        return DurableSession(Embedded(core, history) if commit == "each" else GroupedEvents(core, history, window))
 
     @classmethod
     def core(
@@ -446,6 +446,8 @@ class DurableSession(Session):
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
     def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
+        if rules is None and features is None and known is None and (x := self._embedded.decision()) is not None:
+            return x
         return self._embedded.do(self._core.decide, rules, features, known)  # type: ignore[no-any-return]
 
     def observe(
@@ -489,6 +491,9 @@ class DurableSession(Session):
             if doubts:
                 self._embedded.do(self._core.doubt, doubts, t)
         return x
+
+    def warm_up(self, constraints: int | None = None) -> None:
+        self._embedded.do(self._core.warm_up, constraints)
 
     def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> None:
         """Change a limit, by its name or its place, for all feedback from now on.
@@ -571,5 +576,5 @@ for _name in (
     "violations", "weights",
 ):  # fmt: skip
     setattr(DurableSession, _name, _read_through(_name))
-for _name in ("bound", "certificate", "report", "save", "warm_up"):
+for _name in ("bound", "certificate", "report", "save"):
     setattr(DurableSession, _name, _ask_through(_name))

@@ -1,0 +1,230 @@
+"""A session that is read from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
+
+`ReplayedSession` is what may be done by anybody who can read the database; `bridle.session.durable` adds what only the owner does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bridle.core import InputError
+from bridle.database.rows import Event, Found, SnapshotRow
+from bridle.session import capsule, events
+from bridle.session.alarms import Doubt, Subject
+from bridle.session.changes import Changes, changed_limit, raised_limits
+from bridle.session.events import DIGEST, EventKind, Evidence
+from bridle.session.purse import Paid, Purse
+from bridle.session.rounds import HistoryEntry
+from bridle.session.savefile import Saved
+from bridle.session.verbs import SessionVerbs
+
+if TYPE_CHECKING:
+    from bridle.database.store import EventStore
+
+SNAPSHOT_EVERY = 10_000
+"""Events between two snapshots, unless told."""
+
+ROW = 100
+"""Bytes of a row besides its body, about."""
+
+
+class ReplayError(InputError):
+    """A journal that cannot be replayed here: `seq` is the first event that leads elsewhere than it did."""
+
+    def __init__(self, message: str, seq: int) -> None:
+        super().__init__(message)
+        self.seq = seq
+
+
+class Restore(Protocol):
+    """How a core makes plain sessions: from a save file, and the policy where that is not registered."""
+
+    def __call__(self, saved: Saved, policy: Any | None) -> SessionVerbs: ...
+
+
+def kind_of(event: Event) -> str:
+    """What an event is, in a word."""
+    return EventKind(event.kind).name.lower() if event.kind in list(EventKind) else f"of kind {event.kind}"
+
+
+class ReplayedSession:
+    """A plain session, its budgets and what was changed on the way, where the journal has them; `seq` is the last event that it has had.
+
+    Nothing may be asked of it while `stale` says why.
+    """
+
+    def __init__(self, store: EventStore, found: Found, restore: Restore, policy: object | None = None) -> None:
+        self.store, self.found, self.name = store, found, found.name
+        self._restore, self._policy = restore, policy
+        self.session: SessionVerbs
+        self.purse, self.changes, self.evidence = Purse({}), Changes(), Evidence()
+        self.seq = self.durable = self.snapshot_at = 0
+        self.every = SNAPSHOT_EVERY
+        self.stale = "it was not read yet"
+        self._listener: Callable[[HistoryEntry], object] | None = None
+        self._grown, self._size = 0, 0  # bytes of events since the last snapshot, and of that
+        self._keys: dict[bytes, Event] = {}  # of events that are not durable yet
+        self._recent: deque[tuple[int, bytes]] = deque()
+        self._facts: dict[str, Any] = {}
+        self._written_by: Mapping[str, str] = {}
+
+    def rebuild(self, until: int | None = None, after: int | None = None) -> None:
+        """Read the session from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
+
+        `until` is the last event to go to, and snapshots later than `after` are not used. What was applied and not committed is gone.
+        """
+        self.stale = "its journal could not be replayed"
+        self._keys.clear()
+        self._recent.clear()
+        last = min((number for number in (until, after) if number is not None), default=None)
+        for row in self.store.snapshots(self.found.id):
+            if last is None or row.seq <= last:
+                try:
+                    found = capsule.opened(row.body, f"snapshot {row.seq} of session {self.name!r}")
+                except InputError:
+                    continue  # the journal has everything since an older one
+                if found.digest == row.digest:
+                    self._begin(found, row.seq, len(row.body), row)
+                    break
+        else:
+            self._begin(capsule.opened(self.found.spec, f"session {self.name!r}"), 0, len(self.found.spec))
+        self.advance(self.store.tail(self.found.id, after=self.seq), until)
+        self.stale = ""
+
+    def _begin(self, found: capsule.Capsule, seq: int, size: int, row: SnapshotRow | None = None) -> None:
+        facts = self._facts = found.facts
+        self._written_by = facts["made"] if row is None else {"library": row.library, "platform": row.platform}
+        self.purse, self.changes = Purse.restored(facts["purse"]), Changes.restored(facts["changes"])
+        self.evidence, self.every = Evidence(*facts["evidence"]), int(facts["every"])
+        self.seq = self.durable = self.snapshot_at = seq
+        self._size, self._grown = size, 0
+        self.put(self._restore(found.saved, self._policy))
+
+    def put(self, session: SessionVerbs) -> None:
+        """Make this the session: its warnings wait until what they are about is durable, and its tickets are numbered as ever."""
+        session._now.kept.log.quiet = True
+        pending = session._now.kept.pending
+        pending.offset, pending.since = self._facts["tickets"]
+        self.session = session
+        self.session.history = self._listener
+
+    def advance(self, journal: Iterable[Event], until: int | None = None, telling: bool = False) -> None:
+        """Let events happen again that are in the journal, and prove of each that it leads where it did; silently, unless `telling`."""
+        if not telling:
+            self.session.history = None
+        for event in journal:
+            if until is not None and event.seq > until:
+                break
+            try:
+                standing = self._again(event)
+            except Exception as wrong:
+                raise self._astray(event, f"is refused now ({wrong})") from wrong
+            evidence = self.evidence.after(standing)
+            if evidence != DIGEST.unpack_from(event.body):
+                raise self._astray(event, "leads to another decision now")
+            self.evidence, self.seq = evidence, event.seq
+            self._grown += len(event.body) + ROW
+            log = self.session._now.kept.log
+            if log.unsent:
+                log.unsent.clear()  # they were given when it first happened
+        self.durable = self.seq
+        self.session.history = self._listener
+
+    def listen(self, listener: Callable[[HistoryEntry], object] | None) -> None:
+        """Tell of every round that is applied from now on what `history` is told."""
+        self._listener = self.session.history = listener
+
+    def _astray(self, event: Event, what: str) -> ReplayError:
+        made = self._written_by
+        here = f"{capsule.library(self.session.engine)} on {capsule.machine()}"
+        return ReplayError(
+            f"session {self.name!r} cannot be resumed here: event {event.seq} ({kind_of(event)}) {what}. It was written by "
+            f"{made['library']} on {made['platform']}, and this is {here}: bits agree on one machine with one version of everything. "
+            "Open it where it was written; when it is closed there, it can be opened here",
+            event.seq,
+        )
+
+    def _again(self, event: Event) -> bytes:
+        """Let an event happen again; what stands after it, in bytes."""
+        session, kind, body = self.session, event.kind, event.body
+        try:
+            if kind == events.OBSERVE:
+                plain = None if self.changes.offsets else events.plain_numbers(body)
+                if plain is not None:
+                    session.observe(*plain)
+                    return self._standing()
+                said = events.observed(body, DIGEST.size)
+                if self.changes.offsets and "g" in said:
+                    said["g"] = raised_limits(said["g"], self.changes.offsets)
+                session.observe(**said)
+            elif kind == events.ASK:
+                session.ask(**self._with_planes(events.said(body, DIGEST.size)))
+            elif kind == events.DECIDE:
+                session.decide(**self._with_planes(events.said(body, DIGEST.size)))
+            elif kind == events.FORGET:
+                session.forget(events.read_facts(body, DIGEST.size)["ticket"])
+            elif kind == events.PAY:
+                return self._paid(events.read_facts(body, DIGEST.size))[1]
+            elif kind == events.SET_BUDGET:
+                return self._budgeted(events.read_facts(body, DIGEST.size))[1]
+            elif kind == events.CHANGE_LIMIT:
+                self._change(events.read_facts(body, DIGEST.size))
+            elif kind == events.CHANGE_DOMAIN:
+                self._cut(events.read_facts(body, DIGEST.size))
+            elif kind == events.WARM_UP:
+                self._warm(events.read_facts(body, DIGEST.size))
+            elif kind == events.DOUBT:
+                self._doubt(events.read_facts(body, DIGEST.size))
+            else:
+                raise InputError(f"it is of kind {kind}, which this version of bridle does not know")
+        except Exception as wrong:
+            if not getattr(wrong, "counted", False):
+                raise
+        return self._standing()
+
+    def _standing(self) -> bytes:
+        """The decision at which the session stands, in bytes."""
+        fast = self.session._live
+        return fast.x.tobytes() if fast is not None else self.session._decision().tobytes()
+
+    def sealed(self) -> tuple[bytes, bytes]:
+        """Where the session stands as a capsule, and its digest: two with the same digest go on alike."""
+        facts = {**self._facts, "purse": self.purse.facts(), "changes": self.changes.facts(), "evidence": list(self.evidence)}
+        return capsule.sealed(facts, self.session._image(False))
+
+    # --- what is rare, as it happens in memory --------------------------------------------------------------------------------------------
+
+    def _paid(self, facts: Mapping[str, Any]) -> tuple[float | None, bytes]:
+        counted = self.purse.pay(Paid(facts["name"], facts["amount"], tuple(facts["asked"])))
+        return counted, self.purse.standing(facts["name"])
+
+    def _budgeted(self, facts: Mapping[str, Any]) -> tuple[None, bytes]:
+        self.purse.set_budget(facts["name"], facts["budget"], facts["rounds"])
+        return None, self.purse.standing(facts["name"])
+
+    def _doubt(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+        doubts = [Doubt(Subject(name, cost), noise, expected, seen) for name, cost, noise, expected, seen in facts["doubts"]]
+        self.session._read(lambda _: self.session._note_doubts(doubts, facts["round"]))
+        return None, None
+
+    def _warm(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+        self.session._read(lambda _: self.session._compile(facts["constraints"]))
+        return None, None
+
+    def _cut(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+        self.changes = self.changes.cut(facts["planes"]).noted(round=self.session.rounds, planes=facts["planes"])
+        return None, None
+
+    def _with_planes(self, said: dict[str, Any]) -> dict[str, Any]:
+        return said if self.changes.planes is None else {**said, "known": self.changes.known(said.get("known"))}
+
+    def _change(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+        image = self.session._image(False)
+        changes, saved = changed_limit(self.changes, image, facts["limit"], facts["offset"], facts["at_most"])
+        if saved is not None:
+            self.put(self._restore(saved, None))
+        self.session._forget_contexts()
+        self.changes = changes
+        return None, None
