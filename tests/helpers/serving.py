@@ -96,20 +96,8 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start it and wait until it is ready."""
-        command = [
-            sys.executable,
-            "-m",
-            "bridle",
-            "serve",
-            "--db",
-            self.db,
-            "--port",
-            str(self.port),
-            "--insecure",
-            "--log",
-            "warning",
-            *self.more,
-        ]
+        options = ["--db", self.db, "--port", str(self.port), "--insecure", "--log", "warning", *self.more]
+        command = [sys.executable, *self.program, "serve", *options]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
         with open(self.folder / f"server-{self.port}.log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=environment)

@@ -170,10 +170,8 @@ def test_no_secret_is_in_any_answer_or_log(tmp_path):
     text = new_key(db, "admin")
     secret = text.split("_", 2)[2]
     seen = []
-    before = {
-        name: (logging.getLogger(name).handlers[:], logging.getLogger(name).level)
-        for name in ("bridle.service", "uvicorn", "uvicorn.error")
-    }
+    loggers = [logging.getLogger(name) for name in ("bridle.service", "uvicorn", "uvicorn.error")]
+    before = [(logger, logger.handlers[:], logger.level) for logger in loggers]
     try:
         logs.set_up(stream, "debug")
         with serving(db, insecure=False) as server, server.client(text) as client:
@@ -187,9 +185,10 @@ def test_no_secret_is_in_any_answer_or_log(tmp_path):
             with httpx.Client(base_url=server.url) as stranger:
                 seen.append(stranger.get("/v1/sessions", headers={"Authorization": f"Bearer {text[:-2]}"}).text)
     finally:
-        for name, (handlers, level) in before.items():
-            logging.getLogger(name).handlers[:] = handlers
-            logging.getLogger(name).setLevel(level)
+        for logger, handlers, level in before:
+            logger.handlers[:] = handlers
+            logger.setLevel(level)
+            logger.propagate = True
     written = stream.getvalue()
     lines = [json.loads(line) for line in written.splitlines()]
     assert any(line["event"] == "answered" and line["path"] == "/v1/sessions/shop/observe" for line in lines)

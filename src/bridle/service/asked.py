@@ -28,13 +28,13 @@ from bridle.service.schemas import (
     DecideEvent,
     DecisionAnswer,
     ForgetEvent,
-    GateStands,
     ObserveBody,
     ObserveEvent,
     PaymentAnswer,
     RoundAnswer,
     TicketAnswer,
 )
+from bridle.service.standings import stands
 from bridle.session.durable import DurableCore
 
 Verb = Callable[[DurableCore], VerbOutcome]
@@ -221,7 +221,9 @@ async def change_limits(call: Call) -> bytes:
         return VerbOutcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows)
 
     answer = await hosted.play(verb)
-    await service.audit(call, f"changed {'the domain' if 'domain' in told else f'limit {body.limit}'}: {encode(told)[:500].decode()}")
+    await service.audit(
+        who(call.key), call.name, f"changed {'the domain' if 'domain' in told else f'limit {body.limit}'}: {encode(told)[:500].decode()}"
+    )
     return answer
 
 
@@ -234,14 +236,6 @@ def budget_of(core: DurableCore, name: str) -> Gate | Pacer:
         return core.purse.find(name)
     except InputError as wrong:
         raise Turned(NOT_FOUND, str(wrong)) from None
-
-
-def stands(budget: Gate | Pacer) -> GateStands:
-    """Where a budget stands."""
-    if isinstance(budget, Pacer):
-        own = budget.gate
-        return GateStands("pacer", budget.budget, budget.spent, budget.left, own.unit, budget.price, budget.played, budget.rounds)
-    return GateStands("gate", budget.budget, budget.spent, budget.left, budget.unit)
 
 
 async def pay(call: Call) -> bytes:
@@ -283,5 +277,5 @@ async def set_budget(call: Call) -> bytes:
         return VerbOutcome(encode(stands(budget_of(core, body.gate))), applied.rows)
 
     answer = await (await call.session()).play(verb)
-    await call.service.audit(call, f"changed the budget of {body.gate} to {body.budget}")
+    await call.service.audit(who(call.key), call.name, f"changed the budget of {body.gate} to {body.budget}")
     return answer

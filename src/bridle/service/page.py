@@ -24,7 +24,7 @@ from bridle.service.calls import Call
 from bridle.service.door import POLICY
 from bridle.service.errors import CONFLICT, ELSEWHERE, NOT_FOUND, Turned, unavailable
 from bridle.service.live import LivePictures, Picture
-from bridle.service.looks import standing, whole_session
+from bridle.service.standings import standing, whole_session
 from bridle.session import report_text
 from bridle.session.durable import DurableCore
 

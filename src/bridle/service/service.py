@@ -13,16 +13,15 @@ from bridle.core import InputError
 from bridle.database import open_store
 from bridle.database.rows import Found, StoreError
 from bridle.database.store import EventStore
-from bridle.service.auth import ANYBODY, who
-from bridle.service.calls import Call
+from bridle.service.auth import ANYBODY
 from bridle.service.config import ServiceConfig
 from bridle.service.errors import CONFLICT, NOT_FOUND, Turned, too_many, unavailable
 from bridle.service.hosted import Hosted, Tools, VerbOutcome
 from bridle.service.keyring import KeyRing
 from bridle.service.logs import LOG, AccessLog, log
-from bridle.service.looks import figures, whole_session
 from bridle.service.metrics import ServiceMetrics, SessionFigures
 from bridle.service.recipes import SessionRecipe, session_name, session_recipe
+from bridle.service.standings import figures, whole_session
 from bridle.service.writer import GroupWriter
 from bridle.session import capsule
 from bridle.session.durable import DurableCore
@@ -87,7 +86,7 @@ class Service:
             await asyncio.get_running_loop().run_in_executor(self.compute, rehearse)
             for name, body in self.config.sessions.items():
                 try:
-                    hosted, _ = await self.create(name, dict(body), ANYBODY.id)
+                    await self.create(name, dict(body), ANYBODY.id)
                 except (InputError, Turned) as problem:  # another server's, or wrong: the others can be served
                     log("session of the configuration is not open here", session=name, problem=str(problem))
             self.why_not = None
@@ -212,12 +211,12 @@ class Service:
         except StoreError as problem:
             log("not in the quarantine", session=hosted.name, problem=str(problem))
 
-    async def audit(self, call: Call, what: str, session: str | None = None) -> None:
+    async def audit(self, person: str, session: str, what: str) -> None:
         """Write down who did what."""
-        name, person, when = session or call.name or None, who(call.key), time.time()
-        log("changed", who=person, what=what, session=name)
+        when = time.time()
+        log("changed", who=person, what=what, session=session)
         with suppress(StoreError):
-            await self.writer.do(lambda: self.store.audit(person, what, name, when))
+            await self.writer.do(lambda: self.store.audit(person, what, session, when))
 
     # --- metrics ------------------------------------------------------------------------------------------------------------------------
 
