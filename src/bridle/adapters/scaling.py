@@ -57,13 +57,13 @@ class RunningScale(NamedTuple):
         return ops.ratio(row - self.mean, self.deviation)
 
 
-def squashed(scaled: Array) -> Array:
-    """2 tanh(z / 2) of scaled features z, of one row or of many: alike near 0, and never beyond 2, however far out a row lies.
+def squashed(scaled: Array, most: float = 2.0) -> Array:
+    """most tanh(z / most) of scaled features z, of one row or of many: alike near 0, and never beyond `most`, however far out a row lies.
 
     >>> squashed(np.array([0.0, 1.0, -100.0])).round(3)
     array([ 0.   ,  0.924, -2.   ])
     """
-    return 4.0 * ops.sigmoid(scaled) - 2.0
+    return 2.0 * most * ops.sigmoid(2.0 / most * scaled) - most
 
 
 class SquashedScale(RunningScale):
