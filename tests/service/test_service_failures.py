@@ -134,8 +134,14 @@ def test_a_restarted_server_goes_on_where_it_was(db):
             observe(client, key=f"k{i}")
         client.post("/v1/sessions/shop/pay", json={"gate": "march", "amount": 1.0})
         ticket = client.post("/v1/sessions/shop/ask", json={}).json()["ticket"]
-        before = state_of(client)
+        before, played = state_of(client), client.get("/v1/sessions/shop/rounds?last=500").json()["rounds"]
     with serving(db) as server, server.client() as client:
+        until = time.monotonic() + 30.0
+        while "round" not in (listed := client.get("/v1/sessions").json()["sessions"][0]) and time.monotonic() < until:
+            assert listed == {"name": "shop", "owner": None}  # it is being opened
+        assert listed["round"] == 70
+        again = client.get("/v1/sessions/shop/rounds?last=500").json()["rounds"]
+        assert again == played, "the rounds since the last snapshot can be seen again"
         assert state_of(client) == before
         assert observe(client, ticket=ticket).json()["round"] == 71
 

@@ -91,9 +91,18 @@ class Service:
                     log("session of the configuration is not open here", session=name, problem=str(problem))
             self.why_not = None
             log("ready")
+            if self.config.db.startswith("sqlite"):  # nobody else will
+                await self._open_idle()
         except Exception as problem:
             LOG.exception("cannot get ready")
             self.why_not = f"the service cannot get ready: {type(problem).__name__}"
+
+    async def _open_idle(self) -> None:
+        """Open the sessions that nobody has: they are shown as they are, and their first requests need not wait for a replay."""
+        owners = await self.reading(lambda store: store.owners())
+        for name in [name for name, owner in owners.items() if owner is None][: self.config.limits.sessions]:
+            with suppress(InputError, Turned):  # its log says why
+                await self.open(name)
 
     async def stop(self) -> None:
         """Answer what was begun, let go of the sessions, and close the database."""
@@ -173,14 +182,13 @@ class Service:
         await hosted.close()
 
     async def names(self) -> list[tuple[str, str | None]]:
-        """The names of all sessions, and who owns those that are not open here."""
+        """The names of all sessions, and where those are that others have: the address, or else the process, of who does."""
 
         def look(store: EventStore) -> list[tuple[str, str | None]]:
-            found = []
-            for name in store.names():
-                row = None if name in self.hosted else store.find(name)
-                found.append((name, None if row is None else row.owner))
-            return found
+            living = store.living()
+            return [
+                (name, None if owner is None or owner == store.owner else living.get(owner) or owner) for name, owner in store.owners().items()
+            ]
 
         return await self.reading(look)
 
