@@ -127,25 +127,25 @@ ALERTS = CountedRate(3.0, Cells(1.0, 1.0, 1.0, 1.0), Cells(1.0, 0.0, 1.0, 0.0), 
 PRECISION = CountedRate(4.0, Cells(1.0, 0.0, 1.0, 0.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
 
 
-class OpenRows(NamedTuple):
+class Unlabelled(NamedTuple):
     """Rows whose labels have not come: what they are worth in advance, how many they are, and how many they were at the most."""
 
     due: Scalar
     now: Scalar
     most: Scalar
 
-    def begin(self, due: Scalar) -> OpenRows:
+    def begin(self, due: Scalar) -> Unlabelled:
         """With one more."""
         # A row that is answered before the next one begins was never waiting: `most` is about the others.
-        return OpenRows(self.due + due, self.now + 1.0, maximum(self.most, self.now))
+        return Unlabelled(self.due + due, self.now + 1.0, maximum(self.most, self.now))
 
-    def end(self, due: Scalar) -> OpenRows:
+    def end(self, due: Scalar) -> Unlabelled:
         """With one fewer; with none left nothing is due, without a rounding error."""
         now = self.now - 1.0
-        return OpenRows(where(now > 0.0, self.due - due, 0.0 * self.due), now, self.most)
+        return Unlabelled(where(now > 0.0, self.due - due, 0.0 * self.due), now, self.most)
 
 
-NONE_WAITING = OpenRows(0.0, 0.0, 0.0)
+NONE_WAITING = Unlabelled(0.0, 0.0, 0.0)
 
 
 class Recent(NamedTuple):
@@ -176,7 +176,7 @@ class DebtState(NamedTuple):
 
     level: LevelState
     base: Any  # the state of the limit's base
-    waiting: OpenRows
+    waiting: Unlabelled
     recent: Recent
     broken: Scalar
 

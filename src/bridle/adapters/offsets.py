@@ -162,5 +162,6 @@ def quantile_report(limit: QuantileLimit, state: OffsetState) -> LimitReport:
     )
     return LimitReport(
         f"share above the quantile {limit.level:g}", "at most", round(share, 12), measured, recent, proved,
-        "" if proved else "no row was counted yet", None, "", count.since, int(count.rows), 0, words, {"debt": float(state.debt), "forgiven": float(state.forgiven)},
+        "" if proved else "no row was counted yet", None, "", count.since, int(count.rows), 0, words,
+        {"debt": float(state.debt), "forgiven": float(state.forgiven)},
     )  # fmt: skip
