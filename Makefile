@@ -12,7 +12,7 @@ help:
 	@echo "make serve-demo   the decision service with a shop on it and a live page; KILL=1 stops and kills the server at random, and nothing is lost"
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or are slow (over a second, or three with all cases: marked slow)"
-	@echo "make test-browser   the report page in a real browser (Debian's Chromium)"
+	@echo "make test-browser   the report page and the live page in a real browser (Debian's Chromium)"
 	@echo "make test-service   the service and its database on a real PostgreSQL (Debian's): takeovers, kills, hostile requests"
 	@echo "make soak   hostile records, kills, faults, flipped bits and compiled rounds by the million: an hour or two, can be interrupted and goes on; soak/results.json"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"

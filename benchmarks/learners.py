@@ -41,6 +41,13 @@ WIDE = size((9, 29, 108), (9,))
 ROWS, REPEATS = size(1000, 20), size(9, 2)
 BEGIN, END = "<!-- measured by benchmarks/learners.py -->", "<!-- end -->"
 ONE = np.ones(1)
+LIMITS = {
+    "mean loss of those who earn over 50,000, at most 0.4": adapter.MissLoss(True, 0.4),
+    "the same, mean loss at most 0.2": adapter.MissLoss(True, 0.2),
+    "gap of mean scores between men and women, at most 0.1": adapter.GroupGap(0.1),
+    "the same, at most 0.5": adapter.GroupGap(0.5),
+}
+SETTINGS: dict[str, dict[str, Any]] = {"learner without constants": {}, "policy `soft`, radius 5": {"policy": "soft", "scale": True}}
 
 
 class Progress(NamedTuple):
@@ -96,6 +103,13 @@ def quality(y: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
     return float(roc_auc_score(y, scores)), float(np.logaddexp(0.0, np.where(y, -scores, scores)).mean())
 
 
+def standard_error(y: np.ndarray, one: np.ndarray, other: np.ndarray, draws: int = 400) -> float:
+    """Of the difference of two AUCs on the same rows: its deviation over rows drawn anew."""
+    rng = np.random.default_rng(0)
+    drawn = [rng.integers(0, len(y), len(y)) for _ in range(draws)]
+    return float(np.std([roc_auc_score(y[rows], one[rows]) - roc_auc_score(y[rows], other[rows]) for rows in drawn]))
+
+
 def measured(stream: LabelledStream) -> dict[str, Any]:
     """Every learner on one stream: the means over its orders."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in ("bridle", *river_models.OPTIMISERS)}
@@ -111,7 +125,10 @@ def measured(stream: LabelledStream) -> dict[str, Any]:
     apart["bridle"] = estimator_difference(X, y, own_scores(X[:CHECKED], y[:CHECKED])[0])
     assert max(apart.values()) < 1e-9, f"{stream.name}: what is measured is not what {max(apart, key=lambda name: apart[name])} does"
     means = {name: np.mean(pairs, axis=0) for name, pairs in found.items()}
+    first = max(river_models.OPTIMISERS, key=lambda name: means[name][0])
+    below = means["bridle"][0] - means[first][0] < -BAR
     return {
+        "standard_error": standard_error(y, own_scores(X, y)[0], river_models.scores(first, X, y)) if below else None,
         "rows": len(y), "features": X.shape[1], "orders": len(stream.orders), "positives": float(y.mean()),
         "auc": {name: float(mean[0]) for name, mean in means.items()}, "log_loss": {name: float(mean[1]) for name, mean in means.items()},
         "weights": dict(zip(EXPERTS, np.mean(weights, axis=0).tolist(), strict=False)), "apart": max(apart.values()),
@@ -139,6 +156,22 @@ def timed(features: int) -> list[dict[str, Any]]:
     return interleaved(sides, REPEATS)
 
 
+def limited(name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """A limit on average on the census, by the estimator that users have: what came of it from the second quarter on, and what it cost."""
+    X, y, men = learner_streams.people()
+    limit = LIMITS[name]
+    model, p = adapter.ConstrainedClassifier([limit], engine="numba", **settings), np.zeros(len(y))
+    for t, (row, label, group) in enumerate(zip(X.tolist(), y.tolist(), (1.0 * men).tolist(), strict=True)):
+        named = dict(enumerate(row))
+        p[t] = model.predict_proba_one(named)[True]
+        model.learn_one(named, label, group=group)
+    late = slice(len(y) // 4, None)
+    scores, y, men = np.log(p[late]) - np.log1p(-p[late]), y[late], men[late]
+    reached = float(np.logaddexp(0.0, -scores[y]).mean()) if "loss" in name else float(abs(scores[men].mean() - scores[~men].mean()))
+    auc, loss = quality(y, scores)
+    return {"asked": limit.at_most, "reached": reached, "auc": auc, "log_loss": loss, "price": model.limits_[0].price}
+
+
 # --- the page -------------------------------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +197,11 @@ def page(found: dict[str, Any]) -> str:
             f"{row['log_loss'][second]:.4f} ({second})", f"{row['log_loss']['bridle']:.4f}", f"{loss:+.4f}",
         )  # fmt: skip
         rows.append(f"| {' | '.join(cells)} |")
-    below = [name for name, gain in zip(streams, gains, strict=True) if gain < -BAR]
+    below = [
+        f"{name} (by {-gain / streams[name]['standard_error']:.1f} standard errors)"
+        for name, gain in zip(streams, gains, strict=True)
+        if gain < -BAR
+    ]
     above = [name for name, loss in zip(streams, losses, strict=True) if loss > BAR]
     always = "; ".join(
         f"{name} {np.mean([row['auc']['bridle'] - row['auc'][name] for row in streams.values()]):+.4f} and "
@@ -186,16 +223,22 @@ def page(found: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|",
         *rows,
     ]
+    text += ["", "| Adult, from the second quarter on | held by | reached | AUC | log loss | price |", "|---|---|---|---|---|---|"]
+    for name, by in found["limits"].items():
+        for which, row in by.items():
+            price = "-" if row["price"] is None else f"{row['price']:.3g}"
+            text.append(f"| {name} | {which} | {row['reached']:.3f} | {row['auc']:.4f} | {row['log_loss']:.4f} | {price} |")
     if found["timed"]:
         text += [
             "",
-            "| microseconds to learn a row (ratio to river's in the same run) | "
+            "| time to learn a row, as a multiple of river's in the same run (median, least and most) | "
             + " | ".join(f"{d} features" for d in found["timed"])
             + " |",
         ]
         text.append("|---|" + "---|" * len(found["timed"]))
         for at, side in enumerate(next(iter(found["timed"].values()))):
-            cells = [f"{sides[at]['us']:.1f} ({sides[at]['ratio']:.2f})" for sides in found["timed"].values()]
+            each = [sides[at] for sides in found["timed"].values()]
+            cells = [f"{one['ratio']:.2f} ({one['ratio_low']:.2f} - {one['ratio_high']:.2f})" for one in each]
             text.append(f"| `{side['name']}` | " + " | ".join(cells) + " |")
     return "\n".join(text)
 
@@ -204,12 +247,14 @@ def main() -> None:
     figures = target(Path(__file__).with_name("learners.json"))
     place = target(Path(__file__).parent.parent / "docs" / "adapters.md")
     known = "--tables" in sys.argv or "--timed" in sys.argv
-    found: dict[str, Any] = json.loads(figures.read_text(encoding="utf-8")) if known else {"streams": {}, "timed": {}}
+    found: dict[str, Any] = json.loads(figures.read_text(encoding="utf-8")) if known else {"streams": {}, "limits": {}, "timed": {}}
     for stream in () if known else learner_streams.streams():
         begun = time.perf_counter()
         found["streams"][stream.name] = measured(stream)
         sys.stdout.write(f"{stream.name}: {time.perf_counter() - begun:.1f} s\n")
         sys.stdout.flush()
+    if not known:
+        found["limits"] = {name: {which: limited(name, settings) for which, settings in SETTINGS.items()} for name in LIMITS}
     if "--tables" not in sys.argv:
         found["timed"] = {str(features): timed(features) for features in WIDE}
         figures.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -43,16 +43,11 @@ class GroupedStream(NamedTuple):
     groups: np.ndarray
 
 
-def german() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def applicants() -> GroupedStream:
     """Applicants for credit, in one shuffled order: who is a bad risk, and who is a woman."""
-    found = data.load("german")
-    wide = [
-        found[name][:, None] if name not in found.categories else 1.0 * (found[name][:, None] == np.arange(len(found.categories[name])))
-        for name in found.columns
-        if name != "risk"
-    ]
-    order = np.random.default_rng(0).permutation(len(found.values))
-    return np.hstack(wide)[order], found.equals("risk", "2")[order], found.equals("status-sex", "A92")[order]
+    X, y = learner_streams.german()
+    order = np.random.default_rng(0).permutation(len(y))
+    return GroupedStream("German", X[order], y[order], data.load("german").equals("status-sex", "A92")[order])
 
 
 def streams() -> list[GroupedStream]:
@@ -66,8 +61,7 @@ def streams() -> list[GroupedStream]:
         X, y = (X[:400], y[:400]) if TOY else (X, y)
         found.append(GroupedStream(name, X, y, X[:, 0] > np.median(X[:, 0])))
     if not TOY:
-        people = GroupedStream("Adult", *learner_streams.adult(), data.load("adult").equals("sex", "Male"))
-        found[1:1] = [people, GroupedStream("German", *german())]
+        found[1:1] = [GroupedStream("Adult", *learner_streams.people()), applicants()]
     return found
 
 

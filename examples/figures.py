@@ -22,7 +22,7 @@ def over_time(labels, alarms, windows=4):
 
 
 def in_hindsight(labels, scores, recall):
-    """Alarms by the one threshold that gives this recall over the whole stream: nobody knows it before the end."""
+    """Alarms by the one threshold that gives this recall, or the next above, over the whole stream: nobody knows it before the end."""
     y, scores = np.asarray(labels, dtype=bool), np.asarray(scores)
     return scores >= np.quantile(scores[y], 1.0 - recall, method="lower")
 

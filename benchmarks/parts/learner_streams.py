@@ -74,6 +74,15 @@ def adult() -> tuple[np.ndarray, np.ndarray]:
     return spread("adult", "income", data.load("adult").equals("income", ">50K"))
 
 
+def people() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Persons of the census, and which of them are men; at toy size a few that are drawn."""
+    if not TOY:
+        return *adult(), data.load("adult").equals("sex", "Male")
+    rng = np.random.default_rng(0)
+    X, men = rng.standard_normal((120, 4)), rng.random(120) < 0.6
+    return X, X[:, 0] + men + rng.standard_normal(120) > 1.0, men
+
+
 def german() -> tuple[np.ndarray, np.ndarray]:
     """Applicants for credit: who is a bad risk?"""
     return spread("german", "risk", data.load("german").equals("risk", "2"))

@@ -19,6 +19,7 @@ from bridle.adapters import river, sklearn
 from bridle.adapters.learning import LabelledRow
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.linear import LinearModel, ModelSettings
+from bridle.adapters.rate_limits import Recall
 from bridle.engines import numba as engine
 from helpers.compiled_games import interpreted
 
@@ -38,14 +39,14 @@ def rows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [{}, {"scale": True}, {"policy": "sinha2024", "parameters": RARE}], ids=str)
+@pytest.mark.parametrize("settings", [{"policy": None}, {"scale": True}, {"policy": "sinha2024", "parameters": RARE}], ids=str)
 def test_scikit_learn_takes_it_for_a_classifier(settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)  # checks for pandas, where it is not installed
-        seen = check_estimator(of_sklearn(**settings), on_fail="raise" if "policy" not in settings else None)
+        seen = check_estimator(of_sklearn(**settings), on_fail="raise" if "parameters" not in settings else None)
     failed = {check["check_name"] for check in seen if check["status"] == "failed"}
     # 50 rows of which one class weighs ten million times the other are beyond a lipschitz of 5.
-    assert failed <= ({"check_class_weight_classifiers"} if "policy" in settings else set())
+    assert failed <= ({"check_class_weight_classifiers"} if "parameters" in settings else set())
     assert sum(check["status"] == "passed" for check in seen) > 50
 
 
@@ -53,11 +54,12 @@ def test_scikit_learn_takes_it_for_a_classifier(settings):
 @pytest.mark.parametrize(
     "model",
     [
-        of_river(),
+        river.ConstrainedClassifier(),
+        river.ConstrainedClassifier([Recall(0.9), MissLoss(True, 0.1)]),
         of_river(scale=True, constraints=[MissLoss(True, 0.1), WeightBudget(2.0)]),
         of_river(policy="sinha2024", parameters=RARE),
     ],
-    ids=["plain", "limits", "sinha2024"],
+    ids=["free", "rates", "anytime", "sinha2024"],
 )
 def test_river_takes_it_for_a_classifier(model):
     names = []

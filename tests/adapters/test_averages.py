@@ -61,7 +61,7 @@ def test_the_bound_is_attained():
 def test_prices_are_those_of_the_page():
     """With all sums written out."""
     rng, limits, k = np.random.default_rng(1), averages(3), 3
-    state, q, G, DG, DF, C = limits.start(), np.zeros(k), [], [], [], []
+    state, q, paid, G, DG, DF, C = limits.start(), np.zeros(k), np.zeros(k), [], [], [], []
     for _ in range(40):
         g, dg, df, counts = rng.standard_normal(k), rng.standard_normal((k, 4)), rng.standard_normal(4), 1.0 * (rng.random(k) < 0.6)
         near = np.zeros(k)
@@ -76,7 +76,8 @@ def test_prices_are_those_of_the_page():
         np.testing.assert_allclose(pull, (lam * counts) @ dg, rtol=1e-9, atol=1e-12)
         N = np.sqrt([sum(row[i] ** 2 * count[i] for row, count in zip(G, C, strict=True)) for i in range(k)])
         q = np.where(counts > 0.0, np.maximum(q + np.divide(g, N, out=np.zeros(k), where=N > 0.0), 0.0), q)
-        np.testing.assert_allclose(limits.price(state), pi * q, rtol=1e-9, atol=1e-12)
+        paid, n = paid + counts * lam, np.sum(C, axis=0)
+        np.testing.assert_allclose(limits.price(state), np.divide(paid, n, out=np.zeros(k), where=n > 0.0), rtol=1e-9, atol=1e-12)
 
 
 def test_units_of_cost_and_limits_only_change_the_price():

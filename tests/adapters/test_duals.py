@@ -64,7 +64,7 @@ def test_scales_of_cost_and_limits_do_not_matter():
         assert mine.limits[0] * 1e5 / 1e-3 == pytest.approx(theirs.limits[0], rel=1e-12)
 
 
-def test_gradients_are_measured_at_the_powers_of_two_and_stand_for_the_steps_since():
+def test_gradients_are_measured_at_powers_of_two_for_the_steps_since():
     duals, measured = Duals.start(1), []
     for t in range(1, 101):
         g = np.array([np.nan if t % 2 else 0.1])  # every second step counts

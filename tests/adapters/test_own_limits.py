@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bridle.adapters.levels import OWN_RATE, Cells, Rate, make_rate_level
+from bridle.adapters.levels import OWN_RATE, Cells, CountedRate, make_rate_level
 from bridle.functions import Excess, LogisticLoss
 
 pytest.importorskip("sklearn")
@@ -37,7 +37,7 @@ class QuietPositives(NamedTuple):
     at_most: float
 
     def levels(self, classes, several, yields):
-        rate = Rate(OWN_RATE, Cells(0.0, 1.0, 0.0, 1.0), Cells(0.0, 1.0, 0.0, 0.0), 1.0, 1.0)
+        rate = CountedRate(OWN_RATE, Cells(0.0, 1.0, 0.0, 1.0), Cells(0.0, 1.0, 0.0, 0.0), 1.0, 1.0)
         return (make_rate_level(rate, self.at_most, several=several, yields=yields),)
 
 

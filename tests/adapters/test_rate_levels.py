@@ -107,7 +107,7 @@ def test_open_rows_add_what_the_bound_says():
         state = level.settle(state, score, alarm, due, 1.0, row)
     opened = []
     for row in range(waiting + 1):
-        alarm = 1.0 * (-60.0 > level.threshold(state))  # the model is sure that it does not count, so that nothing is due
+        alarm = 1.0 * (level.threshold(state) < -60.0)  # the model is sure that it does not count, so that nothing is due
         state, due = level.look(state, -60.0, alarm, row)
         opened.append((alarm, due))
     for alarm, due in opened:

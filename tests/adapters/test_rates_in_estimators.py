@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from bridle import InputError
-from bridle.adapters import class_model, river, sklearn
+from bridle.adapters import river, sklearn, tickets
 from bridle.adapters.rate_limits import (
     AlertBudget,
     AlertRate,
@@ -139,7 +139,7 @@ def test_two_limits_that_cannot_be_had_together_say_so(rows):
         assert "cannot be had together" in reports[1 - priority].words
 
 
-# --- late classes ---------------------------------------------------------------------------------------------------------------------------
+# --- late classes ---
 
 
 def test_a_row_answered_at_once_is_a_row_learned(rows):
@@ -183,18 +183,18 @@ def test_tickets_of_scikit_learn(rows):
     model = sklearn.ConstrainedClassifier([EqualOpportunity(0.05), Recall(0.9)]).fit(X[:600], y[:600], groups=groups[:600])
     with pytest.raises(InputError, match="groups must be given"):
         model.ask(X[600:700])
-    tickets = model.ask(X[600:700], groups=groups[600:700])
+    asked = model.ask(X[600:700], groups=groups[600:700])
     found, counted = model.limits_[1].measured * y[:600].sum(), y[:600].sum()
     assert model.limits_[1].open == 100
     copied = pickle.loads(pickle.dumps(model))
     for each in (model, copied):
-        each.partial_fit(X[640:690], y[640:690], tickets=[ticket.id for ticket in tickets[40:90]])
-        each.forget(tickets[:40] + tickets[90:])
-    right = sum(ticket.alarm for ticket, label in zip(tickets[40:90], y[640:690], strict=True) if label)
+        each.partial_fit(X[640:690], y[640:690], tickets=[ticket.id for ticket in asked[40:90]])
+        each.forget(asked[:40] + asked[90:])
+    right = sum(ticket.alarm for ticket, label in zip(asked[40:90], y[640:690], strict=True) if label)
     assert model.limits_[1].measured == pytest.approx((found + right) / (counted + y[640:690].sum()))
     assert model.limits_ == copied.limits_
     np.testing.assert_array_equal(model.coef_, copied.coef_)
-    for bad in ([tickets[0]], [999], ["one"]):
+    for bad in ([asked[0]], [999], ["one"]):
         with pytest.raises(InputError, match="ticket must be one that waits"):
             model.partial_fit(X[:1], y[:1], tickets=bad)
     again = model.ask(X[:2], groups=groups[:2])
@@ -203,18 +203,18 @@ def test_tickets_of_scikit_learn(rows):
 
 
 def test_so_many_rows_may_wait_and_no_more(monkeypatch):
-    monkeypatch.setattr(class_model, "MOST_OPEN", 3)
+    monkeypatch.setattr(tickets, "MOST_OPEN", 3)
     model = river.ConstrainedClassifier([Recall(0.9)])
-    tickets = [model.ask_one({"a": 1.0}) for _ in range(3)]
+    asked = [model.ask_one({"a": 1.0}) for _ in range(3)]
     with pytest.raises(InputError, match="3 rows wait for their classes already: give these, or forget some"):
         model.ask_one({"a": 1.0})
-    model.forget_one(tickets[1])
+    model.forget_one(asked[1])
     model.ask_one({"a": 2.0})
     with pytest.raises(InputError, match="ticket must be one that waits for its class, not 2"):
-        model.learn_one({"a": 1.0}, True, ticket=tickets[1])
+        model.learn_one({"a": 1.0}, True, ticket=asked[1])
 
 
-# --- budgets and groups -----------------------------------------------------------------------------------------------------------------------
+# --- budgets and groups ---
 
 
 def test_a_budget_is_never_overspent(rows):
@@ -264,7 +264,7 @@ def test_groups_are_asked_for_checked_and_missed(rows):
     assert one.weights == {}
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------------------------------
+# --- what is said ---
 
 
 def test_a_fitted_model_shows_its_limits(rows):

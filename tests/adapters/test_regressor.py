@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from bridle import InputError
 from bridle.adapters import river, sklearn
+from bridle.adapters.error_rates import ErrorRate
 from bridle.adapters.offsets import Quantile, largest_debt
 from bridle.adapters.rate_limits import Recall
-from bridle.adapters.regression import ErrorRate
 from bridle.engines import numba as engine
 from helpers.compiled_games import interpreted
 
@@ -39,7 +39,7 @@ def held(residuals, level):
         offset = limit.offset(state)
         residual = residual(offset, t) if callable(residual) else residual
         above.append(residual > offset)
-        state = limit.count(state, residual)
+        state = limit.learn(state, residual)
         n = t + 1.0
         assert sum(above) == pytest.approx((1.0 - level) * n + state.debt - state.forgiven, abs=1e-6)
         assert state.debt <= largest_debt(limit.eta, float(state.first), float(state.widest)) + 1e-9

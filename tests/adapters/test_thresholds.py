@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bridle import records
 from bridle.adapters.group_levels import most_gap_debt
+from bridle.adapters.group_limits import OddsLimit
 from bridle.adapters.levels import FLOOR, most_debt
 from bridle.adapters.rate_limits import (
     AlertBudget,
@@ -20,7 +21,6 @@ from bridle.adapters.rate_limits import (
     EqualizedOdds,
     EqualOpportunity,
     FalsePositiveRate,
-    OddsLimit,
     Precision,
     Recall,
 )

@@ -141,7 +141,7 @@ def test_the_report_is_what_happened(own):
         else ConstrainedOptimizer(torch.optim.SGD([weight], lr=0.0), **settings)
     )
     (nothing,) = optimizer.limits_
-    assert (nothing.measured, nothing.counted, nothing.words) == (None, 0, "no step has said anything of it yet")
+    assert (nothing.measured, nothing.counted, nothing.words) == (None, 0, "no row that it speaks of has come")
     values = np.concatenate([np.full(50, 1.0), np.full(200, -0.5), np.full(1200, -0.25)])
     taken = []
     for place, value in enumerate(values):
@@ -155,7 +155,7 @@ def test_the_report_is_what_happened(own):
     assert report.recent == pytest.approx(-0.25)
     assert report.held
     last = np.flatnonzero(np.cumsum(values) > 0.0)[-1]  # the last value after which the mean was above 0
-    assert report.since == taken[last + 1]
+    assert report.since == taken[last] + 1
     if own:
         assert (report.proved, report.price) == (None, None)
         assert "not convex" in report.why
@@ -187,7 +187,7 @@ def test_a_state_saved_before_there_were_reports_is_loaded():
     optimizer = ConstrainedOptimizer(model.parameters(), radius=2.0)
     optimizer.step(model(torch.ones(1, 3).double()).sum(), model.get_parameter("0.weight").sum())
     saved = optimizer.state_dict()
-    del saved["bridle"]["counts"]
+    del saved["bridle"]["tally"]
     fresh = ConstrainedOptimizer(network().parameters(), radius=2.0)
     fresh.load_state_dict(saved)
     assert (fresh.rounds, fresh.violations) == (1, optimizer.violations)

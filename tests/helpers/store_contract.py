@@ -107,16 +107,28 @@ def keeps_keys_refusals_and_what_was_done(url: str) -> None:
         found = store.create("shop", b"")
         with pytest.raises(InputError, match="name 'shop' is taken"):
             store.create("shop", b"other")
-        for name in ("", "a\0b", "x" * 201, None):
+        for name in ("", "a\0b", "a\ud800b", "x" * 201, None):
             with pytest.raises(InputError, match="name must be a text"):
                 store.create(name, b"")
         assert store.names() == ["shop"]
         assert store.find("nobody") is None
+        for odd in ("a\0b", "a\ud800b"):
+            assert store.find(odd) is None
+            assert store.keys.find(odd) is None
+            assert not store.keys.revoke(odd, 0.0)
+            store.quarantine(77, 0.0, odd, b"")
+            store.audit(odd, odd, odd, 0.0)
+        assert {each.reason for each in store.quarantined(77)} == {each.who for each in store.audits()} == {"a\ufffdb", "a?b"}
         for i in range(5):
             store.quarantine(found.id, float(i), f"reason {i}", b"request")
         store.quarantine(0, 9.0, "no session", b"")
         assert [(each.number, each.reason) for each in store.quarantined(found.id, limit=2, offset=1)] == [(4, "reason 3"), (3, "reason 2")]
-        assert store.counts() == {found.id: 5, 0: 1}
+        assert store.counts() == {found.id: 5, 0: 1, 77: 2}
+        assert len(store.quarantined(found.id, limit=10**30)) == 5
+        assert store.quarantined(found.id, offset=10**30) == store.audits(offset=2**63) == []
+        for limit, offset in ((-1, 0), (1, -1)):
+            with pytest.raises(InputError, match="must not be negative"):
+                store.quarantined(found.id, limit, offset)
         key = AccessKey("id", "till", "decide,read", b"salt", b"hash", "{}", 1.5, None)
         store.keys.add(key)
         with pytest.raises(InputError, match="id 'id' is taken"):
@@ -128,7 +140,7 @@ def keeps_keys_refusals_and_what_was_done(url: str) -> None:
         assert store.keys.list() == [key._replace(revoked=2.5)]
         store.audit("till", "created", "shop", 1.0)
         store.audit("admin", "revoked id", None, 2.0)
-        assert [(each.who, each.what, each.session, each.when) for each in store.audits()] == [
+        assert [(each.who, each.what, each.session, each.when) for each in store.audits(limit=2)] == [
             ("admin", "revoked id", None, 2.0), ("till", "created", "shop", 1.0),
         ]  # fmt: skip
 

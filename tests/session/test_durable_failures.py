@@ -110,7 +110,7 @@ def test_an_interrupt_anywhere_leaves_memory_as_the_journal_is(session):
         return tracer
 
     while not done:
-        at += 7
+        at += 3
         left, done = at, True
         sys.settrace(tracer)
         try:
@@ -123,7 +123,7 @@ def test_an_interrupt_anywhere_leaves_memory_as_the_journal_is(session):
         assert acknowledged + done <= rows <= acknowledged + 1
         acknowledged = rows
         assert session.rounds == rows
-    assert at > 300
+    assert at > 150  # so many lines are passed
     assert_same(plain_after(acknowledged), session)
 
 

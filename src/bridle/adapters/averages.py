@@ -10,7 +10,7 @@ weights. A limit speaks of some rows only (`MissLoss` of its class): those are c
 and `pull` = sum_i lam_i dg_i is what the learner adds to its gradients. A multiplier alone circles around its limit; h is the damping,
 and kappa that of `bridle.policies.soft_free`, whose natural prices these are, without its queue (which falls where units grow, so that a
 limit is approached from above). lam is settled before the row's own value is seen: errors of mean 0 in the values bias nothing. The price
-is pi q.
+is the mean of lam.
 
 Guarantee: over any counted rows in a row up to the last, the values of limit i add up to at most N_i q_i (`NaturalMultipliers.bound`),
     whatever the learner, the stream, pi and kappa. So the mean is above 0 by at most q_i sqrt(mean g_i^2 / n) (`average_excess`): it
@@ -28,7 +28,7 @@ the first are 0.
 >>> bool(state.multipliers.total[0] <= state.multipliers.bound[0])
 True
 >>> limits.price(state).round(3), pull.round(3)
-(array([0.838]), array([0.   , 2.394]))
+(array([0.649]), array([0.   , 2.394]))
 """
 
 from __future__ import annotations
@@ -74,12 +74,13 @@ def none_counted(limits: int) -> NaturalMultipliers:
 
 
 class AverageState(NamedTuple):
-    """The multipliers, h of every limit, the sum of |df|^2, and that of |dg|^2 of every limit."""
+    """The multipliers; of every limit h, the sum of |dg|^2 and that of lam over its rows; the sum of |df|^2."""
 
     multipliers: NaturalMultipliers
     near: Array
-    cost_slopes: Scalar
     slopes: Array
+    paid: Array
+    cost_slopes: Scalar
 
 
 class Averages(NamedTuple):
@@ -91,7 +92,7 @@ class Averages(NamedTuple):
     def start(self) -> AverageState:
         """What is known before the first row."""
         none = none_counted(len(self.each))
-        return AverageState(none, none.q, 0.0, none.q)
+        return AverageState(none, none.q, none.q, none.q, 0.0)
 
     def weigh(self, state: AverageState, g: Array, dg: Array, df: Array, counts: Array) -> tuple[AverageState, Array]:
         """What is known after a row, and the limits' pull in it; `counts` is 1 for each limit that speaks of the row, else 0."""
@@ -101,11 +102,11 @@ class Averages(NamedTuple):
         multipliers = state.multipliers.observed(g, counts)
         near = ratio(g * ops.sqrt(multipliers.counted), ops.sqrt(multipliers.squares))
         near = ops.where(counts > 0.0, maximum(minimum(near, 1.0), -1.0), state.near)
-        return AverageState(multipliers, near, cost_slopes, slopes), combine(lam, counted)
+        return AverageState(multipliers, near, slopes, state.paid + counts * lam, cost_slopes), combine(lam, counted)
 
     def price(self, state: AverageState) -> Array:
-        """pi q: what one more unit of each limit seems to be worth in cost."""
-        return ratio(ops.sqrt(state.cost_slopes), ops.sqrt(state.slopes)) * state.multipliers.q
+        """The mean of lam over the rows that each limit counts: what one more unit of it seems to be worth in cost."""
+        return ratio(state.paid, state.multipliers.counted)
 
 
 def averages(limits: int) -> Averages:

@@ -6,7 +6,6 @@ class, `label`: an alarm is a prediction of it, and a row that is no alarm is pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -18,11 +17,9 @@ from bridle.adapters.learning import LabelledRow, known
 from bridle.adapters.limit_report import LimitTable
 from bridle.adapters.linear import LinearModel, ModelSettings, kinds_of, listed, probability
 from bridle.adapters.thresholds import Seen
+from bridle.adapters.tickets import OpenRow, OpenRows, RowTicket
 from bridle.core import InputError
 from bridle.ops import Array
-
-MOST_OPEN = 100_000
-"""So many rows may wait for their classes at the most."""
 
 
 class Others(NamedTuple):
@@ -32,25 +29,6 @@ class Others(NamedTuple):
 
     def __repr__(self) -> str:
         return f"not {self.label!r}"
-
-
-class OpenRow(NamedTuple):
-    """A row that waits for its class: how it was seen, and its group."""
-
-    seen: Seen | None
-    group: float | None
-
-
-class Ticket(NamedTuple):
-    """The answer about a row whose class is not known yet: the number to give back with it, whether it is an alarm, how likely it is one.
-
-    `probability` is the model's, of the class that an alarm is about; `label` is the class that is predicted.
-    """
-
-    id: int
-    alarm: bool
-    probability: float
-    label: object
 
 
 class ClassModel:
@@ -65,14 +43,13 @@ class ClassModel:
         judges = [model for model in self.models if model.rules.thresholds is not None]
         self.judge = judges[0] if judges else None
         self._judged = 1 if len(self.models) == 1 else self.models.index(self.judge) if self.judge is not None else 0
-        self.open: dict[int, OpenRow] = {}
-        self._asked = 0
+        self.open = OpenRows()
         self._period: float | None = None
 
     @property
     def blank(self) -> bool:
         """Whether nothing was learned or asked so far."""
-        return not self._asked and all(model.blank for model in self.models)
+        return not self.open.asked and all(model.blank for model in self.models)
 
     @property
     def weights(self) -> Array:
@@ -108,7 +85,7 @@ class ClassModel:
             return None
         self.check(len(scores), groups, periods)
         own = self._own(scores)
-        thresholds, levels = judge.rules.thresholds, judge.held.levels
+        thresholds, levels = judge.thresholds, judge.held.levels
         if not thresholds.budgets:  # one threshold for each group
             if groups is None:
                 return np.asarray(own > float(thresholds.threshold(levels)))
@@ -129,7 +106,7 @@ class ClassModel:
         """Refuse groups and periods that the limits cannot read."""
         if self.judge is None:
             return
-        check, last = self.judge.rules.thresholds.check, self._period
+        check, last = self.judge.thresholds.check, self._period
         of, when = [None] if groups is None else np.unique(groups).tolist(), _listed(periods, min(count, 1))
         for group in of:
             check(group, when[0] if when else None, last)
@@ -140,26 +117,25 @@ class ClassModel:
     def admit(self, group: float | None, period: float | None, ticket: object = None) -> None:
         """Refuse a row, before anything changes, whose ticket is not known, or whose group or period the limits cannot read."""
         if ticket is not None:
-            self._number(ticket)
+            self.open.number(ticket)
         elif self.judge is not None:
-            self.judge.rules.thresholds.check(group, period, self._period)
+            self.judge.thresholds.check(group, period, self._period)
 
     def places(self, scores: Array, alarms: NDArray[np.bool_] | None) -> NDArray[np.int_]:
         """The place of the class that each row is predicted to have."""
         if len(self.models) == 1:
             return np.asarray(scores > 0.0 if alarms is None else alarms).astype(int)
         if alarms is None or self.judge is None:
-            return np.argmax(scores, axis=1)
+            return np.asarray(np.argmax(scores, axis=1))
         judged = self._judged
         rest = np.where(np.arange(len(self.models)) == judged, -np.inf, scores)
-        return np.where(alarms, judged, np.argmax(rest, axis=1))
+        return np.asarray(np.where(alarms, judged, np.argmax(rest, axis=1)))
 
     # --- rows that wait for their classes ---------------------------------------------------------------------------------------------
 
-    def ask(self, row: Array, group: float | None, period: float | None) -> Ticket:
+    def ask(self, row: Array, group: float | None, period: float | None) -> RowTicket:
         """Decide about one row, which is counted from now on, and learned from when its class comes."""
-        if len(self.open) >= MOST_OPEN:
-            raise InputError(f"{MOST_OPEN:,} rows wait for their classes already: give these, or forget some")
+        self.open.demand_room()
         scores = self.scores(row[None])
         of, when = (None if one is None else np.array([one]) for one in (group, period))
         alarms = self.alarms(scores, of, when)
@@ -168,34 +144,15 @@ class ClassModel:
         alarm = place == judged
         own = float(scores[0] if len(self.models) == 1 else scores[0, judged])
         seen = None if self.judge is None else self.judge.look(own, group, period, 1.0 * alarm)
-        self._asked += 1
         self._note(period)
-        self.open[self._asked] = OpenRow(seen, group)
-        return Ticket(self._asked, alarm, float(self.probabilities(scores)[0, judged]), self.classes[place])
+        number = self.open.add(OpenRow(seen, group))
+        return RowTicket(number, alarm, float(self.probabilities(scores)[0, judged]), self.classes[place])
 
     def forget(self, ticket: object) -> None:
         """A row whose class will never be known is not waited for any longer."""
-        number = self._number(ticket)
-        waiting = self.open[number]
+        waiting = self.open.close(self.open.number(ticket))
         if waiting.seen is not None and self.judge is not None:
             self.judge.drop(waiting.seen, waiting.group)
-        del self.open[number]
-
-    def answered(self, tickets: Sequence[object], count: int) -> tuple[list[int], Seen | None, Array | None]:
-        """The numbers of the tickets, one for each row, how the rows were seen, and their groups."""
-        numbers = [self._number(ticket) for ticket in tickets]
-        if len(numbers) != count or len(set(numbers)) != count:
-            raise InputError(f"tickets must be {count} different ones, one for each row, not {len(set(numbers))}")
-        waiting = [self.open[number] for number in numbers]
-        seen = None if self.judge is None else records.stack([cast("Seen", row.seen) for row in waiting])
-        named = any(row.group is not None for row in waiting)
-        return numbers, seen, np.array([known(row.group) for row in waiting]) if named else None
-
-    def _number(self, ticket: object) -> int:
-        number = ticket.id if isinstance(ticket, Ticket) else ticket
-        if isinstance(number, (int, np.integer)) and int(number) in self.open:
-            return int(number)
-        raise InputError(f"ticket must be one that waits for its class, not {validate.show(number)}")
 
     # --- what is learned --------------------------------------------------------------------------------------------------------------
 
@@ -205,8 +162,8 @@ class ClassModel:
         """One round: one row of features, the place of its class, the weight of its loss, its group and its period, and its ticket."""
         judge, seen = self.judge, None
         if ticket is not None:
-            number = self._number(ticket)
-            seen, group = self.open[number]
+            number = self.open.number(ticket)
+            seen, group = self.open.rows[number]
         if len(self.models) == 1:
             self.models[0].take(LabelledRow(row, 1.0 if place else -1.0, weight, group, None if judge is None or seen else period, seen))
         else:
@@ -216,7 +173,7 @@ class ClassModel:
         if period is not None:
             self._note(period)
         if ticket is not None:
-            del self.open[number]
+            self.open.close(number)
 
     def decided(self, scores: Array, groups: Array | None, periods: Array | None) -> Seen | None:
         """Count rows that are all decided as the levels stand, before their classes are known; None where no limit is on rates."""
@@ -227,17 +184,18 @@ class ClassModel:
         rows = zip(own.tolist(), _listed(groups, len(own)), _listed(periods, len(own)), alarms.tolist(), strict=True)
         return records.stack([judge.look(score, group, period, 1.0 * alarm) for score, group, period, alarm in rows])
 
-    def learn_table(
-        self, rows: Array, places: NDArray[np.int_], weights: Array, groups: Array | None, periods: Array | None, seen: Any, engine: str
-    ) -> None:
-        """As many rounds as there are rows, one after the other; `seen` is what the levels made of all of them before."""
+    def learn_table(self, table: LabelledRow, engine: str) -> None:
+        """As many rounds as there are rows, one after the other; the sign of a row is the place of its class here.
+
+        `seen` is what the levels made of all of them before, where they were decided together.
+        """
         for at, model in enumerate(self.models):
-            signs = np.where(places == (1 if len(self.models) == 1 else at), 1.0, -1.0)
-            judged = model is self.judge
-            when = periods if judged and seen is None else None
-            model.learn_many(LabelledRow(rows, signs, weights, groups, when, seen if judged else None), engine)
-        if periods is not None and len(periods):
-            self._note(float(periods.max()))
+            mine = table._replace(sign=np.where(table.sign == (1 if len(self.models) == 1 else at), 1.0, -1.0))
+            if model is not self.judge:
+                mine = mine._replace(seen=None, period=None)
+            model.learn_many(mine if mine.seen is None else mine._replace(period=None), engine)
+        if table.period is not None and len(table.features):
+            self._note(float(np.max(table.period)))
 
     def _note(self, period: float | None) -> None:
         if period is not None:

@@ -1,4 +1,4 @@
-"""The same rate for every group: a debt for each group moves its threshold against a common target.
+"""One rate for every group: a debt for each group moves its threshold against a common target.
 
 Of the counted rows of group g (all of them; the positives; the negatives) a share is alarms, and the shares of any two groups should be
 within `gap`. Let r_g be the share that the common threshold th would give (a running mean of about 1,000 rows) and m the middle between the

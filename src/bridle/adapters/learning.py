@@ -101,6 +101,7 @@ class Rules(NamedTuple):
                 levels, seen = self.thresholds.look(levels, score, known(row.group), known(row.period))
             levels = self.thresholds.count(levels, seen, row.sign, known(row.group))
         after, memory, tally = None if scale is None else scale.learn(row.features), before.memory, before.tally
+        state: Any
         if isinstance(self.learner, FreeLearner) and tally is None:
             state = self.learner.learn(before.state, row, a)
             return Learned(state, self.learner.weights(state), memory, levels, after, None)

@@ -101,7 +101,7 @@ class Cells(NamedTuple):
         return alarm * up + (1.0 - alarm) * down
 
 
-class Rate(NamedTuple):
+class CountedRate(NamedTuple):
     """What a rate counts, what it calls a violation, and whether a lower threshold (+1) or a higher one (-1) means fewer of them.
 
     `labels` is 1 where counting needs the label, else None. `kind` is its place in `NAMES`.
@@ -120,32 +120,32 @@ NAMES = ("recall", "recall of the first class", "false positive rate", "alert ra
 OWN_RATE = 5.0
 """The kind of a rate that is not among those below."""
 
-RECALL = Rate(0.0, Cells(1.0, 1.0, 0.0, 0.0), Cells(0.0, 1.0, 0.0, 0.0), 1.0, 1.0)
-FIRST_RECALL = Rate(1.0, Cells(0.0, 0.0, 1.0, 1.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
-FALSE_POSITIVES = Rate(2.0, Cells(0.0, 0.0, 1.0, 1.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
-ALERTS = Rate(3.0, Cells(1.0, 1.0, 1.0, 1.0), Cells(1.0, 0.0, 1.0, 0.0), -1.0, None)
-PRECISION = Rate(4.0, Cells(1.0, 0.0, 1.0, 0.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
+RECALL = CountedRate(0.0, Cells(1.0, 1.0, 0.0, 0.0), Cells(0.0, 1.0, 0.0, 0.0), 1.0, 1.0)
+FIRST_RECALL = CountedRate(1.0, Cells(0.0, 0.0, 1.0, 1.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
+FALSE_POSITIVES = CountedRate(2.0, Cells(0.0, 0.0, 1.0, 1.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
+ALERTS = CountedRate(3.0, Cells(1.0, 1.0, 1.0, 1.0), Cells(1.0, 0.0, 1.0, 0.0), -1.0, None)
+PRECISION = CountedRate(4.0, Cells(1.0, 0.0, 1.0, 0.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
 
 
-class Waiting(NamedTuple):
+class Unlabelled(NamedTuple):
     """Rows whose labels have not come: what they are worth in advance, how many they are, and how many they were at the most."""
 
     due: Scalar
     now: Scalar
     most: Scalar
 
-    def begin(self, due: Scalar) -> Waiting:
+    def begin(self, due: Scalar) -> Unlabelled:
         """With one more."""
         # A row that is answered before the next one begins was never waiting: `most` is about the others.
-        return Waiting(self.due + due, self.now + 1.0, maximum(self.most, self.now))
+        return Unlabelled(self.due + due, self.now + 1.0, maximum(self.most, self.now))
 
-    def end(self, due: Scalar) -> Waiting:
+    def end(self, due: Scalar) -> Unlabelled:
         """With one fewer; with none left nothing is due, without a rounding error."""
         now = self.now - 1.0
-        return Waiting(where(now > 0.0, self.due - due, 0.0 * self.due), now, self.most)
+        return Unlabelled(where(now > 0.0, self.due - due, 0.0 * self.due), now, self.most)
 
 
-NONE_WAITING = Waiting(0.0, 0.0, 0.0)
+NONE_WAITING = Unlabelled(0.0, 0.0, 0.0)
 
 
 class Recent(NamedTuple):
@@ -176,7 +176,7 @@ class DebtState(NamedTuple):
 
     level: LevelState
     base: Any  # the state of the limit's base
-    waiting: Waiting
+    waiting: Unlabelled
     recent: Recent
     broken: Scalar
 
@@ -184,7 +184,7 @@ class DebtState(NamedTuple):
 class RateLevel(NamedTuple):
     """One limit on a rate; `yields` is 1 where another limit may overrule it."""
 
-    rate: Rate
+    rate: CountedRate
     level: Level
     base: ModelBase | BufferBase
     yields: float
@@ -255,7 +255,7 @@ def _single(number: Scalar) -> Array:
 
 
 def make_rate_level(
-    rate: Rate,
+    rate: CountedRate,
     share: float,
     eta: float = ETA,
     base: ModelBase | BufferBase | None = None,

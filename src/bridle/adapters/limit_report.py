@@ -56,7 +56,7 @@ class LimitReport:
         return self.measured >= self.asked if self.sense == "at least" else self.measured <= self.asked
 
     def json(self) -> dict[str, Any]:
-        """The same as plain numbers, text, lists and dicts; what is not finite is None."""
+        """Its fields as plain numbers, text, lists and dicts; what is not finite is None."""
         return {**_plain(asdict(self)), "held": self.held}
 
 

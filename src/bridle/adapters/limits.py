@@ -198,6 +198,6 @@ def bind_all(limits: object, classes: Sequence[object]) -> tuple[Limit[object], 
     return tuple(limit.bind(classes) for limit in each)
 
 
-def count(limits: tuple[Limit[object], ...]) -> int:
+def count(limits: tuple[object, ...]) -> int:
     """How many constraints a round has; at least one, if only an idle one."""
     return sum(2 if isinstance(limit, GroupGapLimit) else 1 for limit in limits) or 1

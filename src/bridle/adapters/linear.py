@@ -20,7 +20,7 @@ from bridle.adapters.loss_reports import LossProof, allowances, counted, loss_re
 from bridle.adapters.mixture import mixture
 from bridle.adapters.row_model import RowModel, demand_sizes, padded
 from bridle.adapters.scaling import RunningScale, Scale, SquashedScale, scaled_along
-from bridle.adapters.thresholds import Seen, thresholds
+from bridle.adapters.thresholds import Seen, Thresholds, thresholds
 from bridle.core import InputError
 from bridle.engines import ENGINES
 from bridle.engines.round import BlockValues, Collect, SingleRun, block_length
@@ -63,13 +63,14 @@ class ModelSettings(NamedTuple):
         learner: PolicyLearner | FreeLearner
         if self.free:
             learner = FreeLearner(mixture(features), averages(limits.count(bound)) if bound else None)
-            state: object = FreeState(learner.mixture.init(), None if learner.averages is None else learner.averages.start())
+            state: Any = FreeState(learner.mixture.init(), None if learner.averages is None else learner.averages.start())
         else:
-            domain, learner = self._policy(features, limits.count(bound))
-            state = learner.record.init(domain.center())
+            learner = self._policy(features, limits.count(bound))
+            state = learner.record.init(np.zeros(features + 1))
         begun = None if levels is None else levels.start()
         tally = no_losses(limits.count(bound)) if bound else None
-        held = Learned(state, learner.weights(state), memory, begun, self._scale(features), tally)
+        weights = learner.weights(state)
+        held = Learned(state, weights, memory, begun, self._scale(features), tally)
         return Rules(learner, bound, levels, allowances(bound)), held
 
     def _scale(self, features: int) -> RunningScale | None:
@@ -77,7 +78,7 @@ class ModelSettings(NamedTuple):
             return None if self.scale is False else SquashedScale(*Scale(features))
         return Scale(features) if self.scale else None
 
-    def _policy(self, features: int, constraints: int) -> tuple[domains.Ball, PolicyLearner]:
+    def _policy(self, features: int, constraints: int) -> PolicyLearner:
         name, parameters = self.policy or POLICY, dict(self.parameters or {})
         if any(parameter.name == "constraints" for parameter in policies.parameters(name)):
             parameters.setdefault("constraints", constraints)
@@ -85,7 +86,7 @@ class ModelSettings(NamedTuple):
         policy = policies.policy(name, domain, **parameters)
         if policy.runs is not None:
             raise InputError(f"parameters stand for {policy.runs} runs; an estimator is one: give every parameter as a number")
-        return domain, PolicyLearner(policy.record)
+        return PolicyLearner(policy.record)
 
     def widened(self, rules: Rules, held: Learned, wide: Rules, start: Learned) -> Learned:
         """What is held, with room for more features.
@@ -107,10 +108,16 @@ class ModelSettings(NamedTuple):
         return records.transform(padded, held, start)
 
 
-class LinearModel(RowModel[Learned, LabelledRow]):
+class LinearModel(RowModel[Rules, Learned, LabelledRow]):
     """A linear classifier of two classes, and what it has learned."""
 
     plan: ModelSettings
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The levels of a model that has limits on rates."""
+        assert self.rules.thresholds is not None
+        return self.rules.thresholds
 
     def learn_many(self, table: LabelledRow, engine: str = "python") -> None:
         """As many rounds as there are rows, one after the other, on this engine."""
@@ -124,7 +131,9 @@ class LinearModel(RowModel[Learned, LabelledRow]):
         scaled, scale = (rows, None) if held.scale is None else scaled_along(held.scale, rows)
         a = np.column_stack((np.ones(len(rows)), scaled))
         memory, rounds = round_of(self.rules.limits, held.memory, a, table.sign, table.weight, table.group)
-        tally, speaks = held.tally, counted(self.rules.limits, table.sign) if self.rules.limits else None
+        tally, speaks = held.tally, np.zeros((0, 0))
+        if tally is not None:
+            speaks = counted(self.rules.limits, table.sign)
         advance, state, length = engines.load(engine).advance, held.state, block_length(rows.shape[1] + 1)
         for start in range(0, len(rows), length):
             part = records.cut(rounds, start, start + length)
@@ -136,19 +145,22 @@ class LinearModel(RowModel[Learned, LabelledRow]):
     def look(self, score: float, group: float | None, period: float | None, alarm: float | None = None) -> Seen:
         """Count a row that was decided, before its class is known."""
         held = self.held
-        levels, seen = self.rules.thresholds.look(held.levels, score, known(group), known(period), alarm)
+        levels, seen = self.thresholds.look(held.levels, score, known(group), known(period), alarm)
         self._held = held._replace(levels=levels)
         return seen
 
     def reports(self) -> list[tuple[int, LimitReport]]:
         """What became of every limit, with its place among those that were given."""
         given, levels = listed(self.plan.constraints), self.rules.thresholds
-        held, reports = self.held, []
+        held = self.held
+        reports: list[tuple[int, LimitReport]] = []
         if levels is not None:
             rates = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
             reports = list(zip([rates[int(i)] for i in sorted(levels.places)], levels.report(held.levels), strict=True))
         first, proof = 0, self._proof()
-        for place, limit in zip([i for i, limit in enumerate(given) if not hasattr(limit, "levels")], self.rules.limits, strict=True):
+        others = [i for i, limit in enumerate(given) if not hasattr(limit, "levels")]
+        for place, limit in zip(others, self.rules.limits, strict=True):
+            assert held.tally is not None  # there is one where there is a limit
             reports.append((place, loss_report(limit, first, held.tally, proof)))
             first += limits.count((limit,))
         return reports
@@ -166,7 +178,7 @@ class LinearModel(RowModel[Learned, LabelledRow]):
     def drop(self, seen: Seen, group: float | None) -> None:
         """Count a row no longer whose class will never be known."""
         held = self.held
-        self._held = held._replace(levels=self.rules.thresholds.drop(held.levels, seen, known(group)))
+        self._held = held._replace(levels=self.thresholds.drop(held.levels, seen, known(group)))
 
 
 def kinds_of(constraints: object, priority: int = 0) -> tuple[list[Any], list[Any], int]:

@@ -58,7 +58,7 @@ def no_losses(constraints: int) -> LossTally:
     return LossTally(0.0, none, none, none, tuple(make_recent(1) for _ in range(constraints)), none)
 
 
-def allowances(each: tuple[Limit[Any], ...]) -> Array:
+def allowances(each: tuple[object, ...]) -> Array:
     """What the limit of each constraint asks for; 0 where it has no such number."""
     return np.array([float(getattr(limit, "at_most", 0.0)) for limit in each for _ in range(limits.count((limit,)))])
 
@@ -80,10 +80,10 @@ class LossProof(NamedTuple):
     why: str
 
 
-def loss_report(limit: Limit[Any], first: int, tally: LossTally, proof: LossProof) -> LimitReport:
+def loss_report(limit: object, first: int, tally: LossTally, proof: LossProof) -> LimitReport:
     """What became of one limit, whose constraints begin at place `first`."""
     places = range(first, first + limits.count((limit,)))
-    asked, name, words = getattr(limit, "at_most", 0.0), _name(limit), "no row that it speaks of has come"
+    asked, name, words = getattr(limit, "at_most", 0.0), loss_name(limit), "no row that it speaks of has come"
     n = int(tally.counted[first])
     measured = recent = proved = price = None
     if n:
@@ -104,7 +104,8 @@ def loss_report(limit: Limit[Any], first: int, tally: LossTally, proof: LossProo
     )  # fmt: skip
 
 
-def _name(limit: Limit[Any]) -> str:
+def loss_name(limit: object) -> str:
+    """What a limit is called."""
     if isinstance(limit, MissLossLimit):
         return f"mean loss of {limit.label!r}"
     if isinstance(limit, GroupGapLimit):

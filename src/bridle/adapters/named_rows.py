@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,24 @@ ROW_KINDS = validate.NUMBER_KINDS + "b"
 
 RiverRow: TypeAlias = dict[Hashable, float]
 """The features of a row by name."""
+
+
+class Grows(Protocol):
+    """A model with room for so many features."""
+
+    features: int
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was learned so far."""
+        ...
+
+    def grow(self, features: int) -> None:
+        """Make room for more."""
+        ...
+
+
+G = TypeVar("G", bound=Grows)
 
 
 class FeatureOrder:
@@ -56,6 +74,21 @@ class FeatureOrder:
             row[[self.places[name] for name in x]] = values
         return row
 
+    def taken_on(self, x: RiverRow, model: G, made: Callable[[int], G]) -> tuple[G, Array]:
+        """The features of a row that is learned, and the model, with room for all of them: one `made` anew where it has learned nothing."""
+        row = self.plain(x, model.features)
+        if row is None:
+            values = values_of(x)  # before anything changes
+            if new := self.new(x):
+                names = len(self.order) + len(new)
+                if model.blank:
+                    model = made(names)
+                elif names > model.features:
+                    model.grow(room_for(names, model.features))
+                self.add(new)
+            row = self.placed(x, values, model.features)
+        return model, row
+
     def known(self, x: RiverRow, room: int) -> Array:
         """The features of a row that is only scored: names never seen have weight 0."""
         row = self.plain(x, room)
@@ -73,6 +106,7 @@ def room_for(names: int, room: int) -> int:
 
 
 def demand_row(x: object) -> None:
+    """Refuse what is no row of features by name."""
     if type(x) is not dict and not isinstance(x, Mapping):
         raise InputError(f"x must be a dict of features, not {validate.show(x)}")
 

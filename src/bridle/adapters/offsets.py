@@ -15,15 +15,16 @@ Guarantee: sum v = eps n + D - F, in every window too. On every stream D <= `lar
     widest residual, so that the share above is at most eps + O(1/n) unless residuals grow without end.
 Reference: bridle (this file); I. Gibbs, E. Candes. Adaptive Conformal Inference Under Distribution Shift. NeurIPS 2021, for the identity.
 
-Proof. Where eta D >= 4, o >= b + 2 M: a row above has r - b > 2 M, and M more than doubles (or is no longer 0). Elsewhere D <= 4 / eta before
-the row, and it grows by at most 1. So D exceeds 4 / eta + 1 by no more than the number of doublings: log2(M / first), and one more from 0.
+Proof. Where eta D >= 4, o >= b + 2 M: a row above has r - b > 2 M, and M more than doubles (or is no longer 0). Elsewhere D <= 4 / eta
+before the row, and it grows by at most 1. So D exceeds 4 / eta + 1 by no more than the number of doublings: log2(M / first), and one more
+from 0.
 
 >>> import numpy as np
 >>> limit = Quantile(0.9)
 >>> state, above = limit.start(), 0
 >>> for residual in np.random.default_rng(0).standard_normal(2000).tolist():
 ...     above += residual > limit.offset(state)
-...     state = limit.count(state, residual)
+...     state = limit.learn(state, residual)
 >>> round(above / 2000, 2), bool(abs(above - 0.1 * 2000 - state.debt) < 1e-9)
 (0.1, True)
 """
@@ -107,18 +108,18 @@ class QuantileLimit(NamedTuple):
         far = ops.pos(x - LINEAR) - ops.pos(-x - LINEAR)
         return state.base + state.spread * swing(x) + state.widest * far
 
-    def count(self, state: OffsetState, residual: Scalar, over: Scalar | None = None) -> OffsetState:
+    def learn(self, state: OffsetState, residual: Scalar, over: Scalar | None = None) -> OffsetState:
         """The state once the target is known; `over` is 1 where it lies above what was given out, for a residual that means nothing."""
-        over = 1.0 * (residual > self.offset(state)) if over is None else over
-        rows, size = state.above.rows + 1.0, abs(residual - state.base)
-        spread = state.spread + maximum(1.0 / rows, 0.01) * (size - state.spread)
+        over = ops.where(residual > self.offset(state), 1.0, 0.0) if over is None else over
+        rows, size = state.above.rows + 1.0, ops.absolute(residual - state.base)
+        spread: Scalar = state.spread + maximum(1.0 / rows, 0.01) * (size - state.spread)
         step = spread * maximum(0.03, 3.0 / ops.sqrt(1.0 + rows))
         debt = state.debt + over - self.allowed
         floored = maximum(debt, -(TOP / self.eta + 1.0))
         return OffsetState(
             floored,
             state.forgiven + (floored - debt),
-            state.base + step * (1.0 * (residual > state.base) - self.allowed),
+            state.base + step * (ops.where(residual > state.base, 1.0, 0.0) - self.allowed),
             spread,
             maximum(state.widest, size),
             ops.where(state.first > 0.0, state.first, size),
@@ -160,6 +161,7 @@ def quantile_report(limit: QuantileLimit, state: OffsetState) -> LimitReport:
         else f"the offset is {short(float(limit.offset(state)))}, and {short(measured)} of the targets lay above"
     )
     return LimitReport(
-        f"share above the quantile {limit.level:g}", "at most", share, measured, recent, proved, "" if proved else "no row was counted yet",
-        None, "", count.since, int(count.rows), 0, words, {"debt": float(state.debt), "forgiven": float(state.forgiven)},
+        f"share above the quantile {limit.level:g}", "at most", round(share, 12), measured, recent, proved,
+        "" if proved else "no row was counted yet", None, "", count.since, int(count.rows), 0, words,
+        {"debt": float(state.debt), "forgiven": float(state.forgiven)},
     )  # fmt: skip

@@ -33,11 +33,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
 from bridle import validate
 from bridle.adapters.alert_budget import BudgetLevel, make_budget
-from bridle.adapters.group_levels import ALL_ROWS, NEGATIVES, POSITIVES, GapKind, GapLevel, make_gap_level
+from bridle.adapters.group_limits import DemographicParity, EqualizedOdds, EqualOpportunity, step_of
 from bridle.adapters.levels import (
     ALERTS,
     ETA,
@@ -51,6 +49,19 @@ from bridle.adapters.levels import (
 from bridle.adapters.limits import changed
 from bridle.adapters.score_bases import Buffer, BufferBase, Model, ModelBase
 from bridle.core import InputError
+
+__all__ = [
+    "AlertBudget",
+    "AlertRate",
+    "DemographicParity",
+    "EqualOpportunity",
+    "EqualizedOdds",
+    "FalsePositiveRate",
+    "Precision",
+    "Recall",
+    "named_parameters",
+    "with_parameters",
+]
 
 BASES = ("model", "buffer")
 """Where a threshold stands before the debt moves it."""
@@ -149,57 +160,6 @@ class PrecisionLimit(NamedTuple):
         return changed(Precision, self, changes)
 
 
-class OpportunityLimit(NamedTuple):
-    """The shares of the second class that are found differ by at most `gap` between groups."""
-
-    gap: float
-    groups: tuple[float, ...] | None = None
-    eta: float = ETA
-
-    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[GapLevel, ...]:
-        return (_gap_level(POSITIVES, self.gap, self.groups, self.eta),)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return self._asdict()
-
-    def set_params(self, **changes: object) -> OpportunityLimit:
-        return changed(EqualOpportunity, self, changes)
-
-
-class ParityLimit(NamedTuple):
-    """The shares of alarms differ by at most `gap` between groups."""
-
-    gap: float
-    groups: tuple[float, ...] | None = None
-    eta: float = ETA
-
-    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[GapLevel, ...]:
-        return (_gap_level(ALL_ROWS, self.gap, self.groups, self.eta),)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return self._asdict()
-
-    def set_params(self, **changes: object) -> ParityLimit:
-        return changed(DemographicParity, self, changes)
-
-
-class OddsLimit(NamedTuple):
-    """Both the shares found and the shares of false alarms differ by at most `gap` between groups."""
-
-    gap: float
-    groups: tuple[float, ...] | None = None
-    eta: float = ETA
-
-    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[GapLevel, ...]:
-        return tuple(_gap_level(kind, self.gap, self.groups, self.eta) for kind in (POSITIVES, NEGATIVES))
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return self._asdict()
-
-    def set_params(self, **changes: object) -> OddsLimit:
-        return changed(EqualizedOdds, self, changes)
-
-
 def Recall(at_least: float = 0.9, label: object = None, eta: float = ETA, base: str = "model") -> RecallLimit:
     """At least this share of the rows of class `label` is found (None: of the second class)."""
     return RecallLimit(_share("Recall", "at_least", at_least), label, *_settings("Recall", eta, base))
@@ -226,30 +186,12 @@ def AlertBudget(at_most: float, per: object = "period", eta: float = ETA) -> Ale
     most = float(_whole("AlertBudget", "at_most", at_most, 0))
     if per != "period":
         per = _whole("AlertBudget", "per", per, 1)
-    return AlertBudgetLimit(most, per, _settings("AlertBudget", eta, "model")[0])
+    return AlertBudgetLimit(most, per, step_of("AlertBudget", eta))
 
 
 def Precision(at_least: float = 0.5, eta: float = ETA) -> PrecisionLimit:
     """At least this share of the alarms is right; where no alarm is left to repay what was wrong the report says so."""
-    return PrecisionLimit(_share("Precision", "at_least", at_least), _settings("Precision", eta, "model")[0])
-
-
-def EqualOpportunity(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> OpportunityLimit:
-    """The shares of the second class that are found differ by at most `gap` between groups.
-
-    `groups` are their numbers; without them there are two, of rows whose number is above 0 and of the others.
-    """
-    return OpportunityLimit(*_group_settings("EqualOpportunity", gap, groups, eta))
-
-
-def DemographicParity(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> ParityLimit:
-    """The shares of alarms differ by at most `gap` between groups; `groups` as for `EqualOpportunity`."""
-    return ParityLimit(*_group_settings("DemographicParity", gap, groups, eta))
-
-
-def EqualizedOdds(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> OddsLimit:
-    """The shares found, and the shares of false alarms, differ by at most `gap` between groups; `groups` as for `EqualOpportunity`."""
-    return OddsLimit(*_group_settings("EqualizedOdds", gap, groups, eta))
+    return PrecisionLimit(_share("Precision", "at_least", at_least), step_of("Precision", eta))
 
 
 # --- parameters by name, for grids ----------------------------------------------------------------------------------------------------
@@ -301,28 +243,9 @@ def _whole(limit: str, name: str, value: object, least: int) -> int:
 
 
 def _settings(limit: str, eta: object, base: str) -> tuple[float, str]:
-    step = validate.positive(f"{limit}: eta", eta)
-    if step > 1.0:
-        raise InputError(f"{limit}: eta must be at most 1, so that the level moves in small steps, not {validate.show(eta)}")
     validate.one_of(f"{limit}: base", base, BASES)
-    return step, base
-
-
-def _group_settings(limit: str, gap: object, groups: Sequence[float] | None, eta: object) -> tuple[float, tuple[float, ...] | None, float]:
-    most = validate.positive(f"{limit}: gap", gap)
-    if most > 1.0:
-        raise InputError(f"{limit}: gap must be a difference of shares above 0 and at most 1, not {validate.show(gap)}")
-    numbers = None
-    if groups is not None:
-        numbers = tuple(validate.vector(f"{limit}: groups", groups).tolist())
-        if len(numbers) < 2 or len(set(numbers)) < len(numbers):
-            raise InputError(f"{limit}: groups must be the different numbers of two groups or more, not {validate.show(groups)}")
-    return most, numbers, _settings(limit, eta, "model")[0]
+    return step_of(limit, eta), base
 
 
 def _base(base: str) -> ModelBase | BufferBase:
     return Buffer() if base == "buffer" else Model()
-
-
-def _gap_level(kind: GapKind, gap: float, groups: tuple[float, ...] | None, eta: float) -> GapLevel:
-    return make_gap_level(kind, gap, eta, None if groups is None else np.array(groups))

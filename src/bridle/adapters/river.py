@@ -19,12 +19,12 @@ import numpy as np
 
 from bridle import validate
 from bridle.adapters import missing
-from bridle.adapters.class_model import Ticket
+from bridle.adapters.error_rates import ErrorRate
 from bridle.adapters.estimator import LinearEstimator, with_limits
 from bridle.adapters.limit_report import LimitTable
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.linear import class_weights
-from bridle.adapters.named_rows import FeatureOrder, RiverRow, demand_row, number_of, room_for, values_of
+from bridle.adapters.named_rows import FeatureOrder, RiverRow, demand_row, number_of
 from bridle.adapters.offsets import Quantile
 from bridle.adapters.rate_limits import (
     AlertBudget,
@@ -36,7 +36,8 @@ from bridle.adapters.rate_limits import (
     Precision,
     Recall,
 )
-from bridle.adapters.regression import ErrorRate, RegressionPlan, RegressorModel, TargetRow
+from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
+from bridle.adapters.tickets import RowTicket
 from bridle.core import InputError
 from bridle.ops import Array
 
@@ -47,7 +48,7 @@ except ModuleNotFoundError as trouble:
 
 __all__ = [
     "AlertBudget", "AlertRate", "ConstrainedClassifier", "ConstrainedRegressor", "DemographicParity", "EqualOpportunity", "EqualizedOdds",
-    "ErrorRate", "FalsePositiveRate", "GroupGap", "MissLoss", "Precision", "Quantile", "Recall", "Ticket", "WeightBudget",
+    "ErrorRate", "FalsePositiveRate", "GroupGap", "MissLoss", "Precision", "Quantile", "Recall", "RowTicket", "WeightBudget",
 ]  # fmt: skip
 
 CLASSES = (False, True)
@@ -143,7 +144,7 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         return with_limits(super().__repr__(), self.limits_ if not self._model.blank else LimitTable())
 
     def learn_one(
-        self, x: RiverRow, y: object, group: float | None = None, period: float | None = None, ticket: Ticket | int | None = None
+        self, x: RiverRow, y: object, group: float | None = None, period: float | None = None, ticket: RowTicket | int | None = None
     ) -> None:
         """Learn from one row; its group and its period are these, or the features that the model was told hold them.
 
@@ -160,7 +161,7 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         row = self._row(x)  # which may make another model
         self._model.learn(row, place, self._costs[place], group, period, ticket)
 
-    def ask_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> Ticket:
+    def ask_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> RowTicket:
         """Decide about a row whose class comes later: give the ticket to `learn_one` with it, or to `forget_one`."""
         x, group, period = self._split(x, group, period)
         group, period = _numbers(group, period)
@@ -168,7 +169,7 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         row = self._row(x)  # which may make another model
         return self._model.ask(row, group, period)
 
-    def forget_one(self, ticket: Ticket | int) -> None:
+    def forget_one(self, ticket: RowTicket | int) -> None:
         """A row whose class will never be known is not waited for any longer."""
         self._model.forget(ticket)
 
@@ -205,17 +206,7 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
 
     def _row(self, x: RiverRow) -> Array:
         """The features of a row to be learned, for which there is room from now on."""
-        row = self._names.plain(x, self._model.features)
-        if row is None:
-            values = values_of(x)  # before anything changes
-            if new := self._names.new(x):
-                names = len(self._names.order) + len(new)
-                if self._model.blank:
-                    self._model = self._make_model(names, self._classes, self.engine)
-                elif names > self._model.features:
-                    self._model.grow(room_for(names, self._model.features))
-                self._names.add(new)
-            row = self._names.placed(x, values, self._model.features)
+        self._model, row = self._names.taken_on(x, self._model, lambda names: self._make_model(names, self._classes, self.engine))
         return row
 
     @classmethod
@@ -266,18 +257,9 @@ class ConstrainedRegressor(base.Regressor):
     def learn_one(self, x: RiverRow, y: float, w: float = 1.0) -> None:
         """Learn from one row; `w` is the weight of its loss."""
         target = validate.number("y", y)
-        row = self._names.plain(x, self._model.features)
-        if row is None:
-            values = values_of(x)  # before anything changes
-            if new := self._names.new(x):
-                names = len(self._names.order) + len(new)
-                if self._model.blank:
-                    self._model = self._made(names)
-                elif names > self._model.features:
-                    self._model.grow(room_for(names, self._model.features))
-                self._names.add(new)
-            row = self._names.placed(x, values, self._model.features)
-        self._model.take(TargetRow(row, target, validate.nonnegative("w", w)))
+        weight = validate.nonnegative("w", w)
+        self._model, row = self._names.taken_on(x, self._model, self._made)
+        self._model.take(TargetRow(row, target, weight))
 
     def predict_one(self, x: RiverRow) -> float:
         """The prediction, with the offset of a quantile as it stands."""

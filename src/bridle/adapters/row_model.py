@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from bridle import engines, ops, records, validate
-from bridle.adapters.scaling import RunningScale
-from bridle.core import Feedback, InputError
+from bridle import engines, records, validate
+from bridle.adapters.compiled_rows import CompiledRows
+from bridle.adapters.row_rules import DealtRow, H, K, ModelPlan, RowPlayer, W, learn
+from bridle.core import InputError
 from bridle.engines import ENGINES
-from bridle.engines.mirror import Mirror, require_compiler
+from bridle.engines.mirror import require_compiler
 from bridle.engines.round import Collect, SingleRun, block_length, check_compiled
 from bridle.ops import Array, Scalar
 from bridle.problems.recorded import Dealt
@@ -19,75 +20,7 @@ from bridle.session.feedback import LARGEST
 ENGINES_OF_ROWS = ("python", "numba")
 """What can learn from one row at a time."""
 
-
-class Holds(Protocol):
-    """What rows change: at least weights, the intercept's first, and the scale of the features."""
-
-    @property
-    def weights(self) -> Array: ...
-
-    @property
-    def scale(self) -> RunningScale | None: ...
-
-
-class HasFeatures(Protocol):
-    """A row: at least its features."""
-
-    @property
-    def features(self) -> Array: ...
-
-
-H = TypeVar("H", bound=Holds)
-W = TypeVar("W", bound=HasFeatures)
 L = TypeVar("L")
-
-
-class LearnsRows(Protocol[H, W]):
-    """A record of rules: what does not change while rows are learned."""
-
-    def learn(self, before: H, row: W) -> H:
-        """What is held after a row."""
-        ...
-
-
-class Plan(Protocol[H, W]):
-    """How a model of any number of features is made."""
-
-    def made(self, features: int) -> tuple[LearnsRows[H, W], H]:
-        """The rules, and what is held before the first row."""
-        ...
-
-    def widened(self, rules: Any, held: H, wide: Any, start: H) -> H:
-        """What is held, by `wide` rules with room for more features, which were 0 in every row so far; `start` is what those begin with."""
-        ...
-
-
-def learn(rules: LearnsRows[H, W], before: H, row: W) -> H:
-    """What is held after a row: the one step that engines repeat."""
-    return rules.learn(before, row)
-
-
-class RowPlayer(NamedTuple):
-    """The rules as a policy, whose state is all that is held: so any engine can go through a table of rows."""
-
-    rules: Any
-
-    def decide(self, state: Any) -> Array:
-        weights: Array = state.weights
-        return weights
-
-    def update(self, state: Any, feedback: Feedback) -> Any:
-        return learn(self.rules, state, feedback.round)  # type: ignore[arg-type]  # the row, see `DealtRow`
-
-
-class DealtRow(NamedTuple):
-    """A row as the round that it is: nothing of it is evaluated, the rules do that."""
-
-    row: Any
-
-    def reveal(self, x: Array) -> Feedback:
-        nothing = 0.0 * x[..., :1]
-        return Feedback(x, 0.0 * ops.dot(x, x), 0.0 * x, nothing, nothing, None, self.row)
 
 
 def numbers_of(rules: L) -> L:
@@ -101,14 +34,14 @@ def demand_sizes(rows: Array) -> None:
         raise InputError(f"X must be at most {LARGEST**0.5:g} in size, not {np.abs(rows).max():.3g}")
 
 
-class RowModel(Generic[H, W]):
+class RowModel(Generic[K, H, W]):
     """What was learned from rows, by the rules of a plan.
 
     Where features are scaled it is by the rows learned before: a row is learned, and scored, as the past sees it, and its own numbers count
     from the next one on.
     """
 
-    def __init__(self, features: int, plan: Plan[H, W], engine: str = "python") -> None:
+    def __init__(self, features: int, plan: ModelPlan[K, H], engine: str = "python") -> None:
         validate.one_of("engine", engine, ENGINES_OF_ROWS)
         self.plan, self.features, self.engine = plan, features, engine
         self.rules, start = plan.made(features)
@@ -185,49 +118,6 @@ class RowModel(Generic[H, W]):
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind."""
         return {**vars(self), "_held": self.held, "_compiled": None, "_known": {}}
-
-
-class CompiledRows(Mirror[H]):
-    """`learn` in compiled code for rows of one kind, ahead of what the model holds."""
-
-    def __init__(self, rules: LearnsRows[H, W], before: H, row: W) -> None:
-        super().__init__(learn, rules, before, row, before, LARGEST**0.5)
-        self.write(before)
-        self.features, self.weights = self.views["given.features"], self.views["states.weights"]
-        names = [name for name in self.views if name.startswith("given.")]
-        assert names[0] == "given.features"
-        self._places = [self.views[name] for name in names[1:]]
-        self._scale = None if before.scale is None else [self.views[f"states.scale.{name}"] for name in RunningScale._fields]
-        self._make_scale = type(before.scale)
-
-    def learn(self, before: H, row: W) -> bool:
-        """Learn from a row; where that is left to Python, nothing has changed."""
-        if row.features.shape != self.features.shape:
-            return False
-        if not self.ahead and before is not self.equal_to:
-            self.write(before)
-        self.features[...] = row.features
-        for place, number in zip(self._places, _rest(row), strict=True):
-            place[...] = number
-        return self.run()
-
-    def scale(self) -> RunningScale | None:
-        """The scale of the features as the memory has it."""
-        if self._scale is None:
-            return None
-        rows, *rest = self._scale
-        return self._make_scale(float(rows), *rest)  # type: ignore[misc]
-
-
-def _rest(row: Any) -> list[Any]:
-    """The leaves of a row after its features."""
-    rest: list[Any] = []
-    for part in row[1:]:
-        if isinstance(part, tuple):
-            rest.extend(records.leaves(part).values())
-        elif part is not None:
-            rest.append(part)
-    return rest
 
 
 def padded(leaf: Scalar, room: Scalar) -> Scalar:

@@ -50,20 +50,20 @@ class RunningScale(NamedTuple):
         total = self.total + (row - first)
         # The product of the two deviations, from the mean before and from the one after, is never negative: nothing cancels in the sum.
         before, after = first + ops.ratio(self.total, self.rows), first + total / (self.rows + 1.0)
-        return self._make((self.rows + 1.0, first, total, self.squares + (row - before) * (row - after)))
+        return type(self)(self.rows + 1.0, first, total, self.squares + (row - before) * (row - after))
 
     def apply(self, row: Array) -> Array:
         """The row less the mean, over the deviation."""
         return ops.ratio(row - self.mean, self.deviation)
 
 
-def squashed(scaled: Array) -> Array:
-    """2 tanh(z / 2) of scaled features z, of one row or of many: alike near 0, and never beyond 2, however far out a row lies.
+def squashed(scaled: Array, most: float = 2.0) -> Array:
+    """most tanh(z / most) of scaled features z, of one row or of many: alike near 0, and never beyond `most`, however far out a row lies.
 
     >>> squashed(np.array([0.0, 1.0, -100.0])).round(3)
     array([ 0.   ,  0.924, -2.   ])
     """
-    return 4.0 * ops.sigmoid(scaled) - 2.0
+    return 2.0 * most * ops.sigmoid(2.0 / most * scaled) - most
 
 
 class SquashedScale(RunningScale):

@@ -11,8 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from math import nan
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -20,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bridle import records, validate
 from bridle.adapters import missing
-from bridle.adapters.class_model import Ticket
+from bridle.adapters.error_rates import ErrorRate
 from bridle.adapters.estimator import LinearEstimator, with_limits
+from bridle.adapters.learning import LabelledRow
 from bridle.adapters.limit_report import LimitTable
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.linear import class_weights, listed
@@ -38,10 +38,12 @@ from bridle.adapters.rate_limits import (
     named_parameters,
     with_parameters,
 )
-from bridle.adapters.regression import ErrorRate, RegressionPlan, RegressorModel, TargetRow
+from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
 from bridle.adapters.row_model import demand_sizes
+from bridle.adapters.tables import blocks_of, numbers_for
+from bridle.adapters.thresholds import Seen
+from bridle.adapters.tickets import RowTicket
 from bridle.core import InputError
-from bridle.engines.round import block_length
 from bridle.ops import Array
 
 try:
@@ -146,7 +148,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         periods: ArrayLike | None = None,
-        tickets: Sequence[Ticket | int] | None = None,
+        tickets: Sequence[RowTicket | int] | None = None,
     ) -> ConstrainedClassifier:
         """Learn from more rows; the first call names all `classes` unless its rows have them all. `sample_weight` is of the cost alone.
 
@@ -163,21 +165,21 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         return self
 
     @validate.undisturbed
-    def ask(self, X: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> list[Ticket]:
+    def ask(self, X: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> list[RowTicket]:
         """Decide about rows whose classes come later, one after the other; limits on rates count them in advance.
 
         What a ticket says is what was decided; give it to `partial_fit` with the row's class, or to `forget`.
         """
         check_is_fitted(self, "model_")
         rows = _checked(self, X, reset=False, accept_sparse="csr")
-        of, when = _numbers("groups", groups, rows.shape[0]), _numbers("periods", periods, rows.shape[0])
+        of, when = numbers_for("groups", groups, rows.shape[0]), numbers_for("periods", periods, rows.shape[0])
         return [
             self.model_.ask(row, None if of is None else float(of[i]), None if when is None else float(when[i]))
-            for start, block in _blocks(rows)
+            for start, block in blocks_of(rows)
             for i, row in enumerate(block, start)
         ]
 
-    def forget(self, tickets: Sequence[Ticket | int]) -> None:
+    def forget(self, tickets: Sequence[RowTicket | int]) -> None:
         """Rows whose classes will never be known are not waited for any longer."""
         check_is_fitted(self, "model_")
         for ticket in tickets:
@@ -199,7 +201,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         groups: ArrayLike | None,
         periods: ArrayLike | None,
         sample_weight: ArrayLike | None,
-        tickets: Sequence[Ticket | int] | None,
+        tickets: Sequence[RowTicket | int] | None,
         together: bool,
     ) -> None:
         count = X.shape[0]
@@ -211,22 +213,25 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             weights = weights * validate.array("sample_weight", sample_weight, (count,))
             if (weights < 0.0).any():
                 raise InputError("sample_weight must be 0 or above for every row")
-        of, when = _numbers("groups", groups, count), _numbers("periods", periods, count)
+        of, when = numbers_for("groups", groups, count), numbers_for("periods", periods, count)
         demand_sizes(X.data if sparse.issparse(X) else X)
-        numbers, seen = [], None
+        numbers: list[int] = []
+        seen: Seen | None = None
         if tickets is not None:
-            (numbers, seen, of), when = self.model_.answered(tickets, count), None
+            (numbers, seen, of), when = self.model_.open.answered(tickets, count), None
         elif together and count > 1:
             seen = self.model_.decided(self._scores(X), of, when)
         else:
             self.model_.check(count, of, when)
-        for start, rows in _blocks(X):
+        for start, rows in blocks_of(X):
             part = slice(start, start + len(rows))
-            cut = [None if each is None else each[part] for each in (of, when)]
-            mine = None if seen is None else records.cut(seen, part.start, part.stop)
-            self.model_.learn_table(rows, places[part], weights[part], *cut, mine, self.engine)
+            table = LabelledRow(
+                rows, places[part].astype(float), weights[part], None if of is None else of[part], None if when is None else when[part],
+                None if seen is None else records.cut(seen, part.start, part.stop),
+            )  # fmt: skip
+            self.model_.learn_table(table, self.engine)
         for number in numbers:
-            del self.model_.open[number]
+            self.model_.open.close(number)
 
     @property
     def coef_(self) -> Array:
@@ -245,7 +250,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         return self._scores(_checked(self, X, reset=False, accept_sparse="csr"))
 
     def _scores(self, rows: Any) -> Array:
-        return np.concatenate([self.model_.scores(block) for _, block in _blocks(rows)])
+        return np.concatenate([self.model_.scores(block) for _, block in blocks_of(rows)])
 
     @validate.undisturbed
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -257,7 +262,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> Labels:
         """The class of every row: the likelier one, or what the limits on rates make of it as their levels stand."""
         scores = self.decision_function(X)
-        alarms = self.model_.alarms(scores, _numbers("groups", groups, len(scores)), _numbers("periods", periods, len(scores)))
+        alarms = self.model_.alarms(scores, numbers_for("groups", groups, len(scores)), numbers_for("periods", periods, len(scores)))
         return np.asarray(self.classes_[self.model_.places(scores, alarms)])
 
     def __sklearn_tags__(self) -> Any:
@@ -311,7 +316,7 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
         """The prediction of every row, with the offset of a quantile as it stands."""
         check_is_fitted(self, "model_")
         rows = _checked(self, X, reset=False, accept_sparse="csr")
-        return np.concatenate([np.asarray(self.model_.predict(block)) for _, block in _blocks(rows)])
+        return np.concatenate([np.asarray(self.model_.predict(block)) for _, block in blocks_of(rows)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -323,19 +328,9 @@ def _learn_targets(model: RegressorModel, X: Any, y: Array, sample_weight: Array
     weights = np.ones(len(y)) if sample_weight is None else validate.array("sample_weight", sample_weight, (len(y),))
     if (weights < 0.0).any():
         raise InputError("sample_weight must be 0 or above for every row")
-    for start, rows in _blocks(X):
+    for start, rows in blocks_of(X):
         part = slice(start, start + len(rows))
         model.take_many(TargetRow(rows, np.asarray(y[part], dtype=float), weights[part]), engine)
-
-
-def _blocks(X: Any) -> Iterator[tuple[int, Array]]:
-    """The rows of a table, dense, and where they begin: all at once, or of a sparse one as many as an engine takes at a time."""
-    if not sparse.issparse(X):
-        yield 0, X
-        return
-    length = block_length(X.shape[1] + 1)
-    for start in range(0, X.shape[0], length):
-        yield start, X[start : start + length].toarray()
 
 
 def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = True, **settings: object) -> Any:
@@ -354,17 +349,3 @@ def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = Tr
         raise
     except Exception:  # whatever an object of somebody else's raises where it is asked for its numbers
         raise InputError(f"X must be an array of numbers, not {validate.show(X)}") from None
-
-
-def _numbers(name: str, given: ArrayLike | None, count: int) -> Array | None:
-    """A number for each row; truth values are the numbers they stand for, and None is for a row whose number is not known."""
-    if given is None:
-        return None
-    if isinstance(given, (list, tuple)):
-        given = [nan if one is None else float(one) if isinstance(one, bool) else one for one in given]
-    elif getattr(getattr(given, "dtype", None), "kind", "") == "b":
-        given = np.asarray(given).astype(float)
-    numbers = validate.floats(name, given, "an array of numbers")
-    if numbers.shape != (count,):
-        raise InputError(f"{name} must have shape {(count,)}, one number for each row, not {numbers.shape}")
-    return numbers

@@ -37,10 +37,11 @@ import numpy as np
 
 from bridle import validate
 from bridle.adapters.alert_budget import BudgetLevel, BudgetState
+from bridle.adapters.gap_words import gap_report
 from bridle.adapters.group_levels import GapLevel, GapState
 from bridle.adapters.levels import DebtState, RateLevel
 from bridle.adapters.limit_report import LimitReport
-from bridle.adapters.limit_words import budget_report, gap_report, rate_report
+from bridle.adapters.limit_words import budget_report, rate_report
 from bridle.core import InputError
 from bridle.ops import Array, Flag, Scalar, absolute, maximum, minimum, where
 

@@ -32,7 +32,8 @@ from bridle.adapters.rate_limits import (
     Precision,
     Recall,
 )
-from bridle.adapters.tensors import Joined, domain_of, functions, gradient, one_pass, torch, updated
+from bridle.adapters.step_values import functions
+from bridle.adapters.tensors import Joined, domain_of, gradient, one_pass, torch, updated
 from bridle.adapters.wrapped import Wrapping, both
 from bridle.core import InputError
 from bridle.engines.round import check_compiled
@@ -201,7 +202,7 @@ class ConstrainedOptimizer(LimitedOptimizer):
         self.param_groups = [OwnGroup(group) for group in self.param_groups]
 
     def __getstate__(self) -> dict[str, Any]:
-        totals = ("rounds", "cost", "violations", "_limits", "_names", "_counts")
+        totals = ("rounds", "cost", "violations", "_limits", "_names", "_tally")
         own = ("policy", *totals, "_joined", "_domain", "_tuned", "_record", "_state")
         return {**super().__getstate__(), **{name: vars(self)[name] for name in own}}
 

@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import records, validate
-from bridle.adapters.batch_limits import Proof
 from bridle.adapters.duals import Duals, StepWeights
-from bridle.adapters.limited import LimitedOptimizer
-from bridle.adapters.tensors import Functions, functions, length, slope, torch
+from bridle.adapters.limited import LimitedOptimizer, loaded
+from bridle.adapters.loss_reports import LossProof
+from bridle.adapters.step_values import Functions, functions, length, slope
+from bridle.adapters.tensors import torch
 from bridle.core import InputError
 from bridle.ops import Array
 
-OWN = ("wrapped", "rounds", "cost", "violations", "_limits", "_names", "_counts", "_duals", "_pending")
+OWN = ("wrapped", "rounds", "cost", "violations", "_limits", "_names", "_tally", "_duals", "_pending")
 """What is pickled beside what torch's optimisers have."""
 
 SHARED = tuple(f"_optimizer_{kind}state_dict_{when}_hooks" for kind in ("", "load_") for when in ("pre", "post"))
@@ -126,8 +127,8 @@ class Wrapping(LimitedOptimizer):
         self._observed(sum(part.f for part in self._pending) / len(self._pending), values)
         self._pending.clear()
 
-    def _proof(self) -> Proof:
-        return Proof(self._duals.multipliers.bound, self._duals.prices)
+    def _proof(self) -> LossProof:
+        return LossProof(self._duals.multipliers.bound, self._duals.prices, "")
 
     def _parameters(self) -> list[torch.Tensor]:
         return [p for group in self.wrapped.param_groups for p in group["params"] if p.requires_grad]
@@ -176,16 +177,15 @@ class Wrapping(LimitedOptimizer):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """What `state_dict` gave."""
         saved = state_dict.get("bridle", {})
-        duals, mine = saved.get("duals", {}), records.leaves(self._duals)
-        if duals.keys() != mine.keys() or any(np.shape(values) != np.shape(mine[name]) for name, values in duals.items()):
+        if "duals" not in saved:
             raise InputError(
-                f"state_dict must be that of a ConstrainedOptimizer around another optimiser, with {len(self._names)} constraints; one "
-                "that was saved without constraints goes into optimizer.wrapped.load_state_dict"
+                "state_dict must be that of a ConstrainedOptimizer around another optimiser; one that was saved without constraints goes "
+                "into optimizer.wrapped.load_state_dict"
             )
+        duals = loaded(self._duals, saved["duals"])
         self.wrapped.load_state_dict({key: value for key, value in state_dict.items() if key != "bridle"})
-        values = iter([np.array(duals[name], dtype=float) if np.ndim(duals[name]) else float(duals[name]) for name in mine])
-        self._duals, self._pending = records.transform(lambda _: next(values), self._duals), []
         self._load_totals(saved)
+        self._duals, self._pending = duals, []
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: vars(self)[name] for name in OWN}

@@ -5,7 +5,7 @@ soon as nobody has the lock of that name: after `kill -9` at once, without waiti
 opened here, because closing it would drop SQLite's own locks on it.
 
 `DATABASE.writing` is for SQLite before 3.51.3, where two connections that write or checkpoint at the same instant can damage a database:
-every store has a lock on it for as long as a commit takes, so that no two do.
+every store has a lock on it for as long as a commit takes, so that no two do. Windows has no such lock: let one process write there.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ PATIENCE = 5.0
 class OwnerLock:
     """The lock that says that the owner of this name lives, and the turn to write."""
 
-    def __init__(self, database: str, owner: str, alone: bool = sqlite3.sqlite_version_info < SOUND) -> None:
+    def __init__(self, database: str, owner: str) -> None:
         self._database, self._path, self._process = database, f"{database}.{owner}", os.getpid()
         self._lock = self._turn = -1
         self._lock = journal.take_lock(self._path, f"{database} as {owner}", "name of an owner")
         _open.add(self)
         try:
-            if alone and sys.platform != "win32":  # on Windows nothing below is needed twice: one process at a time has the file
+            if sqlite3.sqlite_version_info < SOUND and sys.platform != "win32":
                 self._turn = Disk.open(f"{database}.writing", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as problem:
             self.close()

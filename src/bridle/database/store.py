@@ -44,6 +44,9 @@ KEPT_SNAPSHOTS = 2
 KEPT_REFUSALS = 10_000
 """Refused requests of a session that are kept; all are counted."""
 
+LARGEST = 2**62
+"""More rows than any table has."""
+
 POLLING = 0.05
 """Seconds between two attempts to take a session that somebody else has."""
 
@@ -74,6 +77,18 @@ def checksum(session: int, event: Event) -> int:
         -1 if answer is None else len(answer),
     )
     return crc32(body, crc32(head + (key or b"") + (request or b"") + (answer or b"")))
+
+
+def _plain(text: str) -> str:
+    """A text that every database can hold: what none can is shown as unknown."""
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
+
+
+def _page(limit: int, offset: int) -> dict[str, Value]:
+    """Which rows of a list are wanted; there are never more than a database can count."""
+    if limit < 0 or offset < 0:
+        raise InputError(f"limit and offset must not be negative, and are {limit} and {offset}")
+    return {"limit": min(limit, LARGEST), "offset": min(offset, LARGEST)}
 
 
 class EventStore(ABC):
@@ -133,7 +148,7 @@ class EventStore(ABC):
 
     def create(self, name: str, spec: bytes) -> Found:
         """A new session, which nobody owns."""
-        if not isinstance(name, str) or not name or len(name) > 200 or "\0" in name:
+        if not isinstance(name, str) or not name or len(name) > 200 or name != _plain(name):
             raise InputError(f"name must be a text of 1 to 200 characters, not {name!r}")
         with self._transaction() as run:
             if run("find", name=name)[0]:
@@ -143,7 +158,7 @@ class EventStore(ABC):
 
     def find(self, name: str) -> Found | None:
         """The session of this name."""
-        rows = self._rows("find", name=name)
+        rows = self._rows("find", name=name) if name == _plain(name) else []
         return self._found(rows[0]) if rows else None
 
     def names(self) -> list[str]:
@@ -287,12 +302,12 @@ class EventStore(ABC):
         """Keep a request that was refused. Session 0 is for those that name none."""
         with self._transaction() as run:
             number = cast(int, run("last_refusal", session=session)[0][0][0] or 0) + 1
-            run("refuse", session=session, number=number, at=when, reason=reason, request=request)
+            run("refuse", session=session, number=number, at=when, reason=_plain(reason), request=request)
             run("trim_refusals", session=session, last=number - KEPT_REFUSALS)
 
     def quarantined(self, session: int, limit: int = 100, offset: int = 0) -> list[RefusedRequest]:
         """Requests that were refused, the latest first."""
-        rows = self._rows("refusals", session=session, limit=limit, offset=offset)
+        rows = self._rows("refusals", session=session, **_page(limit, offset))
         return [RefusedRequest(*cast(tuple[int, float, str, bytes], row)) for row in rows]
 
     def counts(self) -> dict[int, int]:
@@ -302,11 +317,11 @@ class EventStore(ABC):
     def audit(self, who: str, what: str, session: str | None, when: float) -> None:
         """Write down who did what."""
         with self._transaction() as run:
-            run("audit", at=when, who=who, what=what, session=session)
+            run("audit", at=when, who=_plain(who), what=_plain(what), session=None if session is None else _plain(session))
 
     def audits(self, limit: int = 100, offset: int = 0) -> list[AuditEntry]:
         """Who did what, the latest first."""
-        rows = self._rows("audits", limit=limit, offset=offset)
+        rows = self._rows("audits", **_page(limit, offset))
         return [AuditEntry(*cast(tuple[int, float, str, str, str | None], row)) for row in rows]
 
     # --- what the parts share -------------------------------------------------------------------------------------------------------
@@ -349,13 +364,13 @@ class Keys:
 
     def find(self, id: str) -> AccessKey | None:
         """The key of this id."""
-        rows = self._store._rows("key", id=id)
+        rows = self._store._rows("key", id=id) if id == _plain(id) else []
         return self._key(rows[0]) if rows else None
 
     def revoke(self, id: str, when: float) -> bool:
         """Let a key open nothing any more; False where there is none of this id that still does."""
         with self._store._transaction() as run:
-            return bool(run("revoke", key_id=id, when=when)[1])
+            return bool(run("revoke", key_id=_plain(id), when=when)[1])
 
     @staticmethod
     def _key(row: Row) -> AccessKey:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import data, domains, policies
-from bridle.adapters.scaling import past_scaled
+from bridle.adapters.scaling import past_scaled, squashed
 from bridle.core import BridleWarning, Constants, Round
 from bridle.fraud.baselines import RowProgress
 from bridle.fraud.scores import average_precision, roc_auc
@@ -87,8 +87,8 @@ def head(rows: StreamRows, share: float) -> StreamRows:
 def features(rows: StreamRows, squash: float, time: bool) -> np.ndarray:
     """What the models see: every row scaled by those before it, squashed to within `squash` deviations, and a constant."""
     scaled = past_scaled(rows.raw if time else rows.raw[:, 1:])
-    squashed = squash * np.tanh(scaled / squash) if squash > 0.0 else scaled
-    return np.column_stack([squashed, np.ones(len(squashed))])
+    seen = squashed(scaled, squash) if squash > 0.0 else scaled
+    return np.column_stack([seen, np.ones(len(seen))])
 
 
 def logistic(rows: StreamRows, tolerance: float, squash: float = 2.0, time: bool = True) -> Problem:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 from bridle import validate
 from bridle.core import Domain, Unavailable
 from bridle.policies.registry import Configured
-from bridle.service.exchange import Facts, Lost, Pause, Reply, ServiceLine, Talk
+from bridle.service.exchange import Body, Facts, Lost, Pause, Reply, ServiceLine, Talk
 from bridle.service.talks import SessionTalks, said_session
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Caller:
         sessions: list[Facts] = (yield from self._line.ask("GET", "/v1/sessions"))["sessions"]
         return sessions
 
-    def _create(self, body: Facts) -> Talk[SessionTalks]:
+    def _create(self, body: Body) -> Talk[SessionTalks]:
         yield from self._line.ask("POST", "/v1/sessions", body)
         return SessionTalks(self._line, str(body["name"]))
 

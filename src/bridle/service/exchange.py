@@ -80,7 +80,9 @@ class Lost(NamedTuple):
 Talk: TypeAlias = Generator[Request | Pause, Reply | Lost | None, T]
 """A conversation with the server that ends in a T."""
 Facts: TypeAlias = dict[str, Any]
-"""A JSON object."""
+"""A JSON object that came."""
+Body: TypeAlias = dict[str, object]
+"""A JSON object to be sent."""
 
 
 def identity(key: str | None) -> str:

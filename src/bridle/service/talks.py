@@ -15,7 +15,7 @@ from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, S
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array
 from bridle.policies.registry import Configured
-from bridle.service.exchange import Facts, ServiceLine, Talk, identity
+from bridle.service.exchange import Body, Facts, ServiceLine, Talk, identity
 from bridle.session.certificate import Certificate, Charge, Conflict, Moved
 from bridle.session.feedback import Numbers, evaluate
 from bridle.session.late_feedback import Ticket
@@ -25,7 +25,7 @@ KnownHalfspaces = tuple[ArrayLike, ArrayLike] | None
 """Limits that are known before acting, as they can be sent: A x <= b."""
 
 
-def said_domain(domain: Domain | Mapping[str, object]) -> Facts:
+def said_domain(domain: Domain | Mapping[str, object]) -> Body:
     """A domain as the service reads it.
 
     >>> import bridle
@@ -59,7 +59,7 @@ def said_session(
     domain: Domain | Mapping[str, object] | None,
     parameters: Mapping[str, object] | None,
     options: Mapping[str, object],
-) -> Facts:
+) -> Body:
     """The body that makes a session."""
     settings = dict(parameters or {})
     if isinstance(policy, Configured):
@@ -67,25 +67,26 @@ def said_session(
         policy, settings = policy.name, {**own, **settings}
     if domain is None:
         raise InputError("domain must be given, unless the policy has one")
-    body: Facts = {"name": name, "policy": policy, "domain": said_domain(domain)}
-    apart = {
-        key: settings.pop(key) for key in ("rules", "rules_per", "features") if key in settings
-    }  # the service has them beside the others
+    body: Body = {"name": name, "policy": policy, "domain": said_domain(domain)}
+    for key in ("rules", "rules_per", "features"):  # the service has them beside the parameters
+        if key in settings:
+            body[key] = settings.pop(key)
     if settings:
         body["parameters"] = settings
-    return _plain(body | apart | {key: value for key, value in options.items() if value is not None}, "")
+    body |= {key: value for key, value in options.items() if value is not None}
+    return {key: _plain(value, key) for key, value in body.items()}
 
 
-def _plain(value: object, name: str) -> Facts:
+def _plain(value: object, name: str) -> object:
     """A value as JSON can hold it."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each, f"{name}.{key}".lstrip(".")) for key, each in value.items()}
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return [_plain(each, name) for each in value]  # type: ignore[return-value]
+        return [_plain(each, name) for each in value]
     if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value)):
-        return value  # type: ignore[return-value]
+        return value
     raise InputError(f"{name} must be something that JSON can hold, not {validate.show(value)}")
 
 
@@ -107,9 +108,9 @@ def _proposals(rules: ArrayLike) -> object:
     ]
 
 
-def said_before(rules: Numbers, features: Numbers, known: KnownHalfspaces) -> Facts:
+def said_before(rules: Numbers, features: Numbers, known: KnownHalfspaces) -> Body:
     """What is said of a round before it is decided."""
-    body: Facts = {}
+    body: Body = {}
     if rules is not None:
         body["rules"] = _proposals(rules)
     if features is not None:
@@ -121,9 +122,9 @@ def said_before(rules: Numbers, features: Numbers, known: KnownHalfspaces) -> Fa
     return body
 
 
-def said_record(record: Mapping[str, object]) -> Facts:
+def said_record(record: Mapping[str, object]) -> Body:
     """A record of an observation: what was given of it, numbers as lists."""
-    body: Facts = {}
+    body: Body = {}
     for name, value in record.items():
         if value is None or (name == "partial" and value is False):
             continue
@@ -145,7 +146,7 @@ def ticket_number(ticket: object) -> int:
     return int(ticket.__index__())
 
 
-def said_event(event: Mapping[str, object]) -> Facts:
+def said_event(event: Mapping[str, object]) -> Body:
     """An event of a batch, as it is sent: an observation unless its `kind` says something else."""
     if not isinstance(event, Mapping):
         raise InputError(f"an event must be a dict, such as {{'f': 1.0, 'df': [0.5]}}, not {validate.show(event)}")
@@ -196,7 +197,7 @@ class SessionTalks:
     def _look(self, what: str = "") -> Talk[Facts]:
         return self._line.ask("GET", self._path + what, about=self.name)
 
-    def _event(self, what: str, body: Facts, key: str | None) -> Talk[Facts]:
+    def _event(self, what: str, body: Body, key: str | None) -> Talk[Facts]:
         self._ahead = None
         facts = yield from self._line.ask("POST", self._path + what, body, key=identity(key), about=self.name)
         self._ahead = facts.get("next")
@@ -244,7 +245,7 @@ class SessionTalks:
         `pay` are payments from the session's budgets, by their names, that happen with it or not at all.
         """
         silent = df is None and isinstance(f, float) and f == 0.0  # no cost: it is left out there too
-        values: Facts = {"f": None if silent else f, "df": df, "g": g, "dg": dg, "modulus": modulus}
+        values: Body = {"f": None if silent else f, "df": df, "g": g, "dg": dg, "modulus": modulus}
         record = values | {"ticket": ticket, "partial": partial, "context": context, "played": played, "pay": pay}
         yield from self._event("/observe", said_record(record), key)
 
@@ -303,7 +304,7 @@ class SessionTalks:
 
     def budget(self, gate: str, budget: float, rounds: int | None = None, *, key: str | None = None) -> Talk[Facts]:
         """Change the budget of a gate or a pacer (scope admin)."""
-        body: Facts = {"gate": gate, "budget": validate.number("budget", budget)} | ({} if rounds is None else {"rounds": rounds})
+        body: Body = {"gate": gate, "budget": validate.number("budget", budget)} | ({} if rounds is None else {"rounds": rounds})
         facts = yield from self._line.ask("POST", self._path + "/budget", body, key=identity(key), about=self.name)
         return facts
 

@@ -238,10 +238,12 @@ class GroupedEvents(Embedded):
     def settle(self) -> None:
         with self._changed:
             self._hurry = True
-            self._changed.notify_all()
-            while (self._queue or self._writing) and self._problem is None:
-                self._changed.wait()
-            self._hurry = False
+            try:
+                self._changed.notify_all()
+                while (self._queue or self._writing) and self._problem is None:
+                    self._changed.wait()
+            finally:
+                self._hurry = False
         if self._problem is not None:
             self.ready()
 
