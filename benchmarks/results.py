@@ -160,7 +160,8 @@ README = {
     "Session, engine numba": '`Session` compiled (`engine="numba"`), every check, certificates',
     "Session, engine numba, certify=False": "the same without certificates",
     "PyTorch autograd loop": "PyTorch autograd loop",
-    "Cooper, roll": "Cooper",
+    "optax, one jitted call a round": "optax, one jitted call a round, no totals",
+    "Cooper, roll": "Cooper (its own algorithm: other decisions)",
 }
 """The sides that the README shows, and how it calls them."""
 

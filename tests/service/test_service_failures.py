@@ -27,14 +27,17 @@ class Faults:
 
     def __init__(self, store, monkeypatch):
         self.own, self.before, self.after, self.delay = store.append_many, 0, 0, 0.0
+        self.begun, self.order = 0, []
         monkeypatch.setattr(store, "append_many", self)
 
     def __call__(self, groups):
+        self.begun += 1
         time.sleep(self.delay)
         if self.before:
             self.before -= 1
             raise StoreError("the disk is full", certain=True)
         found = self.own(groups)
+        self.order.append("committed")
         if self.after:
             self.after -= 1
             raise StoreError("the connection is lost", certain=False)
@@ -71,7 +74,8 @@ def test_everything_that_rests_on_a_failed_commit_fails_with_it(db, monkeypatch)
         faults.delay, faults.before = 0.3, 1
         with ThreadPoolExecutor(8) as pool:
             first = pool.submit(observe, client, "k0")
-            time.sleep(0.1)  # its commit is under way
+            while not faults.begun:  # until its commit is under way
+                time.sleep(0.01)
             others = [pool.submit(observe, client, f"k{i}") for i in range(1, 5)]
             reading = pool.submit(client.post, "/v1/sessions/shop/decide", json={})
             statuses = [each.result().status_code for each in (first, *others, reading)]
@@ -88,13 +92,13 @@ def test_no_decision_leaves_before_what_it_rests_on_is_durable(db, monkeypatch):
         faults.delay = 0.4
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(observe, client)
-            time.sleep(0.1)
-            begun = time.monotonic()
+            while not faults.begun:
+                time.sleep(0.01)
             decided = client.post("/v1/sessions/shop/decide", json={}).json()
-            took = time.monotonic() - begun
+            faults.order.append("decided")
             answer = first.result().json()
         assert decided == {"x": answer["next"], "round": 1}
-        assert took > 0.15, "it waited for the commit"
+        assert faults.order == ["committed", "decided"]
 
 
 def test_many_clients_are_each_answered_once_and_commits_are_shared(db):
@@ -116,10 +120,12 @@ def test_many_clients_are_each_answered_once_and_commits_are_shared(db):
 def test_a_server_that_stops_answers_what_was_begun(db, monkeypatch):
     with serving(db) as server, server.client() as client:
         create(client)
-        Faults(server.service.store, monkeypatch).delay = 0.5
+        faults = Faults(server.service.store, monkeypatch)
+        faults.delay = 0.5
         with ThreadPoolExecutor(1) as pool:
             begun = pool.submit(observe, client, "last")
-            time.sleep(0.2)
+            while not faults.begun:
+                time.sleep(0.01)
             server.stop()
             assert begun.result().json()["round"] == 1
     with serving(db) as server, server.client() as client:

@@ -84,6 +84,7 @@ def test_document_and_decoder_agree_on_the_fields_and_the_example(entry):
         decode(msgspec.json.encode(entry.described.example | {"surplus": 1}))
 
 
+@pytest.mark.slow
 def test_every_example_is_answered_as_documented(tmp_path):
     with serving(f"sqlite:///{tmp_path}/run.db") as server, server.client() as client:
         gates = {"march": {"budget": 500.0}, "ads": {"budget": 500.0, "rounds": 10}}

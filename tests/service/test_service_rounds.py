@@ -11,7 +11,7 @@ import bridle
 from bridle.core import InputError
 from helpers.serving import ANYTIME, BOX, ROUND, create, serving, state_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # the twins' alarms
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")]  # the twins' alarms
 
 
 @pytest.fixture(scope="module")

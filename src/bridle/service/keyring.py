@@ -65,7 +65,7 @@ class KeyRing:
             raise Turned(FORBIDDEN, f"the key {who(key)} lacks the scope {scope}; it has {key.scopes.replace(' ', ', ')}")
         bucket = self.buckets.get(key.id)
         if bucket is None:
-            bucket = self.buckets[key.id] = Bucket(self.limits.rate, 2.0 * self.limits.rate)
+            bucket = self.buckets[key.id] = Bucket(self.limits.rate, max(1.0, 2.0 * self.limits.rate))
         wait = bucket.take(monotonic())
         if wait > 0.0:
             raise too_many(f"more than {self.limits.rate:g} requests a second: wait a little", wait)
