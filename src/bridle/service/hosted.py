@@ -64,10 +64,11 @@ class Tools:
 
 @dataclass(slots=True)
 class VerbOutcome:
-    """What came of a call on a session: the answer, and the rows that must be durable before it leaves."""
+    """What came of a call on a session: the answer, and the rows that must be durable before it leaves; `again`: it had been asked."""
 
     answer: bytes
     rows: Sequence[Event]
+    again: bool = False
 
 
 def next_decision(core: DurableCore) -> list[float] | None:
