@@ -169,7 +169,7 @@ class EventStore(ABC):
 
     def find(self, name: str) -> Found | None:
         """The session of this name."""
-        rows = self._rows("find", name=name) if name == _plain(name) else []
+        rows = self._rows("find", name=name) if isinstance(name, str) and name == _plain(name) else []
         return self._found(rows[0]) if rows else None
 
     def names(self) -> list[str]:

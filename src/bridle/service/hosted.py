@@ -259,7 +259,9 @@ class Hosted:
         except Owned as owned:
             if owned.url:
                 raise elsewhere(owned.url) from None
-            raise unavailable(f"session {self.name} is in use by {owned.by}, which serves nobody: try again when it is closed there") from None
+            raise unavailable(
+                f"session {self.name} is in use by {owned.by}, which serves nobody: try again when it is closed there"
+            ) from None
         except StoreError as problem:
             log("cannot open", logging.WARNING, session=self.name, problem=str(problem))
             raise unavailable(f"session {self.name} cannot be opened now: the database is in trouble") from None

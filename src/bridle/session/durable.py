@@ -247,7 +247,11 @@ class DurableCore(ReplayedSession):
         if key is None and silent and not session._unsaid() and (self.changes.planes is None or session._is_said()):
             self.check_held()
             return Applied(session.decide(), self.seq)
-        payload, kept, identity = events.saying(rules, features, known), self.changes.known(known), None if key is None else events.key_of(key)
+        payload, kept, identity = (
+            events.saying(rules, features, known),
+            self.changes.known(known),
+            None if key is None else events.key_of(key),
+        )
         if identity is not None and (had := self._repeat(events.DECIDE, identity, payload)) is not None:
             return Applied(None, had.seq, (), True, had.answer)
         self.stale = BROKEN_OFF

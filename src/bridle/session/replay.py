@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bridle.core import InputError
-from bridle.database.rows import Event, Found, SnapshotRow
+from bridle.database.rows import Damaged, Event, Found, SnapshotRow
 from bridle.session import capsule, events
 from bridle.session.alarms import Doubt, Subject
 from bridle.session.changes import Changes, changed_limit, raised_limits
@@ -71,9 +71,7 @@ class ReplayedSession:
         self._facts: dict[str, Any] = {}
         self._written_by: Mapping[str, str] = {}
 
-    def rebuild(
-        self, until: int | None = None, after: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None
-    ) -> None:
+    def rebuild(self, until: int | None = None, after: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None) -> None:
         """Read the session from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
 
         `until` is the last event to go to, and snapshots later than `after` are not used. What was applied and not committed is gone.
@@ -90,6 +88,8 @@ class ReplayedSession:
                 except InputError:
                     continue  # the journal has everything since an older one
                 if found.digest == row.digest:
+                    if (head := self.store.head(self.found.id)) < row.seq:
+                        raise Damaged(f"session {self.name!r} is damaged: events {head + 1} to {row.seq} are missing; restore a backup")
                     self._begin(found, row.seq, len(row.body), row)
                     break
         else:
@@ -114,9 +114,7 @@ class ReplayedSession:
         self.session = session
         self.session.history = self._hears
 
-    def advance(
-        self, journal: Iterable[Event], until: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None
-    ) -> None:
+    def advance(self, journal: Iterable[Event], until: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None) -> None:
         """Let events happen again that are in the journal, and prove of each that it leads where it did; only `replayed` is told."""
         self._hears = self.session.history = replayed
         for event in journal:
