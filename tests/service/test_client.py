@@ -38,7 +38,7 @@ def impatient(monkeypatch):
     async def pause(seconds: float) -> None:
         made.append(seconds)
 
-    monkeypatch.setattr("bridle.service.client.asyncio.sleep", pause)
+    monkeypatch.setattr("asyncio.sleep", pause)
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import threading
 import itertools
 
 import pytest
@@ -56,6 +57,29 @@ def test_nothing_that_is_kept_contains_the_secret():
 
 def test_equal_secrets_have_different_hashes():
     assert auth.hashed("secret", b"a" * 16) != auth.hashed("secret", b"b" * 16)
+
+
+def test_a_slow_read_does_not_bring_a_revoked_key_back():
+    text, key = make_key("shop", ["read"], 1.0)
+    ring = ring_with(key)
+    slow, waiting = threading.Event(), threading.Event()
+
+    def old():
+        waiting.set()
+        slow.wait(10.0)
+        return [key]
+
+    async def read():
+        ring.store.keys.list = old
+        first = asyncio.create_task(ring.refresh())
+        await asyncio.to_thread(waiting.wait, 10.0)
+        ring.store.keys.list = lambda: [key._replace(revoked=2.0)]
+        await ring.refresh()
+        slow.set()
+        await first
+
+    asyncio.run(read())
+    assert recognise(text, ring.keys) is None
 
 
 def test_every_changed_character_makes_a_key_wrong():

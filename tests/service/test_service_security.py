@@ -76,6 +76,7 @@ def test_open_routes_need_no_key_and_tell_nothing(place):
 def test_a_revoked_key_opens_nothing_more(place):
     server, db, _ = place
     text = new_key(db, "read", name="short-lived")
+    server.service.ring.read_at -= 10.0
     with server.client(text) as client:
         assert client.get("/v1/sessions/shop").status_code == 200
         with open_store(db) as store:

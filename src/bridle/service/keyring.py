@@ -29,14 +29,17 @@ class KeyRing:
     def __init__(self, store: EventStore, limits: ServiceLimits, insecure: bool) -> None:
         self.store, self.limits, self.insecure = store, limits, insecure
         self.keys: dict[str, AccessKey] = {}
-        self.read_at = -EVERY
+        self.read_at = self.known_since = -EVERY
         self.buckets: dict[str, Bucket] = {}
 
     async def refresh(self) -> None:
         """Read the keys again; where the database does not answer, those that are known stay."""
-        self.read_at = monotonic()
+        begun = self.read_at = monotonic()
         with suppress(Unavailable):
             found = await asyncio.to_thread(self.store.keys.list)
+            if begun < self.known_since:  # somebody has read them since: a key that was revoked in between is not to come back
+                return
+            self.known_since = begun
             self.keys = {key.id: key for key in found}
             self.buckets = {id: bucket for id, bucket in self.buckets.items() if id in self.keys or id == ANYBODY.id}
 
