@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import threading
 import itertools
+import threading
 
 import pytest
 
