@@ -201,6 +201,14 @@ def test_all_sessions_and_their_rounds_as_they_come(page, service):
     assert errors(page) == []
 
 
+def test_a_session_that_nobody_has_is_listed_as_not_open(page, service):
+    httpx.delete(service["url"] + "/v1/sessions/broken", headers={"Authorization": f"Bearer {service['admin']}"}).raise_for_status()
+    wait(page, lambda: {row[0]: row[1] for row in table(page, "#all")}["broken"] == "not open")
+    assert errors(page) == []
+    httpx.get(service["url"] + "/v1/sessions/broken", headers={"Authorization": f"Bearer {service['admin']}"}).raise_for_status()
+    wait(page, lambda: {row[0]: row[1] for row in table(page, "#all")}["broken"] == "alarm")
+
+
 def test_a_session_shows_what_the_service_says_of_it(desk, service):
     shop = service["shop"]
     page = signed_in(desk, service, "read", "shop-17")
