@@ -1,7 +1,7 @@
 """What `make test` tries for a minute, for as long as it takes: hostile records, kills, faults, flipped bits, a hundred million rounds.
 
     python tools/soak.py                    everything: an hour or so
-    python tools/soak.py --only kills       one part: records, kills, faults, flips, games, session, known, said
+    python tools/soak.py --only kills       one part: records, kills, faults, flips, games, session, known, said, service
     python tools/soak.py --share 0.01       a hundredth of each
 
 It may be interrupted, and goes on where it was when it is started again (anew where the code has changed since). Results are kept
@@ -17,6 +17,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,11 +34,12 @@ from hypothesis import strategies as st  # noqa: E402
 
 import bridle  # noqa: E402
 from bridle.core import BridleWarning  # noqa: E402
-from helpers import flips, hostile_records, kills, known_rounds, long_runs, said_streams  # noqa: E402
+from helpers import flips, hostile_records, killed_service, kills, known_rounds, long_runs, said_streams  # noqa: E402
 from helpers.file_kinds import KINDS, OTHERS, Kind  # noqa: E402
 
 RECORDS, KILLS, ROUNDS, KNOWN, SAID = 10**6, 10**4, 10**8, 10**5, 10**4
 CHUNK_RECORDS, CHUNK_KILLS, CHUNK_ROUNDS, CHUNK_KNOWN, CHUNK_SAID = 25_000, 100, 1 << 20, 2000, 100
+SERVICE_KILLS, CHUNK_SERVICE = 500, 20
 SCRIPT = 250
 
 Result: TypeAlias = dict[str, Any]
@@ -213,6 +215,22 @@ def said_tasks(share: float) -> Iterator[tuple[str, Task]]:
         yield f"{number + 1} of {many}", lambda _, number=number: play(number)
 
 
+def service_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """Kills of a server under load, in chunks; clients try again, and each has a twin that nobody interrupts."""
+    all_of_them = max(1, round(share * SERVICE_KILLS))
+    for number in range(0, all_of_them, CHUNK_SERVICE):
+        count = min(CHUNK_SERVICE, all_of_them - number)
+        yield f"{number + count} of {all_of_them}", lambda _, number=number, count=count: served(number, count)
+
+
+def served(number: int, count: int) -> Result:
+    """A chunk of kills of a server."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", BridleWarning)
+        run = killed_service.kill_server(Path(folder), count, number)
+    return {"kills": count, "rounds": run.rounds, "wrong": len(run.wrong), "what": run.wrong}
+
+
 PARTS = {
     "records": Part("hostile records into sessions of every policy", record_tasks),
     "kills": Part("kills while a session is saved, or written to a journal, and a gate or pacer pays", kill_tasks),
@@ -221,6 +239,7 @@ PARTS = {
     "games": Part("compiled rounds of games against exact sums", game_tasks),
     "session": Part("compiled rounds of sessions against exact sums, saved and loaded on the way", session_tasks),
     "known": Part("rounds with limits that are known before acting: kept, or refused", known_tasks),
+    "service": Part("kills of the decision service under load, with clients that try again", service_tasks),
     "said": Part("rules, features, known limits, overrides and late feedback: every claim against brute force", said_tasks),
 }
 

@@ -58,7 +58,7 @@ def test_false_alarms_beside_a_network(example, capsys):
     torch.set_num_threads(1)  # small batches: more threads only wait for each other
     ours, weighted, _ = figures(example("fraud_torch").main(8000))
     out = capsys.readouterr().out
-    assert "mean loss of 1       at most 1" in out
+    assert "mean loss of 1  at most 1" in out
     assert "false positive rate  at most 0.01" in out
     assert ours["false alarms"] == pytest.approx(0.01, abs=(81 + 100) / 7900)
     assert ours["recall"] > 0.7

@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 
 import bridle
+from bridle.service import exchange
+from helpers.postgres import free_port
+from helpers.serving import ServerProcess
 
 HASTY = """
 import time
@@ -89,6 +92,25 @@ class KilledService:
             self.over.set()
             for thread in threads:
                 thread.join(120.0)
+
+
+def kill_server(folder: Path, kills: int, seed: int = 0, program: Path | None = None) -> KilledService:
+    """A server on an SQLite file in this folder that is killed so often; what came of it."""
+    server = ServerProcess(f"sqlite:///{folder}/run.db", folder, free_port(), program=program)
+
+    def interrupt(moments: np.random.Generator) -> None:
+        server.kill()
+        server.start()
+
+    pause, exchange.LONGEST_PAUSE = exchange.LONGEST_PAUSE, 0.1  # so that there is load again soon
+    try:
+        server.start()
+        run = KilledService([server.url], interrupt, kills, seed=seed)
+        run.run()
+        return run
+    finally:
+        exchange.LONGEST_PAUSE = pause
+        server.close()
 
 
 def hasty_program(folder: Path) -> Path:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # 
 
 DOCUMENT = make_app(Service(ServiceConfig())).openapi()
 WITH_BODY = [entry for entry in ROUTES if entry.described.body is not None]
-BOUNDED = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
+BOUNDED = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
 
 
 def as_written(value):

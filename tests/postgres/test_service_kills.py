@@ -11,7 +11,7 @@ import pytest
 
 import bridle
 from bridle.service import exchange
-from helpers.killed_service import KilledService, feedback, hasty_program
+from helpers.killed_service import KilledService, feedback, hasty_program, kill_server
 from helpers.postgres import free_port
 from helpers.serving import ROUND, ServerProcess, create
 
@@ -23,29 +23,14 @@ def _no_long_pauses(monkeypatch):
     monkeypatch.setattr(exchange, "LONGEST_PAUSE", 0.1)
 
 
-def killed(server: ServerProcess, kills: int, seed: int = 0) -> KilledService:
-    def interrupt(moments: np.random.Generator) -> None:
-        server.kill()
-        server.start()
-
-    run = KilledService([server.url], interrupt, kills, seed=seed)
-    try:
-        server.start()
-        run.run()
-    finally:
-        server.close()
-    return run
-
-
 def test_twenty_kills_of_a_server_under_load_lose_nothing(tmp_path):
-    run = killed(ServerProcess(f"sqlite:///{tmp_path}/run.db", tmp_path, free_port()), 20)
+    run = kill_server(tmp_path, 20)
     assert run.wrong == []
     assert run.rounds > 60
 
 
 def test_a_server_that_answers_before_its_commit_is_caught(tmp_path):
-    server = ServerProcess(f"sqlite:///{tmp_path}/run.db", tmp_path, free_port(), program=hasty_program(tmp_path))
-    run = killed(server, 10)
+    run = kill_server(tmp_path, 10, program=hasty_program(tmp_path))
     assert run.wrong, "acknowledged events were lost, and nobody noticed"
 
 

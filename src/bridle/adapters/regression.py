@@ -1,8 +1,8 @@
 """What a row teaches a linear regressor, as records: targets scaled by the past, a quantile held by an offset, an error rate by a price.
 
-The learner without constants is fed targets scaled by the mean and deviation of those before, at most `FARTHEST` deviations off, so that no
-single target can throw it; what it predicts is scaled back, and the offset of a `Quantile` is added. Without one the loss is the squared
-error, with one that of its quantile.
+The learner without constants is fed features and targets scaled by the mean and deviation of those before, features at most 5 deviations
+off and targets at most `FARTHEST`, so that no single row can throw it; what it predicts is scaled back, and the offset of a `Quantile` is
+added. Without one the loss is the squared error, with one that of its quantile.
 
 Guarantee: those of `offsets` and of `error_rates`.
 Reference: bridle (this file).
@@ -22,7 +22,7 @@ from bridle.adapters.linear import listed
 from bridle.adapters.mixture import Mixture, MixtureState, mixture
 from bridle.adapters.offsets import OffsetState, QuantileLimit, quantile_report
 from bridle.adapters.row_model import RowModel, padded
-from bridle.adapters.scaling import RunningScale, Scale, SquashedScale
+from bridle.adapters.scaling import ClippedScale, RunningScale, Scale
 from bridle.core import InputError
 from bridle.ops import Array, Scalar, maximum, minimum
 
@@ -92,7 +92,7 @@ class RegressionPlan(NamedTuple):
         """The rules, and what is held before the first row."""
         quantile, errors = regression_limits(self.constraints)
         learner = mixture(features, "squared") if quantile is None else mixture(features, "quantile", quantile.level)
-        state, scale = learner.init(), None if self.scale is False else SquashedScale(*Scale(features))
+        state, scale = learner.init(), None if self.scale is False else ClippedScale(*Scale(features))
         held = Predicted(
             state,
             learner.weights(state),

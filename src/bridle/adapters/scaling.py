@@ -81,6 +81,25 @@ class SquashedScale(RunningScale):
         return squashed(super().apply(row))
 
 
+FARTHEST = 5.0
+"""A clipped feature is at most so many deviations off."""
+
+
+class ClippedScale(RunningScale):
+    """A scale whose rows are cut at 5 deviations: linear where nearly all rows are, and none is worth more than a few.
+
+    >>> scale = ClippedScale(*Scale(1)).learn(np.array([1.0])).learn(np.array([3.0]))
+    >>> scale.apply(np.array([3.0])), scale.apply(np.array([1e9]))
+    (array([1.]), array([5.]))
+    """
+
+    __slots__ = ()
+
+    def apply(self, row: Array) -> Array:
+        """The row less the mean, over the deviation, cut."""
+        return ops.maximum(ops.minimum(super().apply(row), FARTHEST), -FARTHEST)
+
+
 def Scale(dim: int) -> RunningScale:
     """The statistics of no rows yet, of `dim` features."""
     zero = np.zeros(validate.whole("dim", dim, 0))

@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bridle.cli import output
+from bridle.cli.databases import DbOption, opened
 
-if TYPE_CHECKING:
-    from bridle.database.store import EventStore
+app = typer.Typer(
+    rich_markup_mode=None,
+    invoke_without_command=True,
+    help="Who may use the service on a database: keys with scopes, kept as salted hashes.",
+)
 
-app = typer.Typer(help="Who may use the service on a database: keys with scopes, kept as salted hashes.", no_args_is_help=True)
-
-DbOption = Annotated[str, typer.Option("--db", metavar="URL", help="The database, such as sqlite:///bridle.db or postgresql://host/name.")]
-"""The option `--db` of the commands that open a database."""
-
-
-def _open(db: str, readonly: bool = False) -> EventStore:
-    from bridle import validate
-
-    validate.require_package("sqlalchemy", "durable")
-    from bridle.database import open_store
-
-    return open_store(db, readonly=readonly)
+@app.callback()
+def everything(context: typer.Context, db: DbOption = None) -> None:
+    """Show the keys of a database, unless a command follows."""
+    context.obj = db
+    if context.invoked_subcommand is None:
+        list_keys(context, db)
 
 
 @app.command()
 def add(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help="Who or what it is for; shown in lists, logs and the audit.")],
-    db: DbOption,
-    scope: Annotated[list[str], typer.Option(help="What it may do: decide, observe, read or admin; may be said several times.")],
+    scope: Annotated[
+        list[str], typer.Option("--scope", "--scopes", help="What it may do: decide, observe, read, admin; several with commas, or again.")
+    ],
+    db: DbOption = None,
 ) -> None:
     """Make a key and show it: this once, it is kept nowhere."""
     from bridle.service.auth import make_key, who
 
     now = time.time()
-    text, key = make_key(name, scope, now)
-    with _open(db) as store:
+    text, key = make_key(name, [each.strip() for given in scope for each in given.split(",")], now)
+    with opened(context, db, readonly=False) as store:
         store.keys.add(key)
         store.audit("bridle keys", f"added key {who(key)} with {key.scopes}", None, now)
     typer.echo(text)
@@ -46,11 +46,11 @@ def add(
 
 
 @app.command("list")
-def list_keys(db: DbOption, json_file: output.JsonOption = None) -> None:
+def list_keys(context: typer.Context, db: DbOption = None, json_file: output.JsonOption = None) -> None:
     """Show the keys: who they are for, what they may do, when they were made and revoked."""
     from bridle.compare.tables import table_of
 
-    with _open(db, readonly=True) as store:
+    with opened(context, db) as store:
         found = store.keys.list()
     table = table_of("keys", "id", "name", "scopes", "made", "revoked")
     for key in found:
@@ -62,12 +62,14 @@ def list_keys(db: DbOption, json_file: output.JsonOption = None) -> None:
 
 
 @app.command()
-def revoke(id: Annotated[str, typer.Argument(help="The key's id, as `bridle keys list` shows it.")], db: DbOption) -> None:
+def revoke(
+    context: typer.Context, id: Annotated[str, typer.Argument(help="The key's id, as `bridle keys list` shows it.")], db: DbOption = None
+) -> None:
     """Let a key open nothing any more; a server that runs notices within seconds."""
     from bridle.core import InputError
 
     now = time.time()
-    with _open(db) as store:
+    with opened(context, db, readonly=False) as store:
         if not store.keys.revoke(id, now):
             raise InputError(f"there is no key {id!r} that could be revoked")
         store.audit("bridle keys", f"revoked key {id}", None, now)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bridle.cli import output
+from bridle.cli.databases import DbOption, opened
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,9 +21,6 @@ app = typer.Typer(
     rich_markup_mode=None, invoke_without_command=True, help="Durable sessions in a database: what there is, and what happened to each."
 )
 
-DbOption = Annotated[
-    str | None, typer.Option("--db", metavar="URL", help="The database, such as sqlite:///bridle.db or postgresql://host/name.")
-]
 NameArgument = Annotated[str, typer.Argument(help="The name of a session.")]
 
 ROWS_AT_A_TIME = 10_000
@@ -43,7 +41,7 @@ def list_sessions(context: typer.Context, db: DbOption = None, json_file: output
     from bridle.compare.tables import table_of
     from bridle.session import inspection
 
-    with _opened(context, db) as store:
+    with opened(context, db) as store:
         rows = [inspection.kept(store, name) for name in store.names()]
     table = table_of("sessions", "name", "policy", "dimension", "engine", "events", "last snapshot", "owner")
     for row in rows:
@@ -59,7 +57,7 @@ def show(context: typer.Context, name: NameArgument, db: DbOption = None, json_f
     """Show where a session stands: its totals, what is proved, alarms, rounds that wait, budgets, and what was changed."""
     from bridle.session import inspection
 
-    with _opened(context, db) as store, output.quiet():
+    with opened(context, db) as store, output.quiet():
         core = inspection.reader(store, name, _restore())
         core.rebuild()
         facts = {**inspection.kept(store, name), **_standing(core)}
@@ -85,7 +83,7 @@ def replay(
     from bridle.session import inspection
 
     round = None if to is None else validate.whole("--to", to, 0)
-    with _opened(context, db) as store, output.quiet():
+    with opened(context, db) as store, output.quiet():
         core = inspection.at_round(store, name, _restore(), round)
         facts = {"name": name, **_standing(core)}
     output.show(_table(facts), [f"{facts['events']:,} events were replayed, and each led where it did"], facts, json_file)
@@ -103,7 +101,7 @@ def verify(
     from bridle.core import InputError
     from bridle.session import inspection
 
-    with _opened(context, db) as store, output.quiet():
+    with opened(context, db) as store, output.quiet():
         found = [inspection.verify(store, each, _restore()) for each in ([name] if name is not None else store.names())]
         damage = store.check()
     table = table_of("verified", "name", "events", "snapshots", "wrong")
@@ -129,7 +127,7 @@ def export(
 
     if not file.endswith((".npz", ".parquet")):
         raise InputError(f"FILE must end in .npz or .parquet, not {file!r}")
-    with _opened(context, db) as store, output.quiet():
+    with opened(context, db) as store, output.quiet():
         if file.endswith(".npz"):
             core = inspection.reader(store, name, _restore())
             core.rebuild()
@@ -153,25 +151,12 @@ def import_session(
 
     with output.quiet():
         session = Session.load(file)
-    with _opened(context, db, readonly=False) as store:
+    with opened(context, db, readonly=False) as store:
         store.create(name, DurableCore.spec(session._image(False), None, None, imported=True))
     typer.echo(f"session {name} begins after {session.rounds:,} rounds")
 
 
 # --- what the commands share --------------------------------------------------------------------------------------------------------------
-
-
-def _opened(context: typer.Context, db: str | None, readonly: bool = True) -> EventStore:
-    from bridle import validate
-    from bridle.core import InputError
-
-    url = db if db is not None else context.obj
-    if url is None:
-        raise InputError("--db must be given: the address of the database, such as sqlite:///bridle.db")
-    validate.require_package("sqlalchemy", "durable")
-    from bridle.database import open_store
-
-    return open_store(url, readonly=readonly)
 
 
 def _restore() -> Any:

@@ -6,7 +6,6 @@ first sent, so that a lost answer, a restarted server and a session that has mov
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -165,6 +164,8 @@ class AsyncClient(Caller):
 
     async def _drive(self, talk: Talk[T]) -> T:
         """Do what a conversation asks for, until it ends."""
+        import asyncio  # here, as `import bridle` stays light
+
         import httpx
 
         came: Reply | Lost | None = None

@@ -13,9 +13,11 @@ call from inside of a call (a signal's handler) is refused.
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from threading import get_ident
 from typing import Any, TypeVar
 
 from bridle import validate
@@ -45,7 +47,8 @@ class Embedded:
 
     def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None) -> None:
         self.core, self.history = core, history
-        self.lock, self._busy, self.ended = threading.RLock(), False, ""
+        self.lock, self.ended = threading.RLock(), ""
+        self._owner = 0  # the thread that is at work, or was when it was interrupted
         self._last = core.seq  # the last event that is on the disk, or on its way there
         self._problem: BaseException | None = None  # of a group that could not be committed
         self._entries: list[HistoryEntry] = []  # what `history` is still to be told
@@ -57,11 +60,11 @@ class Embedded:
     def do(self, act: Callable[..., Applied], *given: Any, **named: Any) -> Any:
         """Let something happen: apply it, commit it, and give its value."""
         core = self.core
+        if self._owner == get_ident():
+            self._refuse_nested()
         with self.lock:
-            if self._busy:
-                raise InputError(NESTED)
-            self._busy = True
             try:
+                self._owner = get_ident()
                 if core.stale or self.ended or self._problem is not None or core.seq != self._last:
                     self.ready()
                 applied = act(*given, **named)
@@ -74,7 +77,7 @@ class Embedded:
                     mark(wrong, False)
                 raise
             finally:
-                self._busy = False
+                self._owner = 0
         if self._entries or core.session._now.kept.log.unsent:
             self.tell()
         if applied.problem is not None:
@@ -84,8 +87,10 @@ class Embedded:
     def decision(self) -> Array | None:
         """The decision of this round, where nothing has to be done for it; else None."""
         core = self.core
+        if self._owner == get_ident():
+            return None
         with self.lock:
-            if self._busy or core.stale or self.ended or self._problem is not None or core.seq != self._last:
+            if core.stale or self.ended or self._problem is not None or core.seq != self._last:
                 return None
             if core.session._boundary is not None or core.changes.planes is not None or not core.store.holds(core.lease):
                 return None
@@ -93,21 +98,25 @@ class Embedded:
 
     def read(self, what: Callable[[DurableCore], T], at_once: bool = False) -> T:
         """What is read of the session, as far as it is durable; `at_once` does not wait for that."""
+        self._refuse_nested()
         with self.lock:
-            self._enter()
             try:
+                self._owner = get_ident()
                 self.ready()
                 if not at_once:
                     self.settle()
                 self.core.check_held()
                 return what(self.core)
             finally:
-                self._busy = False
+                self._owner = 0
 
-    def _enter(self) -> None:
-        if self._busy:
-            raise InputError(NESTED)
-        self._busy = True
+    def _refuse_nested(self) -> None:
+        """Refuse a call from inside of a call of this thread: one that is still among its frames, whatever an interrupt has left behind."""
+        frame = sys._getframe(2) if self._owner == get_ident() else None
+        while frame is not None:
+            if frame.f_code in (Embedded.do.__code__, Embedded.read.__code__) and frame.f_locals.get("self") is self:
+                raise InputError(NESTED)
+            frame = frame.f_back
 
     def ready(self) -> None:
         """Refuse a session that is closed, and rebuild one that is not in step with its journal."""
@@ -165,16 +174,11 @@ class Embedded:
 
     def flush(self) -> None:
         """Wait until everything that was acknowledged is on the disk."""
-        with self.lock:
-            self._enter()
-            try:
-                self.ready()
-                self.settle()
-            finally:
-                self._busy = False
+        self.read(lambda core: None)
 
     def close(self) -> None:
         """Make everything durable, put a snapshot, and let the session and its database go."""
+        self._refuse_nested()
         with self.lock:
             if self.ended:
                 return
