@@ -283,3 +283,36 @@ def test_a_fitted_model_shows_its_limits(rows):
     one.learn_one({"a": 1.0}, True)
     assert "measured" in repr(one)
     assert one.limits_[0].json()["counted"] == 1
+
+
+@pytest.mark.parametrize("limit", [Recall(0.9), FalsePositiveRate(0.05), Precision(0.7), AlertBudget(5, per=100)])
+def test_rates_are_about_the_class_that_is_named_whatever_its_place(rows, limit):
+    X, y, _ = rows
+    second = sklearn.ConstrainedClassifier([limit]).fit(X, np.where(y, "x fraud", "fine"))
+    first = sklearn.ConstrainedClassifier([limit], label="a fraud").fit(X, np.where(y, "a fraud", "fine"))
+    one, other = first.limits_[0], second.limits_[0]
+    assert (one.name, one.measured, one.recent, one.counted, one.words) == (
+        other.name,
+        other.measured,
+        other.recent,
+        other.counted,
+        other.words,
+    )
+    assert ((first.predict(X) == "a fraud") == (second.predict(X) == "x fraud")).all()
+    assert all(ticket.alarm == (ticket.label == "a fraud") for ticket in first.ask(X[:50]))
+    with pytest.raises(InputError, match="label must be one of the classes"):
+        sklearn.ConstrainedClassifier([limit], label="frauds").fit(X, y)
+
+
+def test_a_fit_that_fails_leaves_what_was_learned(rows):
+    X, y, groups = rows
+    model = sklearn.ConstrainedClassifier([EqualOpportunity(0.05)])
+    for fails in (model.fit, model.partial_fit):
+        with pytest.raises(InputError, match="groups must be given"):
+            fails(X, y)
+        assert not hasattr(model, "model_")
+    before = model.fit(X, y, groups).coef_
+    with pytest.raises(InputError, match="groups must be given"):
+        model.fit(X[:, :1], y)
+    assert (model.coef_ == before).all()
+    assert (model.predict(X, groups) == model.partial_fit(X[:1], y[:1], groups=groups[:1]).predict(X, groups)).mean() > 0.5

@@ -88,6 +88,7 @@ class Rules(NamedTuple):
     limits: tuple[Limit[Any], ...]
     thresholds: Thresholds | None
     allowed: Array  # what the limit of each constraint asks for
+    side: float = 1.0  # -1 where rates are about the first of two classes
 
     def learn(self, before: Learned, row: LabelledRow) -> Learned:
         """One round: what is learned from a row, scaled by the rows before it."""
@@ -98,8 +99,8 @@ class Rules(NamedTuple):
             seen = row.seen
             if seen is None:
                 score = ops.dot(features, before.weights[1:]) + before.weights[0]  # as it is predicted, to the last bit
-                levels, seen = self.thresholds.look(levels, score, known(row.group), known(row.period))
-            levels = self.thresholds.count(levels, seen, row.sign, known(row.group))
+                levels, seen = self.thresholds.look(levels, self.side * score, known(row.group), known(row.period))
+            levels = self.thresholds.count(levels, seen, self.side * row.sign, known(row.group))
         after, memory, tally = None if scale is None else scale.learn(row.features), before.memory, before.tally
         state: Any
         if isinstance(self.learner, FreeLearner) and tally is None:

@@ -221,7 +221,9 @@ def bind_all(limits: object, classes: Sequence[object]) -> tuple[Limit[object], 
     each = tuple(cast("Sequence[Limit[object]]", limits) if several else (cast("Limit[object]", limits),))
     for limit in each:
         if not hasattr(limit, "reveal"):
-            raise InputError(f"constraints must hold limits such as MissLoss(label=1, at_most=0.1), not {validate.show(limit)}")
+            raise InputError(
+                f"constraints must hold limits such as Recall(at_least=0.9) or MissLoss(label=1, at_most=0.1), not {validate.show(limit)}"
+            )
     return tuple(limit.bind(classes) for limit in each)
 
 

@@ -54,11 +54,20 @@ class ModelSettings(NamedTuple):
         """Whether nothing is set that a policy needs."""
         return self.policy is None and self.parameters is None and self.radius is None
 
+    @property
+    def side(self) -> float:
+        """-1 where `label` is the first of the two classes: an alarm is a prediction of that one then."""
+        if self.label is None:
+            return 1.0
+        if all(self.label != one for one in self.classes):
+            raise InputError(f"label must be one of the classes {validate.show(list(self.classes))}, not {validate.show(self.label)}")
+        return 1.0 if self.label == self.classes[1] else -1.0
+
     def made(self, features: int) -> tuple[Rules, Learned]:
         """The rules, and what is held before the first row."""
         rates, losses, first = kinds_of(self.constraints, self.priority)
         bound = limits.bind_all(losses, self.classes)
-        levels = thresholds(rates, first, self.classes) if rates else None
+        levels = thresholds(rates, first, self.classes[:: int(self.side)]) if rates else None
         memory = tuple(limit.start(features + 1) for limit in bound)
         learner: PolicyLearner | FreeLearner
         if self.free:
@@ -71,7 +80,7 @@ class ModelSettings(NamedTuple):
         tally = no_losses(limits.count(bound)) if bound else None
         weights = learner.weights(state)
         held = Learned(state, weights, memory, begun, self._scale(features), tally)
-        return Rules(learner, bound, levels, allowances(bound)), held
+        return Rules(learner, bound, levels, allowances(bound), self.side), held
 
     def _scale(self, features: int) -> RunningScale | None:
         if self.free:
