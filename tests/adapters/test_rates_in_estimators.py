@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from bridle import InputError
 from bridle.adapters import river, sklearn, tickets
+from bridle.adapters.limits import MissLoss
 from bridle.adapters.rate_limits import (
     AlertBudget,
     AlertRate,
@@ -316,3 +317,18 @@ def test_a_fit_that_fails_leaves_what_was_learned(rows):
         model.fit(X[:, :1], y)
     assert (model.coef_ == before).all()
     assert (model.predict(X, groups) == model.partial_fit(X[:1], y[:1], groups=groups[:1]).predict(X, groups)).mean() > 0.5
+
+
+@pytest.mark.parametrize("settings", [{}, {"policy": "anytime"}])
+def test_a_limit_on_a_loss_says_what_it_does_to_the_rates(rows, settings):
+    X, y = rows[0][:300], rows[1][:300]
+    limit = MissLoss(label=False, at_most=0.01)  # so few false alarms that hardly anything is found
+    row_by_row, at_once = (sklearn.ConstrainedClassifier([limit], **settings) for _ in range(2))
+    said = []
+    for i in range(len(X)):
+        said.append(bool(i and row_by_row.predict(X[i : i + 1])[0]))
+        row_by_row.partial_fit(X[i : i + 1], y[i : i + 1], classes=[False, True])
+    seen = at_once.fit(X, y).limits_[0].seen
+    assert seen == row_by_row.limits_[0].seen
+    assert seen["recall"] == np.array(said)[y].mean() < 0.5
+    assert f"recall {seen['recall']:.3g}, false positive rate" in at_once.limits_[0].words

@@ -237,6 +237,7 @@ def one_for_each(settings: ModelSettings) -> list[ModelSettings]:
         settings._replace(
             classes=(Others(label), label),
             label=None,
+            alone=False,
             constraints=[limit for limit in given if (label in named if limit in rates else getattr(limit, "label", label) == label)],
             priority=0 if label not in named else settings.priority,
         )

@@ -18,7 +18,7 @@ from bridle.adapters.limits import Limit
 from bridle.adapters.loss_reports import LossTally, counted
 from bridle.adapters.mixture import Mixture, MixtureState
 from bridle.adapters.scaling import RunningScale
-from bridle.adapters.thresholds import Seen, Thresholds
+from bridle.adapters.thresholds import Seen, Table, Thresholds
 from bridle.core import Feedback, Policy, Round
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.ops import Array, Scalar
@@ -111,8 +111,11 @@ class Rules(NamedTuple):
         if tally is not None:
             counts = counted(self.limits, row.sign)
             tally = tally.add(feedback.g, counts, self.allowed)
+        table = before.table
+        if table is not None:
+            table = table.add(ops.where(ops.dot(before.weights, a) > 0.0, 1.0, 0.0), row.sign)
         state = self.learner.learn(before.state, row, a, feedback, counts)
-        return Learned(state, self.learner.weights(state), memory, levels, after, tally)
+        return Learned(state, self.learner.weights(state), memory, levels, after, tally, table)
 
 
 def known(number: Scalar | None) -> Scalar:
@@ -129,6 +132,7 @@ class Learned(NamedTuple):
     levels: Any
     scale: RunningScale | None
     tally: LossTally | None  # None without a limit on a loss
+    table: Table | None = None  # what was predicted of two classes, where no level counts it
 
 
 def round_of(
