@@ -23,10 +23,11 @@ def _no_long_pauses(monkeypatch):
     monkeypatch.setattr(exchange, "LONGEST_PAUSE", 0.1)
 
 
-def test_twenty_kills_of_a_server_under_load_lose_nothing(tmp_path):
-    run = kill_server(tmp_path, 20)
+def test_ten_kills_of_a_server_under_load_lose_nothing(tmp_path):
+    """`make soak` has five hundred."""
+    run = kill_server(tmp_path, 10)
     assert run.wrong == []
-    assert run.rounds > 60
+    assert run.rounds > 30
 
 
 def test_a_server_that_answers_before_its_commit_is_caught(tmp_path):
