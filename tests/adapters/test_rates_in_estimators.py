@@ -201,6 +201,9 @@ def test_tickets_of_scikit_learn(rows):
     again = model.ask(X[:2], groups=groups[:2])
     with pytest.raises(InputError, match="tickets must be 2 different ones"):
         model.partial_fit(X[:2], y[:2], tickets=[again[0], again[0]])
+    with pytest.raises(InputError, match="ticket must be one that waits"):
+        model.forget([again[0], 999])
+    assert model.limits_[1].open == 2
 
 
 def test_so_many_rows_may_wait_and_no_more(monkeypatch):

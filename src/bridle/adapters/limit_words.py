@@ -149,7 +149,8 @@ def budget_report(level: BudgetLevel, state: BudgetState, others: Others) -> Lim
         "spent": spent,
         "threshold": others[4],
     }
-    words = f"never more than {short(float(state.most))} alarms in {unit}, and {short(spent)} in the present one"
+    one = "a period" if level.per is None else unit
+    words = f"never more than {short(float(state.most))} alarms in {one}, and {short(spent)} in the present one"
     price = _price("alert rate", others[4]) if count else None
     rows = int(others[0])
     return LimitReport(

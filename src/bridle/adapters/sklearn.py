@@ -185,8 +185,8 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     def forget(self, tickets: Sequence[RowTicket | int]) -> None:
         """Rows whose classes will never be known are not waited for any longer."""
         check_is_fitted(self, "model_")
-        for ticket in tickets:
-            self.model_.forget(ticket)
+        for number in {self.model_.open.number(ticket): None for ticket in tickets}:  # all of them are known before one is forgotten
+            self.model_.forget(number)
 
     def _begin(self, y: Labels, classes: Labels) -> None:
         kind = type_of_target(y, input_name="y", raise_unknown=True)

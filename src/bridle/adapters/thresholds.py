@@ -292,17 +292,25 @@ def finite(threshold: Scalar) -> Scalar:
     return where(safe(threshold), 0.0 * OWN, threshold)
 
 
+def decide_batch(
+    model: Thresholds, state: ThresholdsState, scores: Array, groups: Array, periods: Array
+) -> tuple[ThresholdsState, list[Seen], Array]:
+    """The state after rows that are all decided by the level of its start, how each was seen, and which of them are alarms."""
+    start, kept, alarms = state, [], []
+    for score, group, period in zip(scores.tolist(), groups.tolist(), periods.tolist(), strict=True):
+        alarms.append(where(model.alarm(state, score, group, period, start), 1.0, 0.0))
+        state, seen = model.look(state, score, group, period, alarms[-1])  # each alarm leaves less of a budget
+        kept.append(seen)
+    return state, kept, np.array(alarms)
+
+
 def learn_batch(
     model: Thresholds, state: ThresholdsState, scores: Array, signs: Array, groups: Array | None = None, periods: Array | None = None
 ) -> tuple[ThresholdsState, Array]:
     """The state after rows that came together with their labels, and which of them were alarms by the level of the batch's start."""
-    start, kept, alarms = state, [], []
     of = np.full(len(scores), nan) if groups is None else groups
     when = np.full(len(scores), nan) if periods is None else periods
-    for score, group, period in zip(scores.tolist(), of.tolist(), when.tolist(), strict=True):
-        alarms.append(where(model.alarm(state, score, group, period, start), 1.0, 0.0))
-        state, seen = model.look(state, score, group, period, alarms[-1])
-        kept.append(seen)
+    state, kept, alarms = decide_batch(model, state, scores, of, when)
     for seen, sign, group in zip(kept, signs.tolist(), of.tolist(), strict=True):
         state = model.count(state, seen, sign, group)
-    return state, np.array(alarms)
+    return state, alarms
