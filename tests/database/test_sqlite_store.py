@@ -144,6 +144,7 @@ def test_the_session_of_a_killed_process_can_be_had_at_once(url, tmp_path):
         child.wait()
         child.stdin.close()
         child.stdout.close()
+        assert store.owners() == {"shop": None}
         assert store.take(found).epoch == 2
     open_store(url).close()
     assert sorted(path.name for path in tmp_path.iterdir() if ".lock" in path.name) == [], "the lock of a dead owner is left"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from typing import Any
 
@@ -52,6 +53,9 @@ def fences_off_the_last_owner(url: str) -> None:
         with pytest.raises(Owned, match="owned by first at http://first") as told:
             other.take(found, wait=0.1)
         assert (told.value.by, told.value.url) == ("first", "http://first")
+        assert other.owners() == {"shop": "first"}
+        assert other.living() == {"first": "http://first", other.owner: ""}
+        assert f"process{os.getpid()}_" in other.owner, "an owner says where it is"
         assert store.holds(old)
         store.release(old)
         assert not store.holds(old)
@@ -73,6 +77,7 @@ def fences_off_the_last_owner(url: str) -> None:
         assert other.holds(again)
     with open_store(url) as third:
         assert third.find("shop").owner is None, "a store that is closed gives back what it owns"
+        assert third.owners() == {"shop": None}
 
 
 def groups_commit_together(url: str) -> None:

@@ -90,6 +90,8 @@ def test_a_session_is_made_from_its_body():
         ({"policy": 5}, "policy must be the name of a policy"),
         ({"parameters": {"horizont": 5}}, "did you mean horizon|unknown parameter"),
         ({"parameters": []}, None),
+        ({"parameters": {"domain": 5}}, "domain is none of them"),
+        ({"parameters": {"name": "soft"}}, "name is none of them"),
         ({"parameters": {"learner": {"__class__": "os.system"}}}, "must be a number, a name, or a list"),
         ({"parameters": {"samples": 10**9}, "policy": "ftpl"}, "samples must be at most"),
         ({"parameters": {"cuts": 10**9}}, "cuts must be at most"),

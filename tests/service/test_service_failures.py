@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from bridle.database import StoreError
+from bridle.database import StoreError, open_store
 from helpers.serving import ROUND, create, serving, state_of
 
 
@@ -140,8 +140,12 @@ def test_a_restarted_server_goes_on_where_it_was(db):
             observe(client, key=f"k{i}")
         client.post("/v1/sessions/shop/pay", json={"gate": "march", "amount": 1.0})
         ticket = client.post("/v1/sessions/shop/ask", json={}).json()["ticket"]
-        before = state_of(client)
+        before, played = state_of(client), client.get("/v1/sessions/shop/rounds?last=500").json()["rounds"]
     with serving(db) as server, server.client() as client:
+        (listed,) = client.get("/v1/sessions").json()["sessions"]
+        assert listed["round"] == 70
+        again = client.get("/v1/sessions/shop/rounds?last=500").json()["rounds"]
+        assert again == played, "the rounds since the last snapshot can be seen again"
         assert state_of(client) == before
         assert observe(client, ticket=ticket).json()["round"] == 71
 
@@ -178,6 +182,21 @@ def test_a_session_that_another_server_owns_is_307_to_it_until_it_ends(db):
             one.stop()
             assert observe(second, "k1").json()["round"] == 2
             assert observe(second, "k0").json()["round"] == 1
+
+
+def test_a_session_that_was_lost_does_not_hide_the_others(db):
+    with serving(db) as server, server.client() as client:
+        create(client)
+        create(client, "other")
+        with open_store(db, owner="thief") as store:
+            server.service.store._lives, own = (lambda *_: True), server.service.store._lives
+            store._lives = lambda *_: False
+            store.take(store.find("shop"))
+            assert observe(client).status_code == 503
+            other, shop = client.get("/v1/sessions").json()["sessions"]
+            assert (other["name"], other["round"], shop) == ("other", 0, {"name": "shop", "owner": "thief"})
+        server.service.store._lives = own
+        assert client.get("/v1/sessions").json()["sessions"][1]["round"] == 0
 
 
 def test_an_owner_that_was_fenced_off_answers_nothing_more(db):

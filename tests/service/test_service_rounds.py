@@ -211,6 +211,32 @@ def test_a_batch_is_played_as_if_its_events_came_alone(client, name):
     assert client.get(f"/v1/sessions/{name}").json()["round"] == 30
 
 
+@pytest.mark.parametrize("rules", [None, 2])
+def test_a_batch_that_comes_again_is_answered_as_at_first(client, name, rules):
+    create(client, name, **({} if rules is None else {"rules": rules}))
+    said = {} if rules is None else {"rules": [[0.5, 0.0], [0.0, 0.5]]}
+    round = [{"kind": "decide", **said}, {"kind": "observe", **ROUND}]
+    events = {"events": [*round, {"kind": "ask", **said}, *round], "key": "order 1"}
+    first = client.post(f"/v1/sessions/{name}/batch", json=events).json()
+    assert first["refused"] == 0
+    before = state_of(client, name)
+    assert client.post(f"/v1/sessions/{name}/batch", json=events).json() == first
+    assert state_of(client, name) == before
+    if rules is not None:  # what was said before is not said of the next round
+        assert client.post(f"/v1/sessions/{name}/observe", json=ROUND).status_code == 422
+
+
+def test_a_payment_that_comes_again_is_answered_as_at_first(client, name):
+    create(client, name, gates={"march": {"budget": 10.0}, "ads": {"budget": 10.0, "rounds": 50}})
+    for gate in ("march", "ads"):
+        first = [
+            client.post(f"/v1/sessions/{name}/pay", json={"gate": gate, "amount": amount, "key": f"{gate} {amount}"}).json()
+            for amount in (1.0, 2.0)
+        ]
+        again = client.post(f"/v1/sessions/{name}/pay", json={"gate": gate, "amount": 1.0, "key": f"{gate} 1.0"}).json()
+        assert again == first[0] != first[1]
+
+
 def test_an_empty_batch_is_answered(client, name):
     create(client, name)
     assert post(client, name, "batch", {"events": []}) == {"answers": [], "refused": 0, "round": 0, "next": [0.0, 0.0]}

@@ -197,6 +197,35 @@ def test_no_secret_is_in_any_answer_or_log(tmp_path):
     assert not [each for each in seen if secret in each]
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "URL"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "evil.example"}, 403),  # a name that its owner lets point here
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
+        ({"Host": "[::1"}, 403),
+    ],
+)
+def test_without_keys_pages_of_others_are_refused(open_place, headers, status):
+    with open_place.client() as client:
+        rounds = client.get("/v1/sessions/shop").json()["round"]
+        told = {name: open_place.url if value == "URL" else value for name, value in headers.items()}
+        assert client.post("/v1/sessions/shop/observe", json=ROUND, headers=told).status_code == status
+        assert client.get("/v1/sessions/shop").json()["round"] == rounds + (status == 200)
+        assert client.get("/v1/sessions", headers=told).status_code == status
+
+
+@pytest.fixture(scope="module")
+def open_place(tmp_path_factory):
+    with serving(f"sqlite:///{tmp_path_factory.mktemp('open')}/run.db") as server:
+        with server.client() as client:
+            create(client)
+        yield server
+
+
 def test_old_versions_of_sqlite_are_warned_of(monkeypatch):
     warned = []
     monkeypatch.setattr(logs.LOG, "log", lambda level, text, **_: warned.append(text))

@@ -165,6 +165,25 @@ def test_history_hears_of_rounds_that_are_durable(tmp_path):
     session.close()
 
 
+def test_history_hears_of_no_round_twice_after_a_failed_commit(tmp_path, monkeypatch):
+    heard = []
+    policy = bridle.policy("rate", bridle.Box(0.0, 1.0, dim=2), at_most=0.2, safe=[1.0, 1.0])
+    with bridle.Session.open(url_of(tmp_path), "run", policy=policy, history=lambda entry: heard.append(entry["round"])) as session:
+        session.observe(**RECORD)
+        session.change_limit(0, at_most=0.1)  # a new session takes the place of the old
+        session.observe(**RECORD)
+        with monkeypatch.context() as patch:
+            patch.setattr(session._core.store, "append", refusing)
+            with pytest.raises(StoreError):
+                session.observe(**RECORD)
+        session.observe(**RECORD)
+    assert heard == [1, 2, 3]
+
+
+def refusing(*_):
+    raise StoreError("the disk is full")
+
+
 def test_a_session_that_was_taken_over_answers_no_more(session, tmp_path):
     from bridle import database
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import bridle
+from bridle.database import Damaged
 from bridle.session.replay import ReplayError
 from helpers.durable_runs import assert_same, crash, journal, rebuilt, url_of
 from helpers.said_streams import LEVELS, Case, make, play
@@ -205,6 +207,16 @@ def test_a_damaged_snapshot_leaves_the_one_before_and_a_longer_tail(tmp_path):
     session.close()
 
 
+def test_a_journal_that_ends_before_its_snapshot_is_refused(tmp_path):
+    with bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), snapshot_every=4) as session:
+        play_random_stream(session, 10)
+    with sqlite3.connect(tmp_path / "run.db") as connection:
+        connection.execute("DELETE FROM event WHERE seq > 8")
+    connection.close()
+    with pytest.raises(Damaged, match="'run' is damaged: events 9 to 10 are missing"):
+        bridle.Session.open(url_of(tmp_path), "run")
+
+
 def test_a_policy_that_is_not_registered_is_given_again(tmp_path):
     record = bridle.policy("anytime", bridle.Ball(2)).record
     with bridle.Session.open(url_of(tmp_path), "own", policy=record) as session:
@@ -236,6 +248,12 @@ def test_what_is_given_must_be_what_it_was_made_with(given, said, tmp_path):
         bridle.Session.open(url_of(tmp_path), "run", policy=policy, **given)
     with bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), certify=True) as session:
         assert session.rounds == 0
+
+
+@pytest.mark.parametrize("name", [5, None, b"run", "", "a\0b"])
+def test_the_name_of_a_session_is_a_text(name, tmp_path):
+    with pytest.raises(bridle.InputError, match="name must be a text"):
+        bridle.Session.open(url_of(tmp_path), name, policy=bridle.policy("anytime", bridle.Ball(2)))
 
 
 def test_a_new_session_needs_a_policy_and_leaves_nothing_where_that_is_bad(tmp_path):

@@ -16,6 +16,7 @@ app = typer.Typer(
     help="Who may use the service on a database: keys with scopes, kept as salted hashes.",
 )
 
+
 @app.callback()
 def everything(context: typer.Context, db: DbOption = None) -> None:
     """Show the keys of a database, unless a command follows."""

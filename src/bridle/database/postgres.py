@@ -64,6 +64,7 @@ STATEMENTS: dict[str, Compiled] = compile_all(DIALECT) | {
         ),
         "renew": update(SERVER).where(SERVER.c.id == _ME, SERVER.c.token == bindparam("own_token")).values(until=_NOW + _SPAN),
         "lives": selected(SERVER.c.until > _NOW).where(SERVER.c.id == _ME).with_for_update(read=True),
+        "living": text("SELECT id, url FROM server WHERE until > extract(epoch FROM clock_timestamp())"),
         "forget_servers": text("DELETE FROM server WHERE until < extract(epoch FROM clock_timestamp()) - 86400"),
     }.items()
 }
@@ -317,6 +318,9 @@ class PostgresStore(EventStore):
     def _lives(self, run: Run, owner: str) -> bool:
         rows = run("lives", owner=owner)[0]
         return bool(rows and rows[0][0])
+
+    def living(self) -> dict[str, str]:
+        return dict(cast("list[tuple[str, str]]", self._rows("living")))
 
     def holds(self, lease: Lease) -> bool:
         return super().holds(lease) and time.monotonic() < self._until

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
@@ -139,7 +140,9 @@ class SqliteStore(EventStore):
 
     def _register(self) -> None:
         with self._alone() as connection:
-            connection.execute("DELETE FROM server WHERE id = ?", (self.owner,))
+            for (owner,) in connection.execute("SELECT id FROM server").fetchall():
+                if owner == self.owner or not owners.lives(self.path, owner):
+                    connection.execute("DELETE FROM server WHERE id = ?", (owner,))
             connection.execute("INSERT INTO server (id, url, token, until) VALUES (?, ?, ?, 0)", (self.owner, self.at, self.token))
 
     def _read_version(self) -> int:
@@ -246,6 +249,10 @@ class SqliteStore(EventStore):
 
     def _lives(self, run: Run, owner: str) -> bool:
         return owners.lives(self.path, owner)
+
+    def living(self) -> dict[str, str]:
+        rows = cast("list[tuple[str, str]]", self._rows("servers"))
+        return {owner: url for owner, url in rows if owner == self.owner or owners.lives(self.path, owner)}
 
     def renew(self) -> None:
         self._ready()

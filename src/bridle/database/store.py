@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -79,6 +80,12 @@ def checksum(session: int, event: Event) -> int:
     return crc32(body, crc32(head + (key or b"") + (request or b"") + (answer or b"")))
 
 
+def new_owner() -> str:
+    """A name for an owner that no other has, and that says where it is: in which process of which machine."""
+    host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:30]
+    return f"{host}_process{os.getpid()}_{secrets.token_hex(5)}"
+
+
 def _plain(text: str) -> str:
     """A text that every database can hold: what none can is shown as unknown."""
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")
@@ -102,7 +109,7 @@ class EventStore(ABC):
     def __init__(self, name: str, owner: str | None, at: str, readonly: bool) -> None:
         if owner is not None and not OWNER.fullmatch(owner):
             raise InputError(f"owner must be 1 to 64 letters, digits, dots, underscores and dashes, not {owner!r}")
-        self.name, self.owner, self.at, self.readonly = name, owner or secrets.token_hex(8), at, readonly
+        self.name, self.owner, self.at, self.readonly = name, owner or new_owner(), at, readonly
         self.token = secrets.token_hex(8)
         self.keys = Keys(self)
         self._process, self._ended = os.getpid(), ""
@@ -133,6 +140,10 @@ class EventStore(ABC):
         """Whether the owner of this name still is one, seen from inside a transaction that takes a session."""
 
     @abstractmethod
+    def living(self) -> dict[str, str]:
+        """The owners that live: where each can be reached ("" where it said nothing), by name."""
+
+    @abstractmethod
     def renew(self) -> None:
         """Say that this owner lives; a store that must do so does it by itself, in a thread."""
 
@@ -158,12 +169,18 @@ class EventStore(ABC):
 
     def find(self, name: str) -> Found | None:
         """The session of this name."""
-        rows = self._rows("find", name=name) if name == _plain(name) else []
+        rows = self._rows("find", name=name) if isinstance(name, str) and name == _plain(name) else []
         return self._found(rows[0]) if rows else None
 
     def names(self) -> list[str]:
         """The names of all sessions, in order."""
         return [cast(str, name) for (name,) in self._rows("names")]
+
+    def owners(self) -> dict[str, str | None]:
+        """The owners of all sessions by the sessions' names, in their order; None where nobody has it who lives."""
+        living = self.living()
+        rows = cast("list[tuple[str, str | None]]", self._rows("names_with_owners"))
+        return {name: owner if owner in living else None for name, owner in rows}
 
     @staticmethod
     def _found(row: Row) -> Found:
@@ -193,7 +210,8 @@ class EventStore(ABC):
             if owner is not None and owner != self.owner and self._lives(run, owner):
                 urls = run("server", owner=owner)[0]
                 url = cast(str, urls[0][0]) if urls else ""
-                raise Owned(f"session {found.name!r} is owned by {owner}{f' at {url}' if url else ''}", owner, url)
+                where = f" at {url}: ask there, or let it go there" if url else ": close it there"
+                raise Owned(f"session {found.name!r} is owned by {owner}{where}, or wait until that has ended (wait=SECONDS)", owner, url)
             run("own", session=found.id, new_owner=self.owner)
         self._held[found.id] = epoch + 1
         return Lease(found.id, epoch + 1)

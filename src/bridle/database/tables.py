@@ -99,6 +99,8 @@ STATEMENTS: dict[str, ClauseElement] = {
     "find": select(*_SHOWN_SESSION).where(SESSION.c.name == bindparam("name")),
     "create": insert(SESSION).values({name: bindparam(name) for name in ("name", "spec")}),
     "names": select(SESSION.c.name).order_by(SESSION.c.name),
+    "names_with_owners": select(SESSION.c.name, SESSION.c.owner).order_by(SESSION.c.name),
+    "servers": select(SERVER.c.id, SERVER.c.url),
     "standing": select(SESSION.c.owner, SESSION.c.epoch).where(SESSION.c.id == _OF_SESSION).with_for_update(),
     "own": update(SESSION).where(SESSION.c.id == _OF_SESSION).values(owner=bindparam("new_owner"), epoch=SESSION.c.epoch + 1),
     "release": update(SESSION).where(SESSION.c.id == _OF_SESSION, SESSION.c.epoch == bindparam("lease_epoch")).values(owner=None),

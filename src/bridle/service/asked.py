@@ -15,6 +15,7 @@ import numpy as np
 from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
 from bridle.database.rows import Event
+from bridle.ops import Array
 from bridle.service.auth import may, who
 from bridle.service.calls import Call, encode
 from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, Turned
@@ -56,13 +57,18 @@ def before_acting(core: DurableCore, body: DecideBody) -> dict[str, Any]:
     return said
 
 
-def deciding(body: DecideBody, hosted: Hosted) -> Verb:
-    """The decision of this round."""
+def deciding(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
+    """The decision of this round; with a key it is that of the round in which it was first asked for."""
 
     def verb(core: DurableCore) -> VerbOutcome:
-        applied = core.decide(**before_acting(core, body))
-        hosted.decided = x = applied.value.tolist()
-        return VerbOutcome(encode(DecisionAnswer(x, core.session.rounds)), applied.rows)
+        def answer(x: Array) -> bytes:
+            return encode(DecisionAnswer(x.tolist(), core.session.rounds))
+
+        applied = core.decide(**before_acting(core, body), key=key, answer=None if key is None else answer)
+        if applied.again:
+            return VerbOutcome(applied.answer or b"null", (), True)
+        hosted.decided = applied.value.tolist()
+        return VerbOutcome(applied.answer or answer(applied.value), applied.rows)
 
     return verb
 
@@ -75,7 +81,7 @@ def asking(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
         ticket, x = applied.value.id, applied.value.x.tolist()
         if len(hosted.waiting) <= core.session.pending:
             hosted.waiting[ticket] = x
-        return VerbOutcome(encode(TicketAnswer(ticket, x)), applied.rows)
+        return VerbOutcome(encode(TicketAnswer(ticket, x)), applied.rows, applied.again)
 
     return verb
 
@@ -120,7 +126,7 @@ def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
             hosted.remember(core, body.f, g, body.ticket, body.played)
             hosted.hear(core)
             hosted.decided = x
-        return VerbOutcome(told, applied.rows)
+        return VerbOutcome(told, applied.rows, applied.again)
 
     return verb
 
@@ -130,7 +136,7 @@ def forgetting(ticket: int) -> Verb:
 
     def verb(core: DurableCore) -> VerbOutcome:
         applied = core.forget(ticket)
-        return VerbOutcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows)
+        return VerbOutcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows, applied.again)
 
     return verb
 
@@ -141,7 +147,7 @@ def forgetting(ticket: int) -> Verb:
 async def decide(call: Call) -> bytes:
     """POST .../decide."""
     hosted = await call.session()
-    return await hosted.play(deciding(call.body, hosted))
+    return await hosted.play(deciding(call.body, None, hosted))
 
 
 async def ask(call: Call) -> bytes:
@@ -178,12 +184,13 @@ async def batch(call: Call) -> bytes:
         elif isinstance(event, ForgetEvent):
             verbs.append(forgetting(event.ticket))
         else:
-            verbs.append(asking(event, key, hosted) if isinstance(event, AskEvent) else deciding(event, hosted))
+            verbs.append(asking(event, key, hosted) if isinstance(event, AskEvent) else deciding(event, key, hosted))
     refused: list[tuple[int, str]] = []
 
     def verb(core: DurableCore) -> VerbOutcome:
         answers: list[bytes] = []
         rows: list[Event] = []
+        again = bool(verbs)
         for i, each in enumerate(verbs):
             try:
                 outcome = each(core)
@@ -193,8 +200,11 @@ async def batch(call: Call) -> bytes:
                 continue
             answers.append(outcome.answer)
             rows.extend(outcome.rows)
+            again = again and outcome.again
         raw = [msgspec.Raw(answer) for answer in answers]
         whole = {"answers": raw, "refused": len(refused), "round": core.session.rounds, "next": next_decision(core)}
+        if again and not refused:  # all of it had been asked: it ends as it did
+            whole |= {name: value for name, value in msgspec.json.decode(answers[-1]).items() if name in ("round", "next")}
         return VerbOutcome(encode(whole), rows)
 
     answer = await hosted.play(verb, max(1, len(verbs)))
@@ -244,12 +254,15 @@ async def pay(call: Call) -> bytes:
 
     def verb(core: DurableCore) -> VerbOutcome:
         budget = budget_of(core, body.gate)
-        applied = core.pay(body.gate, body.amount, key=key)
-        counted = (
-            applied.value if applied.value is not None else budget.gate.rounded(body.amount) if isinstance(budget, Pacer) else body.amount
-        )
-        price = budget.price if isinstance(budget, Pacer) else msgspec.UNSET
-        return VerbOutcome(encode(PaymentAnswer(counted, budget.left, price)), applied.rows)
+
+        def answer(value: float | None) -> bytes:
+            counted = value if value is not None else budget.gate.rounded(body.amount) if isinstance(budget, Pacer) else body.amount
+            price = budget.price if isinstance(budget, Pacer) else msgspec.UNSET
+            return encode(PaymentAnswer(counted, budget.left, price))
+
+        applied = core.pay(body.gate, body.amount, key=key, answer=answer)
+        told = applied.answer
+        return VerbOutcome(told if told is not None and told.startswith(b"{") else answer(applied.value), applied.rows, applied.again)
 
     return await (await call.session()).play(verb)
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from time import perf_counter
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bridle.service.errors import BAD_FORM, ELSEWHERE, TOO_LARGE, Turned
+from bridle.service.config import is_loopback
+from bridle.service.errors import BAD_FORM, ELSEWHERE, FORBIDDEN, TOO_LARGE, Turned
 from bridle.service.logs import LOG, AccessLog, new_id, request_id
 from bridle.service.metrics import ServiceMetrics
 
@@ -89,6 +91,17 @@ async def complain(send: Send, mark: str, status: int, sentence: str, headers: d
     lines += [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": lines})
     await send({"type": "http.response.body", "body": body})
+
+
+def refuse_other_sites(headers: Mapping[str, str]) -> None:
+    """Where no keys are asked for, a browser on this machine is not to act for a page from elsewhere, whatever name that page has."""
+    host, origin = headers.get("host", ""), headers.get("origin")
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        name = ""
+    if not is_loopback(name) or (origin is not None and origin.partition("://")[2] != host):
+        raise Turned(FORBIDDEN, "without keys only this machine is served, and no pages of others: see `bridle keys add`")
 
 
 async def body_of(request: Request, most: int) -> bytes:

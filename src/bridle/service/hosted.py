@@ -29,6 +29,7 @@ from bridle.service.logs import log
 from bridle.service.writer import GroupWriter, JournalLine
 from bridle.session.clocks import ASSUMPTIONS_EVERY
 from bridle.session.durable import DurableCore
+from bridle.session.rounds import HistoryEntry
 from bridle.session.session import Session
 
 T = TypeVar("T")
@@ -63,10 +64,11 @@ class Tools:
 
 @dataclass(slots=True)
 class VerbOutcome:
-    """What came of a call on a session: the answer, and the rows that must be durable before it leaves."""
+    """What came of a call on a session: the answer, and the rows that must be durable before it leaves; `again`: it had been asked."""
 
     answer: bytes
     rows: Sequence[Event]
+    again: bool = False
 
 
 def next_decision(core: DurableCore) -> list[float] | None:
@@ -95,6 +97,12 @@ class PlayedRound(NamedTuple):
         if self.ticket is None:
             del found["ticket"]
         return found
+
+
+def shown_again(entry: HistoryEntry) -> PlayedRound:
+    """A round that was replayed."""
+    x, g = entry["x"].tolist(), np.asarray(entry["g"]).reshape(-1).tolist()
+    return PlayedRound(entry["round"], x, float(entry["f"]), g, entry["cost"], entry["ccv"], entry.get("ticket"))
 
 
 class Hosted:
@@ -234,21 +242,26 @@ class Hosted:
     async def _open(self) -> DurableCore:
         """The session from its journal: at first, and whenever the memory may be ahead of it."""
         self._core = self._line = None
-        core = await self._loop.run_in_executor(self.tools.compute, self._resume)
+        again: deque[PlayedRound] = deque(maxlen=REMEMBERED)
+        core = await self._loop.run_in_executor(self.tools.compute, self._resume, lambda entry: again.append(shown_again(entry)))
+        first = again[0].round if again else core.session.rounds + 1
+        self.rounds = deque([*(each for each in self.rounds if each.round < first), *again], REMEMBERED)
         self._core, self._line, self._last = core, JournalLine(core.lease), None
         self._safe, self._pace = core.seq, UNKNOWN
         self.decided = next_decision(core)
         self.hear(core)
         return core
 
-    def _resume(self) -> DurableCore:
+    def _resume(self, replayed: Callable[[HistoryEntry], object]) -> DurableCore:
         begun = perf_counter()
         try:
-            core = Session.core(self.tools.store, self.name)
+            core = Session.core(self.tools.store, self.name, replayed=replayed)
         except Owned as owned:
             if owned.url:
                 raise elsewhere(owned.url) from None
-            raise unavailable(f"session {self.name} is in use by another process: try again when that has ended") from None
+            raise unavailable(
+                f"session {self.name} is in use by {owned.by}, which serves nobody: try again when it is closed there"
+            ) from None
         except StoreError as problem:
             log("cannot open", logging.WARNING, session=self.name, problem=str(problem))
             raise unavailable(f"session {self.name} cannot be opened now: the database is in trouble") from None

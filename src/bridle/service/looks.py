@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from bridle.service.calls import Call, encode, json_answer
+from bridle.service.errors import Turned
 from bridle.service.schemas import SessionElsewhere, SessionStands
 from bridle.service.standings import alarms_of, standing, whole_session
 from bridle.session.durable import DurableCore
@@ -34,8 +35,11 @@ async def show_all(call: Call) -> bytes:
         hosted = call.service.hosted.get(name)
         if hosted is None:
             found.append(SessionElsewhere(name, owner))
-        else:
+            continue
+        try:
             found.append(await hosted.read(lambda core, hosted=hosted: standing(hosted, core)))  # type: ignore[misc]
+        except Turned as turned:  # its store is in trouble, or it has gone elsewhere: the others can be shown
+            found.append(SessionElsewhere(name, turned.headers.get("Location", owner)))
     return encode({"sessions": found})
 
 

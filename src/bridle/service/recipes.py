@@ -68,6 +68,8 @@ def session_recipe(body: Mapping[str, Any], limits: ServiceLimits) -> SessionRec
     settings = dict(_table("parameters", body.get("parameters") or {}))
     settings |= {name: body[name] for name in ("rules", "rules_per", "features") if body.get(name) is not None}
     for name, value in settings.items():
+        if name in ("name", "domain"):
+            raise InputError(f"parameters must be those of the policy; {name} is none of them")
         _plain(name, value, limits)
     _look_at_sizes(settings, domain.dim, limits)
     options = {name: body[name] for name in OPTIONS if body.get(name) is not None}

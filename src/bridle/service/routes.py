@@ -83,7 +83,7 @@ from bridle.database.rows import StoreError
 from bridle.service import asked, documents, looks, made, page
 from bridle.service.auth import ANYBODY, who
 from bridle.service.calls import Call, Handler
-from bridle.service.door import body_of
+from bridle.service.door import body_of, refuse_other_sites
 from bridle.service.errors import BAD_FORM, CONFLICT, REFUSED, Turned, unavailable
 from bridle.service.logs import LOG
 from bridle.service.openapi import Described, RawRoute, document
@@ -206,11 +206,13 @@ def endpoint(service: Service, entry: RouteEntry) -> Callable[[Request], Awaitab
     """What answers requests of a route: lets them in, reads them, and says what is wrong with them."""
     scope, body, handler = entry.described.scope, entry.described.body, entry.handler
     decode = None if body is None else msgspec.json.Decoder(body).decode
-    most, ok = service.config.limits.body, entry.described.status
+    most, ok, insecure = service.config.limits.body, entry.described.status, service.config.insecure
 
     async def answer(request: Request) -> Response:
         key = ANYBODY
         if scope is not None:
+            if insecure:
+                refuse_other_sites(request.headers)
             key = await service.ring.admit(request.headers.get("authorization"), None if scope is ANY_KEY else scope)
             request.scope["who"] = who(key)
             if service.why_not is not None:

@@ -38,6 +38,9 @@ SHOWN = 4096
 STARTING = "the service is starting: try again in a moment"
 STOPPING = "the service is stopping: try again in a moment"
 
+LISTED_WITHIN = 5.0
+"""Seconds for which a list waits at most while a server that has just started opens sessions; then it names those by name only."""
+
 CERTIFIED_EVERY = 64
 """What is proved of a session is worked out anew for the metrics once so many rounds more have been observed."""
 
@@ -54,6 +57,7 @@ class Service:
         self.metrics = ServiceMetrics(lambda: self._figures)
         self._figures: list[SessionFigures] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._idle: asyncio.Task[None] | None = None
         self.stopping = asyncio.Event()
         self.access = AccessLog()
         self.store: EventStore
@@ -89,11 +93,21 @@ class Service:
                     await self.create(name, dict(body), ANYBODY.id)
                 except (InputError, Turned) as problem:  # another server's, or wrong: the others can be served
                     log("session of the configuration is not open here", session=name, problem=str(problem))
+            if self.config.db.startswith("sqlite"):  # nobody else will
+                self._idle = asyncio.create_task(self._open_idle())
+                self._tasks.append(self._idle)
             self.why_not = None
             log("ready")
         except Exception as problem:
             LOG.exception("cannot get ready")
             self.why_not = f"the service cannot get ready: {type(problem).__name__}"
+
+    async def _open_idle(self) -> None:
+        """Open the sessions that nobody has: they are shown as they are, and their first requests need not wait for a replay."""
+        owners = await self.reading(lambda store: store.owners())
+        for name in [name for name, owner in owners.items() if owner is None][: self.config.limits.sessions]:
+            with suppress(InputError, Turned):  # its log says why
+                await self.open(name)
 
     async def stop(self) -> None:
         """Answer what was begun, let go of the sessions, and close the database."""
@@ -173,14 +187,16 @@ class Service:
         await hosted.close()
 
     async def names(self) -> list[tuple[str, str | None]]:
-        """The names of all sessions, and who owns those that are not open here."""
+        """The names of all sessions, and where those are that others have: the address, or else the process, of who does."""
+        if self._idle is not None and not self._idle.done():
+            await asyncio.wait([self._idle], timeout=LISTED_WITHIN)
 
         def look(store: EventStore) -> list[tuple[str, str | None]]:
-            found = []
-            for name in store.names():
-                row = None if name in self.hosted else store.find(name)
-                found.append((name, None if row is None else row.owner))
-            return found
+            living = store.living()
+            return [
+                (name, None if owner is None or owner == store.owner else living.get(owner) or owner)
+                for name, owner in store.owners().items()
+            ]
 
         return await self.reading(look)
 

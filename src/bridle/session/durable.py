@@ -47,6 +47,7 @@ from bridle import validate
 from bridle.budgets import Gate, Pacer
 from bridle.core import BridleWarning, Domain, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
+from bridle.ops import Array
 from bridle.session import capsule, events
 from bridle.session.alarms import Doubt
 from bridle.session.changes import Changes, planes_of, raised_limits
@@ -228,23 +229,40 @@ class DurableCore(ReplayedSession):
 
     # --- the verbs ----------------------------------------------------------------------------------------------------------------------
 
-    def decide(self, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Applied:
-        """The decision of this round; an event only where something is said, or the session's own rules are asked."""
+    def decide(
+        self,
+        rules: Numbers = None,
+        features: Numbers = None,
+        known: Known = None,
+        *,
+        key: str | bytes | None = None,
+        answer: Callable[[Array], bytes] | None = None,
+    ) -> Applied:
+        """The decision of this round; an event only where something is said, the session's own rules are asked, or it has a key.
+
+        `answer` makes what is stored as the answer of the decision, to be had again under the same key; the value is None then.
+        """
         self.check()
         session, silent = self.session, rules is None and features is None and known is None
-        if silent and not session._unsaid() and (self.changes.planes is None or session._is_said()):
+        if key is None and silent and not session._unsaid() and (self.changes.planes is None or session._is_said()):
             self.check_held()
             return Applied(session.decide(), self.seq)
-        payload, kept = events.saying(rules, features, known), self.changes.known(known)
+        payload, kept, identity = (
+            events.saying(rules, features, known),
+            self.changes.known(known),
+            None if key is None else events.key_of(key),
+        )
+        if identity is not None and (had := self._repeat(events.DECIDE, identity, payload)) is not None:
+            return Applied(None, had.seq, (), True, had.answer)
         self.stale = BROKEN_OFF
         try:
             x = session.decide(rules=rules, features=features, known=kept)
         except InputError:
             self.stale = ""
             raise
-        row = self._row(events.DECIDE, payload)
+        row = self._row(events.DECIDE, payload, identity, payload, None if answer is None else answer(x))
         self.stale = ""
-        return Applied(x, self.seq, (row,))
+        return Applied(x, self.seq, (row,), False, row.answer)
 
     def ask(self, rules: Numbers = None, features: Numbers = None, known: Known = None, *, key: str | bytes | None = None) -> Applied:
         """Begin a round whose feedback comes later: its ticket."""
@@ -406,14 +424,20 @@ class DurableCore(ReplayedSession):
         """Keep decisions in a part of the domain that the session was made with, from the next one on: see `bridle.session.changes`."""
         return self._rare(events.CHANGE_DOMAIN, {"planes": planes_of(domain, self.session._actions)}, self._cut)
 
-    def pay(self, name: str, amount: float = 0.0, *, key: str | bytes | None = None) -> Applied:
-        """Count a payment from a budget; what was counted, of a gate."""
+    def pay(
+        self, name: str, amount: float = 0.0, *, key: str | bytes | None = None, answer: Callable[[float | None], bytes] | None = None
+    ) -> Applied:
+        """Count a payment from a budget; what was counted, of a gate.
+
+        `answer` makes what is stored as the answer of what was counted: a JSON object that has it as `counted`.
+        """
         self.check()
         (paid,) = self._payments({name: amount})
         identity, request = None if key is None else events.key_of(key), events.facts(paid._replace(asked=())._asdict())
         if identity is not None and (had := self._repeat(events.PAY, identity, request)) is not None:
-            return Applied(json.loads(had.answer or b"null"), had.seq, (), True, had.answer)
-        return self._rare(events.PAY, paid._asdict(), self._paid, identity, request)
+            told = json.loads(had.answer or b"null")
+            return Applied(told["counted"] if isinstance(told, dict) else told, had.seq, (), True, had.answer)
+        return self._rare(events.PAY, paid._asdict(), self._paid, identity, request, answer)
 
     def set_budget(self, name: str, budget: float, rounds: int | None = None) -> Applied:
         """Change what may be spent from a budget in all."""
@@ -422,7 +446,10 @@ class DurableCore(ReplayedSession):
 
     # --- what is rare -------------------------------------------------------------------------------------------------------------------
 
-    def _rare(self, kind: EventKind, facts: Mapping[str, Any], do: Rare, key: bytes | None = None, request: bytes = b"") -> Applied:
+    def _rare(
+        self, kind: EventKind, facts: Mapping[str, Any], do: Rare, key: bytes | None = None, request: bytes = b"",
+        answer: Callable[[Any], bytes] | None = None,
+    ) -> Applied:  # fmt: skip
         """Let something happen that is a few facts."""
         self.check()
         payload = events.facts(facts)
@@ -432,7 +459,8 @@ class DurableCore(ReplayedSession):
         except InputError:
             self.stale = ""
             raise
-        row = self._row(kind, payload, key, request, None if key is None else json.dumps(value).encode(), standing)
+        told = None if key is None else json.dumps(value).encode() if answer is None else answer(value)
+        row = self._row(kind, payload, key, request, told, standing)
         self.stale = ""
         return Applied(value, self.seq, (row,), False, row.answer)
 

@@ -64,7 +64,7 @@ def kept(store: EventStore, name: str) -> KeptSession:
         "engine": made.saved.options.get("engine", "python"),
         "events": store.head(found.id),
         "snapshots": [row.seq for row in store.snapshots(found.id)],
-        "owner": found.owner,
+        "owner": found.owner if found.owner in store.living() else None,
         "made_by": f"{made.facts['made']['library']} on {made.facts['made']['platform']}",
     }
 
@@ -92,8 +92,7 @@ def rounds(store: EventStore, name: str, restore: Restore, put: Callable[[Histor
     """Replay a session from its beginning, and give what `history` was told of every round."""
     core = reader(store, name, restore)
     core.rebuild(until=0, after=0)
-    core.listen(put)
-    core.advance(store.tail(core.found.id), telling=True)
+    core.advance(store.tail(core.found.id), replayed=put)
     return core
 
 

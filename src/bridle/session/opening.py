@@ -15,6 +15,7 @@ from bridle.database.rows import StoreError
 from bridle.session import capsule
 from bridle.session.durable import DurableCore
 from bridle.session.replay import Restore
+from bridle.session.rounds import HistoryEntry
 from bridle.session.savefile import SessionOptions
 from bridle.session.verbs import SessionVerbs
 
@@ -32,9 +33,10 @@ def open_core(
     snapshot_every: int | None,
     gates: Mapping[str, Gate | Pacer] | None,
     wait: float,
+    replayed: Callable[[HistoryEntry], object] | None,
     options: SessionOptions,
 ) -> DurableCore:
-    """The core of a session: `make` makes a new plain session, `restore` one from a save file; the rest is as for `Session.open`."""
+    """The core of a session: `make` makes a new plain session, `restore` one from a save file; the rest is as for `Session.core`."""
     found = store.find(name)
     if found is None:
         if policy is None:
@@ -55,7 +57,7 @@ def open_core(
     own = policy if made.saved.header.get("policy") is None else None
     core = DurableCore(store, found, store.take(found, wait), restore, own)
     try:
-        core.rebuild()
+        core.rebuild(replayed=replayed)
         if snapshot_every is not None:
             core.every = validate.whole("snapshot_every", snapshot_every)
     except BaseException:

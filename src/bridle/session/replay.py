@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bridle.core import InputError
-from bridle.database.rows import Event, Found, SnapshotRow
+from bridle.database.rows import Damaged, Event, Found, SnapshotRow
 from bridle.session import capsule, events
 from bridle.session.alarms import Doubt, Subject
 from bridle.session.changes import Changes, changed_limit, raised_limits
@@ -64,16 +64,18 @@ class ReplayedSession:
         self.every = SNAPSHOT_EVERY
         self.stale = "it was not read yet"
         self._listener: Callable[[HistoryEntry], object] | None = None
+        self._hears: Callable[[HistoryEntry], object] | None = None  # the listener, or who is told of what happens again
         self._grown, self._size = 0, 0  # bytes of events since the last snapshot, and of that
         self._keys: dict[bytes, Event] = {}  # of events that are not durable yet
         self._recent: deque[tuple[int, bytes]] = deque()
         self._facts: dict[str, Any] = {}
         self._written_by: Mapping[str, str] = {}
 
-    def rebuild(self, until: int | None = None, after: int | None = None) -> None:
+    def rebuild(self, until: int | None = None, after: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None) -> None:
         """Read the session from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
 
         `until` is the last event to go to, and snapshots later than `after` are not used. What was applied and not committed is gone.
+        `replayed` is told of the rounds after the snapshot what `history` was.
         """
         self.stale = "its journal could not be replayed"
         self._keys.clear()
@@ -86,11 +88,13 @@ class ReplayedSession:
                 except InputError:
                     continue  # the journal has everything since an older one
                 if found.digest == row.digest:
+                    if (head := self.store.head(self.found.id)) < row.seq:
+                        raise Damaged(f"session {self.name!r} is damaged: events {head + 1} to {row.seq} are missing; restore a backup")
                     self._begin(found, row.seq, len(row.body), row)
                     break
         else:
             self._begin(capsule.opened(self.found.spec, f"session {self.name!r}"), 0, len(self.found.spec))
-        self.advance(self.store.tail(self.found.id, after=self.seq), until)
+        self.advance(self.store.tail(self.found.id, after=self.seq), until, replayed)
         self.stale = ""
 
     def _begin(self, found: capsule.Capsule, seq: int, size: int, row: SnapshotRow | None = None) -> None:
@@ -108,12 +112,11 @@ class ReplayedSession:
         pending = session._now.kept.pending
         pending.offset, pending.since = self._facts["tickets"]
         self.session = session
-        self.session.history = self._listener
+        self.session.history = self._hears
 
-    def advance(self, journal: Iterable[Event], until: int | None = None, telling: bool = False) -> None:
-        """Let events happen again that are in the journal, and prove of each that it leads where it did; silently, unless `telling`."""
-        if not telling:
-            self.session.history = None
+    def advance(self, journal: Iterable[Event], until: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None) -> None:
+        """Let events happen again that are in the journal, and prove of each that it leads where it did; only `replayed` is told."""
+        self._hears = self.session.history = replayed
         for event in journal:
             if until is not None and event.seq > until:
                 break
@@ -130,11 +133,11 @@ class ReplayedSession:
             if log.unsent:
                 log.unsent.clear()  # they were given when it first happened
         self.durable = self.seq
-        self.session.history = self._listener
+        self._hears = self.session.history = self._listener
 
     def listen(self, listener: Callable[[HistoryEntry], object] | None) -> None:
         """Tell of every round that is applied from now on what `history` is told."""
-        self._listener = self.session.history = listener
+        self._listener = self._hears = self.session.history = listener
 
     def _astray(self, event: Event, what: str) -> ReplayError:
         made = self._written_by

@@ -391,10 +391,14 @@ class Session(SessionVerbs):
         snapshot_every: int | None = None,
         gates: Mapping[str, Gate | Pacer] | None = None,
         wait: float = 0.0,
+        replayed: Callable[[HistoryEntry], object] | None = None,
         **options: Unpack[savefile.SessionOptions],
     ) -> DurableCore:
-        """What `open` drives, for who commits the events of many sessions: see `bridle.session.durable`."""
-        return open_core(Session, Session._restored, store, name, policy, x1, snapshot_every, gates, wait, options)
+        """What `open` drives, for who commits the events of many sessions: see `bridle.session.durable`.
+
+        `replayed` is told of every round that is replayed what `history` was told of it.
+        """
+        return open_core(Session, Session._restored, store, name, policy, x1, snapshot_every, gates, wait, replayed, options)
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""

@@ -190,7 +190,7 @@
   // ---- all sessions -------------------------------------------------------------------------------------------------------------------
 
   function stateOf(session, rate) {
-    if (session.owner && session.round === undefined) return ["elsewhere", ""];
+    if (session.round === undefined) return [session.owner ? "elsewhere" : "not open", ""];
     if (session.alarms.length) return ["alarm", "alarmed"];
     return rate ? ["deciding", "deciding"] : ["quiet", ""];
   }
@@ -209,7 +209,7 @@
       const [state, kind] = stateOf(session, rate);
       const link = make("th", { scope: "row" }, make("a", { href: `#/${encodeURIComponent(session.name)}` }, session.name));
       const status = make("td", { class: "left" }, make("span", { class: `state ${kind}` }, state));
-      if (!own) return [link, status, ...Array(7).fill("–"), make("td", { class: "left" }, session.owner)];
+      if (!own) return [link, status, ...Array(7).fill("–"), make("td", { class: "left" }, session.owner || "")];
       return [
         link, status, session.round.toLocaleString("en"), perSecond(rate), make("td", { class: session.ccv > 0 ? "over" : null }, number(session.ccv)),
         make("td", { class: session.alarms.length ? "over" : null }, session.alarms.length), session.round ? number(session.cost / session.round) : "–",
