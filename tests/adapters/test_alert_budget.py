@@ -40,15 +40,23 @@ def test_it_is_never_overspent_in_any_batches(seed, rows, at_most, per, batch):
     assert budget.earlier + budget.spent == sum(alarms)
 
 
+@pytest.mark.parametrize("others", [(), (Recall(0.9),)])  # which asks for more than the budget
 @pytest.mark.parametrize("per", [100, "period"])
-def test_it_is_spent_on_the_highest_scores(per):
+def test_it_is_spent_on_the_highest_scores(per, others):
     stream = calibrated(6000, 1)
-    played = play_rates(thresholds([AlertBudget(5, per)]), stream, periods=np.arange(6000) // 100 * 1.0)
+    played = play_rates(thresholds([*others, AlertBudget(5, per)]), stream, periods=np.arange(6000) // 100 * 1.0)
     spent = played.alarms.reshape(60, 100).sum(axis=1)
     assert spent.max() <= 5
     assert spent[1:].mean() > 4.0
     best = np.sort(stream.scores.reshape(60, 100), axis=1)[:, -5:].mean()
     assert stream.scores[played.alarms].mean() > best - 0.6
+
+
+@pytest.mark.parametrize("limits", [[Recall(0.9), AlertBudget(80, 100)], [AlertBudget(80, 100), Recall(0.9)]])
+def test_a_rate_that_needs_less_is_kept_beside_it(limits):
+    stream = calibrated(6000, 3)
+    played = play_rates(thresholds(limits), stream)
+    assert played.alarms[stream.signs > 0.0].mean() > 0.89
 
 
 def test_a_period_that_goes_backward_opens_no_new_budget():

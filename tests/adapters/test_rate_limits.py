@@ -8,9 +8,11 @@ from copy import deepcopy
 import pytest
 
 from bridle.adapters.alert_budget import BudgetLevel
+from bridle.adapters.error_rates import ErrorRate
 from bridle.adapters.group_levels import GapLevel
 from bridle.adapters.levels import RateLevel
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
+from bridle.adapters.offsets import Quantile
 from bridle.adapters.rate_limits import (
     AlertBudget,
     AlertRate,
@@ -110,3 +112,25 @@ def test_recall_of_the_first_class_is_its_own_false_alarms():
     [other] = FalsePositiveRate(0.05).levels(["fine", "fraud"], False, False)
     assert level.rate._replace(kind=0.0) == other.rate._replace(kind=0.0)
     assert level.share == pytest.approx(other.share)
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        (Recall(0.9), "Recall(at_least=0.9)"),
+        (Recall(0.9, label=0, eta=0.03, base="buffer"), "Recall(at_least=0.9, label=0, eta=0.03, base='buffer')"),
+        (AlertBudget(50, per=1000), "AlertBudget(at_most=50, per=1000)"),
+        (EqualizedOdds(0.05, groups=[0, 1]), "EqualizedOdds(gap=0.05, groups=[0, 1])"),
+        (MissLoss(True, 0.1), "MissLoss(label=True, at_most=0.1)"),
+        (GroupGap(0.5, 50), "GroupGap(at_most=0.5, lookback=50)"),
+        (Quantile(0.9), "Quantile(level=0.9)"),
+        (ErrorRate(2.0, at_most=0.05), "ErrorRate(beyond=2, at_most=0.05)"),
+    ],
+)
+def test_a_limit_is_printed_as_its_user_wrote_it(limit, text):
+    assert repr(limit) == text
+
+
+def test_a_regressors_limits_are_parameters_too():
+    limits = [Quantile(0.9), ErrorRate(2.0)]
+    assert with_parameters(limits, {"0__level": 0.8, "1__beyond": 3.0}) == [Quantile(0.8), ErrorRate(3.0)]

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from bridle import InputError
 from bridle.adapters import river, sklearn, tickets
+from bridle.adapters.limits import MissLoss
 from bridle.adapters.rate_limits import (
     AlertBudget,
     AlertRate,
@@ -200,6 +201,9 @@ def test_tickets_of_scikit_learn(rows):
     again = model.ask(X[:2], groups=groups[:2])
     with pytest.raises(InputError, match="tickets must be 2 different ones"):
         model.partial_fit(X[:2], y[:2], tickets=[again[0], again[0]])
+    with pytest.raises(InputError, match="ticket must be one that waits"):
+        model.forget([again[0], 999])
+    assert model.limits_[1].open == 2
 
 
 def test_so_many_rows_may_wait_and_no_more(monkeypatch):
@@ -283,3 +287,51 @@ def test_a_fitted_model_shows_its_limits(rows):
     one.learn_one({"a": 1.0}, True)
     assert "measured" in repr(one)
     assert one.limits_[0].json()["counted"] == 1
+
+
+@pytest.mark.parametrize("limit", [Recall(0.9), FalsePositiveRate(0.05), Precision(0.7), AlertBudget(5, per=100)])
+def test_rates_are_about_the_class_that_is_named_whatever_its_place(rows, limit):
+    X, y, _ = rows
+    second = sklearn.ConstrainedClassifier([limit]).fit(X, np.where(y, "x fraud", "fine"))
+    first = sklearn.ConstrainedClassifier([limit], label="a fraud").fit(X, np.where(y, "a fraud", "fine"))
+    one, other = first.limits_[0], second.limits_[0]
+    assert (one.name, one.measured, one.recent, one.counted, one.words) == (
+        other.name,
+        other.measured,
+        other.recent,
+        other.counted,
+        other.words,
+    )
+    assert ((first.predict(X) == "a fraud") == (second.predict(X) == "x fraud")).all()
+    assert all(ticket.alarm == (ticket.label == "a fraud") for ticket in first.ask(X[:50]))
+    with pytest.raises(InputError, match="label must be one of the classes"):
+        sklearn.ConstrainedClassifier([limit], label="frauds").fit(X, y)
+
+
+def test_a_fit_that_fails_leaves_what_was_learned(rows):
+    X, y, groups = rows
+    model = sklearn.ConstrainedClassifier([EqualOpportunity(0.05)])
+    for fails in (model.fit, model.partial_fit):
+        with pytest.raises(InputError, match="groups must be given"):
+            fails(X, y)
+        assert not hasattr(model, "model_")
+    before = model.fit(X, y, groups).coef_
+    with pytest.raises(InputError, match="groups must be given"):
+        model.fit(X[:, :1], y)
+    assert (model.coef_ == before).all()
+    assert (model.predict(X, groups) == model.partial_fit(X[:1], y[:1], groups=groups[:1]).predict(X, groups)).mean() > 0.5
+
+
+@pytest.mark.parametrize("settings", [{}, {"policy": "anytime"}])
+def test_a_limit_on_a_loss_says_what_it_does_to_the_rates(rows, settings):
+    X, y = rows[0][:300], rows[1][:300]
+    limit = MissLoss(label=False, at_most=0.01)  # so few false alarms that hardly anything is found
+    row_by_row, at_once = (sklearn.ConstrainedClassifier([limit], **settings) for _ in range(2))
+    said = []
+    for i in range(len(X)):
+        said.append(bool(i and row_by_row.predict(X[i : i + 1])[0]))
+        row_by_row.partial_fit(X[i : i + 1], y[i : i + 1], classes=[False, True])
+    seen = at_once.fit(X, y).limits_[0].seen
+    assert seen == row_by_row.limits_[0].seen
+    assert seen["recall"] == np.array(said)[y].mean() < 0.5
+    assert f"recall {seen['recall']:.3g}, false positive rate" in at_once.limits_[0].words

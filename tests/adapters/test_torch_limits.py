@@ -255,3 +255,12 @@ def test_a_budget_of_alarms_is_never_overspent_in_a_period():
         limiter.learn([0.1], [1], periods=[3])
     with pytest.raises(InputError, match="period must be given"):
         limiter.learn([0.1], [1])
+
+
+def test_a_batch_is_told_the_alarms_that_are_counted_then():
+    limiter, rng = RateLimiter([AlertBudget(3, per=10), Recall(0.9)]), np.random.default_rng(0)
+    for _ in range(30):
+        scores = rng.normal(0.0, 2.0, size=7)
+        told = limiter.alarms(scores)
+        assert told.tolist() == limiter.learn(scores, scores > 0.0).tolist()
+    assert RateLimiter([AlertBudget(3, per=10)]).alarms(np.full(20, 9.0)).sum() <= 6.0

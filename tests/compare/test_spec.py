@@ -55,10 +55,12 @@ def test_the_fingerprint_changes_with_the_sources_that_make_numbers(tmp_path, mo
         "checks",
         "cli",
         "compare",
+        "database",
         "fraud",
         "journal",
         "pacing",
         "rules",
+        "service",
         "session",
         "storage",
     )

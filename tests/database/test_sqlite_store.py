@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -155,7 +156,9 @@ def test_a_store_belongs_to_the_process_that_opened_it(url):
     with open_store(url) as store:
         found = store.create("shop", b"")
         store.take(found)
-        pid = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of threads that some library has: the child does not use them
+            pid = os.fork()
         if pid == 0:
             status = 1
             try:

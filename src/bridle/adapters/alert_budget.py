@@ -73,21 +73,24 @@ class BudgetLevel(NamedTuple):
             state.base,
         )
 
-    def share(self, state: BudgetState) -> Scalar:
-        """B/N; where no period was ever complete, as if the present one ended here, so that nothing is held back without a reason."""
+    def share(self, state: BudgetState, most: float = HIGHEST_SHARE) -> Scalar:
+        """B/N, `most` at the most.
+
+        Where no period was ever complete it is as if the present one ended here, so that nothing is held back without a reason.
+        """
         if self.per is not None:
-            return minimum(HIGHEST_SHARE, self.at_most / self.per)
+            return minimum(most, self.at_most / self.per)
         rows = where(state.periods > 0.0, state.earlier_rows / maximum(state.periods, 1.0), state.rows)
-        return minimum(HIGHEST_SHARE, self.at_most / maximum(rows, 1.0))
+        return minimum(most, self.at_most / maximum(rows, 1.0))
 
     def affords(self, state: BudgetState, period: Scalar) -> Flag:
         """Whether an alarm is left for a row of this period."""
         return self.now(state, period).spent + 1.0 <= self.at_most
 
-    def threshold(self, state: BudgetState, period: Scalar) -> Scalar:
-        """The score above which a row deserves one."""
+    def threshold(self, state: BudgetState, period: Scalar, most: float = HIGHEST_SHARE) -> Scalar:
+        """The score above which a row deserves one, where at most this share of the rows is to be alarms."""
         now = self.now(state, period)
-        debt = now.spent - self.share(now) * now.rows
+        debt = now.spent - self.share(now, most) * now.rows
         return now.base.at + now.base.spread.size * swing(self.eta * debt)
 
     def look(self, state: BudgetState, score: Scalar, alarm: Scalar, period: Scalar) -> BudgetState:

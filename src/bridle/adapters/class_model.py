@@ -42,7 +42,8 @@ class ClassModel:
         self.models = [LinearModel(features, each, engine) for each in one_for_each(settings)]
         judges = [model for model in self.models if model.rules.thresholds is not None]
         self.judge = judges[0] if judges else None
-        self._judged = 1 if len(self.models) == 1 else self.models.index(self.judge) if self.judge is not None else 0
+        self._side = self.models[0].rules.side if len(self.models) == 1 else 1.0
+        self._judged = int(self._side > 0.0) if len(self.models) == 1 else self.models.index(self.judge) if self.judge is not None else 0
         self.open = OpenRows()
         self._period: float | None = None
 
@@ -100,7 +101,7 @@ class ClassModel:
 
     def _own(self, scores: Array) -> Array:
         """The scores that limits on rates are about, of many rows."""
-        return scores if len(self.models) == 1 else scores[:, self._judged]
+        return self._side * scores if len(self.models) == 1 else scores[:, self._judged]
 
     def check(self, count: int, groups: Array | None, periods: Array | None) -> None:
         """Refuse groups and periods that the limits cannot read."""
@@ -124,7 +125,7 @@ class ClassModel:
     def places(self, scores: Array, alarms: NDArray[np.bool_] | None) -> NDArray[np.int_]:
         """The place of the class that each row is predicted to have."""
         if len(self.models) == 1:
-            return np.asarray(scores > 0.0 if alarms is None else alarms).astype(int)
+            return np.asarray(scores > 0.0 if alarms is None else alarms == (self._judged == 1)).astype(int)
         if alarms is None or self.judge is None:
             return np.asarray(np.argmax(scores, axis=1))
         judged = self._judged
@@ -142,8 +143,7 @@ class ClassModel:
         place = int(self.places(scores, alarms)[0])
         judged = self._judged
         alarm = place == judged
-        own = float(scores[0] if len(self.models) == 1 else scores[0, judged])
-        seen = None if self.judge is None else self.judge.look(own, group, period, 1.0 * alarm)
+        seen = None if self.judge is None else self.judge.look(float(self._own(scores)[0]), group, period, 1.0 * alarm)
         self._note(period)
         number = self.open.add(OpenRow(seen, group))
         return RowTicket(number, alarm, float(self.probabilities(scores)[0, judged]), self.classes[place])
@@ -236,6 +236,8 @@ def one_for_each(settings: ModelSettings) -> list[ModelSettings]:
     return [
         settings._replace(
             classes=(Others(label), label),
+            label=None,
+            alone=False,
             constraints=[limit for limit in given if (label in named if limit in rates else getattr(limit, "label", label) == label)],
             priority=0 if label not in named else settings.priority,
         )

@@ -11,11 +11,12 @@ Reference: bridle (this file).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridle import ops, validate
 from bridle.adapters.levels import ETA, FLOOR, swing
 from bridle.adapters.limit_report import LimitReport, short
+from bridle.adapters.limits import changed, written
 from bridle.adapters.offsets import RowCount, no_rows
 from bridle.core import InputError
 from bridle.ops import Scalar, maximum, minimum
@@ -51,6 +52,15 @@ class ErrorRateLimit(NamedTuple):
         debt = state.debt + wrong - self.at_most
         floored = maximum(debt, FLOOR)
         return ErrorState(floored, state.forgiven + (floored - debt), state.wrong.add(wrong, self.at_most))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self._asdict()
+
+    def set_params(self, **changes: object) -> ErrorRateLimit:
+        return changed(ErrorRate, self, changes)
+
+    def __repr__(self) -> str:
+        return written(ErrorRate, self)
 
 
 def ErrorRate(beyond: float, at_most: float = 0.1) -> ErrorRateLimit:

@@ -1,7 +1,7 @@
 """Limits on the gap between groups, in the user's words; `rate_limits` has them with the others.
 
 >>> EqualOpportunity(gap=0.05, groups=[0, 1, 2])
-OpportunityLimit(gap=0.05, groups=(0.0, 1.0, 2.0), eta=0.05)
+EqualOpportunity(gap=0.05, groups=[0, 1, 2])
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from bridle import validate
 from bridle.adapters.group_levels import ALL_ROWS, NEGATIVES, POSITIVES, GapKind, GapLevel, make_gap_level
 from bridle.adapters.levels import ETA
-from bridle.adapters.limits import changed
+from bridle.adapters.limits import changed, written
 from bridle.core import InputError
 
 
@@ -34,6 +34,9 @@ class OpportunityLimit(NamedTuple):
     def set_params(self, **changes: object) -> OpportunityLimit:
         return changed(EqualOpportunity, self, changes)
 
+    def __repr__(self) -> str:
+        return written(EqualOpportunity, self)
+
 
 class ParityLimit(NamedTuple):
     """The shares of alarms differ by at most `gap` between groups."""
@@ -51,6 +54,9 @@ class ParityLimit(NamedTuple):
     def set_params(self, **changes: object) -> ParityLimit:
         return changed(DemographicParity, self, changes)
 
+    def __repr__(self) -> str:
+        return written(DemographicParity, self)
+
 
 class OddsLimit(NamedTuple):
     """Both the shares found and the shares of false alarms differ by at most `gap` between groups."""
@@ -67,6 +73,9 @@ class OddsLimit(NamedTuple):
 
     def set_params(self, **changes: object) -> OddsLimit:
         return changed(EqualizedOdds, self, changes)
+
+    def __repr__(self) -> str:
+        return written(EqualizedOdds, self)
 
 
 def EqualOpportunity(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> OpportunityLimit:

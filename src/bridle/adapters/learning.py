@@ -18,7 +18,7 @@ from bridle.adapters.limits import Limit
 from bridle.adapters.loss_reports import LossTally, counted
 from bridle.adapters.mixture import Mixture, MixtureState
 from bridle.adapters.scaling import RunningScale
-from bridle.adapters.thresholds import Seen, Thresholds
+from bridle.adapters.thresholds import Seen, Table, Thresholds
 from bridle.core import Feedback, Policy, Round
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.ops import Array, Scalar
@@ -88,6 +88,7 @@ class Rules(NamedTuple):
     limits: tuple[Limit[Any], ...]
     thresholds: Thresholds | None
     allowed: Array  # what the limit of each constraint asks for
+    side: float = 1.0  # -1 where rates are about the first of two classes
 
     def learn(self, before: Learned, row: LabelledRow) -> Learned:
         """One round: what is learned from a row, scaled by the rows before it."""
@@ -98,8 +99,8 @@ class Rules(NamedTuple):
             seen = row.seen
             if seen is None:
                 score = ops.dot(features, before.weights[1:]) + before.weights[0]  # as it is predicted, to the last bit
-                levels, seen = self.thresholds.look(levels, score, known(row.group), known(row.period))
-            levels = self.thresholds.count(levels, seen, row.sign, known(row.group))
+                levels, seen = self.thresholds.look(levels, self.side * score, known(row.group), known(row.period))
+            levels = self.thresholds.count(levels, seen, self.side * row.sign, known(row.group))
         after, memory, tally = None if scale is None else scale.learn(row.features), before.memory, before.tally
         state: Any
         if isinstance(self.learner, FreeLearner) and tally is None:
@@ -110,8 +111,11 @@ class Rules(NamedTuple):
         if tally is not None:
             counts = counted(self.limits, row.sign)
             tally = tally.add(feedback.g, counts, self.allowed)
+        table = before.table
+        if table is not None:
+            table = table.add(ops.where(ops.dot(before.weights, a) > 0.0, 1.0, 0.0), row.sign)
         state = self.learner.learn(before.state, row, a, feedback, counts)
-        return Learned(state, self.learner.weights(state), memory, levels, after, tally)
+        return Learned(state, self.learner.weights(state), memory, levels, after, tally, table)
 
 
 def known(number: Scalar | None) -> Scalar:
@@ -128,6 +132,7 @@ class Learned(NamedTuple):
     levels: Any
     scale: RunningScale | None
     tally: LossTally | None  # None without a limit on a loss
+    table: Table | None = None  # what was predicted of two classes, where no level counts it
 
 
 def round_of(

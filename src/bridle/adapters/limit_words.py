@@ -14,6 +14,9 @@ from bridle.adapters.limit_report import LimitReport, short
 QUIET = 1000
 """After so many rows without an alarm, a precision is said to be starved."""
 
+FIRST, AFTER_BUDGET = "this one has priority and is tracked", "this one has priority, after the budget of alarms"
+"""What is said of the limit that comes before other rates."""
+
 Others: TypeAlias = tuple[float, float, float, tuple[float, ...], float]
 """Rows, the row of the last alarm, rows in conflict, the table of alarms and labels, and the common threshold."""
 
@@ -43,8 +46,8 @@ def rates_seen(table: tuple[float, ...]) -> dict[str, float | None]:
     }
 
 
-def rate_report(level: RateLevel, state: DebtState, first: bool, several: bool, others: Others) -> LimitReport:
-    """What became of one limit on a rate; `first` where it has priority."""
+def rate_report(level: RateLevel, state: DebtState, first: str, several: bool, others: Others) -> LimitReport:
+    """What became of one limit on a rate; `first` says so where it has priority."""
     rows, last_alarm, conflicts, table, th = others
     name, share, eta = NAMES[int(level.rate.kind)], level.share, level.eta
     n, violated, open = float(state.level.counted), float(state.level.violated), float(state.waiting.most)
@@ -109,7 +112,7 @@ def _rate_words(
     measured: float | None,
     rows: float,
     last_alarm: float,
-    first: bool,
+    first: str,
     several: bool,
     seen: dict[str, Any],
     level: RateLevel,
@@ -121,9 +124,9 @@ def _rate_words(
         return {"recall": "no positive has come yet", "precision": "no alarm has been given yet"}.get(name, "no row has counted yet")
     if several and seen["conflict"] > 0.0:
         others = ", ".join(f"{key} {short(value)}" for key, value in seen.items() if key in PRICES and value is not None)
-        tracked = "this one has priority and is tracked" if first else "another has priority"
         share = f"{100.0 * seen['conflict']:.3g} % of rows"
-        return f"cannot be had together with the other limits in {share} ({tracked}); seen: {name} {short(measured)} with {others}"
+        first = first or "another has priority"
+        return f"cannot be had together with the other limits in {share} ({first}); seen: {name} {short(measured)} with {others}"
     slack = most_debt(level.share, level.eta) / n
     return (
         f"within {short(slack)} of what was asked on every stream of {int(n):,} counted rows"
@@ -146,7 +149,8 @@ def budget_report(level: BudgetLevel, state: BudgetState, others: Others) -> Lim
         "spent": spent,
         "threshold": others[4],
     }
-    words = f"never more than {short(float(state.most))} alarms in {unit}, and {short(spent)} in the present one"
+    one = "a period" if level.per is None else unit
+    words = f"never more than {short(float(state.most))} alarms in {one}, and {short(spent)} in the present one"
     price = _price("alert rate", others[4]) if count else None
     rows = int(others[0])
     return LimitReport(

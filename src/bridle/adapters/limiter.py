@@ -20,7 +20,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.adapters.limit_report import LimitTable
-from bridle.adapters.thresholds import RateLimited, learn_batch, thresholds
+from bridle.adapters.thresholds import RateLimited, decide_batch, learn_batch, thresholds
 from bridle.core import InputError
 from bridle.ops import Array
 
@@ -41,10 +41,9 @@ class RateLimiter:
         self._period: float | None = None  # of the last row
 
     def alarms(self, scores: object, groups: object = None, periods: object = None) -> Array:
-        """Which of these rows would be alarms now: 1 or 0 for each; those of a budget as if each came alone."""
+        """Which of these rows, as one batch, would be alarms now: 1 or 0 for each."""
         values = _column("scores", scores)
-        of = self._columns(len(values), groups, periods)
-        return np.array([1.0 * self._model.alarm(self._state, *row) for row in zip(values.tolist(), *of.tolist(), strict=True)])
+        return decide_batch(self._model, self._state, values, *self._columns(len(values), groups, periods))[2]
 
     def learn(self, scores: object, labels: object, groups: object = None, periods: object = None) -> Array:
         """Count a batch whose labels (1 or 0) are known, and move the threshold; gives back which rows were alarms."""
@@ -53,7 +52,8 @@ class RateLimiter:
             raise InputError(f"labels must be 0 or 1 for each of the {len(values)} scores, not {validate.show(labels)}")
         of = self._columns(len(values), groups, periods)
         self._state, alarms = learn_batch(self._model, self._state, values, 2.0 * truth - 1.0, *of)
-        self._period = None if periods is None or not len(values) else float(of[1, -1])
+        if periods is not None and len(values):
+            self._period = float(of[1, -1])
         return alarms
 
     def _columns(self, rows: int, groups: object, periods: object) -> Array:

@@ -9,6 +9,7 @@ Where all of these have a leading time axis, the constraint is a sequence. Held 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
@@ -71,6 +72,9 @@ class MissLossLimit(NamedTuple):
     def set_params(self, **changes: object) -> MissLossLimit:
         return changed(MissLoss, self, changes)
 
+    def __repr__(self) -> str:
+        return written(MissLoss, self)
+
 
 class Groups(NamedTuple):
     """How many rows of the one group and of the other were seen, and their mean features: over the last rows, fading into the past."""
@@ -118,6 +122,9 @@ class GroupGapLimit(NamedTuple):
     def set_params(self, **changes: object) -> GroupGapLimit:
         return changed(GroupGap, self, changes)
 
+    def __repr__(self) -> str:
+        return written(GroupGap, self)
+
 
 class WeightLimit(NamedTuple):
     """Half the squared length of the weights, the intercept among them, is at most `at_most`."""
@@ -140,9 +147,29 @@ class WeightLimit(NamedTuple):
     def set_params(self, **changes: object) -> WeightLimit:
         return changed(WeightBudget, self, changes)
 
+    def __repr__(self) -> str:
+        return written(WeightBudget, self)
+
 
 L = TypeVar("L")
 """A limit."""
+
+ASKED = ("at_least", "at_most", "gap", "level", "beyond")
+"""What the number that a limit asks for may be called."""
+
+
+def written(factory: Callable[..., Any], limit: Any) -> str:
+    """A limit as its user would write it: what it asks, and every setting that is not the usual one."""
+    usual = {name: parameter.default for name, parameter in signature(factory).parameters.items()}
+    settings = limit.get_params().items()
+    told = [(name, value) for name, value in settings if name in ASKED or value != usual[name] or (name == "label" and value is not None)]
+    return f"{factory.__name__}({', '.join(f'{name}={_short(value)}' for name, value in told)})"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_short, value))}]"
+    return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def changed(factory: Callable[..., L], limit: Any, changes: Mapping[str, object]) -> L:
@@ -194,7 +221,9 @@ def bind_all(limits: object, classes: Sequence[object]) -> tuple[Limit[object], 
     each = tuple(cast("Sequence[Limit[object]]", limits) if several else (cast("Limit[object]", limits),))
     for limit in each:
         if not hasattr(limit, "reveal"):
-            raise InputError(f"constraints must hold limits such as MissLoss(label=1, at_most=0.1), not {validate.show(limit)}")
+            raise InputError(
+                f"constraints must hold limits such as Recall(at_least=0.9) or MissLoss(label=1, at_most=0.1), not {validate.show(limit)}"
+            )
     return tuple(limit.bind(classes) for limit in each)
 
 

@@ -20,7 +20,7 @@ from bridle.adapters.loss_reports import LossProof, allowances, counted, loss_re
 from bridle.adapters.mixture import mixture
 from bridle.adapters.row_model import RowModel, demand_sizes, padded
 from bridle.adapters.scaling import RunningScale, Scale, SquashedScale, scaled_along
-from bridle.adapters.thresholds import Seen, Thresholds, thresholds
+from bridle.adapters.thresholds import Seen, Table, Thresholds, thresholds
 from bridle.core import InputError
 from bridle.engines import ENGINES
 from bridle.engines.round import BlockValues, Collect, SingleRun, block_length
@@ -48,17 +48,27 @@ class ModelSettings(NamedTuple):
     scale: bool | None = None
     priority: int = 0
     label: object = None
+    alone: bool = True  # False for one of several models, of which the likeliest class is predicted
 
     @property
     def free(self) -> bool:
         """Whether nothing is set that a policy needs."""
         return self.policy is None and self.parameters is None and self.radius is None
 
+    @property
+    def side(self) -> float:
+        """-1 where `label` is the first of the two classes: an alarm is a prediction of that one then."""
+        if self.label is None:
+            return 1.0
+        if all(self.label != one for one in self.classes):
+            raise InputError(f"label must be one of the classes {validate.show(list(self.classes))}, not {validate.show(self.label)}")
+        return 1.0 if self.label == self.classes[1] else -1.0
+
     def made(self, features: int) -> tuple[Rules, Learned]:
         """The rules, and what is held before the first row."""
         rates, losses, first = kinds_of(self.constraints, self.priority)
         bound = limits.bind_all(losses, self.classes)
-        levels = thresholds(rates, first, self.classes) if rates else None
+        levels = thresholds(rates, first, self.classes[:: int(self.side)]) if rates else None
         memory = tuple(limit.start(features + 1) for limit in bound)
         learner: PolicyLearner | FreeLearner
         if self.free:
@@ -70,8 +80,9 @@ class ModelSettings(NamedTuple):
         begun = None if levels is None else levels.start()
         tally = no_losses(limits.count(bound)) if bound else None
         weights = learner.weights(state)
-        held = Learned(state, weights, memory, begun, self._scale(features), tally)
-        return Rules(learner, bound, levels, allowances(bound)), held
+        table = Table(0.0, 0.0, 0.0, 0.0) if bound and levels is None and self.alone else None
+        held = Learned(state, weights, memory, begun, self._scale(features), tally, table)
+        return Rules(learner, bound, levels, allowances(bound), self.side), held
 
     def _scale(self, features: int) -> RunningScale | None:
         if self.free:
@@ -131,7 +142,7 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
         scaled, scale = (rows, None) if held.scale is None else scaled_along(held.scale, rows)
         a = np.column_stack((np.ones(len(rows)), scaled))
         memory, rounds = round_of(self.rules.limits, held.memory, a, table.sign, table.weight, table.group)
-        tally, speaks = held.tally, np.zeros((0, 0))
+        tally, seen, speaks = held.tally, held.table, np.zeros((0, 0))
         if tally is not None:
             speaks = counted(self.rules.limits, table.sign)
         advance, state, length = engines.load(engine).advance, held.state, block_length(rows.shape[1] + 1)
@@ -140,7 +151,9 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
             state, _, block = advance(SingleRun(record, Dealt(), state, (), part), min(length, len(rows) - start), Collect.VALUES)
             if tally is not None:
                 tally = tally.add_many(cast("BlockValues", block).g, speaks[start : start + length], self.rules.allowed)
-        self._held = Learned(state, record.decide(state), memory, None, scale, tally)
+            if seen is not None:
+                seen = _predicted(seen, cast("BlockValues", block).f, records.cut(table, start, start + length))
+        self._held = Learned(state, record.decide(state), memory, None, scale, tally, seen)
 
     def look(self, score: float, group: float | None, period: float | None, alarm: float | None = None) -> Seen:
         """Count a row that was decided, before its class is known."""
@@ -161,7 +174,7 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
         others = [i for i, limit in enumerate(given) if not hasattr(limit, "levels")]
         for place, limit in zip(others, self.rules.limits, strict=True):
             assert held.tally is not None  # there is one where there is a limit
-            reports.append((place, loss_report(limit, first, held.tally, proof)))
+            reports.append((place, loss_report(limit, first, held.tally, proof, held.table if levels is None else held.levels.table)))
             first += limits.count((limit,))
         return reports
 
@@ -179,6 +192,16 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
         """Count a row no longer whose class will never be known."""
         held = self.held
         self._held = held._replace(levels=self.thresholds.drop(held.levels, seen, known(group)))
+
+
+def _predicted(seen: Table, costs: Array, rows: LabelledRow) -> Table:
+    """The table with rows that cost so much: one is right where it costs less than a score of 0. What weighs nothing tells nothing."""
+    even = np.asarray(rows.weight) * ops.softplus(0.0)
+    right = np.where(np.asarray(rows.sign) > 0.0, costs < even, costs <= even)
+    alarms = 1.0 * (right == (np.asarray(rows.sign) > 0.0))
+    weighs = even > 0.0
+    more = Table(0.0, 0.0, 0.0, 0.0).add(alarms[weighs], np.asarray(rows.sign)[weighs])
+    return Table(*(old + float(np.sum(new)) for old, new in zip(seen, more, strict=True)))
 
 
 def kinds_of(constraints: object, priority: int = 0) -> tuple[list[Any], list[Any], int]:

@@ -14,6 +14,7 @@ from bridle import ops
 from bridle.adapters import limits
 from bridle.adapters.levels import BLOCK, TOLERANCE, Recent, make_recent
 from bridle.adapters.limit_report import LimitReport, short
+from bridle.adapters.limit_words import rates_seen
 from bridle.adapters.limits import GroupGapLimit, Limit, MissLossLimit, WeightLimit
 from bridle.ops import Array, Scalar
 
@@ -80,12 +81,13 @@ class LossProof(NamedTuple):
     why: str
 
 
-def loss_report(limit: object, first: int, tally: LossTally, proof: LossProof) -> LimitReport:
-    """What became of one limit, whose constraints begin at place `first`."""
+def loss_report(limit: object, first: int, tally: LossTally, proof: LossProof, table: tuple[Scalar, ...] | None = None) -> LimitReport:
+    """What became of one limit, whose constraints begin at place `first`; `table` is what was predicted meanwhile, where it is known."""
     places = range(first, first + limits.count((limit,)))
     asked, name, words = getattr(limit, "at_most", 0.0), loss_name(limit), "no row that it speaks of has come"
     n = int(tally.counted[first])
     measured = recent = proved = price = None
+    seen: dict[str, float | None] = {}
     if n:
         worst = max(places, key=lambda i: float(tally.total[i]))
         measured = asked + float(tally.total[worst]) / n
@@ -94,13 +96,16 @@ def loss_report(limit: object, first: int, tally: LossTally, proof: LossProof) -
         if proof.most is not None:
             proved = (float(-np.inf) if measured < 0.0 else 0.0, asked + max(float(proof.most[i]) for i in places) / n)
         words = f"{short(float(max(tally.above[i] for i in places)) / n)} of the rows that it counts were above it"
+        if table is not None:
+            seen = rates_seen(tuple(float(cell) for cell in table))
+            words += "; seen: " + ", ".join(f"{key} {short(value)}" for key, value in seen.items())
     if proof.price is not None:
         price = float(max(proof.price[i] for i in places))
     broken = max(int(tally.broken[i]) for i in places)
     holds = bool(n) and all(tally.total[i] <= TOLERANCE * asked * n for i in places)
     return LimitReport(
         name, "at most", asked, measured, recent, proved, "" if proved else proof.why if n else words, price,
-        "cost of a row for one unit of the limit", broken + 1 if holds else None, n, 0, words,
+        "cost of a row for one unit of the limit", broken + 1 if holds else None, n, 0, words, seen,
     )  # fmt: skip
 
 

@@ -32,11 +32,12 @@ from 0.
 from __future__ import annotations
 
 from math import log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridle import ops, validate
 from bridle.adapters.levels import ETA, TOLERANCE, TOP, Recent, make_recent, swing
 from bridle.adapters.limit_report import LimitReport, short
+from bridle.adapters.limits import changed, written
 from bridle.core import InputError
 from bridle.ops import Scalar, maximum
 
@@ -125,6 +126,15 @@ class QuantileLimit(NamedTuple):
             ops.where(state.first > 0.0, state.first, size),
             state.above.add(over, self.allowed),
         )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"level": self.level}
+
+    def set_params(self, **changes: object) -> QuantileLimit:
+        return changed(Quantile, self, changes)
+
+    def __repr__(self) -> str:
+        return written(Quantile, self)
 
 
 def Quantile(level: float = 0.9) -> QuantileLimit:

@@ -21,7 +21,7 @@ grids by `named_parameters` and `with_parameters`: `constraints__0__at_least` is
 
 >>> limits = [Recall(at_least=0.9), FalsePositiveRate(at_most=0.01)]
 >>> named_parameters(limits)["0__at_least"], with_parameters(limits, {"0__at_least": 0.8})[0]
-(0.9, RecallLimit(at_least=0.8, label=None, eta=0.05, base='model'))
+(0.9, Recall(at_least=0.8))
 >>> Recall(at_least=1.2)
 Traceback (most recent call last):
 ...
@@ -46,7 +46,7 @@ from bridle.adapters.levels import (
     RateLevel,
     make_rate_level,
 )
-from bridle.adapters.limits import changed
+from bridle.adapters.limits import changed, written
 from bridle.adapters.score_bases import Buffer, BufferBase, Model, ModelBase
 from bridle.core import InputError
 
@@ -91,6 +91,9 @@ class RecallLimit(NamedTuple):
     def set_params(self, **changes: object) -> RecallLimit:
         return changed(Recall, self, changes)
 
+    def __repr__(self) -> str:
+        return written(Recall, self)
+
 
 class FalsePositiveLimit(NamedTuple):
     """At most this share of the rows of the first class is an alarm."""
@@ -108,6 +111,9 @@ class FalsePositiveLimit(NamedTuple):
     def set_params(self, **changes: object) -> FalsePositiveLimit:
         return changed(FalsePositiveRate, self, changes)
 
+    def __repr__(self) -> str:
+        return written(FalsePositiveRate, self)
+
 
 class AlertLimit(NamedTuple):
     """At most this share of all rows is an alarm."""
@@ -124,6 +130,9 @@ class AlertLimit(NamedTuple):
 
     def set_params(self, **changes: object) -> AlertLimit:
         return changed(AlertRate, self, changes)
+
+    def __repr__(self) -> str:
+        return written(AlertRate, self)
 
 
 class AlertBudgetLimit(NamedTuple):
@@ -143,6 +152,9 @@ class AlertBudgetLimit(NamedTuple):
     def set_params(self, **changes: object) -> AlertBudgetLimit:
         return changed(AlertBudget, self, changes)
 
+    def __repr__(self) -> str:
+        return written(AlertBudget, self)
+
 
 class PrecisionLimit(NamedTuple):
     """At least this share of the alarms is right."""
@@ -158,6 +170,9 @@ class PrecisionLimit(NamedTuple):
 
     def set_params(self, **changes: object) -> PrecisionLimit:
         return changed(Precision, self, changes)
+
+    def __repr__(self) -> str:
+        return written(Precision, self)
 
 
 def Recall(at_least: float = 0.9, label: object = None, eta: float = ETA, base: str = "model") -> RecallLimit:
@@ -181,7 +196,7 @@ def AlertBudget(at_most: float, per: object = "period", eta: float = ETA) -> Ale
     A period is a number that does not go backward, such as a day.
 
     >>> AlertBudget(50, per=1000)
-    AlertBudgetLimit(at_most=50.0, per=1000, eta=0.05)
+    AlertBudget(at_most=50, per=1000)
     """
     most = float(_whole("AlertBudget", "at_most", at_most, 0))
     if per != "period":

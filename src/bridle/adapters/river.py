@@ -86,7 +86,7 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
     classes
         The classes, False and True unless named; with more than two there is a model for each against the others.
     label
-        The class that limits on rates are about, where there are more than two.
+        The class that an alarm is about, for limits on rates: the second of two unless told; of more than two it must be told.
     priority
         The place among the constraints of the limit on a rate that is kept where not all of them can be had.
 

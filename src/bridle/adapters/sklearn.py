@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -99,8 +100,8 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
 
     A limit on a rate (`Recall`, `FalsePositiveRate`, ...) moves the threshold that `predict` goes by; `predict_proba` stays the model's
     probability. A limit on a loss (`MissLoss`, `GroupGap`, `WeightBudget`) moves the weights. Where not all rates can be had, the one at
-    place `priority` among the constraints is. With more than two classes there is a model for each against the others, and `label` is the
-    class that rates are about.
+    place `priority` among the constraints is. `label` is the class that an alarm is about, the second of two unless told; with more than
+    two classes there is a model for each against the others, and rates need a `label`.
 
     The weights are learned without constants, from features scaled by the rows before and squashed; ``scale=False`` takes them as they are.
     With a `policy` (a registered name, with its `parameters`) or a `radius` they are that policy's decisions in a ball of this radius, and
@@ -132,11 +133,12 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         `groups` and `periods` are a number for each row, where a limit is about groups or about periods.
         """
         passes = validate.whole("max_iter", self.max_iter)
-        rows, labels = _checked(self, X, y, accept_sparse="csr")
-        self._begin(labels, np.unique(labels))
-        for _ in range(passes):
-            self._learn(rows, labels, groups, periods, None, None, together=False)
-        self.n_iter_ = passes
+        with _kept_if_it_fails(self):
+            rows, labels = _checked(self, X, y, accept_sparse="csr")
+            self._begin(labels, np.unique(labels))
+            for _ in range(passes):
+                self._learn(rows, labels, groups, periods, None, None, together=False)
+            self.n_iter_ = passes
         return self
 
     @validate.undisturbed
@@ -156,12 +158,13 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         rows that were asked about they count what was answered then.
         """
         fresh = not hasattr(self, "model_")
-        rows, labels = _checked(self, X, y, reset=fresh, accept_sparse="csr")
-        if fresh:
-            self._begin(labels, np.unique(labels if classes is None else classes))
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise InputError(f"classes must be those of the first call, {validate.show(self.classes_)}, not {validate.show(classes)}")
-        self._learn(rows, labels, groups, periods, sample_weight, tickets, together=not fresh)
+        with _kept_if_it_fails(self):
+            rows, labels = _checked(self, X, y, reset=fresh, accept_sparse="csr")
+            if fresh:
+                self._begin(labels, np.unique(labels if classes is None else classes))
+            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise InputError(f"classes must be those of the first call, {validate.show(self.classes_)}, not {validate.show(classes)}")
+            self._learn(rows, labels, groups, periods, sample_weight, tickets, together=not fresh)
         return self
 
     @validate.undisturbed
@@ -182,8 +185,8 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     def forget(self, tickets: Sequence[RowTicket | int]) -> None:
         """Rows whose classes will never be known are not waited for any longer."""
         check_is_fitted(self, "model_")
-        for ticket in tickets:
-            self.model_.forget(ticket)
+        for number in {self.model_.open.number(ticket): None for ticket in tickets}:  # all of them are known before one is forgotten
+            self.model_.forget(number)
 
     def _begin(self, y: Labels, classes: Labels) -> None:
         kind = type_of_target(y, input_name="y", raise_unknown=True)
@@ -322,6 +325,18 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@contextmanager
+def _kept_if_it_fails(model: BaseEstimator) -> Iterator[None]:
+    """An estimator whose first call, or whose `fit`, fails stays what it was: not fitted, or as it was fitted before."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 def _learn_targets(model: RegressorModel, X: Any, y: Array, sample_weight: ArrayLike | None, engine: str) -> None:

@@ -9,7 +9,8 @@ several        the user's own threshold (.5) moved into the interval that they l
                that `priority` chooses) is tracked, the others are reported, with what was seen of both
 gaps           each group's threshold is moved from the common one; where a rate's safe action is due it is played in every group, unless
                the limit on the gap has priority
-budgets        when one is spent no row is an alarm, whatever the other limits say
+budgets        when one is spent no row is an alarm, whatever the other limits say; until then the threshold is high enough to spend it
+               evenly
 
 A row is `look`ed at when it is scored and acted upon, and `count`ed when its label comes, at once or late, in any order. In a batch all
 rows are decided by the level of its start, looked at, then counted (`learn_batch`): its rows are open rows to the guarantees.
@@ -41,7 +42,7 @@ from bridle.adapters.gap_words import gap_report
 from bridle.adapters.group_levels import GapLevel, GapState
 from bridle.adapters.levels import DebtState, RateLevel
 from bridle.adapters.limit_report import LimitReport
-from bridle.adapters.limit_words import budget_report, rate_report
+from bridle.adapters.limit_words import AFTER_BUDGET, FIRST, budget_report, rate_report
 from bridle.core import InputError
 from bridle.ops import Array, Flag, Scalar, absolute, maximum, minimum, where
 
@@ -121,18 +122,19 @@ class Thresholds(NamedTuple):
     def common(self, state: ThresholdsState, period: Scalar = nan) -> tuple[Scalar, Flag]:
         """The threshold before groups move it, and whether the limits are in conflict."""
         wanted = [level.threshold(each) for level, each in zip(self.rates, state.rates, strict=True)]
-        spending = [level.threshold(each, period) for level, each in zip(self.budgets, state.budgets, strict=True)]
-        if len(wanted) + len(spending) == 1:
-            return (wanted + spending)[0], False
+        budgets = list(zip(self.budgets, state.budgets, strict=True))
+        if len(wanted) + len(budgets) == 1:
+            return wanted[0] if wanted else budgets[0][0].threshold(budgets[0][1], period), False
         low: Scalar = -inf
         high: Scalar = inf
         th: Scalar = self.own
-        for value in spending:
-            low, th = maximum(low, value), maximum(th, value)
         for level, value in zip(reversed(self.rates), reversed(wanted), strict=True):
             below = level.rate.sd > 0.0
             low, high = where(below, low, maximum(low, value)), where(below, minimum(high, value), high)
             th = where(below, minimum(th, value), maximum(th, value))
+        for budget, each in budgets:  # a rate that asks for more than there is gets the highest scores of the period, not its first rows
+            value = budget.threshold(each, period, 1.0)
+            low, th = maximum(low, value), maximum(th, value)
         return th, low > high
 
     def threshold(self, state: ThresholdsState, group: Scalar = nan, period: Scalar = nan) -> Scalar:
@@ -228,7 +230,7 @@ class Thresholds(NamedTuple):
         several = len(self.rates) + len(self.budgets) > 1
         reports = [
             *(
-                rate_report(level, each, i == 0, several, others)
+                rate_report(level, each, "" if i else AFTER_BUDGET if self.budgets else FIRST, several, others)
                 for i, (level, each) in enumerate(zip(self.rates, state.rates, strict=True))
             ),
             *(budget_report(level, each, others) for level, each in zip(self.budgets, state.budgets, strict=True)),
@@ -290,17 +292,25 @@ def finite(threshold: Scalar) -> Scalar:
     return where(safe(threshold), 0.0 * OWN, threshold)
 
 
+def decide_batch(
+    model: Thresholds, state: ThresholdsState, scores: Array, groups: Array, periods: Array
+) -> tuple[ThresholdsState, list[Seen], Array]:
+    """The state after rows that are all decided by the level of its start, how each was seen, and which of them are alarms."""
+    start, kept, alarms = state, [], []
+    for score, group, period in zip(scores.tolist(), groups.tolist(), periods.tolist(), strict=True):
+        alarms.append(where(model.alarm(state, score, group, period, start), 1.0, 0.0))
+        state, seen = model.look(state, score, group, period, alarms[-1])  # each alarm leaves less of a budget
+        kept.append(seen)
+    return state, kept, np.array(alarms)
+
+
 def learn_batch(
     model: Thresholds, state: ThresholdsState, scores: Array, signs: Array, groups: Array | None = None, periods: Array | None = None
 ) -> tuple[ThresholdsState, Array]:
     """The state after rows that came together with their labels, and which of them were alarms by the level of the batch's start."""
-    start, kept, alarms = state, [], []
     of = np.full(len(scores), nan) if groups is None else groups
     when = np.full(len(scores), nan) if periods is None else periods
-    for score, group, period in zip(scores.tolist(), of.tolist(), when.tolist(), strict=True):
-        alarms.append(where(model.alarm(state, score, group, period, start), 1.0, 0.0))
-        state, seen = model.look(state, score, group, period, alarms[-1])
-        kept.append(seen)
+    state, kept, alarms = decide_batch(model, state, scores, of, when)
     for seen, sign, group in zip(kept, signs.tolist(), of.tolist(), strict=True):
         state = model.count(state, seen, sign, group)
-    return state, np.array(alarms)
+    return state, alarms
