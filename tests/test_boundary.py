@@ -252,7 +252,7 @@ def test_river_rows_and_groups():
     model.learn_one({"a": 1.0, "b": 2.0, "group": 1.0}, True)
 
     def state() -> object:
-        return model.weights, model.intercept, repr(model._model.held), list(model._order)
+        return model.weights, model.intercept, repr([each.held for each in model._model.models]), list(model._names.order)
 
     for name, entrance in {
         "a feature": Entrance(lambda v: model.learn_one({"a": v, "b": 2.0, "group": 1.0}, True), r"x\['a'\]|'a'", state, ("bool",)),
@@ -278,7 +278,7 @@ def test_sklearn_tables():
     model = ConstrainedClassifier(constraints=[GroupGap(at_most=1.0)]).fit(X, y, groups=[0.0, 1.0])
 
     def state() -> object:
-        return model.coef_.tolist(), model.intercept_.tolist(), repr(model.model_.held)
+        return model.coef_.tolist(), model.intercept_.tolist(), repr([each.held for each in model.model_.models])
 
     def table(v: object) -> object:
         if not isinstance(v, np.ndarray) or not v.ndim:
