@@ -73,6 +73,7 @@ def unlimited(X: np.ndarray, y: np.ndarray, policy: Any, **settings: Any) -> np.
 def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[], np.ndarray]], dict[str, int]]:
     """Our sides, each giving its weights, the intercept first; and of those that are not timed on `many` rows, on how many."""
     from bridle.adapters import river, sklearn
+    from bridle.adapters.learning import LabelledRow
     from bridle.adapters.linear import LinearModel, ModelSettings
 
     wide = np.column_stack((np.ones(len(X)), X))
@@ -97,7 +98,7 @@ def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[]
     def compiled(n: int) -> Callable[[], np.ndarray]:
         def run() -> np.ndarray:
             model = LinearModel(FEATURES, ModelSettings((False, True), limit, "sinha2024", ALGORITHM_1, RADIUS))
-            model.learn_many(X[:n], np.where(y[:n], 1.0, -1.0), np.ones(n), None, "numba")
+            model.learn_many(LabelledRow(X[:n], np.where(y[:n], 1.0, -1.0), np.ones(n)), "numba")
             return model.weights
 
         return run

@@ -9,6 +9,7 @@ import numpy as np
 
 import bridle
 from bridle import learners
+from bridle.adapters.learning import LabelledRow
 from bridle.adapters.limits import GroupGap
 from bridle.adapters.linear import LinearModel, ModelSettings
 from bridle.adapters.scaling import past_scaled
@@ -90,11 +91,11 @@ def capacity(traces: list[Trace], share: float) -> dict[str, Any]:
 
 def scored(features: Array, signs: Array) -> Array:
     """The log-odds that an online logistic model gives each row before it learns it."""
-    model = LinearModel(features.shape[1], ModelSettings((-1, 1), constraints=None, policy="adagrad", engine=ENGINE))
+    model = LinearModel(features.shape[1], ModelSettings((-1, 1), constraints=None, policy="adagrad"), ENGINE)
     scores = np.empty(len(signs))
     for i, (row, sign) in enumerate(zip(features, signs.tolist(), strict=True)):
         scores[i] = model.scores(row)
-        model.learn(row, sign)
+        model.take(LabelledRow(row, sign, 1.0))
     return scores
 
 
