@@ -11,6 +11,7 @@ import torch
 
 from bridle import InputError, policies
 from bridle.adapters.torch import ConstrainedOptimizer
+from helpers.torch_networks import losses, network
 
 torch.set_num_threads(1)  # small batches: more threads only wait for each other
 
@@ -33,18 +34,6 @@ SETTINGS = {
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
 def dtype(request):
     return request.param
-
-
-def network(dtype=torch.float64):
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).to(dtype)
-
-
-def losses(model, seed, constraints=1):
-    """A cost that wants large outputs, and constraints that want them small for some rows."""
-    rows = torch.from_numpy(np.random.default_rng(seed).standard_normal((16, 5))).to(next(model.parameters()))
-    out = model(rows)[:, 0]
-    return (out - 2.0).square().mean(), [out[i::4].mean() - 0.5 for i in range(constraints)]
 
 
 def train(model, optimizer, rounds, constraints=1):

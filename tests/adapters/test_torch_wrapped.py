@@ -14,6 +14,7 @@ from torch.optim import lr_scheduler
 
 from bridle import InputError
 from bridle.adapters.torch import ConstrainedOptimizer
+from helpers.torch_networks import losses, network
 
 torch.set_num_threads(1)  # small batches: more threads only wait for each other
 
@@ -26,18 +27,6 @@ OPTIMIZERS = {
     "LBFGS": lambda params: torch.optim.LBFGS(params, lr=0.05, max_iter=2),
 }
 FIRST_ORDER = [name for name in OPTIMIZERS if name != "LBFGS"]
-
-
-def network(dtype=torch.float64):
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).to(dtype)
-
-
-def losses(model, seed, constraints=1):
-    """A cost that wants large outputs, and constraints that want them small for some rows."""
-    rows = torch.from_numpy(np.random.default_rng(seed).standard_normal((16, 5))).to(next(model.parameters()))
-    out = model(rows)[:, 0]
-    return (out - 2.0).square().mean(), [out[i::4].mean() - 0.5 for i in range(constraints)]
 
 
 def train(model, optimizer, rounds, constraints=1):

@@ -288,3 +288,17 @@ def survives_owners_that_respect_nobody(url: str, monkeypatch: Any, rounds: int 
         known.update(each.body)
     assert len({each.body[32:] for each in there}) == 3
     assert fenced, "they never met"
+
+
+ALWAYS = (
+    keeps_events,
+    fences_off_the_last_owner,
+    groups_commit_together,
+    keeps_two_snapshots,
+    keeps_keys_refusals_and_what_was_done,
+    serves_many_threads,
+)
+"""What every store must do."""
+
+PRESSED = (counts_refusals_that_it_no_longer_keeps, refuses_tables_that_are_newer)
+"""What it must do where a test changes its limits; `survives_owners_that_respect_nobody` is one more, and slow."""

@@ -17,18 +17,7 @@ from helpers.scripts import script
 from helpers.store_contract import event
 
 
-@pytest.mark.parametrize(
-    "must",
-    [
-        store_contract.keeps_events,
-        store_contract.fences_off_the_last_owner,
-        store_contract.groups_commit_together,
-        store_contract.keeps_two_snapshots,
-        store_contract.keeps_keys_refusals_and_what_was_done,
-        store_contract.serves_many_threads,
-    ],
-    ids=lambda must: must.__name__,
-)
+@pytest.mark.parametrize("must", store_contract.ALWAYS, ids=lambda must: must.__name__)
 def test_it_does_what_every_store_must(must, database):
     must(database)
 
@@ -36,8 +25,7 @@ def test_it_does_what_every_store_must(must, database):
 @pytest.mark.parametrize(
     "must",
     [
-        store_contract.counts_refusals_that_it_no_longer_keeps,
-        store_contract.refuses_tables_that_are_newer,
+        *store_contract.PRESSED,
         store_contract.survives_owners_that_respect_nobody,
     ],
     ids=lambda must: must.__name__,

@@ -9,8 +9,8 @@ not count for it. The optimiser then goes down  wf f + sum_i wg_i g_i,  and the 
     wf = 1 / (1 + sum_i h_i),   wg_i = wf pi_i h_i
 
 so that the weighted gradient is about as long as the cost's own, whatever q is, and a limit that is never near leaves the cost as it is. A
-multiplier alone circles around its limit for ever, and the more so the slower the optimiser follows: kappa is the damping (on the census it
-makes the swings of a gap 1.2 to 5 times smaller, by optimiser). It reads this step's value, since a step is many rows and steps are few.
+multiplier alone circles around its limit for ever, and the more so the slower the optimiser follows: kappa is the damping. It reads this
+step's value, since a step is many rows and steps are few.
 The lengths of gradients take a backward pass for each function; they are taken in the counted steps 1, 2, 4, 8, ... of a limit alone, each
 for the steps since the last. That pi is known no better only scales what the limits weigh.
 
