@@ -16,7 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 import bridle
-from helpers.browsers import errors, start
+from browser.chromium import errors, start
 from helpers.serving import ServerProcess, new_key, serving
 
 NASTY = "<img src=x onerror=window.hacked=1>"

@@ -17,8 +17,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from bridle.compare import analysis, charts, html_report
+from browser.chromium import errors, start
 from helpers import comparison_rows
-from helpers.browsers import errors, start
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1> \"q\" 'a' & %{x} $t$ ü≤😀 <b>bold</b>"
 
