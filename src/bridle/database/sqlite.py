@@ -19,8 +19,8 @@ from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from bridle.core import InputError
 from bridle.database import migrations, owners
-from bridle.database.rows import Damaged, Lease, StoreError, Taken
-from bridle.database.store import EventStore, Prepared, Row, Run
+from bridle.database.rows import Damaged, Event, Lease, StoreError, Taken
+from bridle.database.store import EventStore, Prepared, Row, Run, checksum
 from bridle.database.tables import Value, compile_all
 
 DIALECT = sqlite_dialect(paramstyle="qmark")
@@ -236,6 +236,31 @@ class SqliteStore(EventStore):
                 raise self._error(problem, "write") from problem
             finally:
                 lock.end()
+
+    def append_at_once(self, lease: Lease, event: Event) -> bool:
+        lock, connection = self._lock, self._connection
+        if lock is None or connection is None or not self._writing.acquire(blocking=False):
+            return False
+        try:
+            self._ready()
+            if not lock.try_begin():
+                return False
+            try:
+                connection.execute("PRAGMA busy_timeout = 0")
+                kept = connection.execute(APPEND, (*event, checksum(lease.session, event), *lease)).rowcount
+            except sqlite3.Error as problem:
+                if primary(problem) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    return False
+                raise self._error(problem, "write") from problem
+            finally:
+                with suppress(sqlite3.Error):  # it is closed
+                    connection.execute(f"PRAGMA busy_timeout = {int(1000 * owners.PATIENCE)}")
+                lock.end()
+        finally:
+            self._writing.release()
+        if not kept:
+            raise self._fenced(lease)
+        return True
 
     def _append_groups(self, groups: Sequence[Prepared]) -> set[Lease]:
         with self._alone() as connection:  # nobody can take a session until this ends

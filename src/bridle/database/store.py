@@ -246,6 +246,10 @@ class EventStore(ABC):
         elif (refused := self.append_many([(lease, events)])[0]) is not None:
             raise refused
 
+    def append_at_once(self, lease: Lease, event: Event) -> bool:
+        """Append one event as `append` does; False, and nothing is done, where that would mean to wait for anything but the disk."""
+        return False
+
     def append_many(self, groups: Sequence[tuple[Lease, Sequence[Event]]]) -> list[StoreError | None]:
         """Append to several sessions in one commit; for each group None, or the `Fenced` or `Taken` that kept it out.
 
