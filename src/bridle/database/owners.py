@@ -109,7 +109,7 @@ class OwnerLock:
 
 
 def lives(database: str, owner: str) -> bool:
-    """Whether somebody has the lock of this name."""
+    """Whether somebody has the lock of this name; one that cannot be looked at, such as another user's, counts as had."""
     try:
         journal.refuse_held(f"{database}.{owner}", "")
     except InputError:
@@ -122,7 +122,7 @@ def sweep(database: str) -> None:
     for place in glob.glob(f"{glob.escape(database)}.*.lock"):
         path = place.removesuffix(".lock")
         with suppress(InputError):  # it is held
-            handle = journal.take_lock(path, path, "name of an owner")
+            handle = journal.take_lock(path, path, "name of an owner", pauses=())
             journal.clear_lock(path, handle)
             os.close(handle)
 

@@ -89,7 +89,7 @@ class GroupWriter:
         """Append events to a session: the group that they are committed with."""
         group = self._gathering
         if group is None:
-            if len(events) == 1 and self.metrics.under_way <= 1 and not self._under_way and self._pace < PROMPT:
+            if self.metrics.under_way <= 1 and not self._under_way and self._pace < PROMPT:
                 group = self._at_once(line, events)
                 if group is not None:
                     return group
@@ -104,12 +104,12 @@ class GroupWriter:
         return group
 
     def _at_once(self, line: JournalLine, events: Sequence[Event]) -> CommitGroup | None:
-        """Commit an event here, where nobody else is served meanwhile; None where that would mean to wait for another process."""
+        """Commit events here, where nobody else is served meanwhile; None where that would mean to wait for another process."""
         if line.broken is not None:
             return None
         begun = perf_counter()
         try:
-            if not self.store.append_at_once(line.lease, events[0]):
+            if not self.store.append_at_once(line.lease, events):
                 return None
         except StoreError as problem:
             line.broken = problem
