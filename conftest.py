@@ -7,7 +7,7 @@ from _pytest.doctest import DoctestItem
 
 from bridle.policies import registry
 
-pytest_plugins = ["helpers.fast_lane"]
+pytest_plugins = ["helpers.fast_lane", "helpers.extent"]
 collect_ignore = [] if importlib.util.find_spec("cupy") else ["src/bridle/engines/cuda.py"]  # cannot be imported without
 
 
