@@ -40,7 +40,8 @@ def _theorem(policy: Configured) -> tuple[list[Chart], str]:
     if policy.runs is not None:
         return [], ""
     given = {key: value for key, value in policy.parameters.items() if key in ASSUMED}
-    constants = cast("Constants", {**ASSUMED, "diameter": policy.domain.diameter(), "time_varying": policy.entry.time_varying, **given})
+    shape = {"diameter": policy.domain.diameter(), "feasible": policy.domain.center(), "time_varying": policy.entry.time_varying}
+    constants = cast("Constants", {**ASSUMED, **shape, **given})
     last = int(policy.parameters.get("horizon") or ROUNDS)
     rounds = sorted({int(t) for t in np.geomspace(1.0, last, 24).round()})
     try:

@@ -8,7 +8,7 @@ from bridle import records
 from bridle.core import Round
 from bridle.engines.round import answer
 from bridle.problems.base import Problem
-from bridle.problems.dealing import deal_blocks
+from bridle.problems.dealing import deal_blocks, first_round
 from bridle.showing import cards, short
 from bridle.showing.marks import Axis, Chart, Line
 
@@ -31,15 +31,19 @@ def problem_card(problem: Problem) -> str:
     facts = {"call": repr(problem), "domain": f"{problem.domain!r}, {problem.domain.dim} coordinates", "stream": stream, **known}
     charts = _first_rounds(problem) if oblivious else []
     told = (
-        [f"The first {len(charts[0].marks[0].x)} rounds at the centre of the domain; a constraint above 0 is violated."] if charts else []
+        [f"The first {len(charts[0].marks[0].x)} rounds at the action that costs least in the first; a constraint above 0 is violated."]
+        if charts
+        else []
     )
     return cards.card(f"Problem {problem.name or '(without a name)'}", facts, charts, told)
 
 
 def _first_rounds(problem: Problem) -> list[Chart]:
-    """Cost and worst constraint of the first rounds, at the centre of the domain."""
-    x, many = problem.domain.center(), min(FIRST, problem.horizon or FIRST, int(problem.constants.get("rounds", FIRST)))
+    """Cost and worst constraint of the first rounds, at the action that costs least in the first."""
+    many = min(FIRST, problem.horizon or FIRST, int(problem.constants.get("rounds", FIRST)))
     try:
+        first = first_round(problem.adversary, problem.seed, problem.domain.center()).round
+        x = problem.domain.linear_argmin(np.asarray(first.cost.grad(problem.domain.center()), dtype=float))
         dealt = next(iter(deal_blocks(problem.adversary, problem.seed, many, problem.domain.dim)))
         state, seen = problem.adversary.init(), []
         for draw in records.unstack(dealt, many):
@@ -55,7 +59,7 @@ def _first_rounds(problem: Problem) -> list[Chart]:
     charts = []
     for place, (name, title) in enumerate((("cost", "Cost f(x)"), ("constraint", "Worst constraint g(x)"))):
         values: list[float | None] = [each[place] for each in seen]
-        line = Line(place, name, rounds, values, values, values, [None] * len(rounds), None)
+        line = Line(0, name, rounds, values, values, values, [None] * len(rounds), None)
         charts.append(
             Chart(name, problem.name or "problem", many, title, title, Axis("round t", "linear"), Axis(name, "linear"), [line], [])
         )

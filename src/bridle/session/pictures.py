@@ -44,8 +44,8 @@ def marks(rounds: int) -> list[int]:
     return sorted({int(t) for t in np.geomspace(1, rounds, min(rounds, POINTS)).round()}) if rounds else []
 
 
-def from_history(entries: Sequence[HistoryEntry], session: Any) -> SessionCurve:
-    """The curve of what `history` was told, and where the session stands now."""
+def from_history(entries: Sequence[HistoryEntry]) -> SessionCurve:
+    """The curve of what `history` was told, which is of the past and proves nothing: regret and bounds are known now alone."""
     if not entries:
         raise InputError("rounds must hold what `history` was told of at least one round, not nothing")
     if not all(isinstance(entry, dict) and {"round", "ccv"} <= entry.keys() for entry in entries):
@@ -53,13 +53,8 @@ def from_history(entries: Sequence[HistoryEntry], session: Any) -> SessionCurve:
     told = {entry["round"]: entry for entry in entries}
     seen = sorted(told)
     at = sorted({seen[i - 1] for i in marks(len(seen))})
-    nothing: list[float | None] = [None] * (len(at) - 1)
-    proof = _proof(session)
-    allowed = session.bound() if proof is not None and at[-1] == session.rounds else None
-    regret = proof.regret if proof is not None and at[-1] == session.rounds else None
-    return SessionCurve(
-        at, [told[t]["ccv"] for t in at], [*nothing, _value(allowed, "ccv")], [*nothing, regret], [*nothing, _value(allowed, "regret")]
-    )
+    nothing: list[float | None] = [None] * len(at)
+    return SessionCurve(at, [told[t]["ccv"] for t in at], nothing, nothing, nothing)
 
 
 def from_journal(core: DurableCore, restore: Restore) -> SessionCurve:
@@ -156,7 +151,7 @@ def session_card(called: str, session: Any, stands: str, entries: Sequence[Histo
         **({} if proof is None or proof.regret is None else {"regret": f"at most {number(proof.regret)}, certified"}),
         **({"alarms": ", ".join(kind for kind, _ in proof.alarms)} if proof is not None and proof.alarms else {}),
     }
-    charts = line_charts(from_history(entries, session), "session", ["ccv"]) if entries else []
+    charts = line_charts(from_history(entries), "session", ["ccv"]) if entries else []
     return cards.card(called, facts, charts)
 
 

@@ -53,7 +53,7 @@ class ShownSession:
         """
         pictures, looked = later("bridle.session.pictures"), self._looked_at()
         told = self._told_rounds() if rounds is None else rounds
-        curve = self._curve(pictures) if told is None else pictures.from_history(told, looked.session)
+        curve = self._curve(pictures) if told is None else pictures.from_history(told)
         drawn: Figure = pictures.plot_session(looked.session, curve, what, ax, width)
         return drawn
 

@@ -16,7 +16,7 @@ from bridle.showing.numbers import number
 COLOURS = ("#3b7dd8", "#d95f02", "#18956f", "#c2478f", "#8a63d2", "#8c7a00")
 STROKES = ("", "1.5 3", "8 3 1.5 3")
 WIDTH, HEIGHT = 320, 170
-LEFT, RIGHT, TOP, BOTTOM = 46, 10, 20, 30
+LEFT, RIGHT, TOP, BOTTOM = 46, 20, 20, 30
 TICKS = 4
 """At most so many numbers stand beside an axis."""
 
@@ -49,7 +49,8 @@ def line_chart(chart: Chart) -> str:
     parts += [
         f'<text x="{x.at(tick):.1f}" y="{HEIGHT - BOTTOM + 13}" text-anchor="middle">{number(tick, "axis")}</text>' for tick in x.ticks
     ]
-    for line in lines:
+    for above, line in enumerate(lines):
+        wide = 1.8 + min(1.2 * (len(lines) - 1 - above), 5.0)  # lines may lie on each other: those below are wider
         ink, dashes = colour(line.policy)
         band = [(t, low, high) for t, low, high in zip(line.x, line.low, line.high, strict=True) if low is not None and high is not None]
         if any(high > low for _, low, high in band):
@@ -57,7 +58,7 @@ def line_chart(chart: Chart) -> str:
             parts.append(f'<polygon points="{_points(corners, x, y)}" fill="{ink}" fill-opacity=".16"/>')
         parts.append(_line(line.x, line.bound, x, y, f'stroke="{ink}" stroke-opacity=".8" stroke-width="1" stroke-dasharray="5 3"'))
         dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-        parts.append(_line(line.x, line.y, x, y, f'stroke="{ink}" stroke-width="1.8"{dashed}'))
+        parts.append(_line(line.x, line.y, x, y, f'stroke="{ink}" stroke-width="{wide:.1f}"{dashed}'))
     what = f"{chart.title}: {chart.problem}"
     said = "; ".join(f"{line.label} ends at {number(_last(line.y))}" + _allowed(line) for line in lines)
     return (
@@ -78,7 +79,11 @@ def scale(axis: Axis, values: Sequence[float], pixels: tuple[float, float]) -> S
         low = max(min(value for value in values if value > 0.0), 1e-6 * high)
         warp: Callable[[float], float] = lambda value: log10(max(value, 0.5 * low))  # noqa: E731
         ticks = [10.0**power for power in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
-        ticks = _thinned(ticks) if len(ticks) > 1 else [low, high]
+        if len(ticks) < 2:
+            powers = range(floor(log10(low)), ceil(log10(high)) + 1)
+            round_ones = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+            ticks = [each for each in round_ones if 0.999 * low <= each <= 1.001 * high] or [float(f"{end:.2g}") for end in (low, high)]
+        ticks = _thinned(ticks)
     elif axis.scale == "symlog":
         width = axis.threshold
         warp = lambda value: log10(1.0 + abs(value) / width) * (1.0 if value >= 0.0 else -1.0)  # noqa: E731
@@ -90,7 +95,7 @@ def scale(axis: Axis, values: Sequence[float], pixels: tuple[float, float]) -> S
         warp = float
         low, high = min(0.0, *values), max(0.0, *values)
         step = 10.0 ** floor(log10(max(high - low, 1e-300)))
-        step = next(step * part for part in (0.25, 0.5, 1.0, 2.5) if (high - low) / (step * part) <= TICKS)
+        step = next(step * part for part in (0.2, 0.5, 1.0, 2.0, 5.0) if (high - low) / (step * part) <= TICKS)
         ticks = [step * i for i in range(ceil(low / step), floor(high / step) + 1)]
     bottom, top = warp(low), warp(high)
     span = (top - bottom) or 1.0
