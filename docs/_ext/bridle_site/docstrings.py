@@ -35,7 +35,7 @@ def as_rst(lines: list[str]) -> list[str]:
     out: list[str] = []
     literal: int | None = None  # the indentation that a literal block or a directive is deeper than
     example = False
-    for i, line in enumerate(lines):
+    for line in lines:
         text, indent = line.strip(), len(line) - len(line.lstrip())
         if not text:
             example = False
