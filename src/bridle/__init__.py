@@ -1,5 +1,7 @@
 """bridle: decisions made online under constraints that are revealed too late."""
 
+from typing import TYPE_CHECKING
+
 from bridle import adversaries as adversaries  # documented paths that need no import of their own
 from bridle import rules as rules
 from bridle.advice import Advice, advise
@@ -60,6 +62,10 @@ from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
 from bridle.solvers.block_stream import NoComparator
 
+if TYPE_CHECKING:  # for who reads and checks types: a function, and what it gives
+    from bridle.compare.comparison import Comparison
+    from bridle.compare.run import compare
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -81,6 +87,7 @@ __all__ = [
     "Callable",
     "Certificate",
     "Client",
+    "Comparison",
     "ConstraintSatisfaction",
     "DelayWarning",
     "Delayed",
@@ -130,6 +137,7 @@ __all__ = [
     "ccv_curve",
     "ccv_each",
     "ccv_max",
+    "compare",
     "dynamic_regret",
     "interval_violation",
     "pacing_bound",
@@ -148,3 +156,13 @@ __all__ = [
     "static_violation",
     "violation_rates",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Comparisons, which most programs do without, are loaded when they are asked for; so `import bridle` stays quick."""
+    if name in ("compare", "Comparison"):
+        from importlib import import_module
+
+        room = import_module("bridle.compare")
+        return room if name == "compare" else room.Comparison
+    raise AttributeError(f"module 'bridle' has no attribute {name!r}")
