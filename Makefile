@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# Bytecode is kept whatever the shell says: hundreds of tests start a process, and each would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo serve-demo test test-fast test-browser test-service docs linkcheck lint bench mutants soak clean help
