@@ -28,7 +28,16 @@ extensions = [
 ]
 if not (HERE.parent / "examples" / "gallery").exists():
     extensions.remove("sphinx_gallery.gen_gallery")
-exclude_patterns = ["_ext", "_static", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5", "gallery/**/*.json", "**/README.*"]
+exclude_patterns = [
+    "_ext",
+    "_static",
+    "_pictures",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "gallery/**/*.md5",
+    "gallery/**/*.json",
+    "**/README.*",
+]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
 nitpicky = False
@@ -36,7 +45,7 @@ nitpicky = False
 # Pages.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline", "attrs_block"]
 myst_heading_anchors = 4
-suppress_warnings = ["config.cache"]  # the gallery's order is a function
+suppress_warnings = ["config.cache", "ref.python"]  # the gallery's order is a function; some names are in two adapters
 
 # Docstrings: `bridle_site.docstrings` makes plain text with `names` in backticks into reStructuredText; napoleon reads the sections.
 default_role = "py:obj"
