@@ -62,7 +62,9 @@ from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
 from bridle.solvers.block_stream import NoComparator
 
-if TYPE_CHECKING:  # one overload for every registered name, so that editors know the parameters and type checkers refuse others
+if TYPE_CHECKING:  # for who reads and checks types: one overload for every registered name, so that editors know the parameters
+    from bridle.compare.comparison import Comparison
+    from bridle.compare.run import compare
     from bridle.game.overloads import policy_for
     from bridle.problems.overloads import problem
 else:
@@ -90,6 +92,7 @@ __all__ = [
     "Callable",
     "Certificate",
     "Client",
+    "Comparison",
     "ConstraintSatisfaction",
     "DelayWarning",
     "Delayed",
@@ -139,6 +142,7 @@ __all__ = [
     "ccv_curve",
     "ccv_each",
     "ccv_max",
+    "compare",
     "dynamic_regret",
     "interval_violation",
     "pacing_bound",
@@ -157,3 +161,13 @@ __all__ = [
     "static_violation",
     "violation_rates",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Comparisons, which most programs do without, are loaded when they are asked for; so `import bridle` stays quick."""
+    if name in ("compare", "Comparison"):
+        from importlib import import_module
+
+        room = import_module("bridle.compare")
+        return room if name == "compare" else room.Comparison
+    raise AttributeError(f"module 'bridle' has no attribute {name!r}")

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bridle import records, validate
+from bridle import records, showing, validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar
 from bridle.policies import (
@@ -161,6 +161,14 @@ class Configured:
     record: Any  # of the policy's own type
     runs: int | None
     through: RoundTerms | None = None
+
+    def __repr__(self) -> str:
+        domain, given = self.recipe
+        # A sweep is held as a column, and was given as a list.
+        told = {
+            key: value[:, 0].tolist() if np.ndim(value) == 2 and isinstance(value, np.ndarray) else value for key, value in given.items()
+        }
+        return showing.call("policy", self.name, domain, **told)
 
     @property
     def recipe(self) -> tuple[Domain, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack
 
 import numpy as np
 
+from bridle import showing
 from bridle.core import Adversary, Constants, Domain, Round
 from bridle.ops import Array
 
@@ -71,6 +72,11 @@ class Problem:
     parameters: dict[str, Any] = field(default_factory=dict)
     factory: Callable[..., Problem] | None = None
     measures: Measures | None = None
+
+    def __repr__(self) -> str:
+        if not self.name:
+            return showing.call("Problem", self.domain, showing.type_name(self.adversary))
+        return showing.call("problem", self.name, **self.parameters)
 
     @property
     def horizon(self) -> int | None:

@@ -35,6 +35,7 @@ from bridle.session.opening import open_core
 from bridle.session.parts import SessionParts, checked_names
 from bridle.session.rates import RateLimit
 from bridle.session.rounds import HistoryEntry
+from bridle.session.shown import LookedAt, ShownSession
 from bridle.session.standing import Played, Standing
 from bridle.session.verbs import SessionVerbs, as_observed, evaluated, refuse_other_constraints
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
@@ -49,7 +50,7 @@ ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
 
 
-class Session(SessionVerbs):
+class Session(SessionVerbs, ShownSession):
     """One policy at work on your own stream: decide, observe, and know what is proved.
 
     A session keeps the policy's state, totals of what was observed, certificates, alarms, and rounds whose feedback comes late. It lives in
@@ -732,6 +733,10 @@ class DurableSession(Session):
     def name(self) -> str:
         """Its name in the database."""
         return self._core.name
+
+    def _looked_at(self) -> LookedAt:
+        stands = self._embedded.ended.removeprefix("is ") or ("to be rebuilt from its journal" if self._core.stale else "open")
+        return LookedAt(f"DurableSession {self._core.name!r}", self._plain(self._core), stands)
 
     @property
     def proposals(self) -> Array:
