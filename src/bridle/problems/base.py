@@ -1,4 +1,4 @@
-"""What a problem is, and what opponents share."""
+"""What a problem is, and what adversaries share."""
 
 from __future__ import annotations
 
@@ -115,21 +115,59 @@ def constants_of(domain: Domain, **known: Unpack[Constants]) -> Constants:
 
 
 NoState: TypeAlias = tuple[()]
-"""The state of an opponent that remembers nothing."""
+"""The state of an adversary that remembers nothing."""
 
 Kind = TypeVar("Kind", bound=type)
 
 
-def oblivious(opponent: Kind) -> Kind:
-    """Class decorator: the rounds of this opponent do not depend on the decisions, so they can be dealt again without a policy."""
-    opponent.oblivious = True  # type: ignore[attr-defined]
-    return opponent
+def oblivious(adversary: Kind) -> Kind:
+    """Class decorator: the rounds of this adversary do not depend on the decisions, so they can be dealt again without a policy.
+
+    Parameters
+    ----------
+    adversary : type
+        The adversary's class.
+
+    Returns
+    -------
+    type
+        The class, with ``oblivious`` True.
+
+    Examples
+    --------
+    >>> @oblivious
+    ... class Silent:
+    ...     pass
+    >>> Silent.oblivious
+    True
+    """
+    adversary.oblivious = True  # type: ignore[attr-defined]
+    return adversary
 
 
-def adaptive(opponent: Kind) -> Kind:
-    """Class decorator: the rounds of this opponent depend on the decisions it sees."""
-    opponent.oblivious = False  # type: ignore[attr-defined]
-    return opponent
+def adaptive(adversary: Kind) -> Kind:
+    """Class decorator: the rounds of this adversary depend on the decisions it sees.
+
+    Parameters
+    ----------
+    adversary : type
+        The adversary's class.
+
+    Returns
+    -------
+    type
+        The class, with ``oblivious`` False.
+
+    Examples
+    --------
+    >>> @adaptive
+    ... class Spiteful:
+    ...     pass
+    >>> Spiteful.oblivious
+    False
+    """
+    adversary.oblivious = False  # type: ignore[attr-defined]
+    return adversary
 
 
 class RandomStream(Protocol):
