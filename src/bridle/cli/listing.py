@@ -60,14 +60,19 @@ class FullPolicyFacts(PolicyFacts):
 
 
 def policies(
-    name: Annotated[str | None, typer.Argument(help="A policy, to be told in full; without one all are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A policy, to be told in full, or a file as in ./mine.py; without one all are listed.")
+    ] = None,
     json_file: output.JsonOption = None,
 ) -> None:
     """List the policies: assumptions, parameters, bounds, cost per round, reference; or tell all of one."""
-    if name is not None:
-        facts = full_policy(name)
+    from bridle.policies import own
+
+    mine = [] if name is None or not own.split(name).own else [policy.name for policy in own.load(name)]
+    if name is not None and len(mine) < 2:
+        facts = full_policy(mine[0] if mine else name)
         return output.show(policy_table(facts), policy_notes(facts), facts, json_file)
-    rows = all_policies()
+    rows = [policy_facts(each) for each in mine] if mine else all_policies()
     output.show(policies_table(rows), [], rows, json_file)
 
 
