@@ -76,7 +76,13 @@ def test_what_is_written_is_tested_typed_and_clean():
     )
     run("ruff", "check", "--isolated", "--select", "E,F,I,B,UP,SIM,D1", "--ignore", "D102,D103", *files)
     run("ruff", "format", "--isolated", "--check", *files)
-    settings = ["--strict", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]  # as `make lint` does
+    settings = [
+        "--strict",
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+        "--cache-dir",
+        str(ROOT.joinpath(".mypy_cache")),
+    ]  # as `make lint` does
     run("mypy", *settings, "ab.py", "test_ab.py", "machine.py", "test_machine.py")
 
 

@@ -13,7 +13,7 @@ from bridle.core import Unavailable
 from bridle.policies.registry import source_of
 
 SOURCES = (
-    "core", "ops", "records", "validate", "backends", "own_files", "domains", "functions", "networks", "solvers", "learners", "policies",
+    "core", "ops", "records", "validate", "backends", "domains", "functions", "networks", "solvers", "learners", "policies",
     "engines", "data", "problems", "adversaries", "game",
 )  # fmt: skip
 """The rooms and modules that make numbers. No other can change a row."""

@@ -22,9 +22,9 @@ from inspect import cleandoc, signature
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from bridle import own_files, validate
+from bridle import validate
 from bridle.core import InputError
-from bridle.policies import registry
+from bridle.policies import own_files, registry
 from bridle.policies.entry import Entry
 
 Made = TypeVar("Made")

@@ -15,8 +15,9 @@ from typing import TypeGuard
 
 import numpy as np
 
-from bridle import own_files, validate
+from bridle import validate
 from bridle.core import Domain, InputError, Round
+from bridle.policies import own_files
 from bridle.problems import from_arrays
 from bridle.problems.base import Problem
 from bridle.problems.dealing import first_round
