@@ -1,5 +1,7 @@
 """bridle: decisions made online under constraints that are revealed too late."""
 
+from typing import TYPE_CHECKING
+
 from bridle import adversaries as adversaries  # documented paths that need no import of their own
 from bridle import rules as rules
 from bridle.advice import Advice, advise
@@ -44,7 +46,7 @@ from bridle.game.metrics import (
     static_violation,
     violation_rates,
 )
-from bridle.game.play import Trace, play, policy_for
+from bridle.game.play import Trace, play
 from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
 from bridle.learners.late import LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
@@ -53,12 +55,21 @@ from bridle.pacing import pacing_bound
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
-from bridle.problems import Problem, problem
+from bridle.problems import Problem
 from bridle.service.client import AsyncClient, Client
 from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
 from bridle.solvers.block_stream import NoComparator
+
+if TYPE_CHECKING:  # for who reads and checks types: one overload for every registered name, so that editors know the parameters
+    from bridle.compare.comparison import Comparison
+    from bridle.compare.run import compare
+    from bridle.game.overloads import policy_for
+    from bridle.problems.overloads import problem
+else:
+    from bridle.game.play import policy_for
+    from bridle.problems import problem
 
 __version__ = "0.1.0"
 
@@ -81,6 +92,7 @@ __all__ = [
     "Callable",
     "Certificate",
     "Client",
+    "Comparison",
     "ConstraintSatisfaction",
     "DelayWarning",
     "Delayed",
@@ -130,6 +142,7 @@ __all__ = [
     "ccv_curve",
     "ccv_each",
     "ccv_max",
+    "compare",
     "dynamic_regret",
     "interval_violation",
     "pacing_bound",
@@ -148,3 +161,13 @@ __all__ = [
     "static_violation",
     "violation_rates",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Comparisons, which most programs do without, are loaded when they are asked for; so `import bridle` stays quick."""
+    if name in ("compare", "Comparison"):
+        from importlib import import_module
+
+        room = import_module("bridle.compare")
+        return room if name == "compare" else room.Comparison
+    raise AttributeError(f"module 'bridle' has no attribute {name!r}")

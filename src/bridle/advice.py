@@ -221,6 +221,12 @@ class Advice:
     notes: list[str]
     snippet: str
 
+    def __repr__(self) -> str:
+        told = [f"  it must be told {name}: {text}" for name, text in self.needs.items()]
+        return "\n".join(
+            [f"Advice: use {self.use}", f"  because {self.why}", f"  {self.guarantee}", *told, "  code that runs: print(advice.snippet)"]
+        )
+
     def facts(self) -> dict[str, object]:
         """All of it as a dictionary."""
         return asdict(self)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Feedback, InputError
 from bridle.ops import Array, Scalar, dot
 
@@ -30,6 +30,7 @@ LIMIT = log(1.0 / CLAMP - 1.0)
 """The largest |s| at which the output is within its range."""
 
 
+@showing.shown("Network", a="features")
 class NetworkLoss(NamedTuple):
     """weight * (the network's loss on one example - tolerance)."""
 
@@ -51,6 +52,7 @@ class NetworkLoss(NamedTuple):
         return (self.weight * _loss(self.label, s)[1]) * _backward(self.a, x, h)
 
 
+@showing.shown("NetworkRound")
 class NetworkRound(NamedTuple):
     """One example: its loss is the cost where the label is 0 and the constraint, less `tolerance`, where it is 1; the other one is 0.
 

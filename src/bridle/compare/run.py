@@ -10,53 +10,73 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from bridle import storage, validate
+from bridle import validate
+from bridle.compare import given_objects
 from bridle.compare.cell import work
+from bridle.compare.comparison import Comparison
 from bridle.compare.executors import Executor, Here, executor
 from bridle.compare.keys import fingerprint, own_source
-from bridle.compare.rows import COLUMNS, GameRow
+from bridle.compare.parquet_file import write_parquet as write_parquet
+from bridle.compare.rows import GameRow
 from bridle.compare.spec import POLICIES, Grid, grid
 from bridle.compare.store import Store, StoreEntry
 from bridle.compare.task_queue import Task, TaskQueue
 from bridle.core import InputError
+from bridle.policies import Configured
+from bridle.problems import Problem
 
 CellProgress: TypeAlias = Callable[[float, float, int, int], None]
 """Told how much is done of how much, in rounds, and how many cells of how many."""
+
+FEW_ROUNDS = 20_000
+"""So many rounds in all are played in this process, sooner than others would have started."""
 
 LOSSES = 3
 """How many times in a row workers may be lost with nothing finished in between."""
 
 
 def compare(
-    problems: Iterable[str],
-    policies: Iterable[str] = POLICIES,
-    horizons: Iterable[int] = (1000,),
+    problems: str | Problem | Iterable[str | Problem],
+    policies: str | Configured | Iterable[str | Configured] = POLICIES,
+    horizons: int | Iterable[int] = (1000,),
     seeds: int | Sequence[int] = 3,
-    out: str | os.PathLike[str] = "comparison",
+    out: str | os.PathLike[str] | None = None,
     *,
     sweep: Mapping[str, Sequence[object]] | None = None,
     engine: str = "python",
     jobs: int | None = None,
     dask: str | None = None,
     progress: CellProgress | None = None,
-) -> list[GameRow]:
-    """Play every combination and give a row for each; `out` keeps them, as they finish in `out/store`, all in `out/results.parquet`.
+) -> Comparison:
+    """Play every combination and give a row for each, in a list that ranks, draws and writes itself: `Comparison`.
 
-    See `bridle.compare.spec.grid` for what problems, policies, seeds and sweep may be, `bridle.compare.rows.GameRow` for what a row holds,
-    and `bridle.compare.analysis` for what to ask of them. Called again, it does only what is not in the store yet.
+    `problems` and `policies` are names, with settings as in "sinha2024:preset=practice", files, or objects of `bridle.problem` and
+    `bridle.policy`; `seeds` is how many, or a list of them; `sweep` gives parameters several values, each to whatever has the parameter.
+    `out` is a folder that keeps the games, as they finish in `out/store`, all in `out/results.parquet`: called again with it, only what is
+    not there is played. Without one nothing is left behind. `jobs` is how many processes play; one for each core unless given, or this one
+    alone where there is little to do. See `bridle.compare.spec.grid` for all that can be asked for.
 
-    >>> rows = compare(["fixed"], ["sinha2024", "sinha2024-strong"], horizons=[100], seeds=1, jobs=1)
+    >>> rows = compare(["fixed"], ["sinha2024", "sinha2024-strong"], horizons=[100], seeds=1)
     >>> [(row["label"], row["does_not_apply"]) for row in rows]  # doctest: +ELLIPSIS
     [('sinha2024', None), ('sinha2024-strong', 'policy sinha2024-strong does not apply: the costs ... are not strongly convex (modulus 0)')]
     """
-    for package in ("pyarrow", "threadpoolctl"):
+    for package in ("threadpoolctl", *([] if out is None else ["pyarrow"])):
         validate.require_package(package, "report")
-    plan = grid(problems, policies, horizons, seeds, sweep, engine)
-    store = open_store(plan, out)
-    rows = run(plan, store, lambda: executor(jobs, dask), progress)
-    write_parquet(rows, Path(out) / "results.parquet")
+    rivals = given_objects.listed("policies", policies)
+    texts = [given_objects.policy_text(f"policies[{i}]", each) for i, each in enumerate(rivals)]
+    places = [given_objects.problem_text(f"problems[{i}]", each) for i, each in enumerate(given_objects.listed("problems", problems))]
+    plan = grid(places, texts, [horizons] if isinstance(horizons, int) else horizons, seeds, sweep, engine)
+    given_objects.check_domains(rivals, texts, plan.cells)
+    if jobs is None and dask is None and sum(cell.weight for cell in plan.cells) <= FEW_ROUNDS:
+        jobs = 1
+    if out is None:
+        with TemporaryDirectory(prefix="bridle-") as folder:
+            return Comparison(run(plan, open_store(plan, folder), lambda: executor(jobs, dask), progress))
+    rows = Comparison(run(plan, open_store(plan, out), lambda: executor(jobs, dask), progress))
+    rows.save(out)
     return rows
 
 
@@ -78,19 +98,6 @@ def run(grid: Grid, store: Store, start: Callable[[], Executor], progress: CellP
             pool.close()
             store.close()
     return [store[cell.key]["row"] for cell in grid.cells]
-
-
-def write_parquet(rows: list[GameRow], path: Path) -> None:
-    """The rows as a Parquet file, in the place of one that may be there."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    kinds: dict[object, object] = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
-    kinds |= {list[kind]: pa.list_(arrow) for kind, arrow in kinds.items()}  # type: ignore[valid-type]
-    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
-    table = pa.Table.from_pylist(rows, schema=schema)
-    with storage.replacing(path) as file:
-        parquet.write_table(table, file)
 
 
 def _check_own_policies(grid: Grid, pool: Executor) -> None:

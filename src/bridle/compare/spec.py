@@ -134,7 +134,7 @@ def _policy_specs(text: str) -> list[Spec]:
         raise InputError(f"a policy's settings follow its name as in {text.rstrip(':')}:step=0.1, not {text!r}")
     if not typed.own:
         origin, _, settings = text.partition(":")
-        return [_with_settings(f"parameter of policy {origin}", Spec(origin, {}, _defaults(origin)), settings)]
+        return [_with_settings(f"parameter of policy {origin}", Spec(origin, {}, _defaults(origin), own=own.known(origin)), settings)]
     return [
         _with_settings(f"parameter of policy {mine.name}", Spec(mine.name, {}, _defaults(mine.name), own=mine), typed.settings)
         for mine in own.load(typed.source)

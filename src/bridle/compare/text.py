@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from math import floor, log10
 from typing import Literal, TypeAlias
 
+from bridle import showing
+from bridle.showing import count as count
+
 NumberStyle: TypeAlias = Literal["table", "page", "axis"]
 """Where a number stands: in a table of the terminal, on a page, or beside an axis."""
 
@@ -29,7 +32,7 @@ def number(value: object, style: NumberStyle = "table", digits: int = 4) -> str:
         return " ".join(number(item, style, digits) for item in value)
     real = float(value)  # type: ignore[arg-type]
     if style == "table":
-        return f"{real:,.0f}" if abs(real) >= 1000 else f"{real:.4g}"
+        return showing.number(real)
     size = _on_page(abs(real), digits) if style == "page" else _beside_axis(abs(real))
     return f"−{size}" if real < 0.0 and size != "≈ 0" else size  # noqa: RUF001  (a minus sign is as wide as a digit)
 
@@ -47,15 +50,6 @@ def _beside_axis(size: float) -> str:
     power_of_ten = "10" + "".join("⁻" if sign == "-" else "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(sign)] for sign in str(power))
     factor = f"{round(size / 10.0**power, 6):g}"
     return power_of_ten if factor == "1" else f"{factor}·{power_of_ten}"
-
-
-def count(many: int, one: str, several: str) -> str:
-    """How many there are of something.
-
-    >>> count(1, "policy", "policies"), count(2000, "policy", "policies")
-    ('1 policy', '2,000 policies')
-    """
-    return f"{many:,} {one if many == 1 else several}"
 
 
 def listing(names: Sequence[str]) -> str:

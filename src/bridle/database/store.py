@@ -252,6 +252,12 @@ class EventStore(ABC):
         Groups of one lease stand and fall together. A `StoreError` is raised where the database fails: then no group is there, or, where
         it is not certain, nobody can tell.
         """
+        if len(groups) == 1 and len(groups[0][1]) == 1:  # one statement
+            try:
+                self.append(*groups[0])
+            except (Fenced, Taken) as problem:
+                return [problem]
+            return [None]
         rows: dict[Lease, list[Row]] = {}
         for lease, events in groups:
             session, epoch = lease

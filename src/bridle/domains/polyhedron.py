@@ -17,6 +17,7 @@ from bridle.backends import UNBOUNDED, linear_program, package, quadratic_progra
 from bridle.core import InputError
 from bridle.domains.facets import Facets, Slab
 from bridle.ops import Array, Scalar
+from bridle.showing import call
 
 
 class Daqp(NamedTuple):
@@ -73,6 +74,9 @@ class PolyhedronSet(NamedTuple):
     middle: Array
     span: float
     solver: Daqp | Osqp
+
+    def __repr__(self) -> str:
+        return call("Polyhedron", self.A, self.b)
 
     @property
     def compiled(self) -> bool:

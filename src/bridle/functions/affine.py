@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.ops import Array, Scalar, dot
 
 
+@showing.shown("Affine")
 class AffineFunction(NamedTuple):
     """<a, x> + b."""
 
@@ -32,6 +33,7 @@ class AffineFunction(NamedTuple):
         return AffineFunction(self.a.sum(axis=0), float(np.sum(self.b)))
 
 
+@showing.shown("Affine", A="a")
 class AffineRows(NamedTuple):
     """k affine functions at once: A x + b."""
 
@@ -69,6 +71,7 @@ def Affine(a: ArrayLike, b: ArrayLike = 0.0) -> AffineFunction | AffineRows:
     return AffineFunction(validate.vector("a", a), validate.number("b", b))
 
 
+@showing.shown("Coordinate")
 class Coordinate(NamedTuple):
     """sign * (x_j - target): an affine function of one coordinate, stored without its d - 1 zeros; j is a whole number held as a float."""
 
@@ -91,6 +94,7 @@ AFFINE_FUNCTIONS = (AffineFunction, AffineRows, Coordinate)
 """The records that are affine in x: what a policy learns of them at one decision holds everywhere."""
 
 
+@showing.shown("AbsoluteDeviation")
 class Deviation(NamedTuple):
     """|<a, x> - b|; the subgradient at the kink is zero."""
 
@@ -119,6 +123,7 @@ def AbsoluteDeviation(a: ArrayLike, b: float = 0.0) -> Deviation:
     return Deviation(validate.vector("a", a), validate.number("b", b))
 
 
+@showing.shown("CoordinateDeviation")
 class CoordinateDeviation(NamedTuple):
     """|x_j - target|, stored without its d - 1 zeros; the subgradient at the kink is zero."""
 

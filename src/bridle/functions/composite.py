@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Function, InputError
 from bridle.ops import Array, Scalar
 
@@ -71,6 +71,7 @@ def Maximum(*functions: Function) -> MaximumOf:
     return MaximumOf(tuple(functions))
 
 
+@showing.shown("Callable", of="value", gradient="grad", declared="convex")
 class Opaque(NamedTuple):
     """A pair of Python callables, value and gradient; nothing can compile it, so the Python engine alone runs it."""
 

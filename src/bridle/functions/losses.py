@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import InputError
 from bridle.ops import Array, Scalar, dot
 
 
+@showing.shown("Logistic", a="features")
 class LogisticLoss(NamedTuple):
     """weight * ln(1 + exp(-label <a, x>)): the loss of a linear classifier on one example, label +1 or -1."""
 
@@ -41,6 +42,7 @@ def Logistic(features: ArrayLike, label: float, weight: float = 1.0) -> Logistic
     return LogisticLoss(validate.vector("features", features), _label(label), validate.nonnegative("weight", weight))
 
 
+@showing.shown("Hinge", a="features")
 class HingeLoss(NamedTuple):
     """weight * max(0, margin - label <a, x>)."""
 
@@ -74,6 +76,7 @@ def Hinge(features: ArrayLike, label: float, margin: float = 1.0, weight: float 
     )
 
 
+@showing.shown("LogWealth", a="returns")
 class LogWealthLoss(NamedTuple):
     """-ln <a, x> where <a, x> is at least `floor`, and below it the parabola that goes on from there: convex and finite everywhere."""
 

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import validate
+from bridle import showing, validate
 from bridle.core import InputError
 from bridle.ops import Array, Scalar, dot
 
 
+@showing.shown("Quadratic", c="center", a="linear", b="offset")
 class RoundQuadratic(NamedTuple):
     """(curvature / 2) |x - c|^2 + <a, x> + b: equally curved in every direction."""
 
@@ -40,6 +41,7 @@ class RoundQuadratic(NamedTuple):
         return RoundQuadratic(weight, middle, self.a.sum(axis=0), float(np.sum(self.b) + spread))
 
 
+@showing.shown("Quadratic", P="curvature", a="linear", b="offset")
 class QuadraticForm(NamedTuple):
     """x' P x / 2 + <a, x> + b, with P symmetric and positive semidefinite."""
 

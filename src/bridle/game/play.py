@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import policies, records, validate
+from bridle import policies, records, showing, validate
 from bridle.core import Adversary, BridleWarning, DoesNotApply, Domain, InputError, Policy, Round, S, alarm_of
 from bridle.engines import ENGINES
 from bridle.engines.round import (
@@ -72,6 +72,18 @@ class Trace:
     decisions: Array | None = None
     memory: int = DEFAULT_MEMORY
     groups: int = 1
+
+    def __repr__(self) -> str:
+        names = f"{getattr(self.policy, 'name', type(self.policy).__name__)} on {self.problem.name or 'a problem without a name'}"
+        many = "" if self.runs is None else f", {showing.count(self.runs, 'run')}"
+        seeds = showing.short(list(self.seeds)).strip("[]")
+        what = f"Trace: {names}, {showing.count(self.rounds, 'round')}{many}, seed {seeds} ({self.engine})"
+        if not self.totals.hard.shape[-1]:
+            return f"{what}; not played"
+        totals = f"cost {showing.number(self.totals.cost)}, CCV {showing.number(self.totals.hard.max(axis=-1))}"
+        best = self.problem.constants.get("optimal_cost") if self.shared_stream and self.rounds == self.problem.horizon else None
+        regret = "" if best is None else f", regret {showing.number(self.totals.cost - best)}"
+        return f"{what}\n  {totals}{regret}; {showing.number(self.pace)} us a round"
 
     def blocks(self, run: int | None = None) -> Iterator[Round]:
         """The rounds of the stream again, block by block, each a Round with a leading time axis; `run` names one of several.

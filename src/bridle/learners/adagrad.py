@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Domain
 from bridle.learners.base import Iterate, Setting, diameter_or_own
 from bridle.ops import Array, Scalar, dot, ratio, scalar
@@ -18,6 +18,7 @@ def adaptive_step(diameter: Scalar, S: Scalar) -> Scalar:
     return ratio(diameter, ops.sqrt(2.0 * S))
 
 
+@showing.shown("AdaGrad")
 class AdaGradNorm(NamedTuple):
     """x_{t+1} = P_X(x_t - D / sqrt(2 S_t) * p_t), S_t = sum of |p_s|^2 (Theorem 6, part 1); stays while S_t = 0."""
 
@@ -54,6 +55,7 @@ class AdaGradNorm(NamedTuple):
         return state.seen
 
 
+@showing.shown("AdaGrad")
 class AdaGradFrom(NamedTuple):
     """`AdaGradNorm` whose S_t starts at `initial` instead of 0, which shortens the first steps; no bound is stated for it."""
 

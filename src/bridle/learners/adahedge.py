@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from bridle import ops
+from bridle import ops, showing
 from bridle.core import Domain
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners.base import VANISHED, Grouped, on_simplices, prior_of
@@ -62,6 +62,7 @@ class HedgeState(NamedTuple):
     squared_ranges: Scalar
 
 
+@showing.shown("AdaHedge")
 class Hedge(NamedTuple):
     """AdaHedge over the corners of `domain`."""
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Domain
 from bridle.learners.base import Setting, diameter_or_own
 from bridle.ops import Array, Scalar, dot, ratio, scalar
@@ -83,6 +83,7 @@ class LeaderState(NamedTuple):
     S: Scalar
 
 
+@showing.shown("FTPL")
 class FixedFTPL(NamedTuple):
     """x_{t+1} = mean over the samples Z of argmin_X <p_1 + ... + p_t + scale * Z, x>."""
 
@@ -105,6 +106,7 @@ class FixedFTPL(NamedTuple):
         return LeaderState(_leader(self.domain, self.Z, total, self.scale), total, state.S + dot(grad, grad))
 
 
+@showing.shown("FTPL")
 class AdaptiveFTPL(NamedTuple):
     """Follow the perturbed leader with the perturbation grown along: scale_t = c sqrt(S_{t-1})."""
 

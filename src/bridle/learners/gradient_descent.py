@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Domain
 from bridle.learners.base import Iterate, Setting
 from bridle.ops import Array, Scalar, ratio, scalar
 
 
+@showing.shown("OGD", step_size="step")
 class ConstantOGD(NamedTuple):
     """x_{t+1} = P_X(x_t - step * p_t)."""
 
@@ -96,6 +97,7 @@ def decreasing_ogd_regret(D: float, G: float, step: float, T: float) -> float:
     return D * D * sqrt(T) / (2.0 * step) + 0.5 * step * G * G * (2.0 * sqrt(T) - 1.0)
 
 
+@showing.shown("StronglyConvexOGD")
 class CurvedOGD(NamedTuple):
     """x_{t+1} = P_X(x_t - p_t / (H_1 + ... + H_t)), H_s the modulus of strong convexity of the loss that is fed in (Theorem 6, part 2)."""
 

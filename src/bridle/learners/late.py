@@ -26,7 +26,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Domain
 from bridle.learners.base import Setting
 from bridle.ops import Array, Scalar, maximum, norm, ratio, scalar
@@ -40,6 +40,7 @@ class LateState(NamedTuple):
     longest: Scalar
 
 
+@showing.shown("LateOGD")
 class LateGradient(NamedTuple):
     """The learner; the scale of the gradients does not matter."""
 

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import ops
+from bridle import ops, showing
 from bridle.core import Domain
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners.base import VANISHED, Grouped, on_simplices, prior_of
@@ -60,6 +60,7 @@ class PolyState(NamedTuple):
     Psi: Scalar
 
 
+@showing.shown("MLPoly")
 class MLPolyLearner(NamedTuple):
     """ML-Poly over the corners of `domain`, each with its own scale."""
 

@@ -44,7 +44,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Domain
 from bridle.domains.closed_form import ProductSet, SimplexSet
 from bridle.domains.half_space_cut import iterate
@@ -72,6 +72,7 @@ class NewtonState(NamedTuple):
     shortfall: Scalar
 
 
+@showing.shown("ONS", alpha="exp_concavity")
 class NewtonStep(NamedTuple):
     """The online Newton step for costs of exp-concavity `alpha`; `ridge` is eps, where that is above 0."""
 

@@ -13,6 +13,8 @@ from bridle.core import InputError
 from bridle.learners.base import Setting
 from bridle.ops import Scalar, exp, floor, minimum
 
+__all__ = ["Exponential", "Power", "Quadratic"]
+
 UNIT = 64.0 * log(2.0)
 """The exponent is kept below this by counting whole units of it apart, so that e^{lam q} never overflows."""
 

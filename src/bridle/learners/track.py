@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle import domains, ops
+from bridle import domains, ops, showing
 from bridle.core import Domain
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners.adahedge import FARTHEST, AdaHedge, Hedge, HedgeState, rate
@@ -57,6 +57,7 @@ class TrackState(NamedTuple):
     t: Scalar
 
 
+@showing.shown("Track")
 class Tracking(NamedTuple):
     """The copies and their mixture; `rates` are the c of those that share, ``(J, 1)``."""
 

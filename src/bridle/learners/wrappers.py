@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from bridle import ops, records, validate
+from bridle import ops, records, showing, validate
 from bridle.core import Domain, Feedback, InputError, Learner, Policy
 from bridle.ops import Array, Scalar
 
@@ -43,6 +43,7 @@ class DelayedState(NamedTuple):
     sent: Scalar
 
 
+@showing.shown("Delayed")
 class DelayedLearner(NamedTuple):
     """The gradient of round s reaches the inner learner after round s + delay; the delay is the length of `slots`."""
 
@@ -72,6 +73,7 @@ class DelayedLearner(NamedTuple):
         return DelayedState(self.inner.rescale(state.inner, factor), factor * gradients, state.sent)
 
 
+@showing.shown("Delayed")
 class DelayedPolicy(NamedTuple):
     """The feedback of round s reaches the inner policy after round s + delay; the delay is the length of `slots`."""
 
@@ -127,6 +129,7 @@ class DoublingState(NamedTuple):
     inner: object
 
 
+@showing.shown("Doubling")
 class DoublingLearner(NamedTuple):
     """Epoch m runs the learner made for a horizon of lengths[m], from where epoch m - 1 stopped; the last epoch never ends."""
 
@@ -151,6 +154,7 @@ class DoublingLearner(NamedTuple):
         return _next(self, state, records.take(self.stages, state.epoch).step(state.inner, grad, modulus))
 
 
+@showing.shown("Doubling")
 class DoublingPolicy(NamedTuple):
     """Epoch m runs the policy made for a horizon of lengths[m], from where epoch m - 1 stopped; the last epoch never ends."""
 

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple, TypeVar
 from bridle import validate
 from bridle.core import InputError
 from bridle.policies import own_files, registry
-from bridle.policies.entry import Entry
+from bridle.policies.entry import PARAMETER_HELP, Entry
+from bridle.policies.words import ParameterWords
 
 Made = TypeVar("Made")
 
@@ -87,6 +88,7 @@ class OwnPolicy:
         if key not in _USED:
             _USED.setdefault(key, _guarded(self.path, _entries(self.path, self.text, self.package, self.chosen)[self.name]))
         registry.know(_USED[key])
+        _KNOWN[self.name] = self
         return _USED[key]
 
     def broken(self, error: BaseException, doing: str = "") -> own_files.BrokenFile:
@@ -109,6 +111,14 @@ def blaming(policy: OwnPolicy | None) -> Iterator[None]:
 
 _USED: dict[tuple[str, str | None, str, str], Entry] = {}
 """The entries of policies that were used: of one text there is one entry."""
+
+_KNOWN: dict[str, OwnPolicy] = {}
+"""The policies that this process knows, by name."""
+
+
+def known(name: str) -> OwnPolicy | None:
+    """The user's own policy that this process knows by a name."""
+    return _KNOWN.get(name) if registry.loaded(name) is not None else None
 
 
 def load(text: str) -> list[OwnPolicy]:
@@ -211,7 +221,14 @@ def _as_entry(value: object, name: str, path: str) -> Entry | None:
         raise InputError(f"{path}: the first parameter of {name} must be the domain")
     needs = tuple(other.name for other in others if other.default is other.empty)
     title = cleandoc(value.__doc__ or "").partition("\n")[0] or f"a policy of {os.path.basename(path)}"
-    return Entry(name, value, title, os.path.basename(path), regret="-", violation="-", needs=needs)
+    words = {other.name: ParameterWords(_said(value, other.name), "", "") for other in others if other.name not in PARAMETER_HELP}
+    return Entry(name, value, title, os.path.basename(path), regret="-", violation="-", needs=needs, words=words)
+
+
+def _said(factory: object, parameter: str) -> str:
+    """What a factory's docstring says of a parameter, on a line of its own: "name : what it is"."""
+    found = re.search(rf"^ *{re.escape(parameter)} *: *(\S.*)$", cleandoc(factory.__doc__ or ""), re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 def _guarded(path: str, item: Entry) -> Entry:

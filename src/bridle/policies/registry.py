@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
 
-from bridle import records, validate
+from bridle import records, showing, validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar
 from bridle.policies import (
@@ -44,12 +43,22 @@ from bridle.policies import (
 )
 from bridle.policies.common import STATE_CONSTANTS
 from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
-from bridle.policies.round_maps import SETTINGS, AffineFeatures, RoundTerms, RuleMixture, mixed_by_the_policy, record_of, round_map
+from bridle.policies.round_maps import (
+    SETTING_TYPES,
+    SETTINGS,
+    AffineFeatures,
+    RoundTerms,
+    RuleMixture,
+    mixed_by_the_policy,
+    record_of,
+    round_map,
+)
+from bridle.policies.words import ParameterFacts
 from bridle.records import R
 
 __all__ = [
     "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
-    "for_constraints", "learns_constraints", "names", "parameters", "policy", "record_of", "register", "with_room",
+    "for_constraints", "learns_constraints", "names", "parameters", "policy", "record_of", "register", "shared_parameters", "with_room",
 ]  # fmt: skip
 
 # The order of the tables: the paper's own, then those it compares itself with.
@@ -84,12 +93,43 @@ _LOADED: dict[str, Entry] = {}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a registered policy."""
+    """One parameter of a registered policy.
+
+    Parameters
+    ----------
+    name : str
+        Its name in Python, in ``--set`` and in JSON.
+    required : bool
+        Whether it must be given.
+    default : object
+        Its value where it is not given; None where that is computed, or where there is none.
+    help : str
+        What it means.
+    unit : str
+        In what it is measured.
+    values : str
+        Which values it takes.
+    absent : str
+        What happens where it is not given and `default` is None.
+    type : str
+        Its annotation.
+    """
 
     name: str
     required: bool
     default: object
     help: str
+    unit: str = ""
+    values: str = ""
+    absent: str = ""
+    type: str = ""
+
+    def facts(self) -> ParameterFacts:
+        """The same as JSON."""
+        return {
+            "name": self.name, "required": self.required, "default": self.default, "help": self.help, "unit": self.unit,
+            "values": self.values, "absent": self.absent, "type": self.type,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +147,14 @@ class Configured:
     record: Any  # of the policy's own type
     runs: int | None
     through: RoundTerms | None = None
+
+    def __repr__(self) -> str:
+        domain, given = self.recipe
+        # A sweep is held as a column, and was given as a list.
+        told = {
+            key: value[:, 0].tolist() if np.ndim(value) == 2 and isinstance(value, np.ndarray) else value for key, value in given.items()
+        }
+        return showing.call("policy", self.name, domain, **told)
 
     @property
     def recipe(self) -> tuple[Domain, dict[str, Any]]:
@@ -237,27 +285,43 @@ def register(item: Entry) -> None:
     _ENTRIES[item.name] = item
 
 
+def loaded(name: str) -> Entry | None:
+    """The entry that came from a file of the user's own under this name, if there is one."""
+    return _LOADED.get(name)
+
+
 def know(item: Entry) -> None:
     """Know a policy from a file of the user's own by its name, in the place of an earlier one from a file."""
     _LOADED[item.name] = item
 
 
 def parameters(name: str) -> list[Parameter]:
-    """The parameters of the policy of this name, from its factory's signature."""
-    factory = entry(name).factory
-    own = list(inspect.signature(factory).parameters.values())[1:]
+    """The parameters of the policy of this name, from its factory's signature and `bridle.policies.words`.
+
+    >>> [p.unit for p in parameters("anytime") if p.name in ("margin", "hold")]
+    ['action', 'rounds']
+    """
+    item = entry(name)
     return [
-        Parameter(
-            p.name, p.default is p.empty, None if p.default is p.empty else p.default, PARAMETER_HELP.get(p.name) or _help(factory, p.name)
-        )
-        for p in own
-    ]  # fmt: skip
+        _described(item, p.name, str(p.annotation), p.default is p.empty, None if p.default is p.empty else p.default)
+        for p in list(inspect.signature(item.factory).parameters.values())[1:]
+    ]
 
 
-def _help(factory: Callable[..., object], parameter: str) -> str:
-    """What a factory's docstring says of a parameter, on a line of its own: "name : what it is"."""
-    said = re.search(rf"^ *{re.escape(parameter)} *: *(\S.*)$", inspect.getdoc(factory) or "", re.MULTILINE)
-    return said[1].strip() if said else ""
+def shared_parameters(name: str) -> list[Parameter]:
+    """The parameters that every policy takes, less those that this one has itself: through which maps its rounds are played.
+
+    >>> [p.name for p in shared_parameters("anytime")]
+    ['rules', 'rules_per', 'features']
+    """
+    own, item = {p.name for p in parameters(name)}, entry(name)
+    return [_described(item, each, SETTING_TYPES[each], False, None) for each in SETTINGS if each not in own]
+
+
+def _described(item: Entry, name: str, annotation: str, required: bool, default: object) -> Parameter:
+    words = item.words_for(name)
+    absent = words.absent if default is None and not required else ""
+    return Parameter(name, required, default, words.meaning, words.unit, words.values, absent, annotation)
 
 
 @validate.computed

@@ -17,7 +17,7 @@ from bridle.service.door import Door
 from bridle.service.live import LivePictures
 from bridle.service.logs import request_id
 from bridle.service.page import ServiceWatch
-from bridle.service.routes import add_routes
+from bridle.service.routes import add_routes, hot_routes
 from bridle.service.service import Service
 
 
@@ -44,7 +44,7 @@ def make_app(service: Service) -> FastAPI:
         version=__version__,
         summary="Decisions made online under constraints that are revealed too late",
         lifespan=life,
-        middleware=[Middleware(Door, metrics=service.metrics, log=service.access)],
+        middleware=[Middleware(Door, metrics=service.metrics, log=service.access, hot=hot_routes(service))],
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,

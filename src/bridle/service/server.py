@@ -64,7 +64,7 @@ def uvicorn_config(service: Service) -> uvicorn.Config:
         ssl_keyfile=config.tls_key,
         timeout_graceful_shutdown=max(1, int(config.drain)),
         h11_max_incomplete_event_size=65536,
-        forwarded_allow_ips="",
+        proxy_headers=False,
         ws="none",
     )
 

@@ -1,8 +1,9 @@
 """The writer: one thread that commits whatever waits, so that one commit serves all who came while the last one was under way.
 
-There is no timer: an event that comes alone is committed alone and at once, and under load the groups grow by themselves. Nothing is
-answered before its commit has returned. Where a commit fails, everything after it on the same session fails too, because it rests on what
-is not there: a `JournalLine` that is broken stays so, and the session is made again from its journal."""
+There is no timer. The loop hands a group over once it has dealt with all that was there to be read, and whatever comes while that is being
+committed is the next group: an event that comes alone is committed alone and at once, and under load the groups grow by themselves. Nothing
+is answered before its commit has returned. Where a commit fails, everything after it on the same session fails too, because it rests on
+what is not there: a `JournalLine` that is broken stays so, and the session is made again from its journal."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from time import perf_counter
 from typing import TypeVar
 
@@ -19,9 +20,6 @@ from bridle.database.store import EventStore
 from bridle.service.metrics import ServiceMetrics
 
 T = TypeVar("T")
-
-MOST = 5000
-"""No commit has more jobs than this."""
 
 
 class JournalLine:
@@ -33,13 +31,29 @@ class JournalLine:
         self.lease, self.broken = lease, None  # type: tuple[Lease, StoreError | None]
 
 
-class Appending:
-    """Events that are to be appended to a line, and who waits for it."""
+class CommitGroup:
+    """Events that are committed together, by their lines, and who waits for it. `finished`: the outcome is known, and told to the loop."""
 
-    __slots__ = ("done", "events", "line")
+    __slots__ = ("events", "finished", "problems", "waiting")
 
-    def __init__(self, line: JournalLine, events: Sequence[Event], done: asyncio.Future[None]) -> None:
-        self.line, self.events, self.done = line, events, done
+    def __init__(self) -> None:
+        self.events: dict[JournalLine, list[Event]] = {}
+        self.problems: dict[JournalLine, StoreError | None] = {}
+        self.waiting: list[asyncio.Future[None]] = []
+        self.finished = False
+
+    async def durable(self, line: JournalLine) -> None:
+        """Wait until what this line has in the group is durable; where it is known not to be, that is raised.
+
+        Each who waits has a future of its own: one who gives up takes nobody along.
+        """
+        if not self.finished:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.waiting.append(done)
+            await done
+        problem = self.problems.get(line)
+        if problem is not None:
+            raise problem
 
 
 class Doing:
@@ -57,21 +71,47 @@ class GroupWriter:
     def __init__(self, store: EventStore, metrics: ServiceMetrics) -> None:
         self.store, self.metrics = store, metrics
         self.loop = asyncio.get_running_loop()
-        self.queue: SimpleQueue[Appending | Doing | None] = SimpleQueue()
+        self.queue: SimpleQueue[CommitGroup | Doing | None] = SimpleQueue()
+        self._gathering: CommitGroup | None = None
+        self._under_way = 0
         self.thread = threading.Thread(target=self._run, name="bridle-writer", daemon=True)
         self.thread.start()
 
-    def append(self, line: JournalLine, events: Sequence[Event]) -> asyncio.Future[None]:
-        """Append events to a session; the future is done when they are durable, or are known not to be."""
-        done: asyncio.Future[None] = self.loop.create_future()
-        self.queue.put(Appending(line, events, done))
-        return done
+    # --- in the loop ----------------------------------------------------------------------------------------------------------------
+
+    def append(self, line: JournalLine, events: Sequence[Event]) -> CommitGroup:
+        """Append events to a session: the group that they are committed with."""
+        group = self._gathering
+        if group is None:
+            group = self._gathering = CommitGroup()
+            if not self._under_way:
+                self.loop.call_soon(self._hand_over)
+        rows = group.events.get(line)
+        if rows is None:
+            group.events[line] = list(events)
+        else:
+            rows.extend(events)
+        return group
 
     async def do(self, what: Callable[[], T]) -> T:
         """Do something else with the database, after all that came before."""
+        self._hand_over()
         done: asyncio.Future[object] = self.loop.create_future()
         self.queue.put(Doing(what, done))
         return await done  # type: ignore[return-value]
+
+    def _hand_over(self) -> None:
+        group, self._gathering = self._gathering, None
+        if group is not None:
+            self._under_way += 1
+            self.queue.put(group)
+
+    def _finish(self, group: CommitGroup) -> None:
+        """The outcome of a group is known: the next one goes first, so that it is committed while these are answered."""
+        self._under_way -= 1
+        if not self._under_way:
+            self._hand_over()
+        _tell(group)
 
     def stop(self) -> None:
         """Do what waits, and end."""
@@ -81,67 +121,54 @@ class GroupWriter:
     # --- in the thread --------------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            jobs, last = self._waiting()
-            appends = [job for job in jobs if isinstance(job, Appending)]
-            answers: list[tuple[asyncio.Future[object], object, BaseException | None]] = []
-            if appends:
-                answers += self._commit(appends)
-            for job in jobs:
-                if isinstance(job, Doing):
-                    try:
-                        answers.append((job.done, job.what(), None))
-                    except BaseException as problem:
-                        answers.append((job.done, None, problem))
-            if answers:
-                with suppress(RuntimeError):  # the loop has ended: nobody waits any more
-                    self.loop.call_soon_threadsafe(_tell, answers)
-            if last:
-                return
-
-    def _waiting(self) -> tuple[list[Appending | Doing], bool]:
-        """All that waits, as soon as something does; and whether that is all there will ever be."""
-        first = self.queue.get()
-        if first is None:
-            return [], True
-        jobs = [first]
-        while len(jobs) < MOST:
+        while (job := self.queue.get()) is not None:
+            if isinstance(job, CommitGroup):
+                self._commit(job)
+                self._say(self._finish, job)
+                continue
             try:
-                job = self.queue.get_nowait()
-            except Empty:
-                return jobs, False
-            if job is None:
-                return jobs, True
-            jobs.append(job)
-        return jobs, False
+                found = job.what()
+            except BaseException as problem:
+                self._say(_fail, job.done, problem)
+            else:
+                self._say(_answer, job.done, found)
 
-    def _commit(self, jobs: list[Appending]) -> list[tuple[asyncio.Future[object], object, BaseException | None]]:
-        groups: dict[JournalLine, list[Event]] = {}
-        for job in jobs:
-            if job.line.broken is None:
-                groups.setdefault(job.line, []).extend(job.events)
-        if groups:
+    def _say(self, what: Callable[..., None], *about: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+            self.loop.call_soon_threadsafe(what, *about)
+
+    def _commit(self, group: CommitGroup) -> None:
+        """Commit what can be; then the group knows which of its lines are broken."""
+        whole = [(line, events) for line, events in group.events.items() if line.broken is None]
+        if whole:
             begun = perf_counter()
             try:
-                problems = self.store.append_many([(line.lease, events) for line, events in groups.items()])
+                problems = self.store.append_many([(line.lease, events) for line, events in whole])
             except StoreError as problem:
-                problems = [problem] * len(groups)
+                problems = [problem] * len(whole)
             except Exception as problem:
-                problems = [StoreError(f"the database failed: {problem}", certain=False)] * len(groups)
-            for line, failed in zip(groups, problems, strict=True):
+                problems = [StoreError(f"the database failed: {problem}", certain=False)] * len(whole)
+            for (line, _), failed in zip(whole, problems, strict=True):
                 line.broken = failed
             if any(problems):
-                self.metrics.failed_commits.inc()
+                self.metrics.failed()
             else:
-                self.metrics.commit(sum(map(len, groups.values())), perf_counter() - begun)
-        return [(job.done, None, job.line.broken) for job in jobs]  # type: ignore[misc]
+                self.metrics.commit(sum(len(events) for _, events in whole), perf_counter() - begun)
+        group.problems = {line: line.broken for line in group.events}
 
 
-def _tell(answers: list[tuple[asyncio.Future[object], object, BaseException | None]]) -> None:
-    for done, result, problem in answers:
-        if done.done():  # whoever asked has gone away
-            continue
-        if problem is None:
-            done.set_result(result)
-        else:
-            done.set_exception(problem)
+def _tell(group: CommitGroup) -> None:
+    group.finished = True
+    for done in group.waiting:
+        if not done.done():  # whoever asked has not gone away
+            done.set_result(None)
+
+
+def _answer(done: asyncio.Future[object], found: object) -> None:
+    if not done.done():
+        done.set_result(found)
+
+
+def _fail(done: asyncio.Future[object], problem: BaseException) -> None:
+    if not done.done():
+        done.set_exception(problem)

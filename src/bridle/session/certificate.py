@@ -33,6 +33,7 @@ from bridle.ops import Array
 from bridle.session.batch_sums import CurvedSums, Sums, ViolatedSums
 from bridle.session.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
 from bridle.session.rates import RateLimit, limit_names
+from bridle.showing import count, number
 
 SWEEPS = 40
 """At most this many rounds of projections, on the halfspaces and on the domain, for the action that a curved bound is read at."""
@@ -90,6 +91,18 @@ class Certificate:
     names: tuple[str, ...] = ()
     violations: Array | None = None
     known: bool = False
+
+    def __repr__(self) -> str:
+        waiting = f", {self.pending:,} pending" if self.pending else ""
+        any_action = "" if self.regret_any is None else f", {number(self.regret_any)} against every action"
+        proved = f"at most {number(self.regret)} against every feasible action{any_action}" if self.regret is not None else self.why
+        feasible = "no contradiction among the constraints was found" if self.conflict is None else "no action is feasible"
+        alarms = f"; alarms: {', '.join(kind for kind, _ in self.alarms)}" if self.alarms else ""
+        return "\n".join([
+            f"Certificate: {count(self.rounds, 'round')}, cost {number(self.cost)}, CCV {number(self.ccv)}{waiting}",
+            f"  regret: {proved}",
+            f"  violated in {count(self.violated, 'round')}; {feasible}{alarms}",
+        ])  # fmt: skip
 
     def json(self) -> str:
         """All of it as JSON text: every field under its name, numbers that are not finite as null.

@@ -25,7 +25,7 @@ from zlib import crc32
 
 import numpy as np
 
-from bridle import records, validate
+from bridle import records, showing, validate
 from bridle.core import Curvature, Feedback, InputError, Policy, S
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
@@ -83,6 +83,9 @@ class Ticket:
     x: Array = field(compare=False)
     run: str = ""
     stamp: int = field(default=0, compare=False, repr=False)  # of the decision: `x` is the caller's, who may change it
+
+    def __repr__(self) -> str:
+        return showing.call("Ticket", self.id, x=self.x)
 
     def __index__(self) -> int:
         return self.id

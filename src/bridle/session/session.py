@@ -35,6 +35,7 @@ from bridle.session.opening import open_core
 from bridle.session.parts import SessionParts, checked_names
 from bridle.session.rates import RateLimit
 from bridle.session.rounds import HistoryEntry
+from bridle.session.shown import LookedAt, ShownSession
 from bridle.session.standing import Played, Standing
 from bridle.session.verbs import SessionVerbs, as_observed, evaluated, refuse_other_constraints
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
@@ -49,7 +50,7 @@ ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
 
 
-class Session(SessionVerbs):
+class Session(SessionVerbs, ShownSession):
     """One policy and its state; totals of what was observed; certificates and alarms; rounds whose feedback comes late.
 
     `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
@@ -539,6 +540,10 @@ class DurableSession(Session):
     def name(self) -> str:
         """Its name in the database."""
         return self._core.name
+
+    def _looked_at(self) -> LookedAt:
+        stands = self._embedded.ended.removeprefix("is ") or ("to be rebuilt from its journal" if self._core.stale else "open")
+        return LookedAt(f"DurableSession {self._core.name!r}", self._plain(self._core), stands)
 
     @property
     def proposals(self) -> Array:
