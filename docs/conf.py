@@ -26,8 +26,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "bridle_site",
 ]
-if not (HERE.parent / "examples" / "gallery").exists():
-    extensions.remove("sphinx_gallery.gen_gallery")
 exclude_patterns = [
     "_ext",
     "_static",
@@ -55,7 +53,8 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
 add_module_names = False
-autodoc_default_options = {"members": True, "undoc-members": False, "show-inheritance": False}
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Scalar", "Setting", "Limits", "Labels")}
+toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 100
 
 # Examples.

@@ -9,6 +9,7 @@ from bridle import policies
 from bridle.cli.listing import FullPolicyFacts, full_policy
 from bridle_site import module_text, pictures, rst
 from bridle_site.docstrings import plain_line
+from bridle_site.parameter_table import parameter_table
 
 
 def write(folder: Path) -> None:
@@ -68,7 +69,7 @@ def page(name: str) -> list[str]:
         *rst.heading("Parameters"),
         f"``bridle.policy({name!r}, domain, ...)`` takes these. `bridle.policy_for` takes what is needed from a problem's constants.",
         "",
-        *parameter_table(facts, name),
+        *parameter_table(facts["parameters"]),
         *rst.heading("Example"),
         *rst.doctest(text.example),
         *rst.heading("Reference"),
@@ -120,32 +121,9 @@ def variants(facts: FullPolicyFacts) -> list[str]:
     return ["With some parameters the guarantee is another one:", "", *rst.table(("parameter", "then"), rows, (30, 70))]
 
 
-def said_of(name: str, p):
-    """TEMPORARY until words_for lands."""
-    item = policies.entry(name)
-    if hasattr(item, "words_for"):
-        return item.words_for(p["name"])
-    from types import SimpleNamespace
-
-    return SimpleNamespace(meaning=p["help"], unit=p.get("unit", ""), values="", absent="")
-
-
 def words(key: str) -> str:
     """A field of an entry, as it is read."""
     return key.replace("_", " ")
-
-
-def parameter_table(facts: FullPolicyFacts, name: str) -> list[str]:
-    """The policy's own parameters, with meaning, unit, range and default."""
-    rows = []
-    for p in facts["parameters"]:
-        words = said_of(name, p)
-        absent = words.absent or ("not given" if p["default"] is None else "")
-        default = "must be given" if p["required"] else plain_line(absent) if p["default"] is None else f"``{p['default']}``"
-        rows.append([f"``{p['name']}``", plain_line(words.meaning), plain_line(words.unit), plain_line(words.values), default])
-    if not rows:
-        return ["It takes none of its own.", ""]
-    return rst.table(("parameter", "meaning", "unit", "values", "where not given"), rows, (14, 36, 16, 18, 16))
 
 
 def source(module: str) -> list[str]:

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from bridle.cli.listing import full_problem
-from bridle.problems import ProblemFacts, _factory, problem_names
+from bridle.problems import _factory, problem_names
 from bridle_site import pictures, rst
 from bridle_site.docstrings import plain_line
 from bridle_site.module_text import paragraphs
+from bridle_site.parameter_table import parameter_table
 
 CONSTANTS = {
     "diameter": "D, the domain's diameter",
@@ -69,7 +70,7 @@ def page(name: str) -> list[str]:
         *rst.heading("Parameters"),
         f"``bridle.problem({name!r}, horizon=..., seed=...)`` takes these, and so does ``bridle play {name} --set NAME=VALUE``.",
         "",
-        *parameter_table(facts),
+        *parameter_table(facts["parameters"]),
         *rst.heading("Constants"),
         "What is true of the instance in the picture. A policy's bound is computed from these numbers.",
         "",
@@ -77,17 +78,6 @@ def page(name: str) -> list[str]:
         *rst.heading("Example"),
         *rst.doctest(game.example),
     ]
-
-
-def parameter_table(facts: ProblemFacts) -> list[str]:
-    """The problem's parameters."""
-    rows = []
-    for p in facts["parameters"]:
-        default = "must be given" if p["required"] else "not given" if p["default"] is None else f"``{p['default']}``"
-        rows.append(
-            [f"``{p['name']}``", plain_line(p["help"]), plain_line(p.get("unit", "")), plain_line(str(p.get("values", ""))), default]
-        )
-    return rst.table(("parameter", "meaning", "unit", "values", "where not given"), rows, (14, 36, 16, 18, 16))
 
 
 def constant_table(constants: dict[str, object]) -> list[str]:
