@@ -14,6 +14,7 @@ from bridle.checks.sessions import check_session
 from bridle.checks.walk import check_same_walk, walk
 from bridle.core import BridleWarning, Domain, InputError, Policy
 from bridle.game.play import play, policy_for
+from bridle.policies import own
 from bridle.policies.common import exp_concavity_of
 from bridle.policies.registry import constraints_of, record_of
 from bridle.problems import problem
@@ -34,9 +35,9 @@ def check_policy(
 ) -> list[str]:
     """Try to refute that what `factory` makes is a policy, and list what was checked; what did not apply starts with "skipped".
 
-    `factory(domain, constraints=k)` gives a record or a `bridle.policy(...)`; a registered name stands for that policy with what it needs
-    to know of a problem of `rounds` / 3 rounds, so that it plays past its horizon. `settings` are handed on to it. `places` are domains
-    by name.
+    `factory(domain, constraints=k)` gives a record or a `bridle.policy(...)`; a registered name, or a file as in "./mine.py", stands for
+    that policy with what it needs to know of a problem of `rounds` / 3 rounds, so that it plays past its horizon. `settings` are handed on
+    to it. `places` are domains by name.
 
     On every domain, for every k: decisions are in the domain whatever comes (zeros, ties, functions from 1e-6 to 1e6 times as large as
     promised, constraints that nothing satisfies); the same inputs give the same bits, in any order and from any earlier state; nothing
@@ -49,7 +50,10 @@ def check_policy(
     >>> check_policy("sinha2024", {"disk": domains.Ball(2)}, constraints=[2])[0]
     'disk, k = 2: decisions, repetition, purity, state, session, resume, refusal, batch'
     """
-    make = _by_name(factory, settings, rounds) if isinstance(factory, str) else _by_factory(factory, settings)
+    if isinstance(factory, str):
+        make = _by_name(own.load_one(factory).name if own.split(factory).own else factory, settings, rounds)
+    else:
+        make = _by_factory(factory, settings)
     report: list[str] = []
     played = False
     with warnings.catch_warnings():
