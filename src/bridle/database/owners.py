@@ -103,7 +103,7 @@ class OwnerLock:
 
 
 def lives(database: str, owner: str) -> bool:
-    """Whether somebody has the lock of this name."""
+    """Whether somebody has the lock of this name; one that cannot be looked at, such as another user's, counts as had."""
     try:
         journal.refuse_held(f"{database}.{owner}", "")
     except InputError:
