@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridle_site import command_page, docstrings, formulas, name_pages, outside, policy_pages, problem_pages, routes_page
+from bridle_site import command_page, docstrings, formulas, name_pages, outside, policy_pages, problem_pages, routes_page, source_links
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -19,7 +19,7 @@ def write_reference(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the parts."""
-    for part in (formulas, docstrings, outside):
+    for part in (formulas, docstrings, outside, source_links):
         part.setup(app)
     app.connect("builder-inited", write_reference)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
