@@ -1,4 +1,4 @@
-"""Check the site that `make docs` has built: every link and anchor inside leads somewhere, nothing is loaded from elsewhere, no page is far.
+"""Check the site that `make docs` has built: links and anchors inside lead somewhere, nothing is loaded from elsewhere, no page is far.
 
 Addresses outside the site are checked for their form alone, since nothing is asked over a network: `make linkcheck` does that.
 
