@@ -69,6 +69,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
+    "within_subsection_order": "bridle_site.gallery_order.GalleryOrder",
     "plot_gallery": "True",
     "abort_on_example_error": False,
 }

@@ -414,14 +414,14 @@ def refuse_held(path: str | os.PathLike[str], saying: str) -> None:
         os.close(handle)
 
 
-def take_lock(path: str, name: str, kind: str) -> int:
-    """The lock that says who holds a file, as an open file; one error that says who, where it is somebody else."""
+def take_lock(path: str, name: str, kind: str, pauses: Sequence[float] = PAUSES) -> int:
+    """The lock that says who holds a file, as an open file; one error that says who, where it is somebody else after these pauses."""
     place = _lock_name(path)
     while True:
         handle = -1
         try:
             handle = Disk.open(place, os.O_RDWR | os.O_CREAT, 0o666)
-            if not _locked(handle, PAUSES):
+            if not _locked(handle, pauses):
                 raise InputError(f"cannot open {name}: {_holder(handle)} holds it, and a {kind} has one holder at a time")
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(place)):  # its last holder may have removed it just before

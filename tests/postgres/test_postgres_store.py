@@ -321,10 +321,10 @@ def test_a_row_that_was_changed_is_noticed(database):
         lease = store.take(store.create("shop", b""))
         store.append(lease, [Event(seq, 1, None, None, None, b"body %d" % seq) for seq in (1, 2, 3)])
         other.execute("UPDATE event SET body = 'bodx 2' WHERE seq = 2")
-        with pytest.raises(StoreError, match="event 2 of session 1 is not what was written"):
+        with pytest.raises(StoreError, match="event 2 of session 'shop' is not what was written"):
             list(store.tail(lease.session))
         other.execute("DELETE FROM event WHERE seq = 2")
-        with pytest.raises(StoreError, match="event 2 of session 1 is missing"):
+        with pytest.raises(StoreError, match="event 2 of session 'shop' is missing"):
             list(store.tail(lease.session))
 
 

@@ -116,7 +116,7 @@ def sweep(database: str) -> None:
     for place in glob.glob(f"{glob.escape(database)}.*.lock"):
         path = place.removesuffix(".lock")
         with suppress(InputError):  # it is held
-            handle = journal.take_lock(path, path, "name of an owner")
+            handle = journal.take_lock(path, path, "name of an owner", pauses=())
             journal.clear_lock(path, handle)
             os.close(handle)
 

@@ -19,7 +19,7 @@ from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from bridle.core import InputError
 from bridle.database import migrations, owners
-from bridle.database.rows import Damaged, Lease, StoreError, Taken
+from bridle.database.rows import Damaged, Lease, StoreError
 from bridle.database.store import EventStore, Prepared, Row, Run
 from bridle.database.tables import Value, compile_all
 
@@ -165,7 +165,7 @@ class SqliteStore(EventStore):
     def _error(self, problem: sqlite3.Error, doing: str) -> StoreError:
         kind = primary(problem)
         if kind == sqlite3.SQLITE_CONSTRAINT:
-            return Taken(f"cannot write {self.name}: an event with this number or key is there already")
+            return self._taken()
         certain = kind in _HARMLESS or doing != "write"
         if doing == "write" and not certain:
             self._doubtful = True
@@ -226,12 +226,13 @@ class SqliteStore(EventStore):
 
     def _append_one(self, values: Row) -> bool:
         with self._writing:
-            self._ready()
+            if self._ended or self.readonly:
+                self._ready()
             connection, lock = self._connection or self._open_writer(), self._lock
             assert lock is not None
             lock.begin()
             try:
-                return bool(connection.execute(APPEND, values).rowcount)
+                return connection.execute(APPEND, values).rowcount > 0
             except sqlite3.Error as problem:
                 raise self._error(problem, "write") from problem
             finally:
