@@ -127,4 +127,4 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/exponents.py
 
 clean:
-	rm -rf $(VENV) .mutants build demo soak docs/gallery docs/reference/generated benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mutants build demo soak docs/gallery docs/_pictures docs/reference/*/ benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -26,9 +26,16 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "bridle_site",
 ]
-if not (HERE.parent / "examples" / "gallery").exists():
-    extensions.remove("sphinx_gallery.gen_gallery")
-exclude_patterns = ["_ext", "_static", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5", "gallery/**/*.json", "**/README.*"]
+exclude_patterns = [
+    "_ext",
+    "_static",
+    "_pictures",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "gallery/**/*.md5",
+    "gallery/**/*.json",
+    "**/README.*",
+]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
 nitpicky = False
@@ -36,7 +43,7 @@ nitpicky = False
 # Pages.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline", "attrs_block"]
 myst_heading_anchors = 4
-suppress_warnings = ["config.cache"]  # the gallery's order is a function
+suppress_warnings = ["config.cache", "ref.python"]  # the gallery's order is a function; some names are in two adapters
 
 # Docstrings: `bridle_site.docstrings` makes plain text with `names` in backticks into reStructuredText; napoleon reads the sections.
 default_role = "py:obj"
@@ -46,7 +53,8 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
 add_module_names = False
-autodoc_default_options = {"members": True, "undoc-members": False, "show-inheritance": False}
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Scalar", "Setting", "Limits", "Labels")}
+toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 100
 
 # Examples.

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bridle import storage
-from bridle.compare import analysis, frames, typeset
+from bridle.compare import analysis, charts, frames, plots, typeset
 from bridle.compare.parquet_file import NAME, read_parquet, write_parquet
 from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_of, problem_of
 from bridle.core import InputError
 from bridle.showing import count, number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHOWN_PLACES, SHOWN_POLICIES = 4, 3
 """In how many problems and horizons, and how many policies of each, a comparison shows itself in one line each."""
@@ -62,6 +66,37 @@ class Comparison(list[GameRow]):
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
         """The ranking with its bounds as a table of Markdown; also written to `path` if one is given."""
         return _written(typeset.markdown_table(self.ranking()), path)
+
+    def plot(
+        self,
+        what: str | Sequence[str] = charts.QUANTITIES,
+        *,
+        against: str = "round",
+        problem: str | None = None,
+        horizon: int | None = None,
+        ax: object = None,
+        width: str | None = None,
+    ) -> Figure:
+        """Regret and CCV with their bounds as a figure of matplotlib, which is neither shown nor kept by pyplot.
+
+        `what` is "regret", "ccv" or both. ``against="round"`` draws games of the longest horizon, or of `horizon`, round by round, medians
+        over seeds; ``against="horizon"`` final values against T. `problem` is one of several, by its label. `ax` are axes of your own, one
+        for each chart. `width` is that of a "column" or a "page" of a journal. The figure's `savefig` writes PDF with TrueType fonts.
+        """
+        return plots.draw(plots.curves(self, what, against, problem, horizon), ax, width)
+
+    def plot_sweep(
+        self,
+        parameter: str,
+        what: str | Sequence[str] = charts.QUANTITIES,
+        *,
+        problem: str | None = None,
+        horizon: int | None = None,
+        ax: object = None,
+        width: str | None = None,
+    ) -> Figure:
+        """Final regret and CCV, with their bounds, against a parameter that was swept; the rest is as for `plot`."""
+        return plots.draw(plots.sweep(self, parameter, what, problem, horizon), ax, width)
 
     def report(self, path: str | PathLike[str], title: str | None = None) -> Path:
         """Write the whole comparison as one HTML page, with charts and without need of a network; the path."""

@@ -122,9 +122,9 @@ class Trace:
         what = f"Trace: {names}, {showing.count(self.rounds, 'round')}{many}, seed {seeds} ({self.engine})"
         if not self.totals.hard.shape[-1]:
             return f"{what}; not played"
-        totals = f"cost {showing.number(self.totals.cost)}, CCV {showing.number(self.totals.hard.max(axis=-1))}"
+        totals = f"cost {showing.spread(self.totals.cost)}, CCV {showing.spread(self.totals.hard.max(axis=-1))}"
         best = self.problem.constants.get("optimal_cost") if self.shared_stream and self.rounds == self.problem.horizon else None
-        regret = "" if best is None else f", regret {showing.number(self.totals.cost - best)}"
+        regret = "" if best is None else f", regret {showing.spread(self.totals.cost - best)}"
         return f"{what}\n  {totals}{regret}; {showing.number(self.pace)} us a round"
 
     def blocks(self, run: int | None = None) -> Iterator[Round]:

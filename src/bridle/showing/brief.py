@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from bridle.showing.numbers import number
+
 Kind = TypeVar("Kind", bound=type)
 
 LISTED = 4
@@ -75,20 +77,15 @@ def type_name(value: object) -> Typed:
     return Typed(type(value).__name__)
 
 
-def number(value: object) -> str:
-    """A figure for people: four digits, or all that stand before the point, with thousands apart; the least and the most of several.
+def spread(value: object) -> str:
+    """A figure for people; the least and the most of several.
 
-    >>> number(12345.678), number(0.012345), number(None), number(np.array([1.0, 2.5, 2.0]))
-    ('12,346', '0.01235', '-', '1 to 2.5')
+    >>> spread(12345.678), spread(np.array([1.0, 2.5, 2.0]))
+    ('12,346', '1 to 2.5')
     """
-    if value is None:
-        return "-"
     values = np.asarray(value, dtype=float).ravel()
-    if values.size != 1:
-        low, high = (number(end) for end in (values.min(), values.max())) if values.size else ("-", "-")
-        return low if low == high else f"{low} to {high}"
-    real = float(values[0])
-    return f"{real:,.0f}" if abs(real) >= 1000 else f"{real:.4g}"
+    low, high = (number(end) for end in (values.min(), values.max())) if values.size else ("-", "-")
+    return low if low == high else f"{low} to {high}"
 
 
 def count(many: int, one: str, several: str = "") -> str:
