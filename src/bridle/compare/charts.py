@@ -6,19 +6,17 @@ problem with several horizons also final regret and CCV against T.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import takewhile
-from math import floor, log10
-from typing import Literal, TypeAlias, cast
+from typing import cast
 
 from bridle.compare import analysis
 from bridle.compare.analysis import band, power_law
 from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_engines, label_of, number_of, problem_of
 from bridle.showing.marks import DARK as DARK
-from bridle.showing.marks import DASHES as DASHES
 from bridle.showing.marks import LIGHT as LIGHT
+from bridle.showing.marks import NAMES, QUANTITIES, UNITS, Axis, Bar, Chart, Line, Point, Quantity, axis
 from bridle.showing.marks import SYMBOLS as SYMBOLS
-from bridle.showing.marks import Axis, Bar, Chart, Line, Point
 from bridle.showing.marks import style as style
 
 
@@ -43,12 +41,6 @@ def all_charts(rows: Iterable[GameRow], ranking: list[RankedRow] | None = None) 
     return charts
 
 
-Quantity: TypeAlias = Literal["regret", "ccv"]
-"""What is drawn against the round and against T."""
-
-QUANTITIES: tuple[Quantity, ...] = ("regret", "ccv")
-NAMES = {"regret": "regret", "ccv": "CCV"}
-UNITS = {"regret": "regret (units of total cost)", "ccv": "CCV (units of total violation)"}
 MEANING = {
     "regret": "Total cost so far less that of the best fixed action that satisfies every constraint",
     "ccv": "Cumulative constraint violation: by how much a constraint was exceeded in each round, added up, for the worst constraint",
@@ -144,16 +136,6 @@ def _pace(problem: str, horizon: int, medians: list[RankedRow], places: dict[str
 def _band_of(row: RankedRow, name: str) -> tuple[float, float]:
     """The band of a fact over seeds; there is one where there is a median."""
     return cast(float, number_of(row, f"{name}_low")), cast(float, number_of(row, f"{name}_high"))
-
-
-def axis(title: str, values: Sequence[float | None], log: bool = False, rounding: float = 0.0) -> Axis:
-    """A logarithmic axis where every value is above zero, and above what is rounding, or `log` insists; else a symmetric one."""
-    numbers = [value for value in values if value is not None]
-    top = max(map(abs, numbers), default=0.0)
-    if top <= rounding:
-        return Axis(title, "linear")
-    threshold = 10.0 ** (floor(log10(top)) - 2)
-    return Axis(title, "log" if log or min(numbers) > rounding else "symlog", threshold)
 
 
 def _vanishes(t: int, value: float | None) -> bool:

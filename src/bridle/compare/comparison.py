@@ -12,13 +12,19 @@ from bridle.compare import analysis, charts, frames, plots, typeset
 from bridle.compare.parquet_file import NAME, read_parquet, write_parquet
 from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_of, problem_of
 from bridle.core import InputError
-from bridle.showing import count, number
+from bridle.showing import cards, count, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN_PLACES, SHOWN_POLICIES = 4, 3
 """In how many problems and horizons, and how many policies of each, a comparison shows itself in one line each."""
+
+
+RANKED = (
+    "Best first, by regret and CCV together, medians over seeds; a regret below zero counts as zero, since it can be bought with "
+    "violations."
+)
 
 
 class Comparison(list[GameRow]):
@@ -114,6 +120,17 @@ class Comparison(list[GameRow]):
     def load(cls, path: str | PathLike[str]) -> Self:
         """The comparison in a Parquet file, or in the folder that `bridle compare` or ``compare(out=...)`` has written."""
         return cls(read_parquet(path))
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return cards.card(repr(self))
+        shown, headings = [], ["problem", "#", "policy", "regret", "bound", "CCV", "bound"]
+        for row in self.ranking():
+            figures = [number(row[fact]) for fact in ("regret", "regret_bound", "ccv", "ccv_bound")]
+            cells = ["does not apply", "", "", ""] if row["does_not_apply"] else figures
+            shown.append([f"{problem_of(row)}, T = {horizon_of(row):,}", str(row["rank"] or "-"), row["label"], *cells])
+        charts = plots.curves(self, ("regret", "ccv"), "round", problem_of(self[0]), None)
+        return cards.card(repr(self).splitlines()[0], None, charts, [RANKED], cards.table(headings, shown, 3))
 
     def __repr__(self) -> str:
         if not self:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 from bridle import validate
 from bridle.compare import analysis, charts
-from bridle.compare.charts import Quantity
 from bridle.compare.rows import GameRow, grouped, horizon_of, label_engines, number_of, problem_of
 from bridle.core import InputError
 from bridle.problems import problem_facts
 from bridle.showing import figures
-from bridle.showing.marks import Axis, Chart, Line
+from bridle.showing.marks import Axis, Chart, Line, Quantity, axis
+from bridle.showing.marks import chosen as quantities_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,20 +32,10 @@ def chosen(rows: Sequence[GameRow], problem: str | None, horizon: int | None) ->
     return [row for row in rows if problem in (None, problem_of(row)) and horizon in (None, horizon_of(row))]
 
 
-def quantities(what: str | Sequence[str]) -> list[Quantity]:
-    """What is to be drawn: "regret", "ccv", or both."""
-    names = [what] if isinstance(what, str) else list(what)
-    for name in names:
-        validate.one_of("what", name, charts.QUANTITIES)
-    if not names:
-        raise InputError(f"what must name at least one of {', '.join(charts.QUANTITIES)}")
-    return cast("list[Quantity]", names)
-
-
 def curves(rows: Sequence[GameRow], what: str | Sequence[str], against: str, problem: str | None, horizon: int | None) -> list[Chart]:
     """Regret and CCV of each problem: against t at its longest horizon, or at the one named; or final values against T."""
     validate.one_of("against", against, AGAINST)
-    names = quantities(what)
+    names = quantities_of(what)
     games = chosen(rows, problem, horizon)
     kinds = list(names) if against == "round" else [f"growth-{name}" for name in names]
     longest = {place: max(map(horizon_of, own)) for place, own in grouped(games, problem_of).items()}
@@ -60,7 +50,7 @@ def curves(rows: Sequence[GameRow], what: str | Sequence[str], against: str, pro
 
 def sweep(rows: Sequence[GameRow], parameter: str, what: str | Sequence[str], problem: str | None, horizon: int | None) -> list[Chart]:
     """Final regret and CCV against a parameter that was swept, a line for each policy; medians over seeds, bands and bounds."""
-    names = quantities(what)
+    names = quantities_of(what)
     games = label_engines(chosen(rows, problem, horizon))
     places = grouped(games, _problem_without(parameter))
     drawn: list[Chart] = []
@@ -117,7 +107,7 @@ def _sweep_chart(what: Quantity, parameter: str, problem: str, horizon: int, row
         )
     values = [value for line in lines for value in line.x]
     below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
-    y_axis = charts.axis(f"final {charts.UNITS[what]}", [v for line in lines for v in line.y], what == "ccv" or not below, 1e-9 * horizon)
+    y_axis = axis(f"final {charts.UNITS[what]}", [v for line in lines for v in line.y], what == "ccv" or not below, 1e-9 * horizon)
     wide = min(values) > 0.0 and max(values) >= 8.0 * min(values)
     name = f"Final {charts.NAMES[what]} against {parameter}"
     return Chart(

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,10 @@ from bridle.policies.registry import domain_of
 from bridle.problems import Problem
 from bridle.problems.dealing import deal_blocks, first_round
 from bridle.records import R
+from bridle.showing.marks import QUANTITIES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KEEP = ("totals", "rounds", "decisions")
 
@@ -126,6 +130,17 @@ class Trace:
         best = self.problem.constants.get("optimal_cost") if self.shared_stream and self.rounds == self.problem.horizon else None
         regret = "" if best is None else f", regret {showing.spread(self.totals.cost - best)}"
         return f"{what}\n  {totals}{regret}; {showing.number(self.pace)} us a round"
+
+    def plot(self, what: str | Sequence[str] = QUANTITIES, *, ax: object = None, width: str | None = None) -> Figure:
+        """Regret and CCV against t, with the bounds that are proved, as a figure of matplotlib, which is neither shown nor kept by pyplot.
+
+        `what` is "regret", "ccv" or both; `ax` are axes of your own, one for each; `width` is that of a "column" or a "page" of a journal.
+        """
+        drawn: Figure = showing.later("bridle.game.pictures").plot_trace(self, what, ax, width)
+        return drawn
+
+    def _repr_html_(self) -> str:
+        return str(showing.later("bridle.game.pictures").trace_card(self))
 
     def blocks(self, run: int | None = None) -> Iterator[Round]:
         """The rounds of the stream again, block by block.

@@ -170,6 +170,9 @@ class Configured:
         }
         return showing.call("policy", self.name, domain, **told)
 
+    def _repr_html_(self) -> str:
+        return str(showing.later("bridle.policies.pictures").policy_card(self))
+
     @property
     def recipe(self) -> tuple[Domain, dict[str, Any]]:
         """The domain and the parameters with which `policy` makes it again."""

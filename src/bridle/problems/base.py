@@ -78,6 +78,9 @@ class Problem:
             return showing.call("Problem", self.domain, showing.type_name(self.adversary))
         return showing.call("problem", self.name, **self.parameters)
 
+    def _repr_html_(self) -> str:
+        return str(showing.later("bridle.problems.pictures").problem_card(self))
+
     @property
     def horizon(self) -> int | None:
         """How many rounds the problem was made for, if it was."""

@@ -33,7 +33,7 @@ from bridle.ops import Array
 from bridle.session.batch_sums import CurvedSums, Sums, ViolatedSums
 from bridle.session.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
 from bridle.session.rates import RateLimit, limit_names
-from bridle.showing import count, number
+from bridle.showing import count, later, number
 
 SWEEPS = 40
 """At most this many rounds of projections, on the halfspaces and on the domain, for the action that a curved bound is read at."""
@@ -161,6 +161,9 @@ class Certificate:
             f"  regret: {proved}",
             f"  violated in {count(self.violated, 'round')}; {feasible}{alarms}",
         ])  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return str(later("bridle.session.pictures").certificate_card(self))
 
     def json(self) -> str:
         """All of it as JSON text: every field under its name, numbers that are not finite as null.

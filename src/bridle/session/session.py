@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from os import PathLike
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 import numpy as np
@@ -737,6 +738,9 @@ class DurableSession(Session):
     def _looked_at(self) -> LookedAt:
         stands = self._embedded.ended.removeprefix("is ") or ("to be rebuilt from its journal" if self._core.stale else "open")
         return LookedAt(f"DurableSession {self._core.name!r}", self._plain(self._core), stands)
+
+    def _curve(self, pictures: ModuleType) -> Any:
+        return self._embedded.read(lambda core: pictures.from_journal(core, Session._restored) if self._plain(core).rounds else None)
 
     @property
     def proposals(self) -> Array:

@@ -1,10 +1,17 @@
-"""How a session shows itself: in a few lines of text."""
+"""How a session shows itself: in a few lines of text, as a figure, on a card."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bridle.showing import count, number, short
+from bridle.session.rounds import HistoryEntry
+from bridle.showing import count, later, number, short
+from bridle.showing.marks import QUANTITIES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class LookedAt(NamedTuple):
@@ -28,3 +35,37 @@ class ShownSession:
         waiting = [f"{session.pending:,} pending"] if session.pending else []
         figures = [count(session.rounds, "round"), f"cost {number(session.cost)}", f"CCV {number(session.ccv)}", *waiting, stands]
         return f"{called}: {short(self.policy)}\n  {', '.join(figures)}"
+
+    def plot(
+        self,
+        what: str | Sequence[str] = QUANTITIES,
+        *,
+        rounds: Sequence[HistoryEntry] | None = None,
+        ax: object = None,
+        width: str | None = None,
+    ) -> Figure:
+        """Certified regret and CCV so far, with the theorem's bounds, as a figure of matplotlib, neither shown nor kept by pyplot.
+
+        A session keeps totals, not rounds. Against t it is drawn where it has a journal (`Session.open`), which is replayed for it, or a
+        history: `rounds` is what `history` was told, and need not be given where that is the `append` of a list. Without either the
+        figure shows where the session stands. `what` is "regret", "ccv" or both, `ax` axes of your own, one for each, `width` that of a
+        "column" or a "page" of a journal.
+        """
+        pictures, looked = later("bridle.session.pictures"), self._looked_at()
+        told = self._told_rounds() if rounds is None else rounds
+        curve = self._curve(pictures) if told is None else pictures.from_history(told)
+        drawn: Figure = pictures.plot_session(looked.session, curve, what, ax, width)
+        return drawn
+
+    def _curve(self, pictures: ModuleType) -> Any:
+        """What is known of it round by round, without a history."""
+        return None
+
+    def _told_rounds(self) -> Sequence[HistoryEntry] | None:
+        """What `history` was told, where that is the `append` of a list that holds something."""
+        listener = getattr(self._looked_at().session, "history", None)
+        kept = getattr(listener, "__self__", None)
+        return kept if isinstance(kept, list) and getattr(listener, "__name__", "") == "append" and kept else None
+
+    def _repr_html_(self) -> str:
+        return str(later("bridle.session.pictures").session_card(*self._looked_at(), self._told_rounds()))

@@ -100,8 +100,10 @@ def sheet(parts: Sequence[Chart], width: str | None = None, heading: str | None 
 
 
 def _sheet(parts: Sequence[Chart], width: str | None, heading: str | None) -> Figure:
-    bars = parts[0].kind == "pace"
-    shown = sorted({(mark.policy, mark.label) for chart in parts for mark in chart.marks})
+    bars = any(isinstance(mark, Bar) for chart in parts for mark in chart.marks) and not any(
+        isinstance(mark, Line) for chart in parts for mark in chart.marks
+    )
+    shown = sorted({(mark.policy, mark.label) for chart in parts for mark in chart.marks if bars or not isinstance(mark, Bar)})
     columns = 1 if len(parts) == 1 or width == "column" else 2
     rows, per_line = -(-len(parts) // columns), 1 if width == "column" else 3 if columns > 1 else 2
     lines = 0 if bars else -(-(len(shown) + 1) // per_line)
@@ -133,7 +135,7 @@ def draw(panel: Axes, chart: Chart, title: str | None = None) -> None:
         panel.set_xticks([])
         panel.set_yticks([])
         return
-    (_points if chart.kind == "tradeoff" else _bars if chart.kind == "pace" else _lines)(panel, chart)
+    (_points if chart.kind == "tradeoff" else _bars if isinstance(chart.marks[0], Bar) else _lines)(panel, chart)
 
 
 def on_axes(given: object, parts: Sequence[Chart]) -> Figure:

@@ -6,7 +6,10 @@ The report page, the figures of matplotlib and the small drawings of notebooks a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from math import floor, log10
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+from bridle.core import InputError
 
 LIGHT = ("#4a4fbf", "#ec6633", "#054329", "#b73378", "#1293fe", "#685c06", "#b283a8", "#621776")
 DARK = ("#4079d9", "#bd4d00", "#b3fc9a", "#e87aa6", "#6ab2fb", "#c9b538", "#f8d1fd", "#995b92")
@@ -104,3 +107,34 @@ def style(policy: int) -> Style:
     """
     lap = policy // len(LIGHT)
     return Style(policy % len(LIGHT), DASHES[lap % len(DASHES)], SYMBOLS[(policy + lap) % len(SYMBOLS)])
+
+
+Quantity: TypeAlias = Literal["regret", "ccv"]
+"""What is drawn against the round and against T."""
+
+QUANTITIES: tuple[Quantity, ...] = ("regret", "ccv")
+NAMES = {"regret": "regret", "ccv": "CCV"}
+UNITS = {"regret": "regret (units of total cost)", "ccv": "CCV (units of total violation)"}
+
+
+def axis(title: str, values: Sequence[float | None], log: bool = False, rounding: float = 0.0) -> Axis:
+    """A logarithmic axis where every value is above zero, and above what is rounding, or `log` insists; else a symmetric one."""
+    numbers = [value for value in values if value is not None]
+    top = max(map(abs, numbers), default=0.0)
+    if top <= rounding:
+        return Axis(title, "linear")
+    threshold = 10.0 ** (floor(log10(top)) - 2)
+    return Axis(title, "log" if log or min(numbers) > rounding else "symlog", threshold)
+
+
+def chosen(what: str | Sequence[str]) -> list[Quantity]:
+    """What is to be drawn: "regret", "ccv", or both.
+
+    >>> chosen("ccv")
+    ['ccv']
+    """
+    names = [what] if isinstance(what, str) else list(what)
+    for name in names or [""]:
+        if name not in QUANTITIES:
+            raise InputError(f"what must be one or both of {', '.join(QUANTITIES)}, not {what!r}")
+    return cast("list[Quantity]", names)
