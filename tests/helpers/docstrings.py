@@ -37,8 +37,10 @@ def entries(section: str) -> dict[str, str]:
 
 
 def taken(thing: object) -> list[str]:
-    """The names of the parameters that a caller can give, with their stars."""
+    """The names of the parameters that a caller can give, with their stars; of a class, those of its own `__init__`."""
+    written = isinstance(thing, type) and inspect.isfunction(thing.__init__)
     try:
+        thing = thing.__init__ if written else thing  # type: ignore[misc]
         parameters = list(inspect.signature(thing).parameters.values())  # type: ignore[arg-type]
     except (TypeError, ValueError):  # built into Python, such as an exception's own constructor
         return []
