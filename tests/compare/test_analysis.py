@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bridle.compare import analysis
 
@@ -93,28 +97,79 @@ def test_seeds_without_a_curve_do_not_count_and_only_shared_rounds_are_kept():
 # --- rankings -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_score_is_regret_and_violation_over_the_typical_ones():
-    """Ties go to the smaller violation."""
-    # typical regret is the median of 10, 20, 30: 20; typical CCV that of 10, 20, 40: 20 (the 0 does not count)
-    found = analysis.ranking([game("a", 10.0, 40.0), game("b", 20.0, 20.0), game("c", 30.0, 10.0), game("d", 0.0, 0.0)])
-    assert [(row["label"], row["rank"], row["score"]) for row in found] == [("d", 1, 0.0), ("c", 2, 2.0), ("b", 3, 2.0), ("a", 4, 2.5)]
-    assert [row["pareto"] for row in found] == [True, False, False, False]
-    assert ranks([game("a", 10.0, 40.0), game("b", 20.0, 20.0), game("c", 30.0, 10.0)])["a"] == (3, True)
+def test_the_score_is_the_larger_share_of_the_largest():
+    """Ties go to the smaller violation, then to the smaller regret."""
+    found = analysis.ranking(
+        [game("a", 10.0, 40.0), game("b", 20.0, 20.0), game("c", 40.0, 10.0), game("d", 40.0, 8.0), game("e", 0.0, 0.0)]
+    )
+    expected = [("e", 1, 0.0), ("b", 2, 0.5), ("d", 3, 1.0), ("c", 4, 1.0), ("a", 5, 1.0)]
+    assert [(row["label"], row["rank"], row["score"]) for row in found] == expected
+    assert [row["pareto"] for row in found] == [True, False, False, False, False]
+    assert ranks([game("a", 10.0, 40.0), game("b", 20.0, 20.0), game("c", 40.0, 10.0)])["a"] == (3, True)
+
+
+def test_no_violation_goes_before_much_of_it():
+    """What was seen the other way round: a regret of 28, of a bound of 63, with no violation, behind a CCV of 213.6."""
+    pair = [game("violates", 9.0, 213.6), game("keeps", 28.0, 0.0, regret_bound=63.0)]
+    assert [row["label"] for row in analysis.ranking(pair)] == ["keeps", "violates"]
+    others = [game("ignores", -1900.0, 2600.0), game("lazy", 300.0, 0.0), game("shy", 60.0, 0.5)]
+    assert [row["label"] for row in analysis.ranking([*pair, *others])] == ["keeps", "shy", "violates", "lazy", "ignores"]
 
 
 def test_a_hair_of_regret_does_not_outweigh_much_violation():
     """And an outlier changes nothing."""
     games = [game("clean", 0.8, 0.0), game("bold", -30.0, 52.0), game("lazy", 1900.0, 0.0), game("wild", -1000.0, 1900.0)]
-    assert [row["label"] for row in analysis.ranking(games)] == ["clean", "bold", "wild", "lazy"]
+    assert [row["label"] for row in analysis.ranking(games)] == ["clean", "bold", "lazy", "wild"]
     assert [row["label"] for row in analysis.ranking([*games, game("broken", 1e12, 1e12)])][:2] == ["clean", "bold"]
 
 
 def test_the_only_regret_above_zero_is_measured_beside_the_size_of_the_others():
-    # sizes 0.3, 13, 58, 430: typical 35.5; typical CCV 127: scores 0.008, 0.34, 1, 10.3
     games = [game("clean", 0.3, 0.0), game("bold", -13.0, 43.0), game("mild", -58.0, 127.0), game("wild", -430.0, 1310.0)]
     found = analysis.ranking(games)
     assert [row["label"] for row in found] == ["clean", "bold", "mild", "wild"]
-    assert [row["score"] for row in found] == pytest.approx([0.3 / 35.5, 43.0 / 127.0, 1.0, 1310.0 / 127.0])
+    assert [row["score"] for row in found] == pytest.approx([0.3 / 430.0, 43.0 / 1310.0, 127.0 / 1310.0, 1.0])
+
+
+FIELDS = st.lists(st.tuples(st.floats(-1e4, 1e4), st.floats(0.0, 1e4)), min_size=1, max_size=7)
+"""Regret and CCV of several policies."""
+
+
+def field(pairs, names="abcdefgh"):
+    return [game(name, regret, ccv, cost=1.0) for name, (regret, ccv) in zip(names, pairs, strict=False)]
+
+
+def order(games):
+    return [(row["label"], row["rank"]) for row in analysis.ranking(games)]
+
+
+@given(FIELDS)
+def test_nobody_stands_above_one_that_is_as_good_in_both_and_better_in_one(pairs):
+    found = analysis.ranking(field(pairs))
+    losses = {row["label"]: tuple(max(value or 0.0, 0.0) for value in analysis._beyond_rounding(row)) for row in found}
+    for one in found:
+        for other in found:
+            mine, its = losses[one["label"]], losses[other["label"]]
+            if all(a <= b for a, b in zip(mine, its, strict=True)) and mine != its:
+                assert one["rank"] < other["rank"]
+            assert (mine == its) == (one["rank"] == other["rank"]) or one["score"] == other["score"]
+    assert not any(row["pareto"] for row in found if any(
+        all(a <= b for a, b in zip(mine, losses[row["label"]], strict=True)) and mine != losses[row["label"]] for mine in losses.values()
+    ))  # fmt: skip
+
+
+@given(FIELDS, st.sampled_from([2.0**-9, 0.25, 8.0, 2.0**11]), st.sampled_from([2.0**-9, 0.25, 8.0, 2.0**11]))
+def test_the_order_does_not_depend_on_units(pairs, cost_unit, violation_unit):
+    """Of costs and of constraints, each; rounding is left out, since it has a unit."""
+    clear = [(round(regret), round(ccv)) for regret, ccv in pairs]
+    assert order(field(clear)) == order(field([(cost_unit * regret, violation_unit * ccv) for regret, ccv in clear]))
+
+
+@given(FIELDS.filter(lambda pairs: len(pairs) < 7), st.floats(-1.0, 1.0), st.floats(0.0, 1.0))
+def test_who_is_not_the_largest_changes_nobody_elses_order(pairs, regret, ccv):
+    more = (regret * max(abs(r) for r, _ in pairs), ccv * max(v for _, v in pairs))
+    before = [label for label, _ in order(field(pairs))]
+    after = [label for label, _ in order([*field(pairs), game("new", *more, cost=1.0)]) if label != "new"]
+    assert after == before
 
 
 def test_regret_below_zero_counts_as_zero():
@@ -135,8 +190,8 @@ def test_rounding_is_no_difference():
 
 def test_where_a_regret_is_not_known_all_are_ranked_by_cost():
     games = [game("a", 9.0, 1.0, cost=10.0), game("b", None, 2.0, cost=-5.0), game("c", 1.0, 3.0, cost=20.0)]
-    # costs above the lowest: 15, 0, 25, of which 20 is typical; typical CCV 2; scores 1.25, 1, 2.75
-    assert ranks(games) == {"a": (2, True), "b": (1, True), "c": (3, False)}
+    # costs above the lowest: 15, 0, 25; scores 15/25, 2/3, 1
+    assert ranks(games) == {"a": (1, True), "b": (2, True), "c": (3, False)}
     assert {row["ranked_by"] for row in analysis.ranking(games)} == {"cost"}
 
 
@@ -203,3 +258,8 @@ def test_nothing_gives_nothing():
 def test_where_no_policy_applies_nobody_has_a_rank():
     (row,) = analysis.ranking([{"problem": "p", "policy": "n", "horizon": 100, "seed": 0, "does_not_apply": "no"}])
     assert (row["rank"], row["ranked_by"], row["does_not_apply"]) == (None, None, "no")
+
+
+def test_the_documentation_and_the_page_say_how_policies_are_ranked():
+    text = " ".join((Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8").split())
+    assert analysis.RANKING in text

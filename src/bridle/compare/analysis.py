@@ -120,15 +120,27 @@ def _curve(row: GameRow, quantity: str) -> dict[int, float | None] | None:
     return {int(t): finite(value) for t, value in zip(rounds, values, strict=True)}
 
 
+RANKING = (
+    "A policy has two shares: its regret, as a share of the largest regret here, and its CCV, as a share of the largest CCV here. Its score "
+    "is the larger of the two, and the lowest score is first: a small regret does not pay for violation, nor the other way round. Equal "
+    "scores go by CCV, then by regret. A regret below zero counts as zero: it is bought with violation, or the fixed action that it is "
+    "measured against is weak, and it earns nothing. In the largest regret its size counts, since it tells what is at stake."
+)
+"""How policies are ranked: the one wording of it."""
+
+RANKING_IN_SHORT = "best first, by the worse of regret and CCV, each as a share of the largest here; regret below zero counts as zero"
+
+
 def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     """Who did best: for each problem and horizon, a row for each policy with its medians over seeds, best first.
 
-    A policy's score is its regret over the typical regret plus its CCV over the typical CCV, and the lowest score is first. Typical is
-    the median size, whatever its sign, over the policies where it is not zero. CCV is the hard violation, the same for every policy
-    whatever its theorem is about. Equal scores are told apart by CCV; policies that are equal in that too share a rank. A regret at or
-    below zero counts as zero: to beat the best fixed feasible action by violating the constraints earns nothing. So do a regret below
-    1e-6 of the total cost, to which the best action is found, and a CCV below 1e-9 a round, which is rounding. Where the regret of some
-    policy is not known, the total cost above the lowest takes its place for all of them (`ranked_by`).
+    `RANKING` says how, in the words that tables, pages and the documentation show. CCV is the hard violation, the same for every policy
+    whatever its theorem is about. Rounding counts as zero: a regret below 1e-6 of the total cost, to which the best action is found, and
+    a CCV below 1e-9 a round. Where the regret of some policy is not known, the total cost above the lowest takes its place for all of
+    them (`ranked_by`).
+
+    So the order does not depend on the units of costs or constraints; no policy stands above one that is at least as good in both and
+    better in one; and a further policy changes the order of the others only if its regret or its CCV is the largest in size.
 
     `pareto` says that no other policy is at least as good in both and better in one. A policy that does not apply comes last, with the
     reason.
@@ -137,6 +149,8 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     ...          (("bold", -5.0, 30.0), ("wise", 0.0, 2.0), ("shy", 8.0, 0.0))]
     >>> [(row["rank"], row["label"], row["pareto"]) for row in ranking(games)]
     [(1, 'wise', True), (2, 'shy', True), (3, 'bold', False)]
+    >>> [round(row["score"], 2) for row in ranking(games)]
+    [0.07, 1.0, 1.0]
     """
     ranked: list[RankedRow] = []
     for games in grouped(label_engines(rows), problem_of).values():
@@ -165,7 +179,7 @@ def _medians(label: str, runs: list[GameRow]) -> RankedRow:
         flag = f"{bound}_holds"
         holds = [held for run in played if (held := run.get(flag)) is not None]
         facts[flag] = all(holds) if holds else None
-    metric = policies.entry(first["policy"]).metric if first["policy"] in policies.names() else "ccv"
+    metric = policies.entry(first["policy"]).metric if policies.known(first["policy"]) else "ccv"
     measured, bound = BOUND_OF_METRIC[metric]
     row = cast(RankedRow, facts | {
         "problem": first["problem"], "problem_label": problem_of(first), "horizon": horizon_of(first), "label": label,
@@ -207,11 +221,11 @@ def _ranked(contenders: list[RankedRow]) -> list[RankedRow]:
     scores = [(cost, *_beyond_rounding(row)) for row, cost in measured]
     pairs = [(cost - lowest if by == "cost" else regret, violation) for cost, regret, violation in scores]
     values = np.array(pairs, dtype=float).reshape(-1, 2)
-    sizes, shares = np.abs(values), np.maximum(values, 0.0)
-    typical = [np.median(size[size > 0.0]) if size.any() else 1.0 for size in sizes.T]
-    orders = [(float(score), float(own[1])) for score, own in zip((shares / typical).sum(axis=1), shares, strict=True)]
-    for (row, _), order, own in zip(measured, orders, shares, strict=True):
-        beaten = ((shares <= own).all(axis=1) & (shares < own).any(axis=1)).any()
+    largest, losses = np.abs(values).max(axis=0, initial=0.0), np.maximum(values, 0.0)
+    shares = losses / np.where(largest > 0.0, largest, 1.0)
+    orders = [(float(max(share)), float(loss[1]), float(loss[0])) for share, loss in zip(shares, losses, strict=True)]
+    for (row, _), order, own in zip(measured, orders, losses, strict=True):
+        beaten = ((losses <= own).all(axis=1) & (losses < own).any(axis=1)).any()
         row["rank"], row["score"] = 1 + sum(other < order for other in orders), order[0]
         row["pareto"], row["ranked_by"] = not bool(beaten), by
     last = 1 + len(contenders)
