@@ -28,10 +28,17 @@ RANKED = (
 
 
 class Comparison(list[GameRow]):
-    """The rows of a comparison, one dictionary for each game, in the order in which they were asked for; and what can be done with them.
+    """The rows of a comparison, one dictionary for each game, and what can be done with them.
 
-    It is a list, so that whatever takes rows takes it. What a row holds is in `bridle.compare.rows.GameRow`.
+    It is a list, so that whatever takes rows takes it; rows stand in the order in which games were asked for. `bridle.compare` makes it.
 
+    Parameters
+    ----------
+    rows : iterable of dict
+        The rows; `bridle.compare.rows.GameRow` names their columns.
+
+    Examples
+    --------
     >>> import bridle
     >>> result = bridle.compare(["fixed"], ["anytime", "ogd"], horizons=[100], seeds=2)
     >>> len(result), result[0]["label"], [row["label"] for row in result.ranking()]
@@ -44,16 +51,44 @@ class Comparison(list[GameRow]):
         return list(self)
 
     def ranking(self) -> list[RankedRow]:
-        """Who did best: for each problem and horizon a row for each policy, with its medians over seeds, best first.
+        """Who did best, on each problem and at each horizon.
 
-        `bridle.compare.analysis.ranking` says by what.
+        Returns
+        -------
+        list of dict
+            A row for each policy of each problem and horizon, with its medians over seeds, best first; see
+            `bridle.compare.analysis.ranking` for the rule, and `bridle.compare.rows.RankedRow` for the columns.
         """
         return analysis.ranking(self)
 
     def to_frame(self, kind: str | None = None, *, of: str = "games") -> Any:
-        """A DataFrame with a row for each game (`of="games"`), or for each policy of each problem and horizon (`of="ranking"`).
+        """The rows as a DataFrame.
 
-        `kind` is "pandas" or "polars"; None takes whichever is installed, pandas first.
+        Parameters
+        ----------
+        kind : {"pandas", "polars"}, optional
+            Whose. Default: pandas where it is installed, else Polars.
+        of : {"games", "ranking"}, default "games"
+            A row for each game, or for each policy of each problem and horizon.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            The frame. What is not known is NaN or None in pandas and null in Polars.
+
+        Raises
+        ------
+        Unavailable
+            The package is not installed.
+        InputError
+            `kind` or `of` is none of these.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> frame = bridle.compare("fixed", ["anytime", "ogd"], horizons=100, seeds=2).to_frame("pandas")
+        >>> frame.groupby("label")["ccv"].median().round(3).to_dict()
+        {'anytime': 0.0, 'ogd': 64.072}
         """
         if of not in ("games", "ranking"):
             raise InputError(f"of must be one of games, ranking, not {of!r}")
@@ -62,15 +97,58 @@ class Comparison(list[GameRow]):
     def to_latex(
         self, path: str | PathLike[str] | None = None, *, caption: str | None = None, label: str | None = None, floating: bool = True
     ) -> str:
-        """The ranking with its bounds as a table for LaTeX, which needs the package booktabs alone; also written to `path` if one is given.
+        """The ranking with its bounds as a table for LaTeX.
 
-        `caption` is LaTeX and takes the place of a sentence that says how to read the table; ``floating=False`` gives the tabular alone.
-        The best of each column is bold.
+        It needs the package booktabs and no other. Bold is the least of a column among the policies that no other beats.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A file to write it to as well.
+        caption : str, optional
+            The caption, as LaTeX. Default: two sentences that say how to read the table.
+        label : str, optional
+            What ``\\ref`` is to find it by.
+        floating : bool, default True
+            A whole ``table``; False gives the ``tabular`` alone.
+
+        Returns
+        -------
+        str
+            The table.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> result = bridle.compare("fixed", ["anytime", "ogd"], horizons=100, seeds=1)
+        >>> print(result.to_latex(floating=False).splitlines()[2])
+        \\toprule
         """
         return _written(typeset.latex_table(self.ranking(), caption, label, floating), path)
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
-        """The ranking with its bounds as a table of Markdown; also written to `path` if one is given."""
+        """The ranking with its bounds as a table of Markdown.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A file to write it to as well.
+
+        Returns
+        -------
+        str
+            The table.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+        """
         return _written(typeset.markdown_table(self.ranking()), path)
 
     def plot(
@@ -83,11 +161,32 @@ class Comparison(list[GameRow]):
         ax: object = None,
         width: str | None = None,
     ) -> Figure:
-        """Regret and CCV with their bounds as a figure of matplotlib, which is neither shown nor kept by pyplot.
+        """Regret and CCV with their bounds as a figure: medians over seeds, bands from the 10 % to the 90 % quantile.
 
-        `what` is "regret", "ccv" or both. ``against="round"`` draws games of the longest horizon, or of `horizon`, round by round, medians
-        over seeds; ``against="horizon"`` final values against T. `problem` is one of several, by its label. `ax` are axes of your own, one
-        for each chart. `width` is that of a "column" or a "page" of a journal. The figure's `savefig` writes PDF with TrueType fonts.
+        Parameters
+        ----------
+        what : {"regret", "ccv"} or a list of them, default both
+            Which of the two is drawn; each has axes of its own.
+        against : {"round", "horizon"}, default "round"
+            What lies to the right: the rounds of the games, or final values for each horizon.
+        problem : str, optional
+            One of several problems, by its label as rows have it, such as "halfspaces dim=5". Default: all.
+        horizon : int, optional
+            The horizon, in rounds. Default: the longest of each problem.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
+        width : {"column", "page"}, optional
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
+
+        Raises
+        ------
+        InputError
+            An argument names nothing that can be drawn, or matplotlib is not installed.
         """
         return plots.draw(plots.curves(self, what, against, problem, horizon), ax, width)
 
@@ -101,24 +200,109 @@ class Comparison(list[GameRow]):
         ax: object = None,
         width: str | None = None,
     ) -> Figure:
-        """Final regret and CCV, with their bounds, against a parameter that was swept; the rest is as for `plot`."""
+        """Final regret and CCV, with their bounds, against a parameter that was swept.
+
+        A policy that does not have the parameter is a level line.
+
+        Parameters
+        ----------
+        parameter : str
+            The parameter, of policies or of problems; its values must be numbers.
+        what : {"regret", "ccv"} or a list of them, default both
+            Which of the two is drawn; each has axes of its own.
+        problem : str, optional
+            One of several problems, by its label as rows have it, such as "halfspaces dim=5". Default: all.
+        horizon : int, optional
+            The horizon, in rounds. Default: the longest of each problem.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
+        width : {"column", "page"}, optional
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
+
+        Raises
+        ------
+        InputError
+            An argument names nothing that can be drawn, or matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> result = bridle.compare("fixed", ["sinha2024", "ogd"], horizons=100, seeds=1, sweep={"V": [0.1, 1.0, 10.0]})
+        >>> [panel.get_xlabel() for panel in result.plot_sweep("V").axes]
+        ['V', 'V']
+        """
         return plots.draw(plots.sweep(self, parameter, what, problem, horizon), ax, width)
 
     def report(self, path: str | PathLike[str], title: str | None = None) -> Path:
-        """Write the whole comparison as one HTML page, with charts and without need of a network; the path."""
+        """Write the whole comparison as one HTML page, with charts, that needs no network.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that is there is replaced.
+        title : str, optional
+            What stands on top. Default: what was compared.
+
+        Returns
+        -------
+        pathlib.Path
+            Where it is.
+
+        Raises
+        ------
+        InputError
+            There are no rows, the file cannot be written, or plotly is not installed.
+        """
         from bridle.compare import html_report
 
         return html_report.write_report(self, path, title)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the rows to a Parquet file, or to `results.parquet` in a folder that is there; the path."""
+        """Write the rows to a Parquet file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, or a folder that is there, which then has a file `results.parquet`.
+
+        Returns
+        -------
+        pathlib.Path
+            Where they are.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written, or pyarrow is not installed.
+        """
         place = Path(path) / NAME if Path(path).is_dir() else Path(path)
         write_parquet(self, place)
         return place
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """The comparison in a Parquet file, or in the folder that `bridle compare` or ``compare(out=...)`` has written."""
+        """The comparison in a Parquet file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, or the folder that `bridle compare` or ``bridle.compare(..., out=FOLDER)`` has written.
+
+        Returns
+        -------
+        Comparison
+            The rows as they were.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, or is not a comparison's.
+        """
         return cls(read_parquet(path))
 
     def _repr_html_(self) -> str:

@@ -90,9 +90,36 @@ class Trace:
         return f"{what}\n  {totals}{regret}; {showing.number(self.pace)} us a round"
 
     def plot(self, what: str | Sequence[str] = QUANTITIES, *, ax: object = None, width: str | None = None) -> Figure:
-        """Regret and CCV against t, with the bounds that are proved, as a figure of matplotlib, which is neither shown nor kept by pyplot.
+        """Regret and CCV against the round, with the bounds that are proved, as a figure.
 
-        `what` is "regret", "ccv" or both; `ax` are axes of your own, one for each; `width` is that of a "column" or a "page" of a journal.
+        A few runs have a line each; of more than six the median is drawn, with a band from the 10 % to the 90 % quantile. Bounds are drawn
+        for a single run.
+
+        Parameters
+        ----------
+        what : {"regret", "ccv"} or a list of them, default both
+            Which of the two is drawn; each has axes of its own.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
+        width : {"column", "page"}, optional
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
+
+        Raises
+        ------
+        InputError
+            An argument names nothing that can be drawn, or matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=100)
+        >>> [panel.get_title(loc="left") for panel in trace.plot().axes]
+        ['Regret against t', 'CCV against t']
         """
         drawn: Figure = showing.later("bridle.game.pictures").plot_trace(self, what, ax, width)
         return drawn
