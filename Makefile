@@ -74,6 +74,7 @@ test-fast: $(VENV)/.test
 SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
 docs: $(VENV)/.docs
 	$(SPHINX) -b html docs build/docs
+	$(BIN)/python tools/check_site.py build/docs
 	@echo "the site: build/docs/index.html"
 
 linkcheck: $(VENV)/.docs
@@ -127,4 +128,4 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/exponents.py
 
 clean:
-	rm -rf $(VENV) .mutants build demo soak docs/gallery docs/reference/generated benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mutants build demo soak docs/gallery docs/_pictures docs/reference/*/ benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
