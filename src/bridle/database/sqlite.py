@@ -30,6 +30,8 @@ APPEND, INSERT, LEASED = (STATEMENTS[name].text for name in ("append", "append_u
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "wal_autocheckpoint = 1000", "foreign_keys = ON", "trusted_schema = OFF")
 """How the connection that writes is set: to wait for the disk (also where macOS would not), and to checkpoint every 1000 pages."""
 
+PATIENTLY = f"PRAGMA busy_timeout = {int(1000 * owners.PATIENCE)}"
+
 _HARMLESS = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 """Errors after which nothing was written for certain: the transaction never began, or was undone."""
 
@@ -237,6 +239,28 @@ class SqliteStore(EventStore):
                 raise self._error(problem, "write") from problem
             finally:
                 lock.end()
+
+    def _append_one_now(self, values: Row) -> bool | None:
+        lock, connection = self._lock, self._connection
+        if lock is None or connection is None or not self._writing.acquire(blocking=False):
+            return None
+        try:
+            self._ready()
+            if not lock.try_begin():
+                return None
+            try:
+                connection.execute("PRAGMA busy_timeout = 0")
+                return connection.execute(APPEND, values).rowcount > 0
+            except sqlite3.Error as problem:
+                if primary(problem) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    return None
+                raise self._error(problem, "write") from problem
+            finally:
+                with suppress(sqlite3.Error):  # it is closed
+                    connection.execute(PATIENTLY)
+                lock.end()
+        finally:
+            self._writing.release()
 
     def _append_groups(self, groups: Sequence[Prepared]) -> set[Lease]:
         with self._alone() as connection:  # nobody can take a session until this ends

@@ -258,18 +258,33 @@ class EventStore(ABC):
         elif (refused := self.append_many([(lease, events)])[0]) is not None:
             raise refused
 
+    def append_at_once(self, lease: Lease, events: Sequence[Event]) -> bool:
+        """Append events as `append` does; False, and nothing is done, where that would mean to wait for anything but the disk."""
+        session, epoch = lease
+        rows = events if len(events) == 1 else packed(events)
+        if len(rows) != 1:
+            return False
+        row = rows[0]
+        if events[0].seq <= self._heads.get(session, 0) and self.holds(lease):
+            raise self._taken()
+        kept = self._append_one_now((*row, checksum(session, row), session, epoch))
+        if kept is None:
+            return False
+        if not kept:
+            raise self._fenced(lease)
+        self._heads[session] = row.seq
+        return True
+
+    def _append_one_now(self, values: Row) -> bool | None:
+        """As `_append_one`; None, and nothing is done, where somebody else would have to be waited for. Only a file here can say so."""
+        return None
+
     def append_many(self, groups: Sequence[tuple[Lease, Sequence[Event]]]) -> list[StoreError | None]:
         """Append to several sessions in one commit; for each group None, or the `Fenced` or `Taken` that kept it out.
 
         Groups of one lease stand and fall together. A `StoreError` is raised where the database fails: then no group is there, or, where
         it is not certain, nobody can tell.
         """
-        if len(groups) == 1 and len(groups[0][1]) == 1:  # one statement
-            try:
-                self.append(*groups[0])
-            except (Fenced, Taken) as problem:
-                return [problem]
-            return [None]
         together: dict[Lease, list[Event]] = {}
         for lease, events in groups:
             together.setdefault(lease, []).extend(events)
@@ -290,7 +305,10 @@ class EventStore(ABC):
 
     def _append_rows(self, groups: Sequence[Prepared]) -> dict[Lease, StoreError | None]:
         try:
-            kept = self._append_groups(groups)
+            if len(groups) == 1 and len(groups[0][1]) == 1:  # one statement
+                kept = {groups[0][0]} if self._append_one(groups[0][1][0]) else set()
+            else:
+                kept = self._append_groups(groups)
         except Taken as problem:
             if len(groups) == 1:
                 return {groups[0][0]: problem}
@@ -322,7 +340,9 @@ class EventStore(ABC):
         event = Event(*cast(tuple[int, int, bytes | None, bytes | None, bytes | None, bytes], row[:6]))
         if checksum(session, event) != row[6]:
             what = "the row up to event" if event.kind == PACKED else "event"
-            raise Damaged(f"{self.name} is damaged: {what} {event.seq} of {self._called(session)} is not what was written; restore a backup")
+            raise Damaged(
+                f"{self.name} is damaged: {what} {event.seq} of {self._called(session)} is not what was written; restore a backup"
+            )
         return event
 
     def head(self, session: int) -> int:
@@ -391,7 +411,9 @@ class EventStore(ABC):
     def _fenced(self, lease: Lease) -> Fenced:
         if self._held.get(lease.session) == lease.epoch:
             del self._held[lease.session]
-        return Fenced(f"{self._called(lease.session)} of {self.name} has another owner now: what was under lease {lease.epoch} is not written")
+        return Fenced(
+            f"{self._called(lease.session)} of {self.name} has another owner now: what was under lease {lease.epoch} is not written"
+        )
 
     def _ready(self, writing: bool = True) -> None:
         """Refuse what this store cannot do any more, or never could."""

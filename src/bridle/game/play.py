@@ -132,9 +132,26 @@ class Trace:
         return f"{what}\n  {totals}{regret}; {showing.number(self.pace)} us a round"
 
     def plot(self, what: str | Sequence[str] = QUANTITIES, *, ax: object = None, width: str | None = None) -> Figure:
-        """Regret and CCV against t, with the bounds that are proved, as a figure of matplotlib, which is neither shown nor kept by pyplot.
+        """Draw regret and CCV along the game, with their bounds, as a figure of matplotlib that is neither shown nor kept by pyplot.
 
-        `what` is "regret", "ccv" or both; `ax` are axes of your own, one for each; `width` is that of a "column" or a "page" of a journal.
+        Parameters
+        ----------
+        what : str or sequence of str, default ("regret", "ccv")
+            "regret", "ccv" or both.
+        ax : Axes or sequence of Axes, optional
+            Axes of your own, one for each chart.
+        width : {"column", "page"}, optional
+            The width of a column or a page of a journal.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+
+        Raises
+        ------
+        InputError
+            There is nothing to draw, or matplotlib is not installed.
         """
         drawn: Figure = showing.later("bridle.game.pictures").plot_trace(self, what, ax, width)
         return drawn

@@ -287,6 +287,11 @@ def entry(name: str) -> Entry:
     return _LOADED.get(name) or _ENTRIES[name]
 
 
+def known(name: str) -> bool:
+    """Whether there is a policy of this name, registered or from a file of the user's own."""
+    return name in _LOADED or name in _ENTRIES
+
+
 def registered(name: str) -> Entry | None:
     """The entry that is registered under this name, if there is one."""
     return _ENTRIES.get(name)
