@@ -1,4 +1,4 @@
-"""What is public: the names in `bridle.__all__`, and those in the `__all__` of the modules listed here. The reference and its tests read it.
+"""What is public: the names in `bridle.__all__` and in the `__all__` of the modules listed here. The reference and its tests read it.
 
 Whatever is not listed may change without notice; the versions page says what is promised of the names that are.
 
@@ -41,7 +41,13 @@ PAGES = (
     Page("rules", "Rules", "Rules of thumb that propose actions.", (), ("bridle.rules",)),
     Page("adversaries", "Adversaries", "What answers decisions in a game.", (), ("bridle.adversaries",)),
     Page("checks", "Checks", "Does a policy or a domain of your own keep its contract?", (), ("bridle.checks",)),
-    Page("compare", "Compare", "A grid of games, its tables and its report. `bridle.compare(...)` calls it.", ("compare",), ("bridle.compare",)),
+    Page(
+        "compare",
+        "Compare",
+        "A grid of games, its tables and its report. `bridle.compare(...)` calls it.",
+        ("compare",),
+        ("bridle.compare",),
+    ),
     Page("data", "Data", "Named data sets, fetched once and verified.", (), ("bridle.data",)),
     Page("engines", "Engines", "Who plays the rounds.", (), ("bridle.engines",)),
     Page("sklearn", "Adapter: scikit-learn", "Estimators that learn under limits.", (), ("bridle.adapters.sklearn",)),

@@ -20,7 +20,7 @@ import numpy as np
 import bridle
 from bridle import policies
 from bridle.compare.keys import canonical, digest, fingerprint, hash_own_source
-from bridle.compare.rows import COLUMNS, FACTS, CurveColumns, FactColumns, GameRow
+from bridle.compare.rows import COLUMNS, FACTS, CurveColumns, FactColumns, GameRow, RangeColumns
 from bridle.compare.store import ComparatorFacts, StoreEntry
 from bridle.core import BridleWarning, InputError, Unavailable
 from bridle.game import metrics
@@ -179,7 +179,7 @@ def perform(cell: Cell, shared: ComparatorFacts | None = None) -> StoreEntry:
     row, spent = cell.empty_row, 0.0
     try:
         facts, curves, spent = _play(cell, shared)
-        row = {**row, **facts, **curves}
+        row = {**row, **facts, **curves, **ranges(cell.instance.make())}
     except Unavailable:
         raise
     except (InputError, *BEYOND) as error:
@@ -215,6 +215,20 @@ def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[FactColumns, Curv
         raise Unavailable(f"another comparison has another policy {cell.policy} on this worker: wait for its end, or give it another name")
     facts: Mapping[str, object] = {**game, "measures": canonical(game["measures"]) if game["measures"] else None}
     return cast(FactColumns, {name: facts[name] for name in FACTS}), curves, spent
+
+
+def ranges(source: Problem) -> RangeColumns:
+    """The most that costs of a round can differ, G D, and the most that a round can violate: the largest |g|, and no more than G D.
+
+    >>> ranges(problem("halfspaces", 10, dim=2))
+    {'cost_range': 2.0, 'violation_range': 2.0}
+    """
+    known = source.constants
+    G, D, F = known.get("lipschitz"), known.get("diameter", source.domain.diameter()), known.get("bound")
+    apart = None if G is None else float(G) * float(D)
+    # where some action satisfies every constraint, no other can violate one by more than G D
+    most = [value for value in (F, apart if known.get("feasible") is not None else None) if value is not None]
+    return {"cost_range": apart, "violation_range": float(min(most)) if most else None}
 
 
 def _shared_comparator(facts: ComparatorFacts) -> metrics.Comparator | NoComparator:

@@ -28,10 +28,17 @@ RANKED = (
 
 
 class Comparison(list[GameRow]):
-    """The rows of a comparison, one dictionary for each game, in the order in which they were asked for; and what can be done with them.
+    """The rows of a comparison, one dictionary for each game, in the order in which they were asked for; it ranks, draws and writes itself.
 
     It is a list, so that whatever takes rows takes it. What a row holds is in `bridle.compare.rows.GameRow`.
 
+    Parameters
+    ----------
+    iterable : iterable of dict, optional
+        The rows. Default: none.
+
+    Examples
+    --------
     >>> import bridle
     >>> result = bridle.compare(["fixed"], ["anytime", "ogd"], horizons=[100], seeds=2)
     >>> len(result), result[0]["label"], [row["label"] for row in result.ranking()]
@@ -46,14 +53,32 @@ class Comparison(list[GameRow]):
     def ranking(self) -> list[RankedRow]:
         """Who did best: for each problem and horizon a row for each policy, with its medians over seeds, best first.
 
-        `bridle.compare.analysis.ranking` says by what.
+        Returns
+        -------
+        list of dict
+            The rows; `bridle.compare.analysis.ranking` says by what they are ranked.
         """
         return analysis.ranking(self)
 
     def to_frame(self, kind: str | None = None, *, of: str = "games") -> Any:
-        """A DataFrame with a row for each game (`of="games"`), or for each policy of each problem and horizon (`of="ranking"`).
+        """The comparison as a DataFrame.
 
-        `kind` is "pandas" or "polars"; None takes whichever is installed, pandas first.
+        Parameters
+        ----------
+        kind : {"pandas", "polars"}, optional
+            Which library. Default: whichever is installed, pandas first.
+        of : {"games", "ranking"}, default "games"
+            A row for each game, or for each policy of each problem and horizon.
+
+        Returns
+        -------
+        DataFrame
+            Of pandas or Polars.
+
+        Raises
+        ------
+        InputError
+            `of` is neither, or the library is not installed.
         """
         if of not in ("games", "ranking"):
             raise InputError(f"of must be one of games, ranking, not {of!r}")
@@ -62,15 +87,49 @@ class Comparison(list[GameRow]):
     def to_latex(
         self, path: str | PathLike[str] | None = None, *, caption: str | None = None, label: str | None = None, floating: bool = True
     ) -> str:
-        """The ranking with its bounds as a table for LaTeX, which needs the package booktabs alone; also written to `path` if one is given.
+        """The ranking with its bounds as a table for LaTeX, which needs the package booktabs alone. The best of each column is bold.
 
-        `caption` is LaTeX and takes the place of a sentence that says how to read the table; ``floating=False`` gives the tabular alone.
-        The best of each column is bold.
+        Parameters
+        ----------
+        path : str or path, optional
+            A file to write it to as well.
+        caption : str, optional
+            The caption, as LaTeX. Default: a sentence that says how to read the table.
+        label : str, optional
+            The label to refer to it by.
+        floating : bool, default True
+            False gives the tabular alone.
+
+        Returns
+        -------
+        str
+            The table.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
         """
         return _written(typeset.latex_table(self.ranking(), caption, label, floating), path)
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
-        """The ranking with its bounds as a table of Markdown; also written to `path` if one is given."""
+        """The ranking with its bounds as a table of Markdown.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A file to write it to as well.
+
+        Returns
+        -------
+        str
+            The table.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+        """
         return _written(typeset.markdown_table(self.ranking()), path)
 
     def plot(
@@ -83,11 +142,34 @@ class Comparison(list[GameRow]):
         ax: object = None,
         width: str | None = None,
     ) -> Figure:
-        """Regret and CCV with their bounds as a figure of matplotlib, which is neither shown nor kept by pyplot.
+        """Draw regret and CCV with their bounds, as a figure of matplotlib that is neither shown nor kept by pyplot.
 
-        `what` is "regret", "ccv" or both. ``against="round"`` draws games of the longest horizon, or of `horizon`, round by round, medians
-        over seeds; ``against="horizon"`` final values against T. `problem` is one of several, by its label. `ax` are axes of your own, one
-        for each chart. `width` is that of a "column" or a "page" of a journal. The figure's `savefig` writes PDF with TrueType fonts.
+        Its `savefig` writes PDF with TrueType fonts, as journals want them.
+
+        Parameters
+        ----------
+        what : str or sequence of str, default ("regret", "ccv")
+            "regret", "ccv" or both.
+        against : {"round", "horizon"}, default "round"
+            Draw games round by round, medians over seeds, or final values against T.
+        problem : str, optional
+            One of several problems, by its label. Default: all.
+        horizon : int, optional
+            Which games are drawn round by round. Default: those of the longest horizon.
+        ax : Axes or sequence of Axes, optional
+            Axes of your own, one for each chart.
+        width : {"column", "page"}, optional
+            The width of a column or a page of a journal.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+
+        Raises
+        ------
+        InputError
+            There is nothing to draw, or matplotlib is not installed.
         """
         return plots.draw(plots.curves(self, what, against, problem, horizon), ax, width)
 
@@ -101,24 +183,100 @@ class Comparison(list[GameRow]):
         ax: object = None,
         width: str | None = None,
     ) -> Figure:
-        """Final regret and CCV, with their bounds, against a parameter that was swept; the rest is as for `plot`."""
+        """Draw final regret and CCV, with their bounds, against a parameter that was swept.
+
+        Parameters
+        ----------
+        parameter : str
+            The parameter.
+        what : str or sequence of str, default ("regret", "ccv")
+            "regret", "ccv" or both.
+        problem : str, optional
+            One of several problems, by its label. Default: all.
+        horizon : int, optional
+            Which games are drawn. Default: those of the longest horizon.
+        ax : Axes or sequence of Axes, optional
+            Axes of your own, one for each chart.
+        width : {"column", "page"}, optional
+            The width of a column or a page of a journal.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+
+        Raises
+        ------
+        InputError
+            The parameter was not swept, or matplotlib is not installed.
+        """
         return plots.draw(plots.sweep(self, parameter, what, problem, horizon), ax, width)
 
     def report(self, path: str | PathLike[str], title: str | None = None) -> Path:
-        """Write the whole comparison as one HTML page, with charts and without need of a network; the path."""
+        """Write the whole comparison as one HTML page with charts, which needs no network.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        title : str, optional
+            The page's title.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+        """
         from bridle.compare import html_report
 
         return html_report.write_report(self, path, title)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the rows to a Parquet file, or to `results.parquet` in a folder that is there; the path."""
+        """Write the rows to a Parquet file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; or a folder that is there, in which it is called ``results.parquet``.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+        """
         place = Path(path) / NAME if Path(path).is_dir() else Path(path)
         write_parquet(self, place)
         return place
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """The comparison in a Parquet file, or in the folder that `bridle compare` or ``compare(out=...)`` has written."""
+        """The comparison in a Parquet file, or in the folder that ``bridle compare`` or ``compare(out=...)`` has written.
+
+        Parameters
+        ----------
+        path : str or path
+            The file or the folder.
+
+        Returns
+        -------
+        Comparison
+            The rows.
+
+        Raises
+        ------
+        InputError
+            There is no comparison, or it cannot be read.
+        """
         return cls(read_parquet(path))
 
     def _repr_html_(self) -> str:

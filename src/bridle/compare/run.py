@@ -51,14 +51,44 @@ def compare(
     dask: str | None = None,
     progress: CellProgress | None = None,
 ) -> Comparison:
-    """Play every combination and give a row for each, in a list that ranks, draws and writes itself: `Comparison`.
+    """Play every combination of problems, policies, horizons and seeds, and give a row for each game.
 
-    `problems` and `policies` are names, with settings as in "sinha2024:preset=practice", files, or objects of `bridle.problem` and
-    `bridle.policy`; `seeds` is how many, or a list of them; `sweep` gives parameters several values, each to whatever has the parameter.
-    `out` is a folder that keeps the games, as they finish in `out/store`, all in `out/results.parquet`: called again with it, only what is
-    not there is played. Without one nothing is left behind. `jobs` is how many processes play; one for each core unless given, or this one
-    alone where there is little to do. See `bridle.compare.spec.grid` for all that can be asked for.
+    Parameters
+    ----------
+    problems : str, Problem or iterable of them
+        Names, with settings as in "halfspaces:dim=5", files, or what `bridle.problem` gives.
+    policies : str, Configured or iterable of them
+        Names, with settings as in "sinha2024:preset=practice", "all", or what `bridle.policy` gives. Default: six well-known ones.
+    horizons : int or iterable of int, default (1000,)
+        How many rounds a game has, each 1 or above.
+    seeds : int or sequence of int, default 3
+        How many seeds, or which.
+    out : str or path, optional
+        A folder that keeps the games as they finish: called again with it, only what is not there is played. Default: nothing is left
+        behind.
+    sweep : dict of str to sequence, optional
+        Several values for a parameter, by its name; each goes to whatever has the parameter.
+    engine : {"python", "jax", "numba", "cuda"}, default "python"
+        What computes the games.
+    jobs : int, optional
+        How many processes play, 1 or above. Default: one for each core, or this one alone where there is little to do.
+    dask : str, optional
+        The address of a Dask scheduler, to play on its workers.
+    progress : callable, optional
+        Is told how many games are done, and of how many.
 
+    Returns
+    -------
+    Comparison
+        A list of rows that ranks, draws and writes itself.
+
+    Raises
+    ------
+    InputError
+        An argument cannot be used. That a policy does not apply to a problem is no error: its row says so.
+
+    Examples
+    --------
     >>> rows = compare(["fixed"], ["sinha2024", "sinha2024-strong"], horizons=[100], seeds=1)
     >>> [(row["label"], row["does_not_apply"]) for row in rows]  # doctest: +ELLIPSIS
     [('sinha2024', None), ('sinha2024-strong', 'policy sinha2024-strong does not apply: the costs ... are not strongly convex (modulus 0)')]

@@ -44,12 +44,32 @@ class ShownSession:
         ax: object = None,
         width: str | None = None,
     ) -> Figure:
-        """Certified regret and CCV so far, with the theorem's bounds, as a figure of matplotlib, neither shown nor kept by pyplot.
+        """Draw certified regret and CCV so far, with the theorem's bounds, as a figure of matplotlib, neither shown nor kept by pyplot.
 
         A session keeps totals, not rounds. Against t it is drawn where it has a journal (`Session.open`), which is replayed for it, or a
-        history: `rounds` is what `history` was told, and need not be given where that is the `append` of a list. Without either the
-        figure shows where the session stands. `what` is "regret", "ccv" or both, `ax` axes of your own, one for each, `width` that of a
-        "column" or a "page" of a journal.
+        history.
+        Without either the figure shows where the session stands.
+
+        Parameters
+        ----------
+        what : str or sequence of str, default ("regret", "ccv")
+            "regret", "ccv" or both.
+        rounds : sequence of dict, optional
+            What `history` was told. It need not be given where `history` is the `append` of a list.
+        ax : Axes or sequence of Axes, optional
+            Axes of your own, one for each chart.
+        width : {"column", "page"}, optional
+            The width of a column or a page of a journal.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+
+        Raises
+        ------
+        InputError
+            There is nothing to draw, or matplotlib is not installed.
         """
         pictures, looked = later("bridle.session.pictures"), self._looked_at()
         told = self._told_rounds() if rounds is None else rounds
