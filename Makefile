@@ -74,6 +74,7 @@ test-fast: $(VENV)/.test
 SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
 docs: $(VENV)/.docs
 	$(SPHINX) -b html docs build/docs
+	$(BIN)/python tools/check_site.py build/docs
 	@echo "the site: build/docs/index.html"
 
 linkcheck: $(VENV)/.docs

@@ -66,9 +66,11 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "min_reported_time": 1e9,
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
+    "within_subsection_order": "bridle_site.gallery_order.GalleryOrder",
     "plot_gallery": "True",
     "abort_on_example_error": False,
 }
@@ -79,6 +81,7 @@ copybutton_prompt_is_regexp = True
 html_theme = "pydata_sphinx_theme"
 html_logo = html_favicon = "../src/bridle/service/templates/icon.svg"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -92,9 +95,10 @@ html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
-    "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_start": ["site-links"],
+    "footer_end": ["copyright"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "search": []}

@@ -1,4 +1,4 @@
-"""What is public: the names in `bridle.__all__`, and those in the `__all__` of the modules listed here. The reference and its tests read it.
+"""What is public: the names in `bridle.__all__` and in the `__all__` of the modules listed here. The reference and its tests read it.
 
 Whatever is not listed may change without notice; the versions page says what is promised of the names that are.
 

@@ -6,7 +6,6 @@ r"""Docstrings are plain text that reads well in a terminal; here they become re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bridle_site import notation
@@ -19,20 +18,11 @@ CODE = re.compile(r"(``.+?``|:[\w:]+:`[^`]+`|`[^`]+`)")
 NAME = re.compile(r"[A-Za-z_][\w.]*(\(\))?")
 
 
-def orders(text: str) -> Iterator[tuple[int, int]]:
-    """Where a text has orders such as O(sqrt(T log T)), from the O to the bracket that closes."""
-    for found in re.finditer(r"(?<![\w(])O\((?=\S)", text):
-        end = notation.closing(text, found.end() - 1)
-        if text[end : end + 1] == ")":
-            yield found.start(), end + 1
-
-
 def with_formulas(text: str) -> str:
-    """Plain text with orders and symbols that have an index as mathematics, and with what means something in reStructuredText escaped."""
+    """Plain text with formulas as mathematics, and with what means something in reStructuredText escaped."""
     out, done = "", 0
-    spans = list(orders(text))
-    spans += [(m.start(), m.end()) for m in SUBSCRIPTED.finditer(text) if notation.is_symbol(m.group(1))]
-    for start, end in sorted(spans):
+    spans = [(m.start(), m.end()) for m in SUBSCRIPTED.finditer(text) if notation.is_symbol(m.group(1))]
+    for start, end in sorted([*notation.runs(text), *spans], key=lambda span: (span[0], -span[1])):
         if start >= done:
             before = escaped(text[done:start])
             joint = "\\ " if before and not before[-1].isspace() else ""  # so that the role is seen after a bar or a sign

@@ -25,7 +25,7 @@ def displayed(self: HTML5Translator, node: nodes.math_block) -> None:
     source = node.astext()
     if "\\\\" in source and "\\begin" not in source:
         source = f"\\begin{{split}}{source}\\end{{split}}"
-    box = '<div class="formula" tabindex="0" role="region" aria-label="Formula">'
+    box = '<div class="formula" tabindex="0" role="group" aria-label="Formula">'
     self.body.append(f"{box}{convert(source, display='block')}{number}</div>\n")
     raise nodes.SkipNode
 

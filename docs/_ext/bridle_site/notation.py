@@ -47,7 +47,7 @@ def formula(text: str) -> str:
     >>> formula("x_{t+1} = P_X(x_t - eta_t grad f_t(x_t))")
     'x_{t+1} = P_{X}(x_{t} - \\eta_{t} \\nabla  f_{t}(x_{t}))'
     >>> formula("Q <- sqrt(2 (t+1)) Q after p_t")
-    'Q \\leftarrow  \\sqrt{2 (t+1)} Q\\text{ after }p_{t}'
+    'Q \\leftarrow  \\sqrt{2 (t+1)} Q \\text{ after }p_{t}'
     """
     text = re.sub(r"arg(min|max) over (\w+) of", r"arg\1_{x in \2}", text.strip())
     return "".join(_pieces(text)).strip()
@@ -75,7 +75,8 @@ def _pieces(text: str) -> Iterator[str]:
             words, at = _words(text, found.start())
             yield words
         elif kind == "word":
-            yield GREEK.get(token) or FUNCTIONS.get(token) or token
+            apart = "\\," if token in ("log", "ln", "exp", "sign") and text[at : at + 1] == " " else ""
+            yield (GREEK.get(token) or FUNCTIONS.get(token) or token) + apart
         elif token in "_^":
             lowered, at = _argument(text, at)
             yield f"{token}{{{lowered}}}"
@@ -96,7 +97,7 @@ def _argument(text: str, at: int) -> tuple[str, int]:
         return formula(text[at + 1 : end]), end + 1
     if text[at : at + 1] == "(":
         end = closing(text, at)
-        return formula(text[at : end + 1]), end + 1
+        return formula(text[at + 1 : end]), end + 1
     found = re.match(r"max\([^()]*\)|[+*-]?[A-Za-z0-9]*(?:/\d+)?'?", text[at:])
     assert found is not None
     taken = found.group(0) or text[at : at + 1]
@@ -121,10 +122,68 @@ def _escaped(text: str) -> str:
     return re.sub(r"([#$%&_])", r"\\\1", text)
 
 
+def runs(text: str) -> Iterator[tuple[int, int]]:
+    """Where a sentence has mathematics: tokens side by side that are no words, one of them more than a letter or a number.
+
+    >>> [text[a:b] for text in ["With V = 10 / (D |v_1|), or any x, O(sqrt(T log T)) holds."] for a, b in runs(text)]
+    ['V = 10 / (D |v_1|)', 'O(sqrt(T log T))']
+    """
+    tokens = [(found.start(), found.end()) for found in re.finditer(r"\S+", text)]
+    first = 0
+    while first < len(tokens):
+        last = first
+        while last < len(tokens) and _mathy(text[slice(*tokens[last])]):
+            last += 1
+            if re.search(r"[,;:.]$", text[: tokens[last - 1][1]]) and _depth(text[tokens[first][0] : tokens[last - 1][1]]) <= 0:
+                break
+        if last > first:
+            span = _trimmed(text, tokens[first][0], tokens[last - 1][1])
+            if span and any(_strong(part) for part in text[slice(*span)].split()):
+                yield span
+        first = max(last, first + 1)
+
+
+def _depth(text: str) -> int:
+    return sum(text.count(mark) for mark in "([{") - sum(text.count(mark) for mark in ")]}")
+
+
+def _mathy(token: str) -> bool:
+    """Whether a token can be a part of a formula."""
+    bare = token.strip("()[]{},;:.|")
+    if re.fullmatch(r"[-+=/*<>]|<=|>=|<-|\+-|\d+(\.\d+)?(e-\d+)?", bare or token):
+        return True
+    names = re.findall(r"[A-Za-z]+", bare)
+    known = all(is_symbol(name) or name == "sqrt" for name in names)
+    return (
+        known and bare not in ("a", "A", "I") and not re.search(r"['\"`@&%$#?!]|--|\.\w", token) and (bool(names) or token in ("|", "..."))
+    )
+
+
+def _strong(token: str) -> bool:
+    """Whether a token is mathematics whatever stands beside it."""
+    return bool(re.search(r"\w\^|\w_|sqrt\(|\bO\(|\|\w+\||^(=|<=|>=|<-)$", token))
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """A run without the punctuation and the brackets of the sentence around it; None where its brackets do not match."""
+    while True:
+        part = text[start:end]
+        if part.endswith((",", ";", ":", ".")) or (part.endswith(")") and _depth(part) < 0):
+            end -= 1
+        elif part.startswith("(") and _depth(part) > 0:
+            start += 1
+        elif re.search(r"\s([-+=/*<>]|<=|>=|<-)$|\s$", part):
+            end -= 1
+        elif re.match(r"([-+=/*<>]|<=|>=|<-)\s|\s", part):
+            start += 1
+        else:
+            return (start, end) if part and _depth(part) == 0 and part.count("|") % 2 == 0 else None
+
+
 def block(lines: list[str]) -> str:
     """Several lines as one displayed formula, aligned at the first relation of each."""
     rows = []
-    for line in lines:
+    for line in (part for whole in lines for part in re.split(r"(?<=,)\s{3,}", whole)):
         found = RELATION.search(line)
         left, right = (line[: found.start()], line[found.start() :]) if found else ("", line)
         rows.append(f"{formula(left)} & {formula(right)}")

@@ -38,7 +38,7 @@ COMPARED = {"anytime": ("#0b62a4", "-"), "sinha2024": ("#b34700", "--"), "adagra
 """Who plays every problem: bridle's own policy, the paper's, and one that ignores constraints."""
 
 STYLE = {
-    "svg.fonttype": "none", "svg.hashsalt": "bridle", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Arial", "sans-serif"],
+    "svg.fonttype": "none", "svg.hashsalt": "bridle", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Arial"],
     "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": SOFT, "axes.labelcolor": "#1b1e24",
     "xtick.color": SOFT, "ytick.color": SOFT, "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
     "axes.grid": True, "grid.color": "#ecece8", "lines.linewidth": 1.8, "legend.frameon": False,
@@ -48,7 +48,7 @@ VIOLATIONS = {"ccv": "CCV", "soft": "soft violation", "interval": "interval viol
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture's file, its words for those who do not see it, and what is written below it; of a problem also its constants and an example."""
+    """A picture's file, its words for those who do not see it, what is written below it; of a problem also its constants and an example."""
 
     path: Path | None
     alt: str
@@ -189,7 +189,8 @@ def _problem_game(name: str, path: Path) -> Picture:
     save(figure, path)
     told = ", ".join(f"``{key}={value!r}``" for key, value in special_games.shown(settings).items())
     plane = " Left: in two dimensions; the darker, the more rounds forbid a point; dots are the decisions of anytime, from light to dark."
-    caption = f"{problem.horizon:,} rounds{f' with {told}' if told else ''}. {'; '.join(ends)}. adagrad ignores constraints.{plane if flat else ''}"
+    played = f"{problem.horizon:,} rounds with {told}" if told else f"{problem.horizon:,} rounds"
+    caption = f"{played}. {'; '.join(ends)}. adagrad ignores constraints.{plane if flat else ''}"
     constants = {key: value for key, value in problem.constants.items() if np.ndim(value) == 0}
     return Picture(path, f"Charts of regret and CCV over {problem.horizon} rounds. {'; '.join(ends)}.", caption, constants, example)
 

@@ -33,9 +33,9 @@ def index(names: list[str]) -> list[str]:
     ]
     return [
         *rst.heading("Policies", "="),
-        "Every registered policy has a page: what it does in a round, what is proved of it, what it must be told, and how it does in a game.",
+        "Every registered policy has a page: what it does in a round, what is proved of it, what it must be told, how it plays.",
         "",
-        "``bridle advise`` names the policy for what you know; see :doc:`/choosing`. A violation is CCV unless it says *soft* or *interval*.",
+        "``bridle advise`` names the one for what you know; see :doc:`/choosing`. A violation is CCV unless it says *soft* or *interval*.",
         "",
         *rst.table(("policy", "what", "regret", "violation"), rows, (20, 40, 20, 20)),
         *rst.directive("toctree", "", {"hidden": ""}, names),

@@ -23,7 +23,12 @@ def compare(
         typer.Argument(metavar="PROBLEM...", help="Names from `bridle problems`, as in halfspaces or halfspaces:dim=5, or files."),
     ],
     policies: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Names from `bridle policies`, as in ogd or sinha2024:preset=practice; or all.")
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="Names from `bridle policies`, as in ogd or sinha2024:preset=practice; or all. Your own: ./mine.py, ./mine.py:name, "
+            "module:name, each with settings as in ./mine.py:name:step=0.1.",
+        ),
     ] = None,
     horizons: Annotated[str, typer.Option(metavar="T1,T2", help="How many rounds.")] = "1000,4000",
     seeds: Annotated[int, typer.Option(metavar="N", help="How many seeds: 0 to N - 1.")] = 3,

@@ -75,14 +75,19 @@ class FullProblemFacts(TypedDict):
 
 
 def policies(
-    name: Annotated[str | None, typer.Argument(help="The policy to describe in full. Without a name, all are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The policy to describe in full, or a file as in ./mine.py. Without a name, all are listed.")
+    ] = None,
     json_file: output.JsonOption = None,
 ) -> None:
     """List the policies with their assumptions, bounds and parameters, or describe one in full."""
-    if name is not None:
-        facts = full_policy(name)
+    from bridle.policies import own
+
+    mine = [] if name is None or not own.split(name).own else [policy.name for policy in own.load(name)]
+    if name is not None and len(mine) < 2:
+        facts = full_policy(mine[0] if mine else name)
         return output.show(full.policy_page(facts), [], facts, json_file)
-    rows = all_policies()
+    rows = [policy_facts(each) for each in mine] if mine else all_policies()
     output.show(policies_table(rows), [], rows, json_file)
 
 

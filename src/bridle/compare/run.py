@@ -132,9 +132,12 @@ def run(grid: Grid, store: Store, start: Callable[[], Executor], progress: CellP
 
 def _check_own_policies(grid: Grid, pool: Executor) -> None:
     """A policy that was registered in this process is not known in others."""
-    for name in dict.fromkeys(cell.policy for cell in grid.cells):
+    for name in dict.fromkeys(cell.policy for cell in grid.cells if cell.own is None):
         if own_source(name) and not isinstance(pool, Here):
-            raise InputError(f"policy {name} is registered in this process alone, which must then do all the work: jobs=1")
+            raise InputError(
+                f"policy {name} is registered in this process alone, which must then do all the work: jobs=1; "
+                f"or name its file in place of it, as in ./{os.path.basename(own_source(name))}"
+            )
 
 
 def _drive(queue: TaskQueue, store: Store, pool: Executor, progress: CellProgress | None) -> None:

@@ -7,6 +7,7 @@ documentation's tables read the registry.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -85,6 +86,9 @@ _MODULES: tuple[ModuleType, ...] = (
     unconstrained,
 )  # fmt: skip
 _ENTRIES: dict[str, Entry] = {item.name: item for module in _MODULES for item in module.ENTRIES}
+_OF_THE_LIBRARY = frozenset(_ENTRIES)
+_LOADED: dict[str, Entry] = {}
+"""Policies from files of the user's own (`bridle.policies.own`): known by name in this process, and not listed."""
 
 
 @dataclass(frozen=True)
@@ -279,14 +283,31 @@ def names() -> list[str]:
 
 def entry(name: str) -> Entry:
     """The registry's entry of this name."""
-    validate.one_of("policy", name, _ENTRIES)
-    return _ENTRIES[name]
+    validate.one_of("policy", name, _ENTRIES | _LOADED)
+    return _LOADED.get(name) or _ENTRIES[name]
+
+
+def known(name: str) -> bool:
+    """Whether there is a policy of this name, registered or from a file of the user's own."""
+    return name in _LOADED or name in _ENTRIES
+
+
+def registered(name: str) -> Entry | None:
+    """The entry that is registered under this name, if there is one."""
+    return _ENTRIES.get(name)
+
+
+def source_of(item: Entry) -> str:
+    """The file that defines an entry's factory; empty where that cannot be told."""
+    code = getattr(inspect.unwrap(item.factory), "__code__", None)
+    return code.co_filename if code else ""
 
 
 def register(item: Entry) -> None:
     """Add a policy of your own under a new name, for this process.
 
-    After that `bridle.policy`, `bridle.play`, sessions, `bridle compare` and the checks know it by its name.
+    After that `bridle.policy`, `bridle.play`, sessions, `bridle compare` and the checks know it by its name. A file that is run again,
+    edited, replaces what it registered.
 
     Parameters
     ----------
@@ -307,9 +328,20 @@ def register(item: Entry) -> None:
     >>> bridle.policy("my-adagrad", bridle.Ball(2)).name
     'my-adagrad'
     """
-    if item.name in _ENTRIES:
+    there, source = _ENTRIES.get(item.name), source_of(item)
+    if there is not None and (item.name in _OF_THE_LIBRARY or not os.path.isfile(source) or source_of(there) != source):
         raise InputError(f"a policy called {item.name!r} is registered already")
     _ENTRIES[item.name] = item
+
+
+def loaded(name: str) -> Entry | None:
+    """The entry that came from a file of the user's own under this name, if there is one."""
+    return _LOADED.get(name)
+
+
+def know(item: Entry) -> None:
+    """Know a policy from a file of the user's own by its name, in the place of an earlier one from a file."""
+    _LOADED[item.name] = item
 
 
 def parameters(name: str) -> list[Parameter]:

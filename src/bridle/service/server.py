@@ -14,7 +14,7 @@ import uvicorn
 
 from bridle.core import BridleWarning, InputError
 from bridle.service import logs
-from bridle.service.app import make_app
+from bridle.service.app import front_door
 from bridle.service.config import ServiceConfig
 from bridle.service.service import Service
 
@@ -55,7 +55,7 @@ def uvicorn_config(service: Service) -> uvicorn.Config:
     """How uvicorn is to serve this service."""
     config = service.config
     return uvicorn.Config(
-        make_app(service),
+        front_door(service),
         log_config=None,
         access_log=False,
         lifespan="on",

@@ -665,6 +665,9 @@ class DurableSession(Session):
         pay: Mapping[str, float] | None = None,
     ) -> None:
         """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
+        if key is None and ticket is None and modulus is None and context is None and played is None and pay is None and partial is False:
+            self._embedded.do(self._core.observe_numbers, f, df, g, dg)
+            return
         self._embedded.do(
             self._core.observe, f, df, g, dg, modulus,
             ticket=ticket, partial=partial, context=context, played=played, key=key, pay=pay,
