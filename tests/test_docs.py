@@ -26,11 +26,16 @@ def doc_tables():
     return script("tools/doc_tables.py")
 
 
-def test_the_readme_lists_the_policies_as_registered():
+def test_the_readme_shows_six_policies_as_registered():
+    table = doc_tables().first_markdown(all_policies())
+    assert table in (ROOT / "README.md").read_text(), f"README.md must hold this table:\n{table}"
+
+
+def test_the_documentation_lists_the_policies_as_registered():
     measured = json.loads((ROOT / "benchmarks" / "policies.json").read_text())
     assert measured.keys() == set(policies.names()), "run make bench: a policy has no measured cost"
     assert all(cost > 0.0 for found in measured.values() for cost in found.values()), "run make bench: a cost was not measured"
-    assert doc_tables().policies_markdown(all_policies(), measured) in (ROOT / "README.md").read_text()
+    assert doc_tables().policies_markdown(all_policies(), measured) in (ROOT / "docs" / "policies.md").read_text()
 
 
 def test_the_documentation_lists_the_problems_as_registered():
@@ -207,6 +212,22 @@ def test_a_goal_of_the_service_that_is_missed_is_said_to_be():
     assert "19,000 (the goal was 20,000)" in table
 
 
+def test_the_documentation_shows_durable_sessions_as_they_were_measured():
+    benchmark, found = benchmark_named("durable"), json.loads((ROOT / "benchmarks" / "durable.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "operations.md").read_text(), "run benchmarks/durable.py"
+    rows = [row["what"] for table in found["tables"].values() for row in table]
+    for what in ("a durable round, numba", "a durable round, python", "groups of 100, numba", "replay, numba", "one event, fenced"):
+        assert any(row.startswith(what) for row in rows), what
+
+
+def test_a_goal_of_durable_sessions_that_is_missed_is_said_to_be():
+    row = {"what": "it", "us": 1.0, "against_us": 2.0, "low": 0.5, "high": 0.7}
+    rows = [{**row, "goal": goal, "ratio": ratio} for goal, ratio in (("1.3", 1.31), ("1.3", 1.3), ("at least 0.6", 0.59), ("", 9.0))]
+    table = benchmark_named("durable").markdown({"tables": {"some": rows}})
+    ends = [line.split(" | ")[3] for line in table.splitlines()[2:]]
+    assert ends == ["1.31, above the goal of 1.3", "1.3", "0.59, below the goal of 0.6", "9"]
+
+
 def test_the_documentation_shows_what_was_measured_on_a_gpu():
     benchmark, file = benchmark_named("gpu"), ROOT / "benchmarks" / "gpu.json"
     found = json.loads(file.read_text()) if file.exists() else None
@@ -227,6 +248,7 @@ def test_the_page_of_results_shows_what_was_measured():
     found = json.loads((place / "results.json").read_text())
     assert benchmark.markdown(found) == (place / "results.md").read_text(), "run benchmarks/peers.py --render"
     assert benchmark.excerpt(found) in (ROOT / "README.md").read_text(), "run benchmarks/peers.py --render"
+    assert benchmark.speeds(found) in (ROOT / "docs" / "speed.md").read_text(), "run benchmarks/peers.py --render"
     assert not found["failed"]
     latest = json.loads((place / "fraud.json").read_text())
     assert found["fraud"] == {name: latest[name] for name in found["fraud"]}, "run benchmarks/peers.py --render"

@@ -369,7 +369,7 @@ def test_banditq_is_the_page_and_within_its_bound(habit, record_property):
 
 
 def test_banditq_is_for_reward_problems_on_a_simplex():
-    with pytest.raises(bridle.InputError, match=r"domain must be a simplex for banditq, such as bridle.Simplex\(3\), not BallSet"):
+    with pytest.raises(bridle.InputError, match=r"domain must be a simplex for banditq, such as bridle.Simplex\(3\), not Ball"):
         bridle.policy("banditq", bridle.Ball(3), horizon=10)
     problem = bridle.problem("halfspaces", horizon=50, domain=bridle.Simplex(4), constraints=4)
     assert "not known to have costs -<r, x>" in bridle.policy_for("banditq", problem).bound(problem.constants, 50).why

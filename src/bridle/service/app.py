@@ -13,11 +13,11 @@ from starlette.responses import Response
 
 from bridle import __version__
 from bridle.service.calls import json_answer
-from bridle.service.door import Door
+from bridle.service.door import Door, FrontDoor
 from bridle.service.live import LivePictures
 from bridle.service.logs import request_id
 from bridle.service.page import ServiceWatch
-from bridle.service.routes import add_routes
+from bridle.service.routes import add_routes, hot_routes
 from bridle.service.service import Service
 
 
@@ -28,8 +28,13 @@ async def not_found(request: Request, wrong: Exception) -> Response:
     return json_answer({"error": text, "request": request_id.get()}, wrong.status_code)
 
 
+def front_door(service: Service) -> FrontDoor:
+    """What serves this service: its hot routes, and the application behind them."""
+    return FrontDoor(make_app(service), service.metrics, service.access, hot_routes(service))
+
+
 def make_app(service: Service) -> FastAPI:
-    """The application that serves this service."""
+    """The application that has all routes of this service, and the document of them."""
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:

@@ -6,7 +6,7 @@ says what is wrong with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -32,6 +32,9 @@ from bridle.service.schemas import (
     ObserveBody,
     ObserveEvent,
     PaymentAnswer,
+    PlainBatch,
+    PlainBody,
+    PlainEvent,
     RoundAnswer,
     TicketAnswer,
 )
@@ -104,29 +107,100 @@ def plain(value: Any) -> Any:
 FLOATS = {float}
 
 
-def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
+def table(rows: list[list[float]]) -> Any:
+    """Lists of floats as an array, where they are equally long; else as they came, for the session to judge."""
+    try:
+        return np.array(rows)
+    except ValueError:
+        return rows
+
+
+def values_of(g: Any) -> list[float]:
+    """The values of the constraints of a round that was observed, to be shown."""
+    if g is None:
+        return []
+    found: list[float] = np.asarray(g, dtype=float).reshape(-1).tolist()
+    return found
+
+
+class RoundNotes:
+    """What is to be answered and remembered of rounds that are observed: `answer` is made of the session just after one."""
+
+    __slots__ = ("core", "hosted", "x")
+
+    def __init__(self, core: DurableCore, hosted: Hosted) -> None:
+        self.core, self.hosted = core, hosted
+        self.x: list[float] | None = None
+
+    def answer(self, _: object = None) -> bytes:
+        """The answer with the next decision."""
+        self.x = next_decision(self.core)
+        return encode(RoundAnswer(self.core.session.rounds, self.x))
+
+    def keep(self, f: Any, g: list[float], ticket: int | None = None, played: Any = None) -> None:
+        """Remember the round."""
+        self.hosted.remember(self.core, float(f), g, ticket, played if isinstance(played, list) else None)
+        self.hosted.decided = self.x
+
+
+def observing(body: ObserveBody | PlainBody, key: str | None, hosted: Hosted) -> Verb:
     """Feedback; the answer has the next decision."""
+    if isinstance(body, PlainBody):
+        return observing_plainly(body, key, hosted)
 
     def verb(core: DurableCore) -> VerbOutcome:
-        x: list[float] | None = None
-
-        def answer(_: object) -> bytes:
-            nonlocal x
-            x = next_decision(core)
-            return encode(RoundAnswer(core.session.rounds, x))
-
-        g = plain(body.g)
+        notes, g = RoundNotes(core, hosted), plain(body.g)
         applied = core.observe(
             body.f, plain(body.df), g, plain(body.dg), body.modulus,
             ticket=body.ticket, partial=body.partial, context=body.context, played=body.played, pay=body.pay, key=key,
-            answer=None if key is None and body.ticket is None else answer,
+            answer=None if key is None and body.ticket is None else notes.answer,
         )  # fmt: skip
-        told = applied.answer or answer(None)
+        told = applied.answer or notes.answer()
         if not applied.again:
-            hosted.remember(core, body.f, g, body.ticket, body.played)
+            notes.keep(body.f, values_of(g), body.ticket, body.played)
             hosted.hear(core)
-            hosted.decided = x
         return VerbOutcome(told, applied.rows, applied.again)
+
+    return verb
+
+
+def observing_plainly(body: PlainBody, key: str | None, hosted: Hosted) -> Verb:
+    """The same of feedback that is nothing but numbers."""
+
+    def verb(core: DurableCore) -> VerbOutcome:
+        notes, numbers = RoundNotes(core, hosted), (body.f, np.array(body.df), np.array(body.g), table(body.dg))
+        applied = core.observe_numbers(*numbers) if key is None else core.observe(*numbers, key=key, answer=notes.answer)
+        told = applied.answer or notes.answer()
+        if not applied.again:
+            notes.keep(body.f, body.g)
+            hosted.hear(core)
+        return VerbOutcome(told, applied.rows, applied.again)
+
+    return verb
+
+
+def observing_many(events: Sequence[PlainEvent], hosted: Hosted, refused: list[tuple[int, str]]) -> Verb:
+    """Feedback of many rounds that is nothing but numbers, and has no keys: each as if it came alone, the answers made at once."""
+
+    def verb(core: DurableCore) -> VerbOutcome:
+        notes, session, observe = RoundNotes(core, hosted), core.session, core.observe_numbers
+        answers: list[RoundAnswer | Complaint] = []
+        rows: list[Event] = []
+        for i, event in enumerate(events):
+            try:
+                applied = observe(event.f, np.array(event.df), np.array(event.g), table(event.dg))
+            except InputError as wrong:
+                refused.append((i, str(wrong)))
+                answers.append(Complaint(str(wrong)))
+                continue
+            rows.append(applied.rows[0])
+            x = notes.x = next_decision(core)
+            notes.keep(event.f, event.g)
+            answers.append(RoundAnswer(session.rounds, x))
+        hosted.hear(core)
+        return VerbOutcome(
+            encode({"answers": answers, "refused": len(refused), "round": session.rounds, "next": next_decision(core)}), rows
+        )
 
     return verb
 
@@ -172,20 +246,33 @@ async def batch(call: Call) -> bytes:
     events, most = call.body.events, call.service.config.limits.batch
     if len(events) > most:
         raise Turned(TOO_LARGE, f"a batch may have at most {most} events, not {len(events)}")
-    for scope, kinds in (("decide", (DecideEvent, AskEvent)), ("observe", (ObserveEvent, ForgetEvent))):
+    for scope, kinds in (("decide", (DecideEvent, AskEvent)), ("observe", (ObserveEvent, PlainEvent, ForgetEvent))):
         if not may(call.key, scope) and any(isinstance(event, kinds) for event in events):
             raise Turned(FORBIDDEN, f"the key {who(call.key)} lacks the scope {scope}, which events of this batch need")
     hosted, identity = await call.session(), call.identity
-    verbs = []
-    for i, event in enumerate(events):
-        key = getattr(event, "key", None) or (None if identity is None else f"{identity}.{i}")
-        if isinstance(event, ObserveEvent):
-            verbs.append(observing(event, key, hosted))
-        elif isinstance(event, ForgetEvent):
-            verbs.append(forgetting(event.ticket))
-        else:
-            verbs.append(asking(event, key, hosted) if isinstance(event, AskEvent) else deciding(event, key, hosted))
     refused: list[tuple[int, str]] = []
+    if isinstance(call.body, PlainBatch) and identity is None and all(event.key is None for event in events):
+        verb = observing_many(events, hosted, refused)
+    else:
+        verb = one_by_one([verb_of(event, identity, i, hosted) for i, event in enumerate(events)], refused)
+    answer = await hosted.play(verb, max(1, len(events)))
+    for i, sentence in refused:
+        await call.service.quarantine(hosted, sentence, encode(events[i]))
+    return answer
+
+
+def verb_of(event: DecideEvent | AskEvent | ObserveEvent | PlainEvent | ForgetEvent, identity: str | None, i: int, hosted: Hosted) -> Verb:
+    """What event i of a batch with this identity does."""
+    key = getattr(event, "key", None) or (None if identity is None else f"{identity}.{i}")
+    if isinstance(event, ObserveEvent | PlainEvent):
+        return observing(event, key, hosted)
+    if isinstance(event, ForgetEvent):
+        return forgetting(event.ticket)
+    return asking(event, key, hosted) if isinstance(event, AskEvent) else deciding(event, key, hosted)
+
+
+def one_by_one(verbs: Sequence[Verb], refused: list[tuple[int, str]]) -> Verb:
+    """The verbs of a batch in their order; those that are refused, and why, are noted."""
 
     def verb(core: DurableCore) -> VerbOutcome:
         answers: list[bytes] = []
@@ -207,10 +294,7 @@ async def batch(call: Call) -> bytes:
             whole |= {name: value for name, value in msgspec.json.decode(answers[-1]).items() if name in ("round", "next")}
         return VerbOutcome(encode(whole), rows)
 
-    answer = await hosted.play(verb, max(1, len(verbs)))
-    for i, sentence in refused:
-        await call.service.quarantine(hosted, sentence, encode(events[i]))
-    return answer
+    return verb
 
 
 async def change_limits(call: Call) -> bytes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from bridle.database.rows import AccessKey
 from bridle.service.errors import BAD_FORM, Turned
@@ -19,21 +20,46 @@ if TYPE_CHECKING:
     from bridle.service.service import Service
 
 
+Headers: TypeAlias = Mapping[bytes, bytes]
+"""The headers of a request by their names in small letters; of one that is there twice, the first."""
+
+
+def headers_of(scope: Scope) -> Headers:
+    """The headers of a request.
+
+    >>> headers_of({"headers": [(b"host", b"here"), (b"host", b"there")]})
+    {b'host': b'here'}
+    """
+    return dict(scope["headers"][::-1])
+
+
+def text_of(headers: Headers, name: bytes) -> str | None:
+    """A header as text."""
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1")
+
+
 @dataclass(slots=True)
 class Call:
     """A request that was let in and read: `body` is decoded, `raw` as it came; `name` is that of the session in the path."""
 
     service: Service
-    request: Request
+    scope: Scope
+    headers: Headers
     key: AccessKey
     name: str
     body: Any
     raw: bytes
 
     @property
+    def request(self) -> Request:
+        """The request as Starlette has it, for those who are in no hurry."""
+        return Request(self.scope)
+
+    @property
     def identity(self) -> str | None:
         """The identity of the event: from the header, or from the body."""
-        told = self.request.headers.get("idempotency-key")
+        told = text_of(self.headers, b"idempotency-key")
         own: str | None = getattr(self.body, "key", None)
         if told is None:
             return own

@@ -23,10 +23,11 @@ import numpy as np
 from bridle.core import InputError
 from bridle.database.rows import Event, Fenced, Found, Owned, StoreError
 from bridle.database.store import EventStore
+from bridle.ops import Array
 from bridle.service.errors import Turned, elsewhere, too_many, unavailable
 from bridle.service.limits import ServiceLimits
 from bridle.service.logs import log
-from bridle.service.writer import GroupWriter, JournalLine
+from bridle.service.writer import CommitGroup, GroupWriter, JournalLine
 from bridle.session.clocks import ASSUMPTIONS_EVERY
 from bridle.session.durable import DurableCore
 from bridle.session.rounds import HistoryEntry
@@ -38,7 +39,7 @@ SLOW = 0.005
 """Seconds: what may take longer than this is done in the thread for slow things."""
 
 UNKNOWN = 2.0 * SLOW
-"""What a round is taken to last as long as nobody knows: the first ones may load or compile something."""
+"""What a round, or a look back, is taken to last as long as nobody knows: the first ones may load or compile something."""
 
 REMEMBERED = 500
 """So many of the last rounds can be shown."""
@@ -80,6 +81,26 @@ def next_decision(core: DurableCore) -> list[float] | None:
     return x
 
 
+class Pace:
+    """How long a session's events take: a round, and now and then a look back at many. What has been slow is taken to be so for a while."""
+
+    __slots__ = ("look", "round")
+
+    def __init__(self) -> None:
+        self.round = self.look = UNKNOWN
+
+    def expected(self, events: int, looks: int) -> float:
+        """How many seconds so many events are likely to take, with so many looks among them."""
+        return events * self.round + looks * self.look
+
+    def learn(self, seconds: float, events: int, looks: int) -> None:
+        """So many seconds is what it took."""
+        if looks:
+            self.look = max((seconds - events * self.round) / looks, 0.8 * self.look)
+        if not looks or events >= ASSUMPTIONS_EVERY:  # of many rounds it can be told apart well enough
+            self.round += 0.2 * (seconds / events - self.round)
+
+
 class PlayedRound(NamedTuple):
     """One of the last rounds, as it is shown: how many had been observed with it, what was decided, and what came of it."""
 
@@ -88,12 +109,13 @@ class PlayedRound(NamedTuple):
     f: float
     g: list[float]
     cost: float
-    ccv: float
+    violations: Array
     ticket: int | None
 
     def facts(self) -> dict[str, object]:
         """As JSON has it."""
         found: dict[str, object] = {**self._asdict(), "violation": [max(value, 0.0) for value in self.g]}
+        found["ccv"] = float(np.max(found.pop("violations"), initial=0.0))  # type: ignore[arg-type]
         if self.ticket is None:
             del found["ticket"]
         return found
@@ -102,7 +124,7 @@ class PlayedRound(NamedTuple):
 def shown_again(entry: HistoryEntry) -> PlayedRound:
     """A round that was replayed."""
     x, g = entry["x"].tolist(), np.asarray(entry["g"]).reshape(-1).tolist()
-    return PlayedRound(entry["round"], x, float(entry["f"]), g, entry["cost"], entry["ccv"], entry.get("ticket"))
+    return PlayedRound(entry["round"], x, float(entry["f"]), g, entry["cost"], np.array([entry["ccv"]]), entry.get("ticket"))
 
 
 class Hosted:
@@ -123,8 +145,8 @@ class Hosted:
         self._waiting = 0
         self._core: DurableCore | None = None
         self._line: JournalLine | None = None
-        self._last: asyncio.Future[None] | None = None
-        self._pace = UNKNOWN
+        self._last: CommitGroup | None = None
+        self._pace = Pace()
         self._safe = 0  # the last event that is known to be durable
         self._snapshot: asyncio.Task[None] | None = None
 
@@ -132,39 +154,73 @@ class Hosted:
 
     async def play(self, verb: Callable[[DurableCore], VerbOutcome], events: int = 1) -> bytes:
         """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
-        await self._enter()
-        try:
-            core = self._core if self._fresh() else await self._open()
+        if self._lock.locked() or self._waiting or not self._fresh() or self._aside(events) is not None:
+            core, line, outcome, last = await self._take_turn(verb, events)
+        else:  # nobody is before it, and it takes no time: nothing else can happen until it is queued
+            core, line = self._core, self._line
             assert core is not None
-            assert self._line is not None
-            due = core.session.rounds % ASSUMPTIONS_EVERY + events >= ASSUMPTIONS_EVERY
-            begun = perf_counter()
+            assert line is not None
+            begun, looks = perf_counter(), self._looks(core, events)
             try:
-                aside = self.tools.compute if due or events * self._pace > SLOW else self.tools.lookups
-                outcome = verb(core) if aside is None else await self._loop.run_in_executor(aside, verb, core)
-            except StoreError as problem:
-                self._core = None
-                raise self._trouble(problem) from None
-            except InputError:
-                raise
-            except BaseException:  # it may have been broken off in the middle
-                self._core = None
-                raise
-            self._pace += 0.2 * ((perf_counter() - begun) / events - self._pace)
-            line = self._line
-            if outcome.rows:
-                self._last = self.tools.writer.append(line, outcome.rows)
-            last = self._last
-        finally:
-            self._lock.release()
-        await self._durable(last)
-        if outcome.rows and line is self._line:
-            self._safe = max(self._safe, outcome.rows[-1].seq)
-        if not outcome.rows and not self.tools.store.holds(line.lease):
-            raise unavailable(LOST)
+                outcome = verb(core)
+            except BaseException as wrong:
+                raise self._broken_off(wrong) from None
+            self._pace.learn(perf_counter() - begun, events, looks)
+            last = self._queued(outcome, line)
+        if last is not None:
+            await self._durable(last, line)
+        if not outcome.rows:
+            if not self.tools.store.holds(line.lease):
+                raise unavailable(LOST)
+        elif line is self._line and outcome.rows[-1].seq > self._safe:
+            self._safe = outcome.rows[-1].seq
         if core.snapshot_due and self._snapshot is None:
             self._snapshot = asyncio.create_task(self._put_snapshot())
         return outcome.answer
+
+    async def _take_turn(
+        self, verb: Callable[[DurableCore], VerbOutcome], events: int
+    ) -> tuple[DurableCore, JournalLine, VerbOutcome, CommitGroup | None]:
+        """Wait for this request's turn, and have it applied where it holds up nobody else."""
+        await self._enter()
+        try:
+            core = self._core if self._fresh() else await self._open()
+            line = self._line
+            assert core is not None
+            assert line is not None
+            begun, looks, aside = perf_counter(), self._looks(core, events), self._aside(events)
+            try:
+                outcome = verb(core) if aside is None else await self._loop.run_in_executor(aside, verb, core)
+            except BaseException as wrong:
+                raise self._broken_off(wrong) from None
+            self._pace.learn(perf_counter() - begun, events, looks)
+            return core, line, outcome, self._queued(outcome, line)
+        finally:
+            self._lock.release()
+
+    def _looks(self, core: DurableCore, events: int) -> int:
+        """How often the session looks back at its rounds, at most, while so many events are applied."""
+        return (core.session.rounds % ASSUMPTIONS_EVERY + events) // ASSUMPTIONS_EVERY
+
+    def _aside(self, events: int) -> Executor | None:
+        """The threads in which so many events are applied, None where they take no time."""
+        core = self._core
+        if core is None or self._pace.expected(events, self._looks(core, events)) > SLOW:
+            return self.tools.compute
+        return self.tools.lookups
+
+    def _broken_off(self, wrong: BaseException) -> BaseException:
+        """What is said where something could not be applied; if it broke off in the middle, the session is made again from its journal."""
+        if isinstance(wrong, InputError):
+            return wrong
+        self._core = None
+        return self._trouble(wrong) if isinstance(wrong, StoreError) else wrong
+
+    def _queued(self, outcome: VerbOutcome, line: JournalLine) -> CommitGroup | None:
+        """Have the rows of something committed; the group whose commit its answer waits for."""
+        if outcome.rows:
+            self._last = self.tools.writer.append(line, outcome.rows)
+        return self._last
 
     async def read(self, look: Callable[[DurableCore], T], quick: bool = False) -> T:
         """Look at the session; what is seen leaves once it is durable."""
@@ -181,7 +237,8 @@ class Hosted:
             line, last = self._line, self._last
         finally:
             self._lock.release()
-        await self._durable(last)
+        if last is not None:
+            await self._durable(last, line)
         if not self.tools.store.holds(line.lease):
             raise unavailable(LOST)
         return found
@@ -208,12 +265,10 @@ class Hosted:
             core.committed(self._safe)
         return True
 
-    async def _durable(self, last: asyncio.Future[None] | None) -> None:
+    async def _durable(self, last: CommitGroup, line: JournalLine) -> None:
         """Wait for a commit."""
-        if last is None:
-            return
         try:
-            await (last if last.done() else asyncio.shield(last))
+            await last.durable(line)
         except StoreError as problem:
             raise self._trouble(problem) from None
 
@@ -222,14 +277,13 @@ class Hosted:
         log("not written", logging.WARNING, session=self.name, problem=str(problem), certain=problem.certain)
         return unavailable(LOST if isinstance(problem, Fenced) else UNWRITTEN if problem.certain else TROUBLE)
 
-    def remember(self, core: DurableCore, f: object, g: object, ticket: int | None, played: object) -> None:
+    def remember(self, core: DurableCore, f: float, g: list[float], ticket: int | None = None, played: list[float] | None = None) -> None:
         """Note a round that was just observed, to be shown."""
         session = cast(Session, core.session)
         x = self.decided if ticket is None else self.waiting.pop(ticket, None)
-        values = [] if g is None else np.asarray(g, dtype=float).reshape(-1).tolist()
-        self.rounds.append(
-            PlayedRound(session.rounds, played if isinstance(played, list) else x, float(f), values, session.cost, session.ccv, ticket)  # type: ignore[arg-type]
-        )
+        fast = session._live if session._boundary is None else None
+        cost, violations = (session.cost, session.violations) if fast is None else (float(fast.cost), fast.hard.copy())
+        self.rounds.append(PlayedRound(session.rounds, x if played is None else played, f, g, cost, violations, ticket))
 
     def hear(self, core: DurableCore) -> None:
         """Log and keep the warnings that nobody has heard of yet."""
@@ -247,7 +301,7 @@ class Hosted:
         first = again[0].round if again else core.session.rounds + 1
         self.rounds = deque([*(each for each in self.rounds if each.round < first), *again], REMEMBERED)
         self._core, self._line, self._last = core, JournalLine(core.lease), None
-        self._safe, self._pace = core.seq, UNKNOWN
+        self._safe, self._pace = core.seq, Pace()
         self.decided = next_decision(core)
         self.hear(core)
         return core
@@ -280,7 +334,7 @@ class Hosted:
                 if core is None or line is None or line.broken is not None:
                     return
                 if last is not None:
-                    await asyncio.shield(last)
+                    await last.durable(line)
                 core.committed(core.seq)
                 if not core.snapshot_due:
                     return
@@ -297,9 +351,9 @@ class Hosted:
         """Let go of the session: what was begun is finished, and its lease is given back."""
         await self._enter()
         try:
-            if self._last is not None:
+            if self._last is not None and self._line is not None:
                 with suppress(StoreError):
-                    await asyncio.shield(self._last)
+                    await self._last.durable(self._line)
             line, self._core, self._line, self._last = self._line, None, None, None
             if line is not None:
                 with suppress(StoreError):

@@ -49,21 +49,11 @@ class KeyRing:
             await self.refresh()
             await asyncio.sleep(EVERY)
 
-    async def admit(self, authorization: str | None, scope: str | None) -> AccessKey:
-        """Whose request this is, if it may do this now (None: anything)."""
-        if self.insecure:
-            key = ANYBODY
-        else:
-            kind, _, text = (authorization or "").partition(" ")
-            if kind.lower() != "bearer" or not text:
-                raise Turned(NO_KEY, UNKNOWN, CHALLENGE)
-            found = recognise(text, self.keys)
-            if found is None and monotonic() - self.read_at >= AT_MOST_EVERY:
-                await self.refresh()
-                found = recognise(text, self.keys)
-            if found is None:
-                raise Turned(NO_KEY, UNKNOWN, CHALLENGE)
-            key = found
+    def admitted(self, authorization: str | None, scope: str | None) -> AccessKey | None:
+        """Whose request this is, if it may do this now (None: anything); None where nobody known sent it."""
+        key = ANYBODY if self.insecure else recognise(bearer(authorization), self.keys)
+        if key is None:
+            return None
         if scope is not None and not may(key, scope):
             raise Turned(FORBIDDEN, f"the key {who(key)} lacks the scope {scope}; it has {key.scopes.replace(' ', ', ')}")
         bucket = self.buckets.get(key.id)
@@ -73,3 +63,23 @@ class KeyRing:
         if wait > 0.0:
             raise too_many(f"more than {self.limits.rate:g} requests a second: wait a little", wait)
         return key
+
+    async def admit(self, authorization: str | None, scope: str | None) -> AccessKey:
+        """Whose request this is, if it may do this now; a key that is not known may be new."""
+        key = self.admitted(authorization, scope)
+        if key is None and bearer(authorization) and monotonic() - self.read_at >= AT_MOST_EVERY:
+            await self.refresh()
+            key = self.admitted(authorization, scope)
+        if key is None:
+            raise Turned(NO_KEY, UNKNOWN, CHALLENGE)
+        return key
+
+
+def bearer(authorization: str | None) -> str:
+    """The key that a request shows, "" where it shows none.
+
+    >>> bearer("Bearer brk_1_2"), bearer("Basic abc"), bearer(None)
+    ('brk_1_2', '', '')
+    """
+    kind, _, text = (authorization or "").partition(" ")
+    return text if kind.lower() == "bearer" else ""

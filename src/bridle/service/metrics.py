@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
+from prometheus_client.utils import floatToGoString
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 EVENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000)
@@ -60,37 +63,75 @@ class SessionCollector:
         yield from (rounds, pending, cost, quarantined, alarms, regret, violation, price, left)
 
 
+class Spread:
+    """How values are spread over buckets: what a histogram of Prometheus shows, at a tenth of what one costs to use."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """How many values are at most each bound."""
+        return list(zip((*(floatToGoString(bound) for bound in self.bounds), "+Inf"), accumulate(self.counts), strict=True))
+
+
+class RequestCollector:
+    """What the server itself has counted, when somebody scrapes."""
+
+    def __init__(self, metrics: ServiceMetrics) -> None:
+        self.metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        own = self.metrics
+        requests = CounterMetricFamily("bridle_requests", "Requests by route and status", labels=["route", "status"])
+        for (route, status), count in list(own.requests.items()):
+            requests.add_metric([route, str(status)], count)
+        seconds = HistogramMetricFamily("bridle_request_seconds", "How long requests took", labels=["route"])
+        for route, spread in list(own.seconds.items()):
+            seconds.add_metric([route], spread.buckets(), spread.total)
+        yield from (requests, seconds)
+        for name, text, spread in (
+            ("bridle_commit_seconds", "How long commits took", own.commit_seconds),
+            ("bridle_commit_events", "How many events went into a commit", own.commit_events),
+        ):
+            yield HistogramMetricFamily(name, text, buckets=spread.buckets(), sum_value=spread.total)
+        yield CounterMetricFamily("bridle_failed_commits", "Commits that failed", value=own.failed_commits)
+
+
 class ServiceMetrics:
-    """The meters of one server."""
+    """The meters of one server; each is used by one thread at a time."""
 
     def __init__(self, ask: Callable[[], Iterable[SessionFigures]]) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
+        self.requests: dict[tuple[str, int], int] = {}
+        self.seconds: dict[str, Spread] = {}
+        self.commit_seconds, self.commit_events = Spread(SECONDS), Spread(EVENTS)
+        self.failed_commits = 0
         self.registry.register(SessionCollector(ask))
-        self.requests = Counter("bridle_requests", "Requests by route and status", ["route", "status"], registry=self.registry)
-        self.seconds = Histogram(
-            "bridle_request_seconds", "How long requests took", ["route"], buckets=SECONDS, registry=self.registry
-        )  # fmt: skip
-        self.commit_seconds = Histogram("bridle_commit_seconds", "How long commits took", buckets=SECONDS, registry=self.registry)
-        self.commit_events = Histogram("bridle_commit_events", "How many events went into a commit", buckets=EVENTS, registry=self.registry)
-        self.failed_commits = Counter("bridle_failed_commits", "Commits that failed", registry=self.registry)
-        self._seconds: dict[str, Callable[[float], None]] = {}
-        self._requests: dict[tuple[str, int], Callable[[], None]] = {}
+        self.registry.register(RequestCollector(self))
 
     def request(self, route: str, status: int, seconds: float) -> None:
-        """Count a request; to find a label's meter takes longer than to use it."""
-        took = self._seconds.get(route)
-        if took is None:
-            took = self._seconds[route] = self.seconds.labels(route).observe
-        took(seconds)
-        count = self._requests.get((route, status))
-        if count is None:
-            count = self._requests[route, status] = self.requests.labels(route, str(status)).inc
-        count()
+        """Count a request."""
+        spread = self.seconds.get(route)
+        if spread is None:
+            spread = self.seconds[route] = Spread(SECONDS)
+        spread.add(seconds)
+        self.requests[route, status] = self.requests.get((route, status), 0) + 1
 
     def commit(self, events: int, seconds: float) -> None:
         """Count a commit."""
-        self.commit_seconds.observe(seconds)
-        self.commit_events.observe(events)
+        self.commit_seconds.add(seconds)
+        self.commit_events.add(events)
+
+    def failed(self) -> None:
+        """Count a commit that failed."""
+        self.failed_commits += 1
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""

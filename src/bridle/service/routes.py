@@ -69,6 +69,7 @@ errors are {"error": SENTENCE, "request": ID}
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -77,16 +78,18 @@ import msgspec
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope
 
 from bridle.core import InputError
 from bridle.database.rows import StoreError
 from bridle.service import asked, documents, looks, made, page
 from bridle.service.auth import ANYBODY, who
-from bridle.service.calls import Call, Handler
-from bridle.service.door import body_of, refuse_other_sites
+from bridle.service.calls import Call, Handler, headers_of, text_of
+from bridle.service.door import Answering, HotRoute, body_of, refuse_other_sites
 from bridle.service.errors import BAD_FORM, CONFLICT, REFUSED, Turned, unavailable
 from bridle.service.logs import LOG
 from bridle.service.openapi import Described, RawRoute, document
+from bridle.service.reading import Reader
 from bridle.service.schemas import (
     AskBody,
     BatchAnswer,
@@ -113,6 +116,9 @@ from bridle.session.durable import KeyConflict
 
 ANY_KEY = "a key"
 """The scope of a route whose handler looks at what the key may do itself."""
+
+LARGE = 1_000_000
+"""Bytes of a body that is read in the thread for slow things."""
 
 ONE = "/v1/sessions/{name}"
 OBJECT = dict[str, Any]
@@ -192,7 +198,7 @@ ROUTES = (
     _get("/openapi.json", "This document", looks.openapi, scope=None),
     _get("/docs", "This document, to be read", documents.docs, str, scope=None, media="text/html"),
 )
-"""All routes; the hot ones first, because they are tried in order."""
+"""All routes."""
 
 PAGE_ROUTES = (
     _get("/", "The live page", page.show_page, str, scope=None, media="text/html"),
@@ -202,30 +208,32 @@ PAGE_ROUTES = (
 """What is there for the live page alone, and not in the document: a stream that does not end is nothing for a client made from it."""
 
 
-def endpoint(service: Service, entry: RouteEntry) -> Callable[[Request], Awaitable[Response]]:
+def endpoint(service: Service, entry: RouteEntry) -> Answering:
     """What answers requests of a route: lets them in, reads them, and says what is wrong with them."""
     scope, body, handler = entry.described.scope, entry.described.body, entry.handler
-    decode = None if body is None else msgspec.json.Decoder(body).decode
-    most, ok, insecure = service.config.limits.body, entry.described.status, service.config.insecure
+    read = None if body is None else Reader(body)
+    needed = None if scope is ANY_KEY else scope
+    most, insecure = service.config.limits.body, service.config.insecure
 
-    async def answer(request: Request) -> Response:
-        key = ANYBODY
+    async def answer(asked: Scope, name: str, receive: Receive) -> bytes | Response:
+        headers, key = headers_of(asked), ANYBODY
         if scope is not None:
             if insecure:
-                refuse_other_sites(request.headers)
-            key = await service.ring.admit(request.headers.get("authorization"), None if scope is ANY_KEY else scope)
-            request.scope["who"] = who(key)
+                refuse_other_sites(headers)
+            key = await service.ring.admit(text_of(headers, b"authorization"), needed)
+            asked["who"] = who(key)
             if service.why_not is not None:
                 raise unavailable(service.why_not)
-        call = Call(service, request, key, request.path_params.get("name", ""), None, b"")
-        if decode is not None:
-            call.raw = await body_of(request, most)
+        call = Call(service, asked, headers, key, name, None, b"")
+        if read is not None:
+            call.raw = await body_of(headers, receive, most)
             try:
-                call.body = decode(call.raw)
+                raw = call.raw
+                call.body = read(raw) if len(raw) < LARGE else await asyncio.get_running_loop().run_in_executor(service.compute, read, raw)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
                 raise await refused(call, BAD_FORM, f"the request cannot be read: {wrong}") from None
         try:
-            found = await handler(call)
+            return await handler(call)
         except KeyConflict as conflict:
             raise await refused(call, CONFLICT, str(conflict)) from None
         except StoreError:
@@ -233,7 +241,6 @@ def endpoint(service: Service, entry: RouteEntry) -> Callable[[Request], Awaitab
             raise unavailable("the database is in trouble: try again in a moment") from None
         except InputError as wrong:
             raise await refused(call, REFUSED, str(wrong)) from None
-        return found if isinstance(found, Response) else Response(found, ok, media_type="application/json")
 
     return answer
 
@@ -241,9 +248,25 @@ def endpoint(service: Service, entry: RouteEntry) -> Callable[[Request], Awaitab
 async def refused(call: Call, status: int, sentence: str) -> Turned:
     """A request that is turned away for what it says: it is kept in the quarantine of its session, where that is open."""
     hosted = call.service.hosted.get(call.name)
-    if hosted is not None and call.request.method == "POST":
+    if hosted is not None and call.scope["method"] == "POST":
         await call.service.quarantine(hosted, sentence, call.raw)
     return Turned(status, sentence)
+
+
+def documented(answer: Answering, status: int) -> Callable[[Request], Awaitable[Response]]:
+    """What answers requests of a route, as FastAPI wants it."""
+
+    async def respond(request: Request) -> Response:
+        found = await answer(request.scope, request.path_params.get("name", ""), request.receive)
+        return found if isinstance(found, Response) else Response(found, status, media_type="application/json")
+
+    return respond
+
+
+def hot_routes(service: Service) -> dict[str, HotRoute]:
+    """The routes that are asked again and again, by the last part of their paths: the door answers them itself."""
+    hot = (entry for entry in ROUTES if entry.described.method == "POST" and entry.described.path.startswith(f"{ONE}/"))
+    return {entry.described.path.rpartition("/")[2]: HotRoute(entry.described.path, endpoint(service, entry)) for entry in hot}
 
 
 def add_routes(app: FastAPI, service: Service) -> None:
@@ -252,7 +275,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         told = entry.described
         app.router.add_api_route(
             told.path,
-            endpoint(service, entry),
+            documented(endpoint(service, entry), told.status),
             methods=[told.method],
             summary=told.summary,
             operation_id=told.method.lower() + re.sub(r"\W+", "_", told.path),

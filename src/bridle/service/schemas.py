@@ -55,6 +55,20 @@ class ObserveBody(Struct, forbid_unknown_fields=True):
     key: Key | None = None
 
 
+class PlainBody(Struct, forbid_unknown_fields=True, gc=False):
+    """An `ObserveBody` that is what most are: a cost and constraints with their gradients, nothing but numbers, and perhaps a key."""
+
+    f: float
+    df: list[float]
+    g: list[float]
+    dg: list[list[float]]
+    key: Key | None = None
+
+    def quotes(self) -> int:
+        """How many quotation marks its JSON has, where nothing is there twice and nothing is null."""
+        return 8 if self.key is None else 12
+
+
 class ForgetBody(Struct, forbid_unknown_fields=True):
     """The round that is given up."""
 
@@ -75,6 +89,22 @@ class ObserveEvent(ObserveBody, forbid_unknown_fields=True, tag_field="kind", ta
 
 class ForgetEvent(ForgetBody, forbid_unknown_fields=True, tag_field="kind", tag="forget"):
     """A round given up in a batch."""
+
+
+class PlainEvent(PlainBody, forbid_unknown_fields=True, tag_field="kind", tag="observe", gc=False):
+    """Such feedback in a batch."""
+
+
+class PlainBatch(Struct, forbid_unknown_fields=True, gc=False):
+    """A `BatchBody` with nothing but such feedback."""
+
+    events: list[PlainEvent]
+    key: Key | None = None
+
+    def quotes(self) -> int:
+        """How many quotation marks its JSON has, where nothing is there twice and nothing is null."""
+        keyed = sum(event.key is not None for event in self.events)
+        return (2 if self.key is None else 6) + 12 * len(self.events) + 4 * keyed
 
 
 class BatchBody(Struct, forbid_unknown_fields=True):

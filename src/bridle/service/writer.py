@@ -1,8 +1,11 @@
 """The writer: one thread that commits whatever waits, so that one commit serves all who came while the last one was under way.
 
-There is no timer: an event that comes alone is committed alone and at once, and under load the groups grow by themselves. Nothing is
-answered before its commit has returned. Where a commit fails, everything after it on the same session fails too, because it rests on what
-is not there: a `JournalLine` that is broken stays so, and the session is made again from its journal."""
+There is no timer. The loop hands a group over once it has dealt with all that was there to be read, and whatever comes while that is being
+committed is the next group: an event that comes alone is committed alone and at once, and under load the groups grow by themselves. While
+one client asks and the disk is fast, the loop commits itself: to wake another thread and be woken by it takes as long as the commit.
+
+Nothing is answered before its commit has returned. Where a commit fails, everything after it on the same session fails too, because it
+rests on what is not there: a `JournalLine` that is broken stays so, and the session is made again from its journal."""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from time import perf_counter
 from typing import TypeVar
 
@@ -20,8 +23,8 @@ from bridle.service.metrics import ServiceMetrics
 
 T = TypeVar("T")
 
-MOST = 5000
-"""No commit has more jobs than this."""
+PROMPT = 0.001
+"""Seconds: where a commit takes longer, the loop does not wait for it."""
 
 
 class JournalLine:
@@ -33,13 +36,29 @@ class JournalLine:
         self.lease, self.broken = lease, None  # type: tuple[Lease, StoreError | None]
 
 
-class Appending:
-    """Events that are to be appended to a line, and who waits for it."""
+class CommitGroup:
+    """Events that are committed together, by their lines, and who waits for it. `finished`: the outcome is known, and told to the loop."""
 
-    __slots__ = ("done", "events", "line")
+    __slots__ = ("events", "finished", "problems", "waiting")
 
-    def __init__(self, line: JournalLine, events: Sequence[Event], done: asyncio.Future[None]) -> None:
-        self.line, self.events, self.done = line, events, done
+    def __init__(self) -> None:
+        self.events: dict[JournalLine, list[Event]] = {}
+        self.problems: dict[JournalLine, StoreError | None] = {}
+        self.waiting: list[asyncio.Future[None]] = []
+        self.finished = False
+
+    async def durable(self, line: JournalLine) -> None:
+        """Wait until what this line has in the group is durable; where it is known not to be, that is raised.
+
+        Each who waits has a future of its own: one who gives up takes nobody along.
+        """
+        if not self.finished:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.waiting.append(done)
+            await done
+        problem = self.problems.get(line)
+        if problem is not None:
+            raise problem
 
 
 class Doing:
@@ -52,26 +71,83 @@ class Doing:
 
 
 class GroupWriter:
-    """The thread; it is started by the loop that it answers to."""
+    """The thread; it is started by the loop that it answers to. `alone` says whether at most one request is being answered."""
 
-    def __init__(self, store: EventStore, metrics: ServiceMetrics) -> None:
-        self.store, self.metrics = store, metrics
+    def __init__(self, store: EventStore, metrics: ServiceMetrics, alone: Callable[[], bool] = lambda: False) -> None:
+        self.store, self.metrics, self.alone = store, metrics, alone
         self.loop = asyncio.get_running_loop()
-        self.queue: SimpleQueue[Appending | Doing | None] = SimpleQueue()
+        self.queue: SimpleQueue[CommitGroup | Doing | None] = SimpleQueue()
+        self._gathering: CommitGroup | None = None
+        self._under_way = 0
+        self._pace = 10.0 * PROMPT
         self.thread = threading.Thread(target=self._run, name="bridle-writer", daemon=True)
         self.thread.start()
 
-    def append(self, line: JournalLine, events: Sequence[Event]) -> asyncio.Future[None]:
-        """Append events to a session; the future is done when they are durable, or are known not to be."""
-        done: asyncio.Future[None] = self.loop.create_future()
-        self.queue.put(Appending(line, events, done))
-        return done
+    # --- in the loop ----------------------------------------------------------------------------------------------------------------
+
+    def append(self, line: JournalLine, events: Sequence[Event]) -> CommitGroup:
+        """Append events to a session: the group that they are committed with."""
+        group = self._gathering
+        if group is None:
+            if self._pace < PROMPT and not self._under_way and self.alone():
+                group = self._at_once(line, events)
+                if group is not None:
+                    return group
+            group = self._gathering = CommitGroup()
+            if not self._under_way:
+                self.loop.call_soon(self._hand_over)
+        rows = group.events.get(line)
+        if rows is None:
+            group.events[line] = list(events)
+        else:
+            rows.extend(events)
+        return group
+
+    def _at_once(self, line: JournalLine, events: Sequence[Event]) -> CommitGroup | None:
+        """Commit events here, where nobody else is served meanwhile; None where that would mean to wait for another process."""
+        if line.broken is not None:
+            return None
+        begun = perf_counter()
+        try:
+            if not self.store.append_at_once(line.lease, events):
+                return None
+        except StoreError as problem:
+            line.broken = problem
+        except Exception as problem:
+            line.broken = StoreError(f"the database failed: {problem}", certain=False)
+        self._note(len(events), perf_counter() - begun, line.broken is not None)
+        group = CommitGroup()
+        group.problems[line], group.finished = line.broken, True
+        return group
+
+    def _note(self, events: int, seconds: float, failed: bool) -> None:
+        """What came of a commit: what was slow is taken to be so for a while."""
+        self._pace = max(seconds, 0.8 * self._pace)
+        if failed:
+            self.metrics.failed()
+        else:
+            self.metrics.commit(events, seconds)
 
     async def do(self, what: Callable[[], T]) -> T:
         """Do something else with the database, after all that came before."""
+        self._hand_over()
         done: asyncio.Future[object] = self.loop.create_future()
+        self._under_way += 1
         self.queue.put(Doing(what, done))
         return await done  # type: ignore[return-value]
+
+    def _hand_over(self) -> None:
+        group, self._gathering = self._gathering, None
+        if group is not None:
+            self._under_way += 1
+            self.queue.put(group)
+
+    def _finish(self, tell: Callable[..., None], *about: object) -> None:
+        """The outcome of something is known. The next group goes first, so that it is committed while others are answered."""
+        self._under_way -= 1
+        if not self._under_way:
+            self._hand_over()
+        tell(*about)
 
     def stop(self) -> None:
         """Do what waits, and end."""
@@ -81,67 +157,51 @@ class GroupWriter:
     # --- in the thread --------------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            jobs, last = self._waiting()
-            appends = [job for job in jobs if isinstance(job, Appending)]
-            answers: list[tuple[asyncio.Future[object], object, BaseException | None]] = []
-            if appends:
-                answers += self._commit(appends)
-            for job in jobs:
-                if isinstance(job, Doing):
-                    try:
-                        answers.append((job.done, job.what(), None))
-                    except BaseException as problem:
-                        answers.append((job.done, None, problem))
-            if answers:
-                with suppress(RuntimeError):  # the loop has ended: nobody waits any more
-                    self.loop.call_soon_threadsafe(_tell, answers)
-            if last:
-                return
-
-    def _waiting(self) -> tuple[list[Appending | Doing], bool]:
-        """All that waits, as soon as something does; and whether that is all there will ever be."""
-        first = self.queue.get()
-        if first is None:
-            return [], True
-        jobs = [first]
-        while len(jobs) < MOST:
+        while (job := self.queue.get()) is not None:
+            if isinstance(job, CommitGroup):
+                self._commit(job)
+                self._say(_tell, job)
+                continue
             try:
-                job = self.queue.get_nowait()
-            except Empty:
-                return jobs, False
-            if job is None:
-                return jobs, True
-            jobs.append(job)
-        return jobs, False
+                found = job.what()
+            except BaseException as problem:
+                self._say(_fail, job.done, problem)
+            else:
+                self._say(_answer, job.done, found)
 
-    def _commit(self, jobs: list[Appending]) -> list[tuple[asyncio.Future[object], object, BaseException | None]]:
-        groups: dict[JournalLine, list[Event]] = {}
-        for job in jobs:
-            if job.line.broken is None:
-                groups.setdefault(job.line, []).extend(job.events)
-        if groups:
+    def _say(self, what: Callable[..., None], *about: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+            self.loop.call_soon_threadsafe(self._finish, what, *about)
+
+    def _commit(self, group: CommitGroup) -> None:
+        """Commit what can be; then the group knows which of its lines are broken."""
+        whole = [(line, events) for line, events in group.events.items() if line.broken is None]
+        if whole:
             begun = perf_counter()
             try:
-                problems = self.store.append_many([(line.lease, events) for line, events in groups.items()])
+                problems = self.store.append_many([(line.lease, events) for line, events in whole])
             except StoreError as problem:
-                problems = [problem] * len(groups)
+                problems = [problem] * len(whole)
             except Exception as problem:
-                problems = [StoreError(f"the database failed: {problem}", certain=False)] * len(groups)
-            for line, failed in zip(groups, problems, strict=True):
+                problems = [StoreError(f"the database failed: {problem}", certain=False)] * len(whole)
+            for (line, _), failed in zip(whole, problems, strict=True):
                 line.broken = failed
-            if any(problems):
-                self.metrics.failed_commits.inc()
-            else:
-                self.metrics.commit(sum(map(len, groups.values())), perf_counter() - begun)
-        return [(job.done, None, job.line.broken) for job in jobs]  # type: ignore[misc]
+            self._note(sum(len(events) for _, events in whole), perf_counter() - begun, any(problems))
+        group.problems = {line: line.broken for line in group.events}
 
 
-def _tell(answers: list[tuple[asyncio.Future[object], object, BaseException | None]]) -> None:
-    for done, result, problem in answers:
-        if done.done():  # whoever asked has gone away
-            continue
-        if problem is None:
-            done.set_result(result)
-        else:
-            done.set_exception(problem)
+def _tell(group: CommitGroup) -> None:
+    group.finished = True
+    for done in group.waiting:
+        if not done.done():  # whoever asked has not gone away
+            done.set_result(None)
+
+
+def _answer(done: asyncio.Future[object], found: object) -> None:
+    if not done.done():
+        done.set_result(found)
+
+
+def _fail(done: asyncio.Future[object], problem: BaseException) -> None:
+    if not done.done():
+        done.set_exception(problem)
