@@ -49,6 +49,7 @@ suppress_warnings = ["config.cache", "ref.python"]  # the gallery's order is a f
 default_role = "py:obj"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True  # attributes as a list: as directives they would be described twice
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True

@@ -42,10 +42,19 @@ def test_docstrings_can_be_read_without_their_neighbours():
     assert leaning == []
 
 
+def lines_to_read(path: Path) -> int:
+    """How long a file is without the docstrings of its functions and classes, which the reference shows elsewhere."""
+    total = len(path.read_text(encoding="utf-8").splitlines())
+    for node in ast.walk(SOURCES[path]):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
+            total -= (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+    return total
+
+
 def test_files_can_be_read_in_one_sitting():
-    lines = {str(path.relative_to(PACKAGE)): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
-    assert {name: count for name, count in lines.items() if count > 600} == {}
-    assert median(lines.values()) <= 175
+    lines = {str(path.relative_to(PACKAGE)): lines_to_read(path) for path in SOURCES}
+    assert {name: count for name, count in lines.items() if count > 550} == {}
+    assert median(lines.values()) <= 155
 
 
 def test_the_ground_floor_is_small():

@@ -4,8 +4,8 @@ In every round a policy decides, and only then learns what the decision cost and
 proofs, sessions that certify themselves, and the tools to compare them.
 
 Play a game
-    `problem` makes a problem and `policy` or `policy_for` a policy by name; `play` lets them meet and gives a `Trace`, which `regret`, `ccv`
-    and their kin measure. `compare` plays many games and ranks them.
+    `problem` makes a problem and `policy` or `policy_for` a policy by name; `play` lets them meet and gives a `Trace`, which `regret`,
+    `ccv` and their kin measure. `compare` plays many games and ranks them.
 
 Decide on your own stream
     `Session` decides, takes in what was revealed, and says what is proved (`Certificate`). `Session.open` keeps it in a database, `Client`

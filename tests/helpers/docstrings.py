@@ -61,7 +61,7 @@ def missing(name: str, thing: object, own: str | None = None) -> Iterator[str]:
         yield f"{name} has no docstring"
         return
     first = found[""].splitlines()[0]
-    if not first.rstrip().endswith((".", "?", ":")) or not found[""].startswith(first) or (found[""].splitlines() + [""])[1].strip():
+    if not first.rstrip().endswith((".", "?", ":")) or not found[""].startswith(first) or [*found[""].splitlines(), ""][1].strip():
         yield f"{name} does not begin with one line that ends in a full stop"
     listed = entries(found.get("Parameters", ""))
     wanted = taken(thing)
@@ -104,13 +104,13 @@ def generated(home: type, name: str) -> bool:
 def missing_of_class(name: str, cls: type, package: str, documented: frozenset[type] = frozenset()) -> Iterator[str]:
     """What is missing from the docstring of a class and from those of its members.
 
-    A class that takes what a documented class above it takes, such as a warning, need not list the parameters again, nor repeat the example.
+    A class that takes what a documented class above it takes, such as a warning, need not list the parameters again or have an example.
     """
     above = [base for base in cls.__mro__[1:] if base in documented and taken(base) == taken(cls)]
     if above:
         if not inspect.cleandoc(cls.__doc__ or "").strip() or cls.__doc__ == above[0].__doc__:
             yield f"{name} has no docstring of its own"
-    elif issubclass(cls, Exception) and cls.__init__ is getattr(Exception, "__init__", None) or not_made(cls):
+    elif not_made(cls) or (issubclass(cls, Exception) and not inspect.isfunction(cls.__init__)):
         if not inspect.cleandoc(cls.__doc__ or "").strip():
             yield f"{name} has no docstring"
     else:

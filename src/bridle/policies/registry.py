@@ -125,7 +125,7 @@ class Parameter:
     type: str = ""
 
     def facts(self) -> ParameterFacts:
-        """The same as JSON."""
+        """What is told of it, as JSON."""
         return {
             "name": self.name, "required": self.required, "default": self.default, "help": self.help, "unit": self.unit,
             "values": self.values, "absent": self.absent, "type": self.type,
