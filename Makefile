@@ -3,16 +3,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# Bytecode is kept whatever the shell says: hundreds of tests start a process, and each would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo serve-demo test test-fast test-browser test-service lint bench mutants soak clean help
+.PHONY: demo serve-demo test test-fast test-browser test-service docs linkcheck lint bench mutants soak clean help
 
 help:
 	@echo "make demo   compare six policies on four problems, and write demo/report.html"
 	@echo "make serve-demo   the decision service with a shop on it and a live page; KILL=1 stops and kills the server at random, and nothing is lost"
 	@echo "make test   run every test, docstring and documentation example"
 	@echo "make test-fast   the tests without those that compile (JAX, Numba, C++: marked compiles) or are slow (over a second, or three with all cases: marked slow)"
-	@echo "make test-browser   the report page and the live page in a real browser (Debian's Chromium)"
+	@echo "make docs   the documentation site with its gallery, warnings as errors: build/docs/index.html"
+	@echo "make linkcheck   ask every address outside the site (needs a network; links inside are checked by make docs)"
+	@echo "make test-browser   the report page, the live page and the site in a real browser (Debian's Chromium)"
 	@echo "make test-service   the service and its database on a real PostgreSQL (Debian's): takeovers, kills, hostile requests"
 	@echo "make soak   hostile records, kills, faults, flipped bits and compiled rounds by the million: an hour or two, can be interrupted and goes on; soak/results.json"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
@@ -38,6 +42,10 @@ $(VENV)/.browser: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[browser]'
 	@touch $@
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[docs]'
+	@touch $@ $(VENV)/.demo
+
 $(VENV)/.lint: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test,lint]'
 	@touch $@ $(VENV)/.test $(VENV)/.demo
@@ -62,12 +70,23 @@ test: $(VENV)/.test
 test-fast: $(VENV)/.test
 	$(BIN)/python -m pytest --fast -n $(WORKERS)
 
+# Pages need no network; what an example or a picture makes is kept in build/ for the next time.
+SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
+docs: $(VENV)/.docs
+	$(SPHINX) -b html docs build/docs
+	$(BIN)/python tools/check_site.py build/docs
+	@echo "the site: build/docs/index.html"
+
+linkcheck: $(VENV)/.docs
+	$(SPHINX) -b linkcheck docs build/links
+
 # Chromium is not on PyPI: where it is missing and we may, Debian's packages are installed.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 HAVE_CHROMIUM := command -v chromium >/dev/null && command -v chromedriver >/dev/null
 test-browser: $(VENV)/.browser
 	@$(HAVE_CHROMIUM) || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq chromium chromium-driver >/dev/null; } || true
 	@$(HAVE_CHROMIUM) || { echo "make test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 1; }
+	@[ -f build/docs/index.html ] || $(MAKE) docs
 	$(BIN)/python -m pytest tests/browser
 
 # PostgreSQL is not on PyPI: where it is missing and we may, Debian's package is installed. Its own server is not needed: tests start one.
@@ -110,4 +129,4 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/exponents.py
 
 clean:
-	rm -rf $(VENV) .mutants demo soak benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mutants build demo soak docs/gallery docs/_pictures docs/reference/*/ benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis

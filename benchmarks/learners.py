@@ -1,4 +1,6 @@
-"""The learner without constants against river's logistic regression with the best of four optimisers in hindsight: docs/adapters.md.
+"""The learner without constants against river's logistic regression with the best of four optimisers in hindsight.
+
+Its tables are in docs/explanation/adapters-measured.md.
 
 Every row is scored by what was learned of the rows before it, then learned; every row counts, the first included. ``--timed`` measures the
 time of a row alone, ``--tables`` nothing: the page is written again from what learners.json holds.
@@ -245,7 +247,7 @@ def page(found: dict[str, Any]) -> str:
 
 def main() -> None:
     figures = target(Path(__file__).with_name("learners.json"))
-    place = target(Path(__file__).parent.parent / "docs" / "adapters.md")
+    place = target(Path(__file__).parent.parent / "docs" / "explanation" / "adapters-measured.md")
     known = "--tables" in sys.argv or "--timed" in sys.argv
     found: dict[str, Any] = json.loads(figures.read_text(encoding="utf-8")) if known else {"streams": {}, "limits": {}, "timed": {}}
     for stream in () if known else learner_streams.streams():

@@ -1,4 +1,6 @@
-"""Limits on rates on real and changing streams: what they keep, and what the other side of the trade-off is, for docs/adapters.md.
+"""Limits on rates on real and changing streams: what they keep, and what the other side of the trade-off is.
+
+Its tables are in docs/explanation/adapters-measured.md.
 
 Each limit is held on the scores of the learner without constants (`ConstrainedClassifier` with nothing set), row by row, each row scored
 before it is learned. Beside it, on the same stream: a threshold moved by hand on river's best logistic regression, the best of four
@@ -229,7 +231,7 @@ def markdown(found: dict[str, list[dict[str, object]]]) -> str:
 def main() -> None:
     found = measure()
     target(Path(__file__).with_name("limits.json")).write_text(json.dumps(found, indent=1) + "\n")
-    page = target(Path(__file__).parent.parent / "docs" / "adapters.md")
+    page = target(Path(__file__).parent.parent / "docs" / "explanation" / "adapters-measured.md")
     text = page.read_text()
     page.write_text(f"{text[: text.index(BEGIN) + len(BEGIN)]}\n{markdown(found)}\n{text[text.index(END) :]}")
     print(markdown(found))

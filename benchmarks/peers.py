@@ -1,6 +1,6 @@
 """Every side beside every other: our engines, sessions and adapters, loops by hand, and the libraries that people use instead.
 
-    python benchmarks/peers.py              measures everything, and writes results.json, results.md and the README's table
+    python benchmarks/peers.py              measures everything, and writes results.json, results.md, and tables of the documents
     python benchmarks/peers.py --only growth,inside    only these parts; the others stay as they were measured
     python benchmarks/peers.py --render     takes the figures of fraud.json and gpu.json over and writes the page anew, without measuring
     python benchmarks/peers.py --quick      a small try, printed and not written
@@ -24,10 +24,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from results import excerpt, goals, markdown
+from results import excerpt, goals, markdown, speeds
 
 HERE = Path(__file__).parent
-RESULTS, PAGE, FRONT = HERE / "results.json", HERE / "results.md", HERE.parent / "README.md"
+RESULTS, PAGE = HERE / "results.json", HERE / "results.md"
+FRONT, SPEED = HERE.parent / "README.md", HERE.parent / "docs" / "speed.md"
 PARTS = {
     "algorithm1": ("algorithm1", "measure", True),
     "sweeps": ("algorithm1", "measure_sweeps", False),
@@ -127,9 +128,10 @@ def main() -> int:
     else:
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
         PAGE.write_text(page)
-        readme = FRONT.read_text()
-        begin, end = (readme.index(f"<!-- {mark} -->") for mark in ("speed", "end of speed"))
-        FRONT.write_text(f"{readme[:begin]}<!-- speed -->\n{excerpt(found)}\n{readme[end:]}")
+        for document, shown in ((FRONT, excerpt(found)), (SPEED, speeds(found))):
+            text = document.read_text()
+            begin, end = (text.index(f"<!-- {mark} -->") for mark in ("speed", "end of speed"))
+            document.write_text(f"{text[:begin]}<!-- speed -->\n{shown}\n{text[end:]}")
         for goal in goals(found):
             print(f"{ {True: 'met', False: 'MISSED', None: '-'}[goal.met]:7}{goal.what}: {goal.measured} (goal: {goal.goal})")
     return 1 if failed else 0

@@ -64,12 +64,12 @@ def main() -> None:
     Console(width=100).print(table)
     figures = target(Path(__file__).with_name("policies.json"))
     figures.write_text(json.dumps(measured, indent=1) + "\n")
-    readme = target(Path(__file__).parent.parent / "README.md")
-    text = readme.read_text()
+    page = target(Path(__file__).parent.parent / "docs" / "policies.md")
+    text = page.read_text()
     start = text.index("| name |")
     end = text.index("\n\n", start)
-    readme.write_text(text[:start] + policies_markdown(all_policies(), measured) + text[end:])
-    print(f"written to {figures.name} and to the table in {readme.name}")
+    page.write_text(text[:start] + policies_markdown(all_policies(), measured) + text[end:])
+    print(f"written to {figures.name} and to the table in {page.name}")
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def on_gpu(found: dict[str, Any] | None) -> list[Goal]:
     ]  # fmt: skip
 
 
-README = {
+SHOWN = {
     BARE: "NumPy loop, inlined by hand, no checks, no totals",
     BY_HAND: "numba loop, fused by hand, no totals",
     "play, engine python": "`play`, engine python",
@@ -163,14 +163,33 @@ README = {
     "optax, one jitted call a round": "optax, one jitted call a round, no totals",
     "Cooper, roll": "Cooper (its own algorithm: other decisions)",
 }
-"""The sides that the README shows, and how it calls them."""
+"""The sides that docs/speed.md shows, and how it calls them."""
+
+FIRST = {
+    BARE: ("NumPy loop, by hand", "the update alone: no checks, no totals"),
+    "play, engine python": ("bridle, `play`", "a game: regret, CCV, bounds"),
+    "play, engine numba": ("bridle, `play`, compiled", "the same game"),
+    "Session, engine numba": ("bridle, `Session`, compiled", "one round at a time, every number checked, certificates"),
+    "Session": ("bridle, `Session` in Python", "the same"),
+    "optax, one jitted call a round": ("optax", "the same update as one jitted call: no checks, no totals"),
+    "PyTorch autograd loop": ("PyTorch", "the same update by autograd: no checks, no totals"),
+    "Cooper, roll": ("Cooper", "its own algorithm, so other decisions"),
+}
+"""The sides that README.md shows: their names there, and what each does."""
+
+
+def speeds(found: dict[str, Any]) -> str:
+    """The table of docs/speed.md."""
+    rows = {row["name"]: row for row in found["algorithm1"]["rows"]}
+    lines = [f"| {name} | {short(rows[side]['us'])} | {short(rows[side]['ratio'])} |" for side, name in SHOWN.items() if side in rows]
+    return "\n".join(["| path | us | ratio |", "|---|---:|---:|", *lines])
 
 
 def excerpt(found: dict[str, Any]) -> str:
-    """The table of the README."""
+    """The table of README.md: fewer sides, and what each does."""
     rows = {row["name"]: row for row in found["algorithm1"]["rows"]}
-    lines = [f"| {name} | {short(rows[side]['us'])} | {short(rows[side]['ratio'])} |" for side, name in README.items() if side in rows]
-    return "\n".join(["| path | us | ratio |", "|---|---:|---:|", *lines])
+    lines = [f"| {name} | {short(rows[side]['us'])} | {does} |" for side, (name, does) in FIRST.items() if side in rows]
+    return "\n".join(["| | us a round | what it does |", "|---|---:|---|", *lines])
 
 
 def short(number: float) -> str:

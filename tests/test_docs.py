@@ -26,11 +26,16 @@ def doc_tables():
     return script("tools/doc_tables.py")
 
 
-def test_the_readme_lists_the_policies_as_registered():
+def test_the_readme_shows_six_policies_as_registered():
+    table = doc_tables().first_markdown(all_policies())
+    assert table in (ROOT / "README.md").read_text(), f"README.md must hold this table:\n{table}"
+
+
+def test_the_documentation_lists_the_policies_as_registered():
     measured = json.loads((ROOT / "benchmarks" / "policies.json").read_text())
     assert measured.keys() == set(policies.names()), "run make bench: a policy has no measured cost"
     assert all(cost > 0.0 for found in measured.values() for cost in found.values()), "run make bench: a cost was not measured"
-    assert doc_tables().policies_markdown(all_policies(), measured) in (ROOT / "README.md").read_text()
+    assert doc_tables().policies_markdown(all_policies(), measured) in (ROOT / "docs" / "policies.md").read_text()
 
 
 def test_the_documentation_lists_the_problems_as_registered():
@@ -243,6 +248,7 @@ def test_the_page_of_results_shows_what_was_measured():
     found = json.loads((place / "results.json").read_text())
     assert benchmark.markdown(found) == (place / "results.md").read_text(), "run benchmarks/peers.py --render"
     assert benchmark.excerpt(found) in (ROOT / "README.md").read_text(), "run benchmarks/peers.py --render"
+    assert benchmark.speeds(found) in (ROOT / "docs" / "speed.md").read_text(), "run benchmarks/peers.py --render"
     assert not found["failed"]
     latest = json.loads((place / "fraud.json").read_text())
     assert found["fraud"] == {name: latest[name] for name in found["fraud"]}, "run benchmarks/peers.py --render"

@@ -1,6 +1,8 @@
-"""Tables of the documentation that come from the package: policies (README.md), problems (docs/problems.md), advice (docs/choosing.md).
+"""Tables of the documentation that come from the package.
 
-python tools/doc_tables.py policies        print a table: policies, problems or advice
+Policies (docs/policies.md, and six of them in README.md), problems (docs/problems.md), advice (docs/choosing.md).
+
+python tools/doc_tables.py policies        print a table: policies, first, problems or advice
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ MEASURED = Path(__file__).parents[1] / "benchmarks" / "policies.json"
 
 
 def policies_markdown(rows: Sequence[PolicyFacts], measured: Mapping[str, Mapping[str, float]]) -> str:
-    """The policies as the table of the README; `measured` holds microseconds a round by policy and engine."""
+    """The policies as the table of docs/policies.md; `measured` holds microseconds a round by policy and engine."""
     head = ("name", "what", "regret", "violation", "constraints", "assumes", "needs", "sees", "a round", "us, python / jax", "reference")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
@@ -34,6 +36,31 @@ def policies_markdown(rows: Sequence[PolicyFacts], measured: Mapping[str, Mappin
             ", ".join(row["needs"]) or "-", row["feedback"], row["per_round"], times, row["reference"],
         )  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+FIRST = {
+    "anytime": "you know nothing but the domain: the default",
+    "soft": "limits hold on average, values are noisy, budgets",
+    "rate": "a limit may fail in `at_most=0.05` of the rounds",
+    "hutchinson2025": "one fixed limit must never be broken",
+    "sinha2024": "you reproduce the paper, or compare with it",
+    "ogd": "a baseline: it ignores the constraints",
+}
+"""The policies to begin with, and when to use each."""
+
+COUNTED = {"rate": "at most at_most T + 81 rounds, given `safe`"}
+"""What is proved of violations where it is a count of rounds, no order of growth: `levels.most_violations`."""
+
+
+def first_markdown(rows: Sequence[PolicyFacts]) -> str:
+    """The table of README.md: six policies, when to use each, its bounds, and what it must be told."""
+    facts = {row["name"]: row for row in rows}
+    lines = ["| policy | use it when | regret | violation | must be told |", "|---|---|---|---|---|"]
+    for name, when in FIRST.items():
+        row = facts[name]
+        told = ", ".join(need for need in row["needs"] if need != "diameter") or "nothing"  # the domain knows its diameter
+        lines.append(f"| `{name}` | {when} | {row['regret']} | {COUNTED.get(name, row['violation'])} | {told} |")
     return "\n".join(lines)
 
 
@@ -61,10 +88,12 @@ def advice_markdown() -> str:
 def main() -> None:
     """Print the table that the command names."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("table", choices=("policies", "problems", "advice"))
+    parser.add_argument("table", choices=("policies", "first", "problems", "advice"))
     match parser.parse_args().table:
         case "policies":
             print(policies_markdown(all_policies(), json.loads(MEASURED.read_text())))
+        case "first":
+            print(first_markdown(all_policies()))
         case "problems":
             print(problems_markdown(all_problems()))
         case _:

@@ -2,6 +2,7 @@
 
     python tools/soak.py                    everything: an hour or so
     python tools/soak.py --only kills       one part: records, kills, faults, flips, games, session, known, said, service, hostile, keys
+    python tools/soak.py --only kills --kind "durable session"       the tasks of a part whose names begin so; may be given again
     python tools/soak.py --share 0.01       a hundredth of each
 
 It may be interrupted, and goes on where it was when it is started again (anew where the code has changed since). Results are kept
@@ -307,6 +308,7 @@ def main() -> int:
     """Do what is left to do."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", choices=list(PARTS), action="append", help="a part; may be given again")
+    parser.add_argument("--kind", action="append", help="only tasks whose names begin with this and a comma; may be given again")
     parser.add_argument("--share", type=float, default=1.0, help="how much of each part to do, 1 for all")
     parser.add_argument("--out", type=Path, default=ROOT / "soak", help="where results are kept")
     given = parser.parse_args()
@@ -321,6 +323,8 @@ def main() -> int:
             print(f"{name}: {PARTS[name].about}", flush=True)
             results = done["parts"].setdefault(name, {})
             for task, work in PARTS[name].tasks(given.share):
+                if given.kind and not any(task.startswith(f"{kind}, ") and task[len(kind) + 2 :][:1].isdigit() for kind in given.kind):
+                    continue
                 if task not in results or results[task].get("wrong"):
                     begun = time.monotonic()
                     results[task] = {**work(given.out), "seconds": round(time.monotonic() - begun, 1)}

@@ -1,4 +1,34 @@
-"""bridle: decisions made online under constraints that are revealed too late."""
+"""bridle: decisions made online under constraints that are revealed too late.
+
+In every round a policy decides, and only then learns what the decision cost and which constraints it broke. bridle has policies with
+proofs, sessions that certify themselves, and the tools to compare them.
+
+Play a game
+    `problem` makes a problem and `policy` or `policy_for` a policy by name; `play` lets them meet and gives a `Trace`, which `regret`,
+    `ccv` and their kin measure. `compare` plays many games and ranks them.
+
+Decide on your own stream
+    `Session` decides, takes in what was revealed, and says what is proved (`Certificate`). `Session.open` keeps it in a database, `Client`
+    talks to a decision service. `Gate` and `Pacer` are budgets that cannot be exceeded.
+
+Say what is allowed and what it costs
+    Domains: `Ball`, `Box`, `Simplex`, `L1Ball`, `Spectrahedron`, `Polyhedron`, `Halfspace`, `Product`. Functions: `Affine`, `Quadratic`,
+    `Logistic`, `Hinge`, `LogWealth`, `Maximum`, `Callable`.
+
+Find out what to use
+    `advise` answers from what you know of your task. On the command line, ``bridle policies`` and ``bridle problems`` list what there is,
+    and with a name they describe one in full.
+
+Adapters for scikit-learn, river and PyTorch are in ``bridle.adapters``, checks for a policy of your own in ``bridle.checks``.
+
+>>> import bridle
+>>> problem = bridle.problem("halfspaces", horizon=500, dim=3)
+>>> trace = bridle.play(bridle.policy("anytime", problem.domain), problem)
+>>> trace.rounds, bool(bridle.ccv(trace) < 20.0)
+(500, True)
+"""
+
+from typing import TYPE_CHECKING
 
 from bridle import adversaries as adversaries  # documented paths that need no import of their own
 from bridle import rules as rules
@@ -44,7 +74,7 @@ from bridle.game.metrics import (
     static_violation,
     violation_rates,
 )
-from bridle.game.play import Trace, play, policy_for
+from bridle.game.play import Trace, play
 from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
 from bridle.learners.late import LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
@@ -53,12 +83,21 @@ from bridle.pacing import pacing_bound
 from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
-from bridle.problems import Problem, problem
+from bridle.problems import Problem
 from bridle.service.client import AsyncClient, Client
 from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
 from bridle.solvers.block_stream import NoComparator
+
+if TYPE_CHECKING:  # for who reads and checks types: one overload for every registered name, so that editors know the parameters
+    from bridle.compare.comparison import Comparison
+    from bridle.compare.run import compare
+    from bridle.game.overloads import policy_for
+    from bridle.problems.overloads import problem
+else:
+    from bridle.game.play import policy_for
+    from bridle.problems import problem
 
 __version__ = "0.1.0"
 
@@ -81,6 +120,7 @@ __all__ = [
     "Callable",
     "Certificate",
     "Client",
+    "Comparison",
     "ConstraintSatisfaction",
     "DelayWarning",
     "Delayed",
@@ -130,6 +170,7 @@ __all__ = [
     "ccv_curve",
     "ccv_each",
     "ccv_max",
+    "compare",
     "dynamic_regret",
     "interval_violation",
     "pacing_bound",
@@ -148,3 +189,18 @@ __all__ = [
     "static_violation",
     "violation_rates",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """The public names, and what Python knows of every module; not the modules that happen to be loaded."""
+    return sorted({*__all__, "adversaries", "rules", *(name for name in globals() if name.startswith("__"))})
+
+
+def __getattr__(name: str) -> object:
+    """Comparisons, which most programs do without, are loaded when they are asked for; so `import bridle` stays quick."""
+    if name in ("compare", "Comparison"):
+        from importlib import import_module
+
+        room = import_module("bridle.compare")
+        return room if name == "compare" else room.Comparison
+    raise AttributeError(f"module 'bridle' has no attribute {name!r}")

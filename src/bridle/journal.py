@@ -30,7 +30,7 @@ from threading import RLock
 from typing import Any, Self, TypeAlias, cast
 from weakref import WeakSet
 
-from bridle import storage
+from bridle import showing, storage
 from bridle.core import InputError
 from bridle.storage import Disk
 
@@ -359,6 +359,10 @@ class Held:
     """What can be opened on a file, and holds it until it is closed, at the latest at the end of its `with`."""
 
     _kept: Keeping
+
+    def __repr__(self) -> str:
+        figures = {name: getattr(self, name) for name in ("budget", "rounds", "played", "spent", "left", "price") if hasattr(self, name)}
+        return showing.call(type(self).__name__, **figures)
 
     @property
     def unchecked(self) -> bool:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Feedback, InputError
 from bridle.ops import Array, Scalar, dot
 
@@ -30,6 +30,7 @@ LIMIT = log(1.0 / CLAMP - 1.0)
 """The largest |s| at which the output is within its range."""
 
 
+@showing.shown("Network", a="features")
 class NetworkLoss(NamedTuple):
     """weight * (the network's loss on one example - tolerance)."""
 
@@ -51,6 +52,7 @@ class NetworkLoss(NamedTuple):
         return (self.weight * _loss(self.label, s)[1]) * _backward(self.a, x, h)
 
 
+@showing.shown("NetworkRound")
 class NetworkRound(NamedTuple):
     """One example: its loss is the cost where the label is 0 and the constraint, less `tolerance`, where it is 1; the other one is 0.
 
@@ -107,10 +109,33 @@ def weights(inputs: int, hidden: int) -> int:
 
 
 def Network(features: ArrayLike, label: float, weight: float = 1.0, tolerance: float = 0.0) -> NetworkLoss:
-    """The loss of a network with one hidden layer on one example, as a function of its weights: a vector of hidden * (inputs + 2) + 1.
+    """The loss of a neural network with one hidden layer on one example, as a function of its weights.
 
-    `label` is 0 or 1; the value is `weight` times (log-loss - `tolerance`). It is not convex: no theorem applies to what is played on it.
+    The value is ``weight * (log-loss - tolerance)``. It is not convex: no theorem applies to what is played on it.
 
+    Parameters
+    ----------
+    features : array_like of shape (inputs,)
+        The example.
+    label : {0, 1}
+        Its class.
+    weight : float, default 1.0
+        How much the example counts, 0 or above.
+    tolerance : float, default 0.0
+        The log-loss that is allowed: as a constraint, the loss is to be at most this.
+
+    Returns
+    -------
+    NetworkLoss
+        The loss as a function of a vector of ``hidden * (inputs + 2) + 1`` weights.
+
+    Raises
+    ------
+    InputError
+        The label is neither 0 nor 1, or a value is out of range.
+
+    Examples
+    --------
     >>> loss = Network([1.0, -2.0], label=1)
     >>> x = np.array([1.0, 0.5, 0.0, 2.0, -1.0])  # one hidden unit: W = (1, 0.5), b = 0, v = 2, c = -1
     >>> round(loss.value(x), 6), loss.grad(x)

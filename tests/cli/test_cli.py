@@ -21,6 +21,7 @@ from bridle.compare.text import number
 from bridle.engines import ENGINES
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
+from bridle.policies.words import sentences
 from bridle.problems import problem_names
 from bridle.problems.paper import Fixed
 from helpers.instances import SIMULATED, strict
@@ -29,6 +30,7 @@ PLAY_KEYS = {
     "problem", "policy", "horizon", "seed", "engine", "cost", "regret", "ccv", "regret_bound", "ccv_bound", "us_per_round",
     "regret_bound_paper", "ccv_bound_paper", "interval_violation", "interval_bound", "bound_why", "warnings", "parameters",
 }  # fmt: skip
+PARAMETER_KEYS = {"name", "required", "default", "help", "unit", "values", "absent", "type"}
 TIMES = ("us_per_round", "seconds")
 
 
@@ -102,7 +104,7 @@ def test_lists_show_every_name_and_parameter(run, command):
     assert [row["name"] for row in rows] == (policies.names() if command == "policies" else problem_names())
     for row in rows:
         assert row["name"] in out
-        assert all(set(p) == {"name", "required", "default", "help"} for p in row["parameters"])
+        assert all(set(p) == PARAMETER_KEYS for p in row["parameters"])
         for p in row["parameters"]:
             assert p["help"]
             assert re.search(rf"\b{p['name']}\b", out)
@@ -119,22 +121,30 @@ def test_one_policy_is_told_in_full(run, name):
     assert (status, err) == (0, "")
     row = strict(run("policies", name, "--json", "-")[1])
     listed = next(each for each in strict(run("policies", "--json", "-")[1]) if each["name"] == name)
-    assert {
-        **row,
-        "parameters": [{key: value for key, value in p.items() if key != "unit"} for p in row["parameters"]],
-    }.items() >= listed.items()
+    assert row.items() >= listed.items()
     assert [p["name"] for p in row["parameters"]] == [p.name for p in policies.parameters(name)]
     assert [p["name"] for p in row["maps"]] == ["rules", "rules_per", "features"]
     assert [p["name"] for p in row["session"]] == ["rules", "features", "known", "played"]
     words = " ".join(out.replace("│", " ").split())
     for p in [*row["parameters"], *row["maps"], *row["session"]]:
-        assert set(p) == {"name", "required", "default", "help", "unit"}
+        assert set(p) == PARAMETER_KEYS
         assert p["help"], p
-        assert p["unit"], f"{p['name']} needs a unit in PARAMETER_UNITS"
+        assert p["unit"], f"{p['name']} needs a unit in bridle.policies.words"
         assert p["name"] in words
-        assert p["required"] == (p["required"] and "must be given" in words)
+        assert p["required"] == (p["required"] and "Must be given." in words)
+    for p in [*row["parameters"], *row["maps"]]:
+        assert p["values"], f"{p['name']} needs its values in bridle.policies.words"
+        assert p["required"] or p["default"] is not None or p["absent"], f"{p['name']}: what happens where it is not given?"
+        assert sentences(p) in words
     assert row["title"] in words
     assert row["reference"] in words
+    assert "Guarantee:" in row["theory"]
+    assert row["command"] in words
+    for line in row["python"]:
+        assert line in words
+        assert eval(line, {"bridle": bridle}).name == name
+    assert bool(row["command"]) != row["rewards"], "every policy but the one for rewards has a registered problem"
+    assert not row["command"] or run(*row["command"].split()[1:], "--horizon", 20)[0] == 0
 
 
 def test_what_known_limits_do_is_told_as_it_is(run):
@@ -152,10 +162,14 @@ def test_one_problem_is_told_in_full(run, name):
     assert row["name"] == name
     words = " ".join(out.replace("│", " ").split())
     for p in row["parameters"]:
-        assert set(p) == {"name", "required", "default", "help", "unit"}
+        assert set(p) == PARAMETER_KEYS
         assert p["help"], p
-        assert p["unit"], f"{p['name']} needs a unit in UNITS"
-        assert p["name"] in words
+        assert p["unit"], f"{p['name']} needs a unit in bridle.problems.words"
+        assert p["values"], f"{p['name']} needs its values in bridle.problems.words"
+        assert p["required"] or p["default"] is not None or p["absent"], f"{p['name']}: what happens where it is not given?"
+        assert sentences(p) in words
+    assert row["command"] in words
+    assert all(line in words for line in row["python"])
     assert row["summary"] in words
 
 

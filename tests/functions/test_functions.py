@@ -425,7 +425,7 @@ BAD = [
     (lambda: bridle.AbsoluteDeviation([1.0], [2.0, 3.0]), r"b must be a number, not \[2\.0, 3\.0\]"),
     (lambda: bridle.Maximum(), r"functions must hold at least one function, not \(\)"),
     (lambda: bridle.Maximum(bridle.Affine([1.0]), 3.0), r"functions\[1\] must be a function .*, not 3\.0"),
-    (lambda: bridle.Maximum(bridle.Affine(np.eye(2), 0.0)), r"functions\[0\] must be one function, not the rows of AffineRows"),
+    (lambda: bridle.Maximum(bridle.Affine(np.eye(2), 0.0)), r"functions\[0\] must be one function, not the rows of Affine"),
     (lambda: bridle.Callable(3.0, len), r"value must be callable, not 3\.0"),
     (lambda: bridle.Callable(len, "x"), r"grad must be callable, not 'x'"),
 ]

@@ -1,4 +1,4 @@
-"""The command line: `advise`, `policies`, `problems`, `play`, `compare`, `pace`, `fraud`, `demo`, `data`, `serve`, `keys`, `sessions`."""
+"""The command line: one file of this room for each command, or for two that belong together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bridle.cli import data, keys, output, sessions
+from bridle.cli import data, keys, new, output, sessions
 from bridle.cli.advise import advise
 from bridle.cli.compare import compare
 from bridle.cli.fraud import fraud
@@ -25,6 +25,7 @@ for command in (policies, problems, play, compare, pace, fraud, advise, demo, se
     app.command()(command)
 app.add_typer(data.app, name="data")
 app.add_typer(keys.app, name="keys")
+app.add_typer(new.app, name="new")
 app.add_typer(sessions.app, name="sessions")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from bridle.cli import output
+from bridle.cli import full, output
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,56 +50,96 @@ class PolicyFacts(TypedDict):
 
 
 class FullPolicyFacts(PolicyFacts):
-    """What `bridle policies NAME` tells: also what every policy can be told, and what sessions can say to this one.
+    """What `bridle policies NAME` tells: also its theory, what every policy can be told, what sessions can say to it, and how to use it.
 
-    `maps` are parameters of `bridle.policy` that say through what rounds are played, `session` the words of `decide` and `observe`.
+    `theory` is its update and its guarantee as formulas. `maps` are parameters of `bridle.policy` that say through what rounds are played,
+    `session` the words of `decide` and `observe`. `python` makes it, and `command` plays it.
     """
 
+    theory: str
     maps: list[ParameterFacts]
     session: list[ParameterFacts]
+    python: list[str]
+    command: str
+
+
+class FullProblemFacts(TypedDict):
+    """What `bridle problems NAME` tells: also how to make it in Python and how to play it."""
+
+    name: str
+    summary: str
+    about: str
+    parameters: list[ParameterFacts]
+    python: list[str]
+    command: str
 
 
 def policies(
-    name: Annotated[str | None, typer.Argument(help="A policy, to be told in full; without one all are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The policy to describe in full, or a file as in ./mine.py. Without a name, all are listed.")
+    ] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """List the policies: assumptions, parameters, bounds, cost per round, reference; or tell all of one."""
-    if name is not None:
-        facts = full_policy(name)
-        return output.show(policy_table(facts), policy_notes(facts), facts, json_file)
-    rows = all_policies()
+    """List the policies, or describe one in full.
+
+    The list has assumptions, bounds and parameters. With a name you get the update, the guarantee, every parameter and an example.
+    """
+    from bridle.policies import own
+
+    mine = [] if name is None or not own.split(name).own else [policy.name for policy in own.load(name)]
+    if name is not None and len(mine) < 2:
+        facts = full_policy(mine[0] if mine else name)
+        return output.show(full.policy_page(facts), [], facts, json_file)
+    rows = [policy_facts(each) for each in mine] if mine else all_policies()
     output.show(policies_table(rows), [], rows, json_file)
 
 
 def problems(
-    name: Annotated[str | None, typer.Argument(help="A problem, to be told in full, or a file; without one all are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The problem or file to describe in full. Without a name, all are listed.")] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """List the problems and their parameters; or tell all of one."""
+    """List the problems, or describe one in full.
+
+    The list has what each is, and its parameters. With a name you get every parameter with its unit and values, and an example.
+    """
     if name is not None:
         facts = full_problem(name)
-        about = [text for text in (facts["summary"], facts["about"]) if text]
-        return output.show(parameters_table(f"Problem {name}", {"bridle.problem": facts["parameters"]}), about, facts, json_file)
+        return output.show(full.problem_page(facts), [], facts, json_file)
     rows = all_problems()
     output.show(problems_table(rows), [], rows, json_file)
 
 
 def full_policy(name: str) -> FullPolicyFacts:
-    """All facts of one policy, with the units of its parameters."""
+    """All facts of one policy: what it does, every parameter, and how to use it."""
     from bridle import policies
-    from bridle.policies.entry import PARAMETER_UNITS
-    from bridle.policies.round_maps import SETTINGS
+    from bridle.policies import documentation
 
-    facts = policy_facts(name)
-    own = {p["name"] for p in facts["parameters"]}
-    for p in facts["parameters"]:
-        p["unit"] = PARAMETER_UNITS.get(p["name"], "")
-    maps: list[ParameterFacts] = [
-        {"name": each, "required": False, "default": None, "help": policies.PARAMETER_HELP[each], "unit": PARAMETER_UNITS[each]}
-        for each in SETTINGS
-        if each not in own
-    ]
-    return {**facts, "maps": maps, "session": session_words(name)}
+    return {
+        **policy_facts(name),
+        "theory": documentation.theory(name),
+        "maps": [parameter_facts(p.facts()) for p in policies.shared_parameters(name)],
+        "session": session_words(name),
+        "python": documentation.example(name),
+        "command": command_for(name),
+    }
+
+
+def command_for(policy: str) -> str:
+    """A command that plays the policy on a problem that it is for; empty where no registered problem is."""
+    from bridle import policies
+
+    item = policies.entry(policy)
+    if item.rewards:
+        return ""
+    problem = "game" if item.domains == ("simplex",) else "fixed" if not item.time_varying else "halfspaces"
+    return f"bridle play {problem} --policy {policy}{' --modulus 0.5' if item.strongly_convex else ''}"
+
+
+def parameter_facts(facts: ParameterFacts) -> ParameterFacts:
+    """The facts of a parameter, with its default as JSON has it."""
+    from bridle.game.summary import plain
+
+    return {**facts, "default": plain(facts["default"])}
 
 
 KNOWN = {
@@ -133,7 +173,7 @@ def session_words(name: str) -> list[ParameterFacts]:
         "features": ("decide: the numbers that are known of this round, where the policy was made with features=", "numbers"),
         "known": (
             f"decide: limits of this round that are kept, a pair (A, b) for A x <= b or convex functions: {KNOWN[state_moves(name)]}",
-            "b: as A times an action",
+            "for b, that of A times an action",
         ),
         "played": (
             "observe: the action that was played in place of the decision; values and gradients are then those at it, and the difference "
@@ -141,50 +181,26 @@ def session_words(name: str) -> list[ParameterFacts]:
             "action",
         ),
     }
-    return [{"name": each, "required": False, "default": None, "help": help, "unit": unit} for each, (help, unit) in words.items()]
+    return [
+        {"name": each, "required": False, "default": None, "help": help, "unit": unit, "values": "", "absent": "", "type": ""}
+        for each, (help, unit) in words.items()
+    ]
 
 
-def full_problem(name: str) -> ProblemFacts:
-    """All facts of one problem, with the units of its parameters."""
-    from bridle.game.summary import plain
-    from bridle.problems import problem_facts
-    from bridle.problems.base import UNITS
+def full_problem(name: str) -> FullProblemFacts:
+    """All facts of one problem: what x, f and g are, every parameter, and how to use it."""
+    from bridle.problems import documentation, problem_facts
 
     facts = problem_facts(name)
-    for p in facts["parameters"]:
-        p["unit"], p["default"] = UNITS.get(p["name"], ""), plain(p["default"])
-    return facts
-
-
-def policy_table(facts: FullPolicyFacts) -> Table:
-    """What one policy takes: its own parameters, those that every policy has, and what sessions say to it."""
-    told = {"bridle.policy": facts["parameters"], "bridle.policy, every policy": facts["maps"], "session": facts["session"]}
-    return parameters_table(f"Policy {facts['name']}", told)
-
-
-def parameters_table(title: str, groups: Mapping[str, Sequence[ParameterFacts]]) -> Table:
-    """Parameters with their meaning, default and unit, by what takes them."""
-    from bridle.compare.tables import plain_text, table_of
-
-    table = table_of(title, "told to", "parameter", "meaning", "default", "unit")
-    for whom, parameters in groups.items():
-        for i, p in enumerate(parameters):
-            default = "must be given" if p["required"] else "not given" if p["default"] is None else str(p["default"])
-            cells = ("" if i else whom, p["name"], p["help"], default, p.get("unit", ""))
-            table.add_row(*map(plain_text, cells))
-        table.add_section()
-    return table
-
-
-def policy_notes(row: PolicyFacts) -> list[str]:
-    """What one policy is, assumes, promises and costs, a line each."""
-    return [
-        *_about_policy(row),
-        *(
-            f"with {v['parameter']}={v['value']}: {', '.join(f'{key} {value}' for key, value in v['changes'].items())}"
-            for v in row["variants"]
-        ),
-    ]
+    set_data = " --set data=auctions.csv" if name == "auctions" else ""
+    return {
+        "name": facts["name"],
+        "summary": facts["summary"],
+        "about": facts["about"],
+        "parameters": [parameter_facts(p) for p in facts["parameters"]],
+        "python": [documentation.example(name)],
+        "command": f"bridle play {name}{set_data}",
+    }
 
 
 def all_policies() -> list[PolicyFacts]:
@@ -224,9 +240,7 @@ def policy_facts(name: str) -> PolicyFacts:
             {"parameter": v.parameter, "value": v.value, "changes": {key: plain(value) for key, value in v.changes.items()}}
             for v in item.variants
         ],
-        "parameters": [
-            {"name": p.name, "required": p.required, "default": plain(p.default), "help": p.help} for p in policies.parameters(name)
-        ],
+        "parameters": [parameter_facts(p.facts()) for p in policies.parameters(name)],
     }
 
 
@@ -240,27 +254,13 @@ def all_problems() -> list[ProblemFacts]:
 def policies_table(rows: Sequence[PolicyFacts]) -> Table:
     """The policies: what each is and assumes, what is proved, what it costs, and its parameters."""
     from bridle.compare.tables import plain_text, table_of
+    from bridle.policies.documentation import guarantee
 
     table = table_of("Policies", "name", "what", "parameters")
     for row in rows:
-        table.add_row(row["name"], plain_text("\n".join(_about_policy(row))), plain_text(_parameters(row)))
+        table.add_row(row["name"], plain_text("\n".join([row["title"], *guarantee(row["name"])])), plain_text(_parameters(row)))
         table.add_section()
     return table
-
-
-def _about_policy(row: PolicyFacts) -> list[str]:
-    """What a policy is, assumes, promises and costs."""
-    sharper = ", sharper with Slater" if row["slater"] == "sharper" and "Slater" not in row["violation"] else ""
-    return [
-        row["title"],
-        *([f"assumes: {'; '.join(row['assumes'])}"] if row["assumes"] else []),
-        *([f"regret {row['regret']}"] if row["regret"] != "-" else []),
-        f"violation {row['violation']}{sharper}",
-        f"constraints: {row['constraints']}; of several: {row['several_constraints']}",
-        f"sees: {row['feedback']}",
-        f"{row['per_round']} a round",
-        row["reference"],
-    ]
 
 
 def problems_table(rows: Sequence[ProblemFacts]) -> Table:

@@ -11,12 +11,15 @@ from bridle.cli import output
 
 if TYPE_CHECKING:
     from bridle.policies import Configured
+    from bridle.policies.own import OwnPolicy
     from bridle.problems import Problem
 
 
 def play(
     problem: Annotated[str, typer.Argument(help="A name from `bridle problems`, or a file that ends in .py or .npz.")],
-    policy: Annotated[str, typer.Option(help="A name from `bridle policies`.")] = "anytime",
+    policy: Annotated[
+        str, typer.Option(help="A name from `bridle policies`, a file as in ./mine.py or ./mine.py:name, or module:name.")
+    ] = "anytime",
     horizon: Annotated[int | None, typer.Option(help="T, how many rounds; 1000, or as many as a file has, unless given.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the instance and its stream.")] = 0,
     engine: output.EngineOption = "python",
@@ -28,17 +31,23 @@ def play(
     memory: Annotated[str | None, typer.Option(metavar="SIZE", help="About how much memory the game may take, such as 500MB.")] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """Play one game: regret, CCV, the bounds and whether they hold, microseconds a round.
+    """Play one game, and measure it.
 
-    What the policy must know (lipschitz, modulus, ...) is taken from the problem unless --set gives it.
+    It shows regret, CCV, the bounds and whether they hold, and microseconds a round. What the policy must know (lipschitz, modulus, ...)
+    is taken from the problem unless --set gives it.
     """
     from bridle import game, validate
+    from bridle.checks.first_rounds import check_first_rounds
     from bridle.compare import tables
     from bridle.game.summary import summary
+    from bridle.policies.own import blaming
 
     values = dict(validate.named_value("--set", text) for text in settings or [])
-    source, configured = problem_and_policy(problem, policy, horizon, seed, {"dim": dim, "modulus": modulus}, values)
-    with output.quiet_progress("playing") as progress:
+    mine, name, of_its_own = _own_policy(policy)
+    source, configured = problem_and_policy(problem, name, horizon, seed, {"dim": dim, "modulus": modulus}, values, of_its_own)
+    if mine is not None:
+        check_first_rounds(configured, source)
+    with output.quiet_progress("playing") as progress, blaming(mine):
         keep = "totals" if source.measures is None else "decisions"
         facts = summary(game.play(configured, source, engine=engine, keep=keep, memory=memory, progress=progress))
     output.show(tables.game_table(facts), tables.game_notes(facts), facts, json_file)
@@ -50,7 +59,10 @@ def demo(
     engine: output.EngineOption = "python",
     json_file: output.JsonOption = None,
 ) -> None:
-    """Play the paper's three algorithms on the four problems, beside the theorems' bounds."""
+    """Play the paper's algorithms on four problems.
+
+    The results stand beside the theorems' bounds.
+    """
     from bridle.compare import tables
     from bridle.policies.sinha2024 import theorem3
 
@@ -102,11 +114,17 @@ ROUNDS = 1000
 
 
 def problem_and_policy(
-    problem: str, policy: str, horizon: int | None, seed: int, options: Mapping[str, object], settings: Mapping[str, object]
+    problem: str,
+    policy: str,
+    horizon: int | None,
+    seed: int,
+    options: Mapping[str, object],
+    settings: Mapping[str, object],
+    of_its_own: Mapping[str, object] | None = None,
 ) -> tuple[Problem, Configured]:
     """The problem, and the policy told what the problem's constants say.
 
-    `options` are the problem's; each of the `settings` goes to whichever of the two has that parameter.
+    `options` are the problem's, `of_its_own` the policy's; each of the `settings` goes to whichever of the two has that parameter.
     """
     from bridle import policies, validate
     from bridle.game.play import policy_for
@@ -115,6 +133,8 @@ def problem_and_policy(
 
     of_policy = {p.name for p in policies.parameters(policy)}
     of_problem = {p["name"] for p in problem_facts(problem)["parameters"]} | {name for name in settings if takes(problem, name)}
+    for name in of_its_own or {}:
+        validate.one_of(f"parameter of policy {policy}", name, of_policy)
     for name in settings:
         validate.one_of(f"parameter of policy {policy} or problem {problem}", name, of_policy | of_problem)
     # --set horizon and --set seed are the policy's own where it has them; the game's come from --horizon and --seed.
@@ -126,4 +146,16 @@ def problem_and_policy(
     source = make_problem(problem, **for_problem)
     if source.horizon is None:
         source = make_problem(problem, **for_problem | {"horizon": ROUNDS})
-    return source, policy_for(policy, source, **{k: v for k, v in settings.items() if k in of_policy})
+    return source, policy_for(policy, source, **{k: v for k, v in settings.items() if k in of_policy} | dict(of_its_own or {}))
+
+
+def _own_policy(text: str) -> tuple[OwnPolicy | None, str, dict[str, object]]:
+    """The user's own policy that is meant, if it is one; its name; and the settings that are typed with it."""
+    from bridle import validate
+    from bridle.policies import own
+
+    typed = own.split(text)
+    mine = own.load_one(typed.source) if typed.own else None
+    origin, _, rest = text.partition(":")
+    name, settings = (origin, rest) if mine is None else (mine.name, typed.settings)
+    return mine, name, dict(validate.named_value("a setting", part) for part in settings.split(":") if settings)

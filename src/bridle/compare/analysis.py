@@ -15,6 +15,7 @@ from bridle.compare.rows import (
     BoundColumns,
     GameRow,
     MeasuredColumns,
+    RangeColumns,
     RankedRow,
     finite,
     grouped,
@@ -24,25 +25,13 @@ from bridle.compare.rows import (
     number_of,
     problem_of,
 )
+from bridle.showing.marks import PowerLaw
 
 LOW, HIGH = 0.1, 0.9
 """The quantiles over seeds that a band reaches between."""
 
-MEDIANS = (*get_type_hints(MeasuredColumns), *get_type_hints(BoundColumns), "us_per_round")
+MEDIANS = (*get_type_hints(MeasuredColumns), *get_type_hints(BoundColumns), *get_type_hints(RangeColumns), "us_per_round")
 """The facts of which a ranking holds the median over seeds."""
-
-
-class PowerLaw(NamedTuple):
-    """The line factor * t^exponent through a curve, fitted to the rounds from `first` to `last`."""
-
-    factor: float
-    exponent: float
-    first: float
-    last: float
-
-    def at(self, t: float) -> float:
-        """The fitted value at round t."""
-        return float(self.factor * t**self.exponent)
 
 
 def power_law(rounds: Sequence[float], values: Sequence[float | None], since: float | None = None) -> PowerLaw | None:
@@ -106,7 +95,7 @@ def band(rows: Iterable[GameRow], quantity: str = "regret") -> Band:
         values = np.array([[curve[t] for t in rounds] for curve in curves])
         low, median, high = np.quantile(values, [LOW, 0.5, HIGH], axis=0).tolist()
     else:
-        spread = [_quantiles(curve[t] for curve in curves) for t in rounds]
+        spread = [quantiles(curve[t] for curve in curves) for t in rounds]
         low, median, high = (list(part) for part in zip(*spread, strict=True)) if spread else ([], [], [])
     return Band(rounds, low, median, high, len(curves))
 
@@ -120,15 +109,28 @@ def _curve(row: GameRow, quantity: str) -> dict[int, float | None] | None:
     return {int(t): finite(value) for t, value in zip(rounds, values, strict=True)}
 
 
+RANKING = (
+    "Regret and CCV are both counted in rounds of the worst kind: regret over the most that two actions can differ in the cost of one "
+    "round, CCV over the most that one round can violate. A policy's score is the larger of the two, and the lowest score is first: little "
+    "regret does not pay for violation, nor the other way round. Equal scores go by CCV, then by regret. A regret below zero counts as "
+    "zero: it is bought with violation, or the fixed action that it is measured against is weak, and it earns nothing."
+)
+"""How policies are ranked: the one wording of it."""
+
+RANKING_IN_SHORT = "best first, by the worse of regret and CCV, both counted in rounds of the worst kind; regret below zero counts as zero"
+
+
 def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     """Who did best: for each problem and horizon, a row for each policy with its medians over seeds, best first.
 
-    A policy's score is its regret over the typical regret plus its CCV over the typical CCV, and the lowest score is first. Typical is
-    the median size, whatever its sign, over the policies where it is not zero. CCV is the hard violation, the same for every policy
-    whatever its theorem is about. Equal scores are told apart by CCV; policies that are equal in that too share a rank. A regret at or
-    below zero counts as zero: to beat the best fixed feasible action by violating the constraints earns nothing. So do a regret below
-    1e-6 of the total cost, to which the best action is found, and a CCV below 1e-9 a round, which is rounding. Where the regret of some
-    policy is not known, the total cost above the lowest takes its place for all of them (`ranked_by`).
+    `RANKING` says how, in the words that tables, pages and the documentation show. CCV is the hard violation, the same for every policy
+    whatever its theorem is about. Rounding counts as zero: a regret below 1e-6 of the total cost, to which the best action is found, and
+    a CCV below 1e-9 a round. Where the regret of some policy is not known, the total cost above the lowest takes its place for all of
+    them (`ranked_by`). Where a problem does not say how large a round can be (`cost_range` and `violation_range` of its rows), regret and
+    CCV are compared as they are.
+
+    So the order does not depend on the units of costs or constraints; no policy stands above one that is at least as good in both and
+    better in one; and which of two policies is better depends on nobody else.
 
     `pareto` says that no other policy is at least as good in both and better in one. A policy that does not apply comes last, with the
     reason.
@@ -137,6 +139,8 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     ...          (("bold", -5.0, 30.0), ("wise", 0.0, 2.0), ("shy", 8.0, 0.0))]
     >>> [(row["rank"], row["label"], row["pareto"]) for row in ranking(games)]
     [(1, 'wise', True), (2, 'shy', True), (3, 'bold', False)]
+    >>> [row["score"] for row in ranking(games)]
+    [2.0, 8.0, 30.0]
     """
     ranked: list[RankedRow] = []
     for games in grouped(label_engines(rows), problem_of).values():
@@ -145,7 +149,7 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     return ranked
 
 
-def _quantiles(values: Iterable[object]) -> tuple[float | None, float | None, float | None]:
+def quantiles(values: Iterable[object]) -> tuple[float | None, float | None, float | None]:
     """The quantiles `LOW`, a half and `HIGH` of the numbers among the values."""
     numbers = [value for value in map(finite, values) if value is not None]
     if not numbers:
@@ -158,19 +162,20 @@ def _medians(label: str, runs: list[GameRow]) -> RankedRow:
     """One policy on one problem and horizon, over its seeds; it has no rank yet."""
     played = [run for run in runs if not run.get("does_not_apply")]
     first = (played or runs)[0]
-    facts: dict[str, object] = {name: _quantiles(number_of(run, name) for run in played)[1] for name in MEDIANS}
+    facts: dict[str, object] = {name: quantiles(number_of(run, name) for run in played)[1] for name in MEDIANS}
     for name in ("regret", "ccv", "us_per_round"):
-        facts[f"{name}_low"], _, facts[f"{name}_high"] = _quantiles(number_of(run, name) for run in played)
+        facts[f"{name}_low"], _, facts[f"{name}_high"] = quantiles(number_of(run, name) for run in played)
     for _, bound in BOUND_OF_METRIC.values():
         flag = f"{bound}_holds"
         holds = [held for run in played if (held := run.get(flag)) is not None]
         facts[flag] = all(holds) if holds else None
-    metric = policies.entry(first["policy"]).metric if first["policy"] in policies.names() else "ccv"
+    metric = policies.entry(first["policy"]).metric if policies.known(first["policy"]) else "ccv"
     measured, bound = BOUND_OF_METRIC[metric]
     row = cast(RankedRow, facts | {
         "problem": first["problem"], "problem_label": problem_of(first), "horizon": horizon_of(first), "label": label,
         "policy": first["policy"], "does_not_apply": None if played else str(first["does_not_apply"]), "runs": len(played),
-        "metric": metric, "native": facts[measured], "native_bound": facts[bound], "rank": None, "score": None, "pareto": False,
+        "metric": metric, "native": facts[measured], "native_bound": facts[bound], "rank": None, "score": None, "regret_lost": None,
+        "ccv_lost": None, "pareto": False,
         "ranked_by": None, "measures": _own_medians(played),
     })  # fmt: skip
     regret, violation = _beyond_rounding(row)
@@ -182,7 +187,7 @@ def _medians(label: str, runs: list[GameRow]) -> RankedRow:
 def _own_medians(runs: list[GameRow]) -> dict[str, float | None]:
     """The medians of what games are worth in the problem's own terms."""
     each: list[dict[str, object]] = [json.loads(run.get("measures") or "{}") for run in runs]
-    return {name: _quantiles(one.get(name) for one in each)[1] for name in dict.fromkeys(name for one in each for name in one)}
+    return {name: quantiles(one.get(name) for one in each)[1] for name in dict.fromkeys(name for one in each for name in one)}
 
 
 def _median_exponent(runs: list[GameRow], quantity: str) -> float | None:
@@ -207,15 +212,22 @@ def _ranked(contenders: list[RankedRow]) -> list[RankedRow]:
     scores = [(cost, *_beyond_rounding(row)) for row, cost in measured]
     pairs = [(cost - lowest if by == "cost" else regret, violation) for cost, regret, violation in scores]
     values = np.array(pairs, dtype=float).reshape(-1, 2)
-    sizes, shares = np.abs(values), np.maximum(values, 0.0)
-    typical = [np.median(size[size > 0.0]) if size.any() else 1.0 for size in sizes.T]
-    orders = [(float(score), float(own[1])) for score, own in zip((shares / typical).sum(axis=1), shares, strict=True)]
-    for (row, _), order, own in zip(measured, orders, shares, strict=True):
-        beaten = ((shares <= own).all(axis=1) & (shares < own).any(axis=1)).any()
+    losses = np.maximum(values, 0.0) / [unit([row for row, _ in measured], name) for name in get_type_hints(RangeColumns)]
+    orders = [(float(max(loss)), float(loss[1]), float(loss[0])) for loss in losses]
+    for (row, _), order, own in zip(measured, orders, losses, strict=True):
+        beaten = ((losses <= own).all(axis=1) & (losses < own).any(axis=1)).any()
         row["rank"], row["score"] = 1 + sum(other < order for other in orders), order[0]
         row["pareto"], row["ranked_by"] = not bool(beaten), by
+        row["regret_lost"], row["ccv_lost"] = map(float, own)
     last = 1 + len(contenders)
     return sorted(contenders, key=lambda row: (row["rank"] or last, row["does_not_apply"] is not None))
+
+
+def unit(rows: Iterable[Mapping[str, object]], name: str) -> float:
+    """The median of `cost_range` or `violation_range` over rows of one problem; 1 where it is not known of each, or is 0."""
+    sizes = [number_of(row, name) for row in rows]
+    known = [size for size in sizes if size is not None and size > 0.0]
+    return float(np.median(known)) if known and len(known) == len(sizes) else 1.0
 
 
 def rate_notes(rows: Iterable[GameRow]) -> list[str]:

@@ -18,13 +18,15 @@ from typing import Any, TypeAlias, cast, get_origin
 import numpy as np
 
 import bridle
+from bridle import policies
 from bridle.compare.keys import canonical, digest, fingerprint, hash_own_source
-from bridle.compare.rows import COLUMNS, FACTS, CurveColumns, FactColumns, GameRow
+from bridle.compare.rows import COLUMNS, FACTS, CurveColumns, FactColumns, GameRow, RangeColumns
 from bridle.compare.store import ComparatorFacts, StoreEntry
 from bridle.core import BridleWarning, InputError, Unavailable
 from bridle.game import metrics
 from bridle.game.play import Trace, play, policy_for, unplayed
 from bridle.game.summary import bound_curves, plain, summary
+from bridle.policies.own import OwnPolicy
 from bridle.problems import Problem, problem, problem_names
 from bridle.solvers.block_stream import NoComparator
 from bridle.solvers.hindsight import MOST_DIMENSIONS
@@ -90,17 +92,19 @@ def _make(key: str, name: str, settings: str, horizon: int, seed: int) -> Proble
 
 @dataclass(frozen=True)
 class Cell:
-    """A policy with its settings, in one game on one engine."""
+    """A policy with its settings, in one game on one engine; `own` is where the policy comes from, if it is of the user's own."""
 
     instance: Instance
     policy: str
     settings: Settings
     engine: str = "python"
+    own: OwnPolicy | None = None
 
     @cached_property
     def key(self) -> str:
         """The SHA-256 of everything that the numbers of the row depend on."""
-        mine = {"policy": self.policy, "settings": self.settings, "engine": self.engine, "policy_source": hash_own_source(self.policy)}
+        source = hash_own_source(self.policy) if self.own is None else self.own.hash
+        mine = {"policy": self.policy, "settings": self.settings, "engine": self.engine, "policy_source": source}
         return digest({**self.instance.identity, **mine})
 
     @property
@@ -175,12 +179,14 @@ def perform(cell: Cell, shared: ComparatorFacts | None = None) -> StoreEntry:
     row, spent = cell.empty_row, 0.0
     try:
         facts, curves, spent = _play(cell, shared)
-        row = {**row, **facts, **curves}
+        row = {**row, **facts, **curves, **ranges(cell.instance.make())}
     except Unavailable:
         raise
     except (InputError, *BEYOND) as error:
         row["does_not_apply"] = why(error)
     except Exception as bug:
+        if cell.own is not None:
+            raise cell.own.broken(bug, f"{cell}: ") from bug
         raise RuntimeError(f"{cell}: {type(bug).__name__}: {bug}") from bug
     return {"key": cell.key, "row": row, "spent": spent}
 
@@ -196,6 +202,7 @@ def why(error: BaseException) -> str:
 
 
 def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[FactColumns, CurveColumns, float]:
+    known = None if cell.own is None else cell.own.use()
     source = cell.instance.make()
     policy = policy_for(cell.policy, source, **cell.settings)
     begun = time.perf_counter()
@@ -203,8 +210,25 @@ def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[FactColumns, Curv
     comparator = _own_comparator(trace) if shared is None else _shared_comparator(shared)
     spent = time.perf_counter() - begun
     game = summary(trace, comparator)
+    curves = curve_columns(trace, comparator)
+    if known is not None and policies.entry(cell.policy) is not known:  # it gave the bounds, and may be another's by now
+        raise Unavailable(f"another comparison has another policy {cell.policy} on this worker: wait for its end, or give it another name")
     facts: Mapping[str, object] = {**game, "measures": canonical(game["measures"]) if game["measures"] else None}
-    return cast(FactColumns, {name: facts[name] for name in FACTS}), curve_columns(trace, comparator), spent
+    return cast(FactColumns, {name: facts[name] for name in FACTS}), curves, spent
+
+
+def ranges(source: Problem) -> RangeColumns:
+    """The most that costs of a round can differ, G D, and the most that a round can violate: the largest |g|, and no more than G D.
+
+    >>> ranges(problem("halfspaces", 10, dim=2))
+    {'cost_range': 2.0, 'violation_range': 2.0}
+    """
+    known = source.constants
+    G, D, F = known.get("lipschitz"), known.get("diameter", source.domain.diameter()), known.get("bound")
+    apart = None if G is None else float(G) * float(D)
+    # where some action satisfies every constraint, no other can violate one by more than G D
+    most = [value for value in (F, apart if known.get("feasible") is not None else None) if value is not None]
+    return {"cost_range": apart, "violation_range": float(min(most)) if most else None}
 
 
 def _shared_comparator(facts: ComparatorFacts) -> metrics.Comparator | NoComparator:

@@ -10,10 +10,11 @@ from pathlib import Path
 import bridle
 from bridle import policies, storage
 from bridle.core import Unavailable
+from bridle.policies.registry import source_of
 
 SOURCES = (
-    "core", "ops", "records", "validate", "backends", "domains", "functions", "networks", "solvers", "learners", "policies", "engines",
-    "data", "problems", "adversaries", "game",
+    "core", "ops", "records", "validate", "backends", "domains", "functions", "networks", "solvers", "learners", "policies",
+    "engines", "data", "problems", "adversaries", "game",
 )  # fmt: skip
 """The rooms and modules that make numbers. No other can change a row."""
 
@@ -50,8 +51,7 @@ def fingerprint() -> str:
 
 def own_source(policy: str) -> str:
     """The file that a policy of the user's own comes from; empty for the library's, which are in the fingerprint."""
-    code = getattr(policies.entry(policy).factory, "__code__", None)
-    name = code.co_filename if code else ""
+    name = source_of(policies.entry(policy))
     return "" if name.startswith(os.path.dirname(bridle.__file__) + os.sep) else name
 
 

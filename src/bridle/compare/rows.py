@@ -37,6 +37,13 @@ class SizeColumns(TypedDict):
     constraints: int | None
 
 
+class RangeColumns(TypedDict):
+    """The most that two actions can differ in the cost of a round, and the most that a round can violate; None where not known."""
+
+    cost_range: float | None
+    violation_range: float | None
+
+
 class MeasuredColumns(TypedDict):
     """The totals of the game."""
 
@@ -117,16 +124,17 @@ class FactColumns(SizeColumns, MeasuredColumns, RateColumns, OwnColumns, BoundCo
     """What a row takes from the summary of its game."""
 
 
-class GameRow(CellColumns, FactColumns, CurveColumns):
+class GameRow(CellColumns, FactColumns, CurveColumns, RangeColumns):
     """A row, with its columns in order."""
 
     bridle_version: str
 
 
-class RankedRow(MeasuredColumns, BoundColumns, HoldsColumns):
+class RankedRow(MeasuredColumns, BoundColumns, HoldsColumns, RangeColumns):
     """A policy on one problem and horizon: medians over its seeds, and its place among the others.
 
-    `native` is the violation that the policy's own theorem bounds (`metric`: ccv, soft or interval), `native_bound` its bound.
+    `score` is in rounds of the worst kind (`analysis.RANKING`): the larger of `regret_lost` and `ccv_lost`. `native` is the violation
+    that the policy's own theorem bounds (`metric`: ccv, soft or interval), `native_bound` its bound.
     """
 
     problem: str
@@ -150,6 +158,8 @@ class RankedRow(MeasuredColumns, BoundColumns, HoldsColumns):
     native_bound: float | None
     rank: int | None
     score: float | None
+    regret_lost: float | None
+    ccv_lost: float | None
     pareto: bool
     ranked_by: str | None
     measures: dict[str, float | None]

@@ -10,53 +10,105 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from bridle import storage, validate
+from bridle import validate
+from bridle.compare import given_objects
 from bridle.compare.cell import work
+from bridle.compare.comparison import Comparison
 from bridle.compare.executors import Executor, Here, executor
 from bridle.compare.keys import fingerprint, own_source
-from bridle.compare.rows import COLUMNS, GameRow
+from bridle.compare.parquet_file import write_parquet as write_parquet
+from bridle.compare.rows import GameRow
 from bridle.compare.spec import POLICIES, Grid, grid
 from bridle.compare.store import Store, StoreEntry
 from bridle.compare.task_queue import Task, TaskQueue
 from bridle.core import InputError
+from bridle.policies import Configured
+from bridle.problems import Problem
 
 CellProgress: TypeAlias = Callable[[float, float, int, int], None]
 """Told how much is done of how much, in rounds, and how many cells of how many."""
+
+FEW_ROUNDS = 20_000
+"""So many rounds in all are played in this process, sooner than others would have started."""
 
 LOSSES = 3
 """How many times in a row workers may be lost with nothing finished in between."""
 
 
 def compare(
-    problems: Iterable[str],
-    policies: Iterable[str] = POLICIES,
-    horizons: Iterable[int] = (1000,),
+    problems: str | Problem | Iterable[str | Problem],
+    policies: str | Configured | Iterable[str | Configured] = POLICIES,
+    horizons: int | Iterable[int] = (1000,),
     seeds: int | Sequence[int] = 3,
-    out: str | os.PathLike[str] = "comparison",
+    out: str | os.PathLike[str] | None = None,
     *,
     sweep: Mapping[str, Sequence[object]] | None = None,
     engine: str = "python",
     jobs: int | None = None,
     dask: str | None = None,
     progress: CellProgress | None = None,
-) -> list[GameRow]:
-    """Play every combination and give a row for each; `out` keeps them, as they finish in `out/store`, all in `out/results.parquet`.
+) -> Comparison:
+    """Play policies on problems, each against the same streams, and give the rows in a list that ranks, draws and writes itself.
 
-    See `bridle.compare.spec.grid` for what problems, policies, seeds and sweep may be, `bridle.compare.rows.GameRow` for what a row holds,
-    and `bridle.compare.analysis` for what to ask of them. Called again, it does only what is not in the store yet.
+    Every combination of problems, policies, horizons, seeds and swept values is a game. ``bridle.compare(...)`` is the same function.
 
-    >>> rows = compare(["fixed"], ["sinha2024", "sinha2024-strong"], horizons=[100], seeds=1, jobs=1)
+    Parameters
+    ----------
+    problems : str, Problem, or a list of them
+        Names, with settings as in "halfspaces:dim=5", files, or what `bridle.problem` gives.
+    policies : str, policy, or a list of them, optional
+        Names, with settings as in "sinha2024:preset=practice", files of your own, "all", or what `bridle.policy` gives. Default: six that
+        are for constraints that change, or ignore them.
+    horizons : int or a list of them, default 1000
+        How many rounds, 1 or above.
+    seeds : int or a list of them, default 3
+        How many seeds, from 0 on; or which.
+    out : str or path, optional
+        A folder that keeps every game as it finishes: called again with it, only what is not there is played. Default: nothing is kept.
+    sweep : dict, optional
+        Parameters with lists of values, each for every policy and problem that has the parameter.
+    engine : {"python", "jax", "numba", "cuda"}, default "python"
+        What computes the rounds.
+    jobs : int, optional
+        How many processes, 1 or above. Default: one for each core, or this one alone where there is little to do.
+    dask : str, optional
+        The address of a Dask scheduler, or the file that it has written.
+    progress : callable, optional
+        Is called with how much is done of how much, in rounds, and how many games of how many.
+
+    Returns
+    -------
+    Comparison
+        A row for each game; where a policy does not apply to a problem, the row says why.
+
+    Raises
+    ------
+    InputError
+        Something is asked for that there is not, or a package is missing.
+
+    Examples
+    --------
+    >>> rows = compare(["fixed"], ["sinha2024", "sinha2024-strong"], horizons=[100], seeds=1)
     >>> [(row["label"], row["does_not_apply"]) for row in rows]  # doctest: +ELLIPSIS
     [('sinha2024', None), ('sinha2024-strong', 'policy sinha2024-strong does not apply: the costs ... are not strongly convex (modulus 0)')]
     """
-    for package in ("pyarrow", "threadpoolctl"):
+    for package in ("threadpoolctl", *([] if out is None else ["pyarrow"])):
         validate.require_package(package, "report")
-    plan = grid(problems, policies, horizons, seeds, sweep, engine)
-    store = open_store(plan, out)
-    rows = run(plan, store, lambda: executor(jobs, dask), progress)
-    write_parquet(rows, Path(out) / "results.parquet")
+    rivals = given_objects.listed("policies", policies)
+    texts = [given_objects.policy_text(f"policies[{i}]", each) for i, each in enumerate(rivals)]
+    places = [given_objects.problem_text(f"problems[{i}]", each) for i, each in enumerate(given_objects.listed("problems", problems))]
+    plan = grid(places, texts, [horizons] if isinstance(horizons, int) else horizons, seeds, sweep, engine)
+    given_objects.check_domains(rivals, texts, plan.cells)
+    if jobs is None and dask is None and sum(cell.weight for cell in plan.cells) <= FEW_ROUNDS:
+        jobs = 1
+    if out is None:
+        with TemporaryDirectory(prefix="bridle-") as folder:
+            return Comparison(run(plan, open_store(plan, folder), lambda: executor(jobs, dask), progress))
+    rows = Comparison(run(plan, open_store(plan, out), lambda: executor(jobs, dask), progress))
+    rows.save(out)
     return rows
 
 
@@ -80,24 +132,14 @@ def run(grid: Grid, store: Store, start: Callable[[], Executor], progress: CellP
     return [store[cell.key]["row"] for cell in grid.cells]
 
 
-def write_parquet(rows: list[GameRow], path: Path) -> None:
-    """The rows as a Parquet file, in the place of one that may be there."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    kinds: dict[object, object] = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
-    kinds |= {list[kind]: pa.list_(arrow) for kind, arrow in kinds.items()}  # type: ignore[valid-type]
-    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
-    table = pa.Table.from_pylist(rows, schema=schema)
-    with storage.replacing(path) as file:
-        parquet.write_table(table, file)
-
-
 def _check_own_policies(grid: Grid, pool: Executor) -> None:
     """A policy that was registered in this process is not known in others."""
-    for name in dict.fromkeys(cell.policy for cell in grid.cells):
+    for name in dict.fromkeys(cell.policy for cell in grid.cells if cell.own is None):
         if own_source(name) and not isinstance(pool, Here):
-            raise InputError(f"policy {name} is registered in this process alone, which must then do all the work: jobs=1")
+            raise InputError(
+                f"policy {name} is registered in this process alone, which must then do all the work: jobs=1; "
+                f"or name its file in place of it, as in ./{os.path.basename(own_source(name))}"
+            )
 
 
 def _drive(queue: TaskQueue, store: Store, pool: Executor, progress: CellProgress | None) -> None:

@@ -11,10 +11,13 @@ import numpy as np
 
 from bridle import engines, validate
 from bridle import policies as registry
+from bridle.checks.first_rounds import check_first_rounds
 from bridle.compare.cell import Cell, Instance, Settings
 from bridle.compare.keys import canonical, hash_file
 from bridle.core import InputError, Unavailable
 from bridle.game.play import policy_for
+from bridle.policies import own
+from bridle.policies.own import OwnPolicy
 from bridle.problems import Problem, problem, problem_facts, problem_names, takes
 
 POLICIES = ("anytime", "sinha2024", "sinha2024:preset=practice", "guo2022", "neely2017", "ogd")
@@ -33,13 +36,15 @@ class Grid:
 class Spec:
     """A problem or a policy as the user wrote it: its name and its own settings.
 
-    `defaults` are the parameters that it has, with their defaults; `open` says that it takes others as well, as a file may.
+    `defaults` are the parameters that it has, with their defaults; `open` says that it takes others as well, as a file may. `own` is the
+    policy of the user's own that it is.
     """
 
     name: str
     settings: Settings
     defaults: Mapping[str, object]
     open: bool = False
+    own: OwnPolicy | None = None
 
     def has(self, parameter: str) -> bool:
         """Whether there is such a parameter. How many rounds and which seed are the grid's own axes."""
@@ -64,6 +69,7 @@ def grid(
 ) -> Grid:
     """Every combination, each once. A name may carry settings, as in "sinha2024:preset=practice"; "all" stands for every policy.
 
+    A policy of one's own is a file or a name in a module: "./mine.py", "./mine.py:name:step=0.1", "module:name" (`bridle.policies.own`).
     `seeds` is how many, or a list of them. `sweep` gives parameters several values; each goes to whichever problems and policies have the
     parameter. Where a policy does not apply to a problem, its cell will say so; what is wrong in itself is an InputError here.
 
@@ -77,20 +83,22 @@ def grid(
     seed_list = list(dict.fromkeys(_seeds(seeds)))
     problem_specs = [_problem_spec(text) for text in dict.fromkeys(problems)]
     names = dict.fromkeys(one for name in policies for one in (registry.names() if name == "all" else [name]))
-    policy_specs = [_policy_spec(text) for text in names]
+    policy_specs = [spec for text in names for spec in _policy_specs(text)]
+    _refuse_namesakes(policy_specs)
     for what, some in (("problems", problem_specs), ("policies", policy_specs), ("horizons", lengths)):
         if not some:
             raise InputError(f"{what} must hold at least one")
     combinations = _combinations(sweep or {}, problem_specs, policy_specs)
     inputs = {spec.name: _hash_problem_file(spec.name) for spec in problem_specs}
     tried = _try_problems(problem_specs, combinations, min(lengths), seed_list[0])
-    _try_policies(policy_specs, combinations, [one for one in tried.values() if isinstance(one, Problem)])
+    _try_policies(policy_specs, combinations, tried_problems := [one for one in tried.values() if isinstance(one, Problem)])
+    _check_own_policies(policy_specs, tried_problems)
     cells: dict[str, Cell] = {}
     shared: set[str] = set()
     for spec, length, rival, values, seed in product(problem_specs, lengths, policy_specs, combinations, seed_list):
         settings = spec.changed(values)
         instance = Instance(spec.name, settings, length, seed, inputs[spec.name] | _hash_named_files(settings))
-        cell = Cell(instance, rival.name, rival.with_sweep(values), engine)
+        cell = Cell(instance, rival.name, rival.with_sweep(values), engine, rival.own)
         cells.setdefault(cell.key, cell)
         if getattr(getattr(tried[_variant(spec, values)], "adversary", None), "oblivious", False):
             shared.add(instance.key)
@@ -119,11 +127,31 @@ def _problem_spec(text: str) -> Spec:
     return _with_settings(f"parameter of problem {name}", Spec(where, {}, defaults, anything), rest)
 
 
-def _policy_spec(text: str) -> Spec:
-    name, colon, rest = text.partition(":")
-    if colon and not rest:
-        raise InputError(f"a policy's settings follow its name as in {name}:step=0.1, not {text!r}")
-    return _with_settings(f"parameter of policy {name}", Spec(name, {}, {p.name: p.default for p in registry.parameters(name)}), rest)
+def _policy_specs(text: str) -> list[Spec]:
+    """A registered policy, or those of a file, with the settings of the text."""
+    typed = own.split(text)
+    if text.endswith(":"):
+        raise InputError(f"a policy's settings follow its name as in {text.rstrip(':')}:step=0.1, not {text!r}")
+    if not typed.own:
+        origin, _, settings = text.partition(":")
+        return [_with_settings(f"parameter of policy {origin}", Spec(origin, {}, _defaults(origin), own=own.known(origin)), settings)]
+    return [
+        _with_settings(f"parameter of policy {mine.name}", Spec(mine.name, {}, _defaults(mine.name), own=mine), typed.settings)
+        for mine in own.load(typed.source)
+    ]
+
+
+def _defaults(policy: str) -> dict[str, object]:
+    return {p.name: p.default for p in registry.parameters(policy)}
+
+
+def _refuse_namesakes(policies: list[Spec]) -> None:
+    """Two policies of one name could not be told apart in the results, nor by a worker."""
+    files: dict[str, OwnPolicy] = {}
+    for mine in (spec.own for spec in policies if spec.own is not None):
+        other = files.setdefault(mine.name, mine)
+        if (other.path, other.text) != (mine.path, mine.text):
+            raise InputError(f"{other.path} and {mine.path} both define a policy {mine.name}: give one of them another name")
 
 
 def _with_settings(kind: str, spec: Spec, text: str) -> Spec:
@@ -210,6 +238,14 @@ def _try_policies(policies: list[Spec], combinations: list[Settings], problems: 
         refusals = [_refusal(name, one, settings) for one in problems]
         if None not in refusals and any(_refusal(name, one, {}) is None for one in problems):
             raise next(refusal for refusal in refusals if refusal is not None)
+
+
+def _check_own_policies(policies: list[Spec], problems: list[Problem]) -> None:
+    """Raise where a policy of the user's own is no policy: the shortest part of what `bridle.checks.check_policy` asks of one."""
+    for name in dict.fromkeys(spec.name for spec in policies if spec.own is not None):
+        fits = [one for one in problems if _refusal(name, one, {}) is None]
+        if fits:
+            check_first_rounds(policy_for(name, fits[0]), fits[0])
 
 
 def _refusal(name: str, source: Problem, settings: Settings) -> InputError | None:

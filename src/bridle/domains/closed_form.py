@@ -18,6 +18,7 @@ from bridle.backends import UNBOUNDED
 from bridle.core import Domain
 from bridle.domains.facets import LISTED_DIMENSIONS, BallPart, ConePart, Facets, Slab, facets, side_by_side
 from bridle.ops import Array, Flag, Scalar, absolute, along, dot, norm
+from bridle.showing import LISTED, call
 
 EPS = 2.0**-52
 
@@ -27,6 +28,9 @@ class BallSet(NamedTuple):
 
     middle: Array
     radius: float
+
+    def __repr__(self) -> str:
+        return _around("Ball", self.middle, self.radius)
 
     @property
     def dim(self) -> int:
@@ -66,6 +70,12 @@ class BoxSet(NamedTuple):
     low: Array
     high: Array
 
+    def __repr__(self) -> str:
+        ends = [np.unique(end) if isinstance(end, np.ndarray) and end.ndim == 1 else np.zeros(0) for end in self]
+        if all(end.size == 1 for end in ends):
+            return call("Box", ends[0][0], ends[1][0], dim=self.dim)
+        return call("Box", self.low, self.high)
+
     @property
     def dim(self) -> int:
         return int(self.low.shape[-1])
@@ -102,6 +112,9 @@ class SimplexSet(NamedTuple):
 
     mass: float
     middle: Array
+
+    def __repr__(self) -> str:
+        return call("Simplex", self.dim, **_unlike_one(mass=self.mass))
 
     @property
     def dim(self) -> int:
@@ -142,6 +155,9 @@ class L1BallSet(NamedTuple):
 
     middle: Array
     radius: float
+
+    def __repr__(self) -> str:
+        return _around("L1Ball", self.middle, self.radius)
 
     @property
     def dim(self) -> int:
@@ -198,6 +214,9 @@ class SpectrahedronSet(NamedTuple):
     trace: float
     middle: Array
 
+    def __repr__(self) -> str:
+        return call("Spectrahedron", round(self.dim**0.5), **_unlike_one(trace=self.trace))
+
     @property
     def dim(self) -> int:
         return int(self.middle.shape[-1])
@@ -244,6 +263,9 @@ class ProductSet(NamedTuple):
     """The decisions whose consecutive parts are in one domain each."""
 
     domains: tuple[Domain, ...]
+
+    def __repr__(self) -> str:
+        return call("Product", *self.domains) if len(self.domains) <= LISTED else call("Product", list(self.domains))
 
     @property
     def dim(self) -> int:
@@ -307,6 +329,18 @@ def _transposed(matrix: Array) -> Array:
 def _across(mass: float, corners: int) -> float:
     """The distance between two corners of a simplex."""
     return sqrt(2.0) * mass if corners > 1 else 0.0 * mass
+
+
+def _around(name: str, middle: Array, radius: float) -> str:
+    """A set around a point, as a call: the point is left out where it is the origin, the radius where it is 1."""
+    if isinstance(middle, np.ndarray) and middle.ndim == 1 and not middle.any():
+        return call(name, len(middle), **_unlike_one(radius=radius))
+    return call(name, **_unlike_one(radius=radius), center=middle)
+
+
+def _unlike_one(**sizes: object) -> dict[str, object]:
+    """The sizes that are not the usual 1."""
+    return {name: size for name, size in sizes.items() if not (isinstance(size, float) and size == 1.0)}
 
 
 def margin(domain: Domain, tolerance: float) -> Scalar:

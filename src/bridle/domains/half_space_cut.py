@@ -14,8 +14,12 @@ from bridle.domains.closed_form import EPS, BallSet, BoxSet, all_of, margin, sur
 from bridle.domains.facets import Facets, facets, peeled
 from bridle.ops import Array, Flag, Scalar, absolute, dot, namespace, norm, pos
 from bridle.records import choose
+from bridle.showing import call
 
 S = TypeVar("S", bound=tuple[Any, ...])
+SHOWN_CUTS = 2
+"""A domain with at most so many cuts shows each of them."""
+
 _Index: TypeAlias = int | NDArray[np.integer[Any]]
 
 
@@ -26,6 +30,9 @@ class BallCut(NamedTuple):
     radius: float
     a: Array
     height: float
+
+    def __repr__(self) -> str:
+        return call("Halfspace", self.a, self.height + dot(self.a, self.middle), within=BallSet(self.middle, self.radius))
 
     @property
     def dim(self) -> int:
@@ -95,6 +102,12 @@ class DomainCut(NamedTuple):
     bottom: Array
     room: float
     middle: Array
+
+    def __repr__(self) -> str:
+        inside, cuts = self.within, 1
+        while isinstance(inside, (BallCut, DomainCut)):
+            inside, cuts = inside.within if isinstance(inside, DomainCut) else BallSet(inside.middle, inside.radius), cuts + 1
+        return call("Halfspace", self.a, self.b, within=self.within) if cuts <= SHOWN_CUTS else f"<{inside!r} cut by {cuts} half-spaces>"
 
     @property
     def dim(self) -> int:

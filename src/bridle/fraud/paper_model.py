@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def arrange(rows: PaperRows, variant: str, seed: int) -> tuple[Problem, np.ndarr
 
 def policy_of(problem: Problem, variant: str, lambdas: list[float]) -> Configured:
     """Algorithm 1 with the variant's settings, one run for each lambda."""
-    settings = {"lipschitz": problem.constants["lipschitz"], **_variant(variant).settings}
+    settings: dict[str, Any] = {"lipschitz": problem.constants["lipschitz"], **_variant(variant).settings}
     return make_policy("sinha2024", problem.domain, horizon=problem.horizon, lam=lambdas, **settings)
 
 

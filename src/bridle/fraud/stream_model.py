@@ -16,7 +16,7 @@ import itertools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -224,7 +224,7 @@ def select(rows: StreamRows, engine: str = "jax") -> Iterator[tuple[Setting, flo
     for time, squash, tolerance in itertools.product(GRID.time, GRID.squash, GRID.tolerance):
         problem = logistic(rows, tolerance, squash, time)
         batch = [Setting(time, squash, tolerance, *rest) for rest in itertools.product(GRID.diameter, GRID.V, GRID.pull)]
-        columns = {
+        columns: dict[str, Any] = {
             "diameter": [each.diameter for each in batch],
             "V": [each.V for each in batch],
             "lam": [each.pull / each.diameter**2 for each in batch],

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import NamedTuple, Protocol
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import InputError
 from bridle.ops import Array, Number, Scalar, dot, maximum, pos
 
@@ -121,6 +121,7 @@ def score_loss(loss: str = "logistic", level: float = 0.5) -> ScoreLoss:
     return QuantileScore(share)
 
 
+@showing.shown("PredictionLoss")
 class PredictionLoss(NamedTuple):
     """weight * loss(<a, x>, target), as a function of the weights x of a linear model."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Domain
 from bridle.learners.base import Iterate, Setting, diameter_or_own
 from bridle.ops import Array, Scalar, dot, ratio, scalar
@@ -18,6 +18,7 @@ def adaptive_step(diameter: Scalar, S: Scalar) -> Scalar:
     return ratio(diameter, ops.sqrt(2.0 * S))
 
 
+@showing.shown("AdaGrad")
 class AdaGradNorm(NamedTuple):
     """x_{t+1} = P_X(x_t - D / sqrt(2 S_t) * p_t), S_t = sum of |p_s|^2 (Theorem 6, part 1); stays while S_t = 0."""
 
@@ -54,6 +55,7 @@ class AdaGradNorm(NamedTuple):
         return state.seen
 
 
+@showing.shown("AdaGrad")
 class AdaGradFrom(NamedTuple):
     """`AdaGradNorm` whose S_t starts at `initial` instead of 0, which shortens the first steps; no bound is stated for it."""
 
@@ -85,11 +87,33 @@ class AdaGradFrom(NamedTuple):
 def AdaGrad(domain: Domain, diameter: Setting | None = None, initial: Setting = 0.0) -> AdaGradNorm | AdaGradFrom:
     """Projected gradient descent with the scalar AdaGrad step D / sqrt(2 * sum of squared gradient lengths).
 
-    `initial` is what that sum starts from.
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    diameter : float or list of float, optional
+        D, above 0, in units of action. Default: the domain's own diameter.
+    initial : float or list of float, default 0.0
+        What the sum starts from, 0 or above, in units of squared gradient. No guarantee is stated above 0.
 
-    Guarantee: `adagrad_regret`, for every t and without knowing any constant but the diameter; none is stated for `initial` above 0.
+    Returns
+    -------
+    AdaGradNorm or AdaGradFrom
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.adagrad_regret`, for every t, without knowing any constant but the diameter.
+
     Reference: Duchi, Hazan, Singer 2011; the paper's Theorem 6, part 1.
 
+    Examples
+    --------
     >>> import bridle
     >>> learner = AdaGrad(bridle.Ball(1, radius=10.0))
     >>> learner.decide(learner.step(learner.init(np.zeros(1)), np.array([1e-9]))).round(3)

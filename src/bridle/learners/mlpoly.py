@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import ops
+from bridle import ops, showing
 from bridle.core import Domain
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners.base import VANISHED, Grouped, on_simplices, prior_of
@@ -60,6 +60,7 @@ class PolyState(NamedTuple):
     Psi: Scalar
 
 
+@showing.shown("MLPoly")
 class MLPolyLearner(NamedTuple):
     """ML-Poly over the corners of `domain`, each with its own scale."""
 
@@ -113,11 +114,33 @@ def precision(b: Array, S: Array) -> Array:
 
 
 def MLPoly(domain: Domain, prior: ArrayLike | None = None) -> MLPolyLearner | Grouped:
-    """ML-Poly on a simplex, or on each of equal simplices side by side; `prior` weighs the corners (default: all alike).
+    """A polynomial mixture of the corners of a simplex, each with a learning rate of its own (ML-Poly).
 
-    Guarantee: `poly_regret`, `poly_psi`.
+    Parameters
+    ----------
+    domain : Domain
+        A simplex, or equal simplices side by side.
+    prior : array_like of shape (dim,), optional
+        The weight of each corner before the first round, above 0. Default: all alike.
+
+    Returns
+    -------
+    MLPolyLearner or Grouped
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        The domain is not made of simplices, or the prior has another length.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.poly_regret` and `bridle.learners.poly_psi`.
+
     Reference: Gaillard, Stoltz, van Erven 2014.
 
+    Examples
+    --------
     >>> import bridle
     >>> learner = MLPoly(bridle.Simplex(2))
     >>> learner.decide(learner.step(learner.init(np.array([0.5, 0.5])), np.array([0.0, 1e-9])))

@@ -46,7 +46,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.learners.adahedge import FARTHEST, rate
 from bridle.ops import Array, Scalar, along, exp, maximum, minimum, pos, ratio
 
@@ -60,6 +60,7 @@ class PlayedHedgeState(NamedTuple):
     t: Scalar
 
 
+@showing.shown("PlayedHedge")
 class PlayedExperts(NamedTuple):
     """The weights of as many experts as `start` has entries; `c` is at least ln K, and above 0."""
 

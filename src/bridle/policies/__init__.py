@@ -1,5 +1,7 @@
 """Policies for constrained online convex optimisation, one file a paper, and the registry that knows them by name."""
 
+from typing import TYPE_CHECKING
+
 from bridle.policies.registry import (
     PARAMETER_HELP,
     Configuration,
@@ -9,11 +11,17 @@ from bridle.policies.registry import (
     Setting,
     Variant,
     entry,
+    known,
     names,
     parameters,
-    policy,
     register,
+    shared_parameters,
 )
+
+if TYPE_CHECKING:  # one overload for every registered name, so that editors know the parameters and type checkers refuse others
+    from bridle.policies.overloads import policy as policy
+else:
+    from bridle.policies.registry import policy
 
 __all__ = [
     "PARAMETER_HELP",
@@ -24,8 +32,10 @@ __all__ = [
     "Setting",
     "Variant",
     "entry",
+    "known",
     "names",
     "parameters",
     "policy",
     "register",
+    "shared_parameters",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from bridle.core import Bound, Constants, Domain, Policy
 from bridle.ops import Array
+from bridle.policies.words import OF_POLICY, PARAMETER_WORDS, ParameterWords
 
 Setting: TypeAlias = float | Sequence[float] | Array
 """What a user gives for a number: the number, or a list of one number for each run of a sweep."""
@@ -36,100 +37,8 @@ class Configuration(Protocol[R_co]):
 Theorem: TypeAlias = Callable[[Configuration[Any], Constants, float], Bound]
 """``bound(policy, constants, t)``: what is proved of the policy after t rounds of a problem with these constants."""
 
-PARAMETER_HELP = {
-    "horizon": "T, how many rounds will be played",
-    "lipschitz": "G, a Lipschitz constant of every cost and constraint on the domain",
-    "diameter": "D, the domain's Euclidean diameter (default: the domain's own)",
-    "modulus": "strong convexity of the costs",
-    "exp_concavity": "alpha: exp(-alpha f) is concave for every cost f; 1 for the log-wealth of a portfolio, 0 for merely convex costs",
-    "constraints": "k, how many constraints a round reveals",
-    "bound": "F, the largest |g| on the domain",
-    "slater": "margin by which some action satisfies every constraint",
-    "window": "K or S: over every so many rounds in a row constraints sum to 0 or less; of anytime: begin anew every so many, or auto",
-    "learner": "the OCO algorithm inside: a name (adagrad, adaftrl, ftpl, ogd; on a simplex adahedge, mlpoly, track) or a learner",
-    "potential": "the Lyapunov function: exponential, quadratic, power, or a potential",
-    "V": "weight of the cost against the potential's slope",
-    "beta": "scale of the constraints in the queue (sinha2024: of costs and constraints alike)",
-    "lam": "rate of the exponential potential",
-    "exponent": "b, the exponent of the step sizes t^-b, or n of the power potential q^n",
-    "step": "step size",
-    "initial": "starting value, or lowest level, of an accumulator",
-    "clip": "feed the positive part of the constraints",
-    "geometry": "how distance is measured: euclidean, or entropy on a simplex",
-    "mirror": "the mirror map: euclidean or entropic",
-    "form": (
-        "which form to run: affine or function (how constraints are read), distance, value or self-bounding (anytime), each or any (rate), "
-        "gradient or mirror-prox (mahdavi2012), projection or prox (yi2023)"
-    ),
-    "samples": "how many draws the Monte-Carlo mean uses",
-    "preset": "theory (the theorem's constants), tight (the sharper ones) or practice (reacts at realistic horizons)",
-    "seed": "seed of the policy's own randomness",
-    "smoothness": "M of self-bounding constraints: |grad g|^2 <= 2 M g",
-    "drift": "P, how far in all the feasible action may move",
-    "level": "rho, how far below 0 the constraint is held",
-    "margin": "r, the distance to keep from every constraint",
-    "predictable": "weigh a round's constraint by what was seen before it",
-    "halfspace": "project on the revealed halfspaces",
-    "hold": "how many rounds to hold a decision before moving",
-    "cuts": "how many of the last violated halfspaces to keep",
-    "noise": "sigma, the standard deviation of the error in constraint values, at most",
-    "weight": "v: how much costs weigh against limits; below 1 keeps limits closer and costs more",
-    "cap": "the largest price of a unit of constraint, in units of cost; guarantees on limits end where it is reached",
-    "damping": "kappa: how far ahead a price looks; 0: not at all, so that decisions circle around the limit",
-    "delay": "how many other rounds may be waiting when late feedback is fed in",
-    "at_most": "the share of rounds that may violate a limit: one number, or one for each limit",
-    "safe": "an action that keeps every limit whatever comes, to fall back on",
-    "rules": "how many rules propose actions, or a list of their names, of functions and of policies: mixtures of them are played",
-    "rules_per": "what has one mixture of the rules: round, or coordinate (on a box)",
-    "features": "how many numbers are known of a round before acting: affine functions of them are played",
-}
-"""One name for each parameter everywhere: in Python, in --set and in the JSON."""
-
-PARAMETER_UNITS = {
-    "horizon": "rounds",
-    "lipschitz": "cost and constraint per unit of action",
-    "diameter": "action",
-    "modulus": "cost per squared unit of action",
-    "constraints": "constraints",
-    "bound": "constraint",
-    "slater": "constraint",
-    "window": "rounds",
-    "learner": "a name or a record",
-    "potential": "a name or a record",
-    "V": "none",
-    "beta": "1 / constraint (sinha2024: 1 / (lipschitz times diameter))",
-    "lam": "none",
-    "exponent": "none",
-    "step": "action per unit of gradient; of rate: levels a violation",
-    "initial": "squared gradient",
-    "clip": "yes or no",
-    "geometry": "a name",
-    "mirror": "a name",
-    "form": "a name",
-    "samples": "draws",
-    "preset": "a name",
-    "seed": "none",
-    "smoothness": "constraint per squared unit of action",
-    "drift": "action",
-    "level": "constraint",
-    "margin": "action",
-    "predictable": "yes or no",
-    "halfspace": "yes or no",
-    "hold": "rounds",
-    "cuts": "halfspaces",
-    "noise": "constraint",
-    "weight": "none",
-    "cap": "cost per unit of constraint",
-    "damping": "none",
-    "delay": "rounds",
-    "at_most": "share of rounds, between 0 and 1",
-    "safe": "action",
-    "rules": "rules",
-    "rules_per": "a name",
-    "features": "numbers",
-    "exp_concavity": "1 / cost",
-}
-"""In which unit each parameter is; actions, costs and constraints have the user's own."""
+PARAMETER_HELP = {name: words.meaning for name, words in PARAMETER_WORDS.items()}
+"""What each parameter is, by its name."""
 
 
 def _none(policy: Configuration[object], constants: Constants, t: float) -> Bound:
@@ -175,7 +84,8 @@ class Entry:
     "max" (the worst one), "max-distance" or "all". `time_varying`, `slater` and `strongly_convex` are what `bound` is proved for;
     `paper_constraints` is what the paper itself proves, "time-varying" or "fixed". `domains` names the kinds of domain the policy is for
     ("simplex", "box", ...), where it is not for all. `vectors` names the parameters for which a list is one value: they are not swept;
-    `actions` those that are actions of the domain.
+    `actions` those that are actions of the domain. `words` says what a parameter is that no other policy has, or that means something else
+    here (`bridle.policies.words`).
     """
 
     name: str
@@ -202,12 +112,20 @@ class Entry:
     vectors: tuple[str, ...] = ()  # parameters for which a list is one value, not a sweep
     actions: tuple[str, ...] = ()  # parameters that are actions
     mixed: Callable[..., Policy[Any]] | None = None  # mixed(domain, through, **settings): it is handed what the user's rules propose
+    words: Mapping[str, ParameterWords] = field(default_factory=dict)
 
     @property
     def constraints(self) -> str:
         """Whether constraints may change between rounds: in the proof here, and in the paper if that differs."""
         here = "time-varying" if self.time_varying else "fixed"
         return here if here == self.paper_constraints else f"{self.paper_constraints} in the paper, {here} here"
+
+    def words_for(self, parameter: str) -> ParameterWords:
+        """What is said of this parameter: the entry's own words, else the policy's, else those that every policy shares."""
+        for known in (self.words, OF_POLICY.get(self.name, {}), PARAMETER_WORDS):
+            if parameter in known:
+                return known[parameter]
+        return ParameterWords("", "", "")
 
     @property
     def curved(self) -> bool:

@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle import domains, learners, ops, validate
+from bridle import domains, learners, ops, showing, validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar, along, combine, dot, maximum, norm, pos, ratio, scalar, vector, where
 from bridle.policies.entry import Configuration, Entry, Setting
@@ -136,6 +136,7 @@ class Made(NamedTuple):
     base: Array
 
 
+@showing.shown("Rate")
 class Rate(NamedTuple):
     """A mixture of rules under levels.
 

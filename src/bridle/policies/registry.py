@@ -7,6 +7,7 @@ documentation's tables read the registry.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -14,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bridle import records, validate
+from bridle import records, showing, validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar
 from bridle.policies import (
@@ -42,12 +43,22 @@ from bridle.policies import (
 )
 from bridle.policies.common import STATE_CONSTANTS
 from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
-from bridle.policies.round_maps import SETTINGS, AffineFeatures, RoundTerms, RuleMixture, mixed_by_the_policy, record_of, round_map
+from bridle.policies.round_maps import (
+    SETTING_TYPES,
+    SETTINGS,
+    AffineFeatures,
+    RoundTerms,
+    RuleMixture,
+    mixed_by_the_policy,
+    record_of,
+    round_map,
+)
+from bridle.policies.words import ParameterFacts
 from bridle.records import R
 
 __all__ = [
     "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
-    "for_constraints", "learns_constraints", "names", "parameters", "policy", "record_of", "register", "with_room",
+    "for_constraints", "learns_constraints", "names", "parameters", "policy", "record_of", "register", "shared_parameters", "with_room",
 ]  # fmt: skip
 
 # The order of the tables: the paper's own, then those it compares itself with.
@@ -75,25 +86,77 @@ _MODULES: tuple[ModuleType, ...] = (
     unconstrained,
 )  # fmt: skip
 _ENTRIES: dict[str, Entry] = {item.name: item for module in _MODULES for item in module.ENTRIES}
+_OF_THE_LIBRARY = frozenset(_ENTRIES)
+_LOADED: dict[str, Entry] = {}
+"""Policies from files of the user's own (`bridle.policies.own`): known by name in this process, and not listed."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a registered policy."""
+    """One parameter of a registered policy.
+
+    Parameters
+    ----------
+    name : str
+        Its name in Python, in ``--set`` and in JSON.
+    required : bool
+        Whether it must be given.
+    default : object
+        Its value where it is not given; None where that is computed, or where there is none.
+    help : str
+        What it means.
+    unit : str
+        In what it is measured.
+    values : str
+        Which values it takes.
+    absent : str
+        What happens where it is not given and `default` is None.
+    type : str
+        Its annotation.
+    """
 
     name: str
     required: bool
     default: object
     help: str
+    unit: str = ""
+    values: str = ""
+    absent: str = ""
+    type: str = ""
+
+    def facts(self) -> ParameterFacts:
+        """What is told of it, as JSON."""
+        return {
+            "name": self.name, "required": self.required, "default": self.default, "help": self.help, "unit": self.unit,
+            "values": self.values, "absent": self.absent, "type": self.type,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Configured:
     """A registered policy with its parameters: the record that plays, and what it was made from.
 
-    `parameters` holds what the caller gave, canonically; `runs` is how many runs the record stands for where a parameter was a list.
-    `through` is the map through which its rounds are played, where they are: `domain` is then that of the weights, unless the policy mixes
-    its rules itself.
+    Parameters
+    ----------
+    name : str
+        The registered name.
+    domain : Domain
+        Where decisions are made; with rules or features, that of the weights.
+    parameters : dict
+        What the caller gave, by name.
+    record : object
+        The record that plays, of the policy's own type.
+    runs : int or None
+        How many runs the record stands for where a parameter was a list; None for one.
+    through : RoundTerms, optional
+        The map through which rounds are played, where they are.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> policy = bridle.policy("ogd", bridle.Ball(2), lipschitz=1.0, step=[0.1, 0.2])
+    >>> policy.name, policy.runs, sorted(policy.parameters)
+    ('ogd', 2, ['lipschitz', 'step'])
     """
 
     name: str
@@ -102,6 +165,17 @@ class Configured:
     record: Any  # of the policy's own type
     runs: int | None
     through: RoundTerms | None = None
+
+    def __repr__(self) -> str:
+        domain, given = self.recipe
+        # A sweep is held as a column, and was given as a list.
+        told = {
+            key: value[:, 0].tolist() if np.ndim(value) == 2 and isinstance(value, np.ndarray) else value for key, value in given.items()
+        }
+        return showing.call("policy", self.name, domain, **told)
+
+    def _repr_html_(self) -> str:
+        return str(showing.later("bridle.policies.pictures").policy_card(self))
 
     @property
     def recipe(self) -> tuple[Domain, dict[str, Any]]:
@@ -209,34 +283,126 @@ def names() -> list[str]:
 
 def entry(name: str) -> Entry:
     """The registry's entry of this name."""
-    validate.one_of("policy", name, _ENTRIES)
-    return _ENTRIES[name]
+    validate.one_of("policy", name, _ENTRIES | _LOADED)
+    return _LOADED.get(name) or _ENTRIES[name]
+
+
+def known(name: str) -> bool:
+    """Whether there is a policy of this name, registered or from a file of the user's own."""
+    return name in _LOADED or name in _ENTRIES
+
+
+def registered(name: str) -> Entry | None:
+    """The entry that is registered under this name, if there is one."""
+    return _ENTRIES.get(name)
+
+
+def source_of(item: Entry) -> str:
+    """The file that defines an entry's factory; empty where that cannot be told."""
+    code = getattr(inspect.unwrap(item.factory), "__code__", None)
+    return code.co_filename if code else ""
 
 
 def register(item: Entry) -> None:
-    """Add a policy of your own under a new name, for this process."""
-    if item.name in _ENTRIES:
+    """Add a policy of your own under a new name, for this process.
+
+    After that `bridle.policy`, `bridle.play`, sessions, `bridle compare` and the checks know it by its name. A file that is run again,
+    edited, replaces what it registered.
+
+    Parameters
+    ----------
+    item : Entry
+        Its name, its factory, and what it assumes and promises: see `bridle.policies.Entry`.
+
+    Raises
+    ------
+    InputError
+        A policy of this name is registered already.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> from bridle.policies import Entry, entry
+    >>> mine = Entry("my-adagrad", entry("adagrad").factory, "AdaGrad under another name", "-", regret="-", violation="-")
+    >>> register(mine)
+    >>> bridle.policy("my-adagrad", bridle.Ball(2)).name
+    'my-adagrad'
+    """
+    there, source = _ENTRIES.get(item.name), source_of(item)
+    if there is not None and (item.name in _OF_THE_LIBRARY or not os.path.isfile(source) or source_of(there) != source):
         raise InputError(f"a policy called {item.name!r} is registered already")
     _ENTRIES[item.name] = item
 
 
+def loaded(name: str) -> Entry | None:
+    """The entry that came from a file of the user's own under this name, if there is one."""
+    return _LOADED.get(name)
+
+
+def know(item: Entry) -> None:
+    """Know a policy from a file of the user's own by its name, in the place of an earlier one from a file."""
+    _LOADED[item.name] = item
+
+
 def parameters(name: str) -> list[Parameter]:
-    """The parameters of the policy of this name, from its factory's signature."""
-    own = list(inspect.signature(entry(name).factory).parameters.values())[1:]
+    """The parameters of the policy of this name, from its factory's signature and `bridle.policies.words`.
+
+    >>> [p.unit for p in parameters("anytime") if p.name in ("margin", "hold")]
+    ['action', 'rounds']
+    """
+    item = entry(name)
     return [
-        Parameter(p.name, p.default is p.empty, None if p.default is p.empty else p.default, PARAMETER_HELP.get(p.name, "")) for p in own
+        _described(item, p.name, str(p.annotation), p.default is p.empty, None if p.default is p.empty else p.default)
+        for p in list(inspect.signature(item.factory).parameters.values())[1:]
     ]
+
+
+def shared_parameters(name: str) -> list[Parameter]:
+    """The parameters that every policy takes, less those that this one has itself: through which maps its rounds are played.
+
+    >>> [p.name for p in shared_parameters("anytime")]
+    ['rules', 'rules_per', 'features']
+    """
+    own, item = {p.name for p in parameters(name)}, entry(name)
+    return [_described(item, each, SETTING_TYPES[each], False, None) for each in SETTINGS if each not in own]
+
+
+def _described(item: Entry, name: str, annotation: str, required: bool, default: object) -> Parameter:
+    words = item.words_for(name)
+    absent = words.absent if default is None and not required else ""
+    return Parameter(name, required, default, words.meaning, words.unit, words.values, absent, annotation)
 
 
 @validate.computed
 def policy(name: str, domain: Domain, **settings: object) -> Configured:
-    """The policy registered as `name`, on `domain`, with its own parameters.
+    """The policy registered as `name`, on a domain, with its own parameters.
 
-    A list for a numeric parameter makes a sweep: one record that stands for as many runs. With `rules` (how many, or a list of names, of
-    functions and of policies) a session plays mixtures of what they propose, and the policy's own domain and constants are those of the
-    weights (`rules_per`: of the whole "round", or of every "coordinate"); with `features` (how many) it plays affine functions of them; see
-    `bridle.policies.round_maps`.
+    ``bridle policies NAME`` lists the parameters of one policy with meaning, unit, default and range; ``bridle.policies.document(NAME)``
+    gives
+    the same as text, and editors complete them.
 
+    Parameters
+    ----------
+    name : str
+        A name that `bridle policies` lists, or that `bridle.register` has added.
+    domain : Domain
+        Where decisions are made: a set of actions such as ``bridle.Ball(2)``.
+    **settings : object
+        Parameters of the policy. A list for a numeric one makes a sweep: one record that stands for as many runs. Every policy also takes
+        `rules` (mixtures of what rules propose are played), `rules_per` and `features` (affine functions of what is known are played).
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        The name or a parameter is unknown, one that must be given is missing, or a value is out of range.
+
+    Examples
+    --------
     >>> import bridle
     >>> policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0).name
     'sinha2024'

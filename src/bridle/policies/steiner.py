@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from bridle import validate
+from bridle import showing, validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.closed_form import BallSet, ProductSet, SimplexSet
 from bridle.domains.facets import halfspaces, peeled
@@ -68,6 +68,7 @@ class SteinerState(NamedTuple):
     left_out: float
 
 
+@showing.shown("Steiner")
 class Steiner(NamedTuple):
     """Play the Steiner point of what the constraints so far have left."""
 

@@ -48,7 +48,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bridle import ops, validate
+from bridle import ops, showing, validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.ops import Array
 from bridle.policies.common import (
@@ -97,6 +97,7 @@ class NestedHalfspaces(NamedTuple):
         return NestedHalfspaces(np.vstack([self.A, a]), np.append(self.b, b), np.append(self.seen, t))
 
 
+@showing.shown("Nested")
 class Nested(NamedTuple):
     """Gradient steps of length `step` / sqrt(t), or `step` / t where `modulus` is above 0, projected on all that is left.
 

@@ -11,14 +11,16 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 from bridle import validate
 from bridle.core import InputError
+from bridle.policies.words import ParameterFacts
 from bridle.problems import applications, auctions, from_file, hostile, markets, paper, special_settings, streams
-from bridle.problems.base import HELP, Problem
+from bridle.problems.base import Problem
+from bridle.problems.words import words_for
 
-__all__ = ["Problem", "needs", "problem", "problem_facts", "problem_names", "takes"]
+__all__ = ["ParameterFacts", "Problem", "ProblemFacts", "needs", "problem", "problem_facts", "problem_names", "takes"]
 
 _PROBLEMS: dict[str, Callable[..., Problem]] = {
     **paper.PROBLEMS, **special_settings.PROBLEMS, **hostile.PROBLEMS, **streams.PROBLEMS, **applications.PROBLEMS,
@@ -28,10 +30,33 @@ _PROBLEMS: dict[str, Callable[..., Problem]] = {
 
 @validate.computed
 def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int = 0, **settings: object) -> Problem:
-    """The problem registered as `name`, or the one in the file of that name, which ends in .py or .npz (see docs/problems.md).
+    """The problem registered as `name`, or the one in a file of your own.
 
-    The horizon may be left out where the file knows its own.
+    ``bridle problems NAME`` lists the parameters of one problem with meaning, unit, default and range, and editors complete them.
 
+    Parameters
+    ----------
+    name : str or path
+        A name that `bridle problems` lists, or a file that ends in .py or .npz (see docs/problems.md).
+    horizon : int, optional
+        How many rounds, 1 or above. May be left out where a file knows its own.
+    seed : int, default 0
+        The seed of the instance and of its stream, 0 or above.
+    **settings : object
+        Parameters of the problem.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        The name or a parameter is unknown, the horizon is missing, or a value is out of range.
+
+    Examples
+    --------
     >>> problem("halfspaces", horizon=100, dim=3).constants["lipschitz"]
     1.0
     """
@@ -81,16 +106,6 @@ def needs(name: str, parameter: str) -> bool:
     return any(p["name"] == parameter and p["required"] for p in problem_facts(name)["parameters"])
 
 
-class ParameterFacts(TypedDict):
-    """What the command line tells about a parameter; its unit where one policy or problem is told in full."""
-
-    name: str
-    required: bool
-    default: object
-    help: str
-    unit: NotRequired[str]
-
-
 class ProblemFacts(TypedDict):
     """What the command line tells about a problem; `about` says what x, f and g are."""
 
@@ -107,19 +122,22 @@ def problem_facts(name: str) -> ProblemFacts:
     True
     """
     factory = _factory(name)
-    parameters: list[ParameterFacts] = [
-        {
-            "name": p.name,
-            "required": p.default is p.empty,
-            "default": None if p.default is p.empty else p.default,
-            "help": HELP.get(p.name, ""),
-        }
-        for p in inspect.signature(factory).parameters.values()
-        if p.kind is not p.VAR_KEYWORD
+    parameters = [
+        _parameter_facts(os.fspath(name), p) for p in inspect.signature(factory).parameters.values() if p.kind is not p.VAR_KEYWORD
     ]
     summary, *paragraphs = inspect.cleandoc(factory.__doc__ or "").split("\n\n")
     about = " ".join(paragraphs[0].split()) if paragraphs else ""
     return {"name": name, "summary": " ".join(summary.split()), "about": about, "parameters": parameters}
+
+
+def _parameter_facts(problem: str, p: inspect.Parameter) -> ParameterFacts:
+    words, required = words_for(problem, p.name), p.default is p.empty
+    default = None if required else p.default
+    absent = words.absent if default is None and not required else ""
+    return {
+        "name": p.name, "required": required, "default": default, "help": words.meaning, "unit": words.unit, "values": words.values,
+        "absent": absent, "type": "" if p.annotation is p.empty else str(p.annotation),
+    }  # fmt: skip
 
 
 def _takes_any(accepted: Mapping[str, inspect.Parameter]) -> bool:

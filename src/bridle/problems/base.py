@@ -1,4 +1,4 @@
-"""What a problem is, and what opponents share."""
+"""What a problem is, and what adversaries share."""
 
 from __future__ import annotations
 
@@ -8,84 +8,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack
 
 import numpy as np
 
+from bridle import showing
 from bridle.core import Adversary, Constants, Domain, Round
 from bridle.ops import Array
-
-HELP = {
-    "horizon": "T, how many rounds",
-    "seed": "seed of the instance and of its stream",
-    "dim": "d, coordinates of a decision",
-    "modulus": "0: linear costs; above 0: quadratic costs with this strong convexity",
-    "constraints": "k, constraints a round reveals",
-    "slater": "by how much one action satisfies every constraint",
-    "family": "m, how many linear costs the adversary chooses from",
-    "domain": "ball, box, simplex, l1, or a domain",
-    "data": "name of a data set that `bridle data list` shows, or a file of your own where the problem takes one",
-    "installed": "how much there is of each resource of a file, one number or one for each; twice its peak unless given",
-    "lookback": "how many of the latest rows of the data a limit is computed from",
-    "risk": "allowed variance, as a multiple of that of an equal share in every asset",
-    "known": "limits are told before each decision, and kept",
-    "relatives": "the file has price relatives, not prices",
-    "budget": "share of what it costs on average to bid what impressions are worth",
-    "share": "what may be spent, as a share of what all auctions would cost together",
-    "auction": "second: the winner pays the others' highest bid; first: its own",
-    "levels": "how many multipliers of the value there are, that of no bid included",
-    "tolerance": "largest covariance of score and sex that is allowed",
-    "radius": "largest length of the weights",
-    "elasticity": "by how many percent sales fall when a price rises by 1 percent, at list prices on average",
-    "substitution": "by how many percent, at most, sales rise when all other prices rise by 1 percent",
-    "stock": "a day's share of the stock, in average days' sales at list prices",
-    "season": "how far demand swings over a week, as a share of it",
-    "shock": "how far the level of demand may lie off in a month, up or down, as a share of it",
-    "least": "attention that a provider must get, as a multiple of an even share",
-    "most": "attention that a provider may get, as a multiple of an even share",
-    "window": "S: over every so many rounds in a row, and over no fewer, an action satisfies the constraints in total",
-    "level": "by how much the best action violates a constraint in a bad round",
-    "P_T": "what the best action violates over its worst interval, in units of F (the largest |g|); below the horizon",
-    "conflict": "0: one weight vector serves all tasks; above 0: by how much every one fails a task in every round",
-    "period": "rounds between one change of sides, or one constraint, and the next",
-    "noise": "largest error of a constraint's value",
-    "adaptive": "0: scales are drawn at random; 1: the farther a decision is from the feasible action, the larger they are",
-}
-
-UNITS = {
-    "horizon": "rounds",
-    "seed": "none",
-    "dim": "coordinates",
-    "modulus": "cost per squared unit of action",
-    "constraints": "constraints",
-    "slater": "constraint",
-    "family": "costs",
-    "domain": "a name or a domain",
-    "data": "a name",
-    "lookback": "rows",
-    "risk": "none",
-    "budget": "share, between 0 and 1",
-    "tolerance": "covariance",
-    "radius": "weights",
-    "window": "rounds",
-    "level": "constraint",
-    "P_T": "the largest constraint value",
-    "conflict": "constraint",
-    "period": "rounds",
-    "noise": "constraint",
-    "adaptive": "0 or 1",
-    "installed": "action",
-    "elasticity": "percent per percent",
-    "substitution": "percent per percent",
-    "stock": "days of sales",
-    "season": "share, between 0 and 1",
-    "shock": "share, between 0 and 1",
-    "least": "even shares",
-    "most": "even shares",
-    "known": "yes or no",
-    "relatives": "yes or no",
-    "share": "share, between 0 and 1",
-    "auction": "a name",
-    "levels": "multipliers",
-}
-"""In which unit each parameter is."""
-
 
 Measures: TypeAlias = Callable[[Round, Array, Array, Array], dict[str, float]]
 """What a game is worth, by name: a function of its rounds, decisions, costs and constraint values."""
@@ -93,17 +18,51 @@ Measures: TypeAlias = Callable[[Round, Array, Array, Array], dict[str, float]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A domain, an adversary, and constants under the parameter names.
+    """What is played on: a domain, an adversary, and constants that are true of them.
 
-    `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `convex` and `affine` (which `play`
-    reads off the first round) and `time_varying` say of what kind the functions are; `feasible` is an action that satisfies every
-    constraint (None where it is known that there is none), and `slater` a margin by which some action does; `safe` is the action to fall
-    back on, which keeps every limit whatever comes, as far as one does, and which is known before the first round; `optimum` is the best
-    feasible action over the whole horizon and `optimal_cost` its total cost, where they are known in advance; `least_regret` is what no
-    policy can do better than; `rounds` is how many rounds there are at most. Where no action is feasible, `benchmark` is the one that comes
-    closest: over every `window` rounds in a row its constraints sum to 0 or less, and over any interval to `excess` or less; no action has
-    a smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again. `measures` says what a game is
-    worth in the problem's own terms, by name, given all rounds, the decisions (T, d), the costs (T,) and the constraints' values (T, k).
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    adversary : Adversary
+        Answers every decision with a round.
+    constants : dict, optional
+        What is known of every round, under the names of policies' parameters; see the notes.
+    name : str, default ""
+        What it is called.
+    parameters : dict, optional
+        What it was made with.
+    factory : callable, optional
+        Called with `parameters`, it makes the problem again.
+    measures : callable, optional
+        What a game is worth in the problem's own terms, by name, given all rounds, the decisions (T, d), the costs (T,) and the
+        constraints'
+        values (T, k).
+
+    Notes
+    -----
+    The constants `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round. `convex`, `affine`
+    and
+    `time_varying` say of what kind the functions are; `play` reads the first two off the first round. `feasible` is an action that
+    satisfies
+    every constraint, None where it is known that there is none. `slater` is a margin by which some action does. `safe` is an action to fall
+    back
+    on, known before the first round, which keeps every limit whatever comes. `optimum` is the best feasible action over the horizon and
+    `optimal_cost` its total cost, where they are known in advance. `least_regret` is what no policy can do better than. `rounds` is how
+    many
+    rounds there are at most.
+
+    Where no action is feasible, `benchmark` is the one that comes closest: over every `window` rounds in a row its constraints sum to 0 or
+    less,
+    and over any interval to `excess` or less.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> chosen = bridle.Round(bridle.Affine([1.0, 0.0]), (bridle.Affine([0.0, 1.0], -0.5),))
+    >>> problem = bridle.Problem(bridle.Ball(2), bridle.adversaries.Fixed(chosen), {"lipschitz": 1.0})
+    >>> bridle.play(bridle.policy_for("ogd", problem), problem, horizon=20).rounds
+    20
     """
 
     domain: Domain
@@ -113,6 +72,14 @@ class Problem:
     parameters: dict[str, Any] = field(default_factory=dict)
     factory: Callable[..., Problem] | None = None
     measures: Measures | None = None
+
+    def __repr__(self) -> str:
+        if not self.name:
+            return showing.call("Problem", self.domain, showing.type_name(self.adversary))
+        return showing.call("problem", self.name, **self.parameters)
+
+    def _repr_html_(self) -> str:
+        return str(showing.later("bridle.problems.pictures").problem_card(self))
 
     @property
     def horizon(self) -> int | None:
@@ -125,7 +92,18 @@ class Problem:
         return int(self.parameters.get("seed", 0))
 
     def with_seed(self, seed: int) -> Problem:
-        """This problem drawn from another seed; without a factory only its stream is drawn anew."""
+        """This problem drawn from another seed; without a factory only its stream is drawn anew.
+
+        Parameters
+        ----------
+        seed : int
+            The seed, 0 or above.
+
+        Returns
+        -------
+        Problem
+            The other problem.
+        """
         parameters = {**self.parameters, "seed": seed}
         if self.factory is None:
             return replace(self, parameters=parameters)
@@ -140,21 +118,59 @@ def constants_of(domain: Domain, **known: Unpack[Constants]) -> Constants:
 
 
 NoState: TypeAlias = tuple[()]
-"""The state of an opponent that remembers nothing."""
+"""The state of an adversary that remembers nothing."""
 
 Kind = TypeVar("Kind", bound=type)
 
 
-def oblivious(opponent: Kind) -> Kind:
-    """Class decorator: the rounds of this opponent do not depend on the decisions, so they can be dealt again without a policy."""
-    opponent.oblivious = True  # type: ignore[attr-defined]
-    return opponent
+def oblivious(adversary: Kind) -> Kind:
+    """Class decorator: the rounds of this adversary do not depend on the decisions, so they can be dealt again without a policy.
+
+    Parameters
+    ----------
+    adversary : type
+        The adversary's class.
+
+    Returns
+    -------
+    type
+        The class, with ``oblivious`` True.
+
+    Examples
+    --------
+    >>> @oblivious
+    ... class Silent:
+    ...     pass
+    >>> Silent.oblivious
+    True
+    """
+    adversary.oblivious = True  # type: ignore[attr-defined]
+    return adversary
 
 
-def adaptive(opponent: Kind) -> Kind:
-    """Class decorator: the rounds of this opponent depend on the decisions it sees."""
-    opponent.oblivious = False  # type: ignore[attr-defined]
-    return opponent
+def adaptive(adversary: Kind) -> Kind:
+    """Class decorator: the rounds of this adversary depend on the decisions it sees.
+
+    Parameters
+    ----------
+    adversary : type
+        The adversary's class.
+
+    Returns
+    -------
+    type
+        The class, with ``oblivious`` False.
+
+    Examples
+    --------
+    >>> @adaptive
+    ... class Spiteful:
+    ...     pass
+    >>> Spiteful.oblivious
+    False
+    """
+    adversary.oblivious = False  # type: ignore[attr-defined]
+    return adversary
 
 
 class RandomStream(Protocol):

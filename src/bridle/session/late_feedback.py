@@ -25,7 +25,7 @@ from zlib import crc32
 
 import numpy as np
 
-from bridle import records, validate
+from bridle import records, showing, validate
 from bridle.core import Curvature, Feedback, InputError, Policy, S
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
@@ -73,8 +73,21 @@ def round_of(ticket: int) -> int:
 
 @dataclass(frozen=True)
 class Ticket:
-    """A round that has begun: its number, which stands for it, its decision, and the run that it belongs to.
+    """A round that has begun: the number that stands for it, and its decision.
 
+    Parameters
+    ----------
+    id : int
+        The round's number.
+    x : array of shape (d,)
+        Its decision.
+    run : str, default ""
+        The run that it belongs to.
+    stamp : int, default 0
+        A checksum of the decision: `x` is the caller's, who may change it.
+
+    Examples
+    --------
     >>> int(Ticket(3, np.zeros(2)))
     3
     """
@@ -83,6 +96,9 @@ class Ticket:
     x: Array = field(compare=False)
     run: str = ""
     stamp: int = field(default=0, compare=False, repr=False)  # of the decision: `x` is the caller's, who may change it
+
+    def __repr__(self) -> str:
+        return showing.call("Ticket", self.id, x=self.x)
 
     def __index__(self) -> int:
         return self.id

@@ -1,0 +1,135 @@
+"""How objects show themselves in one line: as a call that could be typed, with what is long cut short, and never with an address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import TypeVar
+
+import numpy as np
+
+from bridle.showing.numbers import number
+
+Kind = TypeVar("Kind", bound=type)
+
+LISTED = 4
+"""A list of at most so many values is written out."""
+
+ROOM = 200
+"""No value is longer than so many characters."""
+
+
+def short(value: object) -> str:
+    """A value in short: numbers to six digits, an array by its shape where it is long, a function by its name.
+
+    >>> short(0.1 + 0.2), short(np.array([1.0, 2.0])), short(np.zeros((3, 200))), short(max)
+    ('0.3', '[1.0, 2.0]', '<array 3 x 200>', 'max')
+    """
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+    if isinstance(value, float):
+        exact = repr(value)
+        return exact if len(exact) <= 8 else f"{value:.6g}"
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= LISTED:
+        return short(value.tolist())
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"<array {' x '.join(map(str, value.shape)) or 'of one number'}>"
+    if type(value) in (list, tuple):
+        return _listed(list(value), *("[]" if isinstance(value, list) else "()"))  # type: ignore[call-overload]
+    if isinstance(value, Mapping):
+        return (
+            "{" + ", ".join(f"{short(key)}: {short(each)}" for key, each in value.items()) + "}" if len(value) <= LISTED else _many(value)
+        )
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    return _cut(value)
+
+
+def _listed(values: list[object], opening: str, closing: str) -> str:
+    if len(values) <= LISTED:
+        return opening + ", ".join(map(short, values)) + ("," if closing == ")" and len(values) == 1 else "") + closing
+    return f"{opening}{', '.join(map(short, values[: LISTED - 1]))}, ... {len(values)} in all{closing}"
+
+
+def _many(value: Mapping[object, object]) -> str:
+    return f"{{{len(value)} entries}}"
+
+
+def _cut(value: object) -> str:
+    """What an object says of itself, on one line; its type where that is only where it lies in memory."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # somebody's own class
+        text = " at 0x"
+    if " at 0x" in text:
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= ROOM else text[: ROOM - 4] + " ..."
+
+
+class BareText(str):
+    """A text that is shown as it is, without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def type_name(value: object) -> BareText:
+    """The type of a value, in the place of the value."""
+    return BareText(type(value).__name__)
+
+
+def spread(value: object) -> str:
+    """A figure for people; the least and the most of several.
+
+    >>> spread(12345.678), spread(np.array([1.0, 2.5, 2.0]))
+    ('12,346', '1 to 2.5')
+    """
+    values = np.asarray(value, dtype=float).ravel()
+    low, high = (number(end) for end in (values.min(), values.max())) if values.size else ("-", "-")
+    return low if low == high else f"{low} to {high}"
+
+
+def count(many: int, one: str, several: str = "") -> str:
+    """How many there are of something.
+
+    >>> count(1, "round"), count(2000, "round")
+    ('1 round', '2,000 rounds')
+    """
+    return f"{many:,} {one if many == 1 else several or one + 's'}"
+
+
+def call(name: str, *given: object, **named: object) -> str:
+    """The call of this name with these arguments, in short.
+
+    >>> call("Ball", 2, radius=3.0)
+    'Ball(2, radius=3.0)'
+    """
+    return f"{name}({', '.join([*map(short, given), *(f'{key}={short(value)}' for key, value in named.items())])})"
+
+
+def shown(name: str, **renamed: str) -> Callable[[Kind], Kind]:
+    """Class decorator: a record that shows itself as the call of its factory; `renamed` are fields that are called otherwise there.
+
+    >>> from typing import NamedTuple
+    >>> @shown("Line", a="slope")
+    ... class LineRecord(NamedTuple):
+    ...     a: float
+    >>> LineRecord(2.0)
+    Line(slope=2.0)
+    """
+
+    def decorate(kind: Kind) -> Kind:
+        def represent(self: Iterable[object]) -> str:
+            fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
+            return call(name, **{renamed.get(field, field): value for field, value in zip(fields, self, strict=True)})
+
+        kind.__repr__ = represent  # type: ignore[assignment]
+        return kind
+
+    return decorate
+
+
+def later(module: str) -> ModuleType:
+    """The module that draws what lies below it: a class finds its picture by name, when somebody looks."""
+    return import_module(module)
