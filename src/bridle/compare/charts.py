@@ -16,9 +16,9 @@ from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_e
 from bridle.showing.marks import DARK as DARK
 from bridle.showing.marks import LIGHT as LIGHT
 from bridle.showing.marks import NAMES, QUANTITIES, UNITS, Bar, Line, Point, Quantity, axis
+from bridle.showing.marks import SYMBOLS as SYMBOLS
 from bridle.showing.marks import Axis as Axis
 from bridle.showing.marks import Chart as Chart
-from bridle.showing.marks import SYMBOLS as SYMBOLS
 from bridle.showing.marks import style as style
 
 
