@@ -286,7 +286,7 @@ def test_without_jax_a_single_callable_is_one_clear_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     monkeypatch.delitem(sys.modules, "bridle.engines.jax", raising=False)
     session = bridle.Session(make_policy())
-    with pytest.raises(bridle.InputError, match=r"cost is one callable, and its gradient needs JAX: pip install 'bridle\[jax\]'"):
+    with pytest.raises(bridle.InputError, match=r"cost is one callable, and its gradient needs JAX: pip install 'bridle-oco\[jax\]'"):
         session.step(lambda x: x @ x, [bridle.Affine(A[0])])
     assert session.rounds == 0
 
@@ -528,6 +528,7 @@ def resume(policy, path, k: int = 2, rounds: int = 24, cut: int = 11, again=None
 
 
 @pytest.mark.slow
+@pytest.mark.covering(3)
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("name", OWN)
 def test_every_registered_policy_resumes_bit_for_bit(name, where, tmp_path):
