@@ -55,7 +55,7 @@ def require_matplotlib() -> ModuleType:
         import matplotlib
         import matplotlib.figure
     except ModuleNotFoundError:
-        raise InputError("figures need the package matplotlib: pip install 'bridle[report]'") from None
+        raise InputError("figures need the package matplotlib: pip install 'bridle-oco[report]'") from None
     return matplotlib
 
 
