@@ -86,6 +86,7 @@ HAVE_CHROMIUM := command -v chromium >/dev/null && command -v chromedriver >/dev
 test-browser: $(VENV)/.browser
 	@$(HAVE_CHROMIUM) || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq chromium chromium-driver >/dev/null; } || true
 	@$(HAVE_CHROMIUM) || { echo "make test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 1; }
+	@[ -f build/docs/index.html ] || $(MAKE) docs
 	$(BIN)/python -m pytest tests/browser
 
 # PostgreSQL is not on PyPI: where it is missing and we may, Debian's package is installed. Its own server is not needed: tests start one.

@@ -4,8 +4,9 @@ The first table has one event, one commit: what a store does, against a bare ins
 on a kept connection with the same settings. The second has a round of a session (d = 30, three limits, `anytime`): the durable one against
 a bare insert of its event plus a round of the session without a journal; groups of 100 against the session alone; and how fast a journal
 is replayed, against the session that plays the same rounds. A round that follows a commit finds the processor's caches cold, whoever does
-the two: the durable round is also shown against a bare round and a bare insert in turn. Where PostgreSQL is installed, the third has the same there, on a server of
-its own: an insert that asks for the lease against one that does not, and 100 events in one statement against one.
+the two: the durable round is also shown against a bare round and a bare insert in turn. Where PostgreSQL is installed, the third has the
+same there, on a server of its own: an insert that asks for the lease against one that does not, and 100 events in one statement against
+one.
 
 Both sides of a ratio take turns, a block of each at a time; shown are the median and the quartiles of the blocks' ratios. Waiting for the
 disk is most of what is measured: on a busy machine the times mean little, and the ratios less than they seem.
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
 import bridle
 from bridle.database import Event, open_store, sqlite
 from parts.toy import TOY, size, target

@@ -11,7 +11,6 @@ import argparse
 import re
 import sys
 from collections import deque
-from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -23,14 +22,14 @@ LOADED = {"script": "src", "img": "src", "source": "src", "link": "href", "ifram
 """What a browser fetches by itself, and where it says from where."""
 
 
-@dataclass
 class Site:
     """What is wrong with a site, and what was counted."""
 
-    pages: int = 0
-    links: int = 0
-    outside: set[str] = field(default_factory=set)
-    faults: list[str] = field(default_factory=list)
+    def __init__(self, pages: int) -> None:
+        self.pages = pages
+        self.links = 0
+        self.outside: set[str] = set()
+        self.faults: list[str] = []
 
 
 class Page(HTMLParser):

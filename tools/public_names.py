@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import bridle
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """A page of the reference: the names of `bridle` that are defined in `homes`, and all names of `modules`."""
 
     slug: str

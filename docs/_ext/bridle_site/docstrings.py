@@ -50,8 +50,8 @@ def plain_line(line: str) -> str:
 def as_rst(lines: list[str]) -> list[str]:
     """A docstring's lines with indented blocks, examples and directives left alone.
 
-    >>> as_rst(["The norm |x| of `x`, see `a + b`."])
-    ['The norm \\\\|x\\\\| of `x`, see ``a + b``.']
+    >>> as_rst(["The norm |x| of `x`, or any | or *, see `a + b`."])
+    ['The norm :math:`|x|`\\\\  of `x`, or any \\\\| or \\\\*, see ``a + b``.']
     """
     out: list[str] = []
     literal: int | None = None  # the indentation that a literal block or a directive is deeper than

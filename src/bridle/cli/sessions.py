@@ -1,4 +1,4 @@
-"""The commands `bridle sessions list`, `show`, `replay`, `verify`, `export` and `import`: a database of durable sessions from the shell."""
+"""The commands `bridle sessions list`, `show`, `replay`, `verify`, `export`, `trim` and `import`: durable sessions from the shell."""
 
 from __future__ import annotations
 
@@ -153,6 +153,22 @@ def export(
         else:
             text = f"{_write_rounds(store, name, file):,} rounds of session {name}"
     typer.echo(f"{text} written to {file}")
+
+
+@app.command()
+def trim(
+    context: typer.Context,
+    name: NameArgument,
+    before: Annotated[int | None, typer.Option(help="The number of a snapshot; the older of the two that are kept unless told.")] = None,
+    db: DbOption = None,
+) -> None:
+    """Drop the events before a snapshot, once every digest fits: they cannot be replayed, exported or asked for again then."""
+    from bridle.session import inspection
+
+    with opened(context, db, readonly=False) as store, output.quiet():
+        first, was = inspection.trim(store, name, _restore(), before)
+    dropped = f"events {was:,} to {first - 1:,} are dropped" if first > was else "nothing is dropped"
+    typer.echo(f"session {name}: {dropped}; its journal begins with event {first:,}")
 
 
 @app.command("import")

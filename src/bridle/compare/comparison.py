@@ -28,14 +28,14 @@ RANKED = (
 
 
 class Comparison(list[GameRow]):
-    """The rows of a comparison, one dictionary for each game, in the order in which they were asked for; it ranks, draws and writes itself.
+    """The rows of a comparison, one dictionary for each game, and what can be done with them.
 
-    It is a list, so that whatever takes rows takes it. What a row holds is in `bridle.compare.rows.GameRow`.
+    It is a list, so that whatever takes rows takes it; rows stand in the order in which games were asked for. `bridle.compare` makes it.
 
     Parameters
     ----------
     iterable : iterable of dict, optional
-        The rows. Default: none.
+        The rows; `bridle.compare.rows.GameRow` names their columns. Default: none.
 
     Examples
     --------
@@ -51,34 +51,44 @@ class Comparison(list[GameRow]):
         return list(self)
 
     def ranking(self) -> list[RankedRow]:
-        """Who did best: for each problem and horizon a row for each policy, with its medians over seeds, best first.
+        """Who did best, on each problem and at each horizon.
 
         Returns
         -------
         list of dict
-            The rows; `bridle.compare.analysis.ranking` says by what they are ranked.
+            A row for each policy of each problem and horizon, with its medians over seeds, best first; see
+            `bridle.compare.analysis.ranking` for the rule, and `bridle.compare.rows.RankedRow` for the columns.
         """
         return analysis.ranking(self)
 
     def to_frame(self, kind: str | None = None, *, of: str = "games") -> Any:
-        """The comparison as a DataFrame.
+        """The rows as a DataFrame.
 
         Parameters
         ----------
         kind : {"pandas", "polars"}, optional
-            Which library. Default: whichever is installed, pandas first.
+            Whose. Default: pandas where it is installed, else Polars.
         of : {"games", "ranking"}, default "games"
             A row for each game, or for each policy of each problem and horizon.
 
         Returns
         -------
-        DataFrame
-            Of pandas or Polars.
+        pandas.DataFrame or polars.DataFrame
+            The frame. What is not known is NaN or None in pandas and null in Polars.
 
         Raises
         ------
+        Unavailable
+            The package is not installed.
         InputError
-            `of` is neither, or the library is not installed.
+            `kind` or `of` is none of these.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> frame = bridle.compare("fixed", ["anytime", "ogd"], horizons=100, seeds=2).to_frame("pandas")
+        >>> frame.groupby("label")["ccv"].median().round(3).to_dict()
+        {'anytime': 0.0, 'ogd': 64.072}
         """
         if of not in ("games", "ranking"):
             raise InputError(f"of must be one of games, ranking, not {of!r}")
@@ -87,18 +97,20 @@ class Comparison(list[GameRow]):
     def to_latex(
         self, path: str | PathLike[str] | None = None, *, caption: str | None = None, label: str | None = None, floating: bool = True
     ) -> str:
-        """The ranking with its bounds as a table for LaTeX, which needs the package booktabs alone. The best of each column is bold.
+        """The ranking with its bounds as a table for LaTeX.
+
+        It needs the package booktabs and no other. Bold is the least of a column among the policies that no other beats.
 
         Parameters
         ----------
         path : str or path, optional
             A file to write it to as well.
         caption : str, optional
-            The caption, as LaTeX. Default: a sentence that says how to read the table.
+            The caption, as LaTeX. Default: two sentences that say how to read the table.
         label : str, optional
-            The label to refer to it by.
+            What ``\\ref`` is to find it by.
         floating : bool, default True
-            False gives the tabular alone.
+            A whole ``table``; False gives the ``tabular`` alone.
 
         Returns
         -------
@@ -109,6 +121,13 @@ class Comparison(list[GameRow]):
         ------
         InputError
             The file cannot be written.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> result = bridle.compare("fixed", ["anytime", "ogd"], horizons=100, seeds=1)
+        >>> print(result.to_latex(floating=False).splitlines()[2])
+        \\toprule
         """
         return _written(typeset.latex_table(self.ranking(), caption, label, floating), path)
 
@@ -142,34 +161,32 @@ class Comparison(list[GameRow]):
         ax: object = None,
         width: str | None = None,
     ) -> Figure:
-        """Draw regret and CCV with their bounds, as a figure of matplotlib that is neither shown nor kept by pyplot.
-
-        Its `savefig` writes PDF with TrueType fonts, as journals want them.
+        """Regret and CCV with their bounds as a figure: medians over seeds, bands from the 10 % to the 90 % quantile.
 
         Parameters
         ----------
-        what : str or sequence of str, default ("regret", "ccv")
-            "regret", "ccv" or both.
+        what : {"regret", "ccv"} or a list of them, default both
+            Which of the two is drawn; each has axes of its own.
         against : {"round", "horizon"}, default "round"
-            Draw games round by round, medians over seeds, or final values against T.
+            What lies to the right: the rounds of the games, or final values for each horizon.
         problem : str, optional
-            One of several problems, by its label. Default: all.
+            One of several problems, by its label as rows have it, such as "halfspaces dim=5". Default: all.
         horizon : int, optional
-            Which games are drawn round by round. Default: those of the longest horizon.
-        ax : Axes or sequence of Axes, optional
-            Axes of your own, one for each chart.
+            The horizon, in rounds. Default: the longest of each problem.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
         width : {"column", "page"}, optional
-            The width of a column or a page of a journal.
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
 
         Returns
         -------
         matplotlib.figure.Figure
-            The figure.
+            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
 
         Raises
         ------
         InputError
-            There is nothing to draw, or matplotlib is not installed.
+            An argument names nothing that can be drawn, or matplotlib is not installed.
         """
         return plots.draw(plots.curves(self, what, against, problem, horizon), ax, width)
 
@@ -183,54 +200,63 @@ class Comparison(list[GameRow]):
         ax: object = None,
         width: str | None = None,
     ) -> Figure:
-        """Draw final regret and CCV, with their bounds, against a parameter that was swept.
+        """Final regret and CCV, with their bounds, against a parameter that was swept.
+
+        A policy that does not have the parameter is a level line.
 
         Parameters
         ----------
         parameter : str
-            The parameter.
-        what : str or sequence of str, default ("regret", "ccv")
-            "regret", "ccv" or both.
+            The parameter, of policies or of problems; its values must be numbers.
+        what : {"regret", "ccv"} or a list of them, default both
+            Which of the two is drawn; each has axes of its own.
         problem : str, optional
-            One of several problems, by its label. Default: all.
+            One of several problems, by its label as rows have it, such as "halfspaces dim=5". Default: all.
         horizon : int, optional
-            Which games are drawn. Default: those of the longest horizon.
-        ax : Axes or sequence of Axes, optional
-            Axes of your own, one for each chart.
+            The horizon, in rounds. Default: the longest of each problem.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
         width : {"column", "page"}, optional
-            The width of a column or a page of a journal.
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
 
         Returns
         -------
         matplotlib.figure.Figure
-            The figure.
+            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
 
         Raises
         ------
         InputError
-            The parameter was not swept, or matplotlib is not installed.
+            An argument names nothing that can be drawn, or matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> result = bridle.compare("fixed", ["sinha2024", "ogd"], horizons=100, seeds=1, sweep={"V": [0.1, 1.0, 10.0]})
+        >>> [panel.get_xlabel() for panel in result.plot_sweep("V").axes]
+        ['V', 'V']
         """
         return plots.draw(plots.sweep(self, parameter, what, problem, horizon), ax, width)
 
     def report(self, path: str | PathLike[str], title: str | None = None) -> Path:
-        """Write the whole comparison as one HTML page with charts, which needs no network.
+        """Write the whole comparison as one HTML page, with charts, that needs no network.
 
         Parameters
         ----------
         path : str or path
-            The file.
+            The file; one that is there is replaced.
         title : str, optional
-            The page's title.
+            What stands on top. Default: what was compared.
 
         Returns
         -------
         pathlib.Path
-            The file.
+            Where it is.
 
         Raises
         ------
         InputError
-            The file cannot be written.
+            There are no rows, the file cannot be written, or plotly is not installed.
         """
         from bridle.compare import html_report
 
@@ -242,17 +268,17 @@ class Comparison(list[GameRow]):
         Parameters
         ----------
         path : str or path
-            The file; or a folder that is there, in which it is called ``results.parquet``.
+            The file, or a folder that is there, which then has a file `results.parquet`.
 
         Returns
         -------
         pathlib.Path
-            The file.
+            Where they are.
 
         Raises
         ------
         InputError
-            The file cannot be written.
+            The file cannot be written, or pyarrow is not installed.
         """
         place = Path(path) / NAME if Path(path).is_dir() else Path(path)
         write_parquet(self, place)
@@ -260,22 +286,22 @@ class Comparison(list[GameRow]):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """The comparison in a Parquet file, or in the folder that ``bridle compare`` or ``compare(out=...)`` has written.
+        """The comparison in a Parquet file.
 
         Parameters
         ----------
         path : str or path
-            The file or the folder.
+            The file, or the folder that `bridle compare` or ``bridle.compare(..., out=FOLDER)`` has written.
 
         Returns
         -------
         Comparison
-            The rows.
+            The rows as they were.
 
         Raises
         ------
         InputError
-            There is no comparison, or it cannot be read.
+            The file cannot be read, or is not a comparison's.
         """
         return cls(read_parquet(path))
 

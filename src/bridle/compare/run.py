@@ -51,41 +51,43 @@ def compare(
     dask: str | None = None,
     progress: CellProgress | None = None,
 ) -> Comparison:
-    """Play every combination of problems, policies, horizons and seeds, and give a row for each game.
+    """Play policies on problems, each against the same streams, and give the rows in a list that ranks, draws and writes itself.
+
+    Every combination of problems, policies, horizons, seeds and swept values is a game. ``bridle.compare(...)`` is the same function.
 
     Parameters
     ----------
-    problems : str, Problem or iterable of them
+    problems : str, Problem, or a list of them
         Names, with settings as in "halfspaces:dim=5", files, or what `bridle.problem` gives.
-    policies : str, Configured or iterable of them
-        Names, with settings as in "sinha2024:preset=practice", "all", or what `bridle.policy` gives. Default: six well-known ones.
-    horizons : int or iterable of int, default (1000,)
-        How many rounds a game has, each 1 or above.
-    seeds : int or sequence of int, default 3
-        How many seeds, or which.
+    policies : str, policy, or a list of them, optional
+        Names, with settings as in "sinha2024:preset=practice", files of your own, "all", or what `bridle.policy` gives. Default: six that
+        are for constraints that change, or ignore them.
+    horizons : int or a list of them, default 1000
+        How many rounds, 1 or above.
+    seeds : int or a list of them, default 3
+        How many seeds, from 0 on; or which.
     out : str or path, optional
-        A folder that keeps the games as they finish: called again with it, only what is not there is played. Default: nothing is left
-        behind.
-    sweep : dict of str to sequence, optional
-        Several values for a parameter, by its name; each goes to whatever has the parameter.
+        A folder that keeps every game as it finishes: called again with it, only what is not there is played. Default: nothing is kept.
+    sweep : dict, optional
+        Parameters with lists of values, each for every policy and problem that has the parameter.
     engine : {"python", "jax", "numba", "cuda"}, default "python"
-        What computes the games.
+        What computes the rounds.
     jobs : int, optional
-        How many processes play, 1 or above. Default: one for each core, or this one alone where there is little to do.
+        How many processes, 1 or above. Default: one for each core, or this one alone where there is little to do.
     dask : str, optional
-        The address of a Dask scheduler, to play on its workers.
+        The address of a Dask scheduler, or the file that it has written.
     progress : callable, optional
-        Is told how many games are done, and of how many.
+        Is called with how much is done of how much, in rounds, and how many games of how many.
 
     Returns
     -------
     Comparison
-        A list of rows that ranks, draws and writes itself.
+        A row for each game; where a policy does not apply to a problem, the row says why.
 
     Raises
     ------
     InputError
-        An argument cannot be used. That a policy does not apply to a problem is no error: its row says so.
+        Something is asked for that there is not, or a package is missing.
 
     Examples
     --------

@@ -330,7 +330,9 @@ class PostgresStore(EventStore):
         self._ready()
         with self._beating:
             try:
-                if self._heart is None or _ended(self._heart):
+                if self._heart is not None and _ended(self._heart):
+                    self._drop("_heart")
+                if self._heart is None:
                     self._heart = self._connect()
                 begun, late = time.monotonic(), time.monotonic() >= self._until
                 statement = STATEMENTS["renew"]

@@ -47,6 +47,9 @@ KEPT_SNAPSHOTS = 2
 KEPT_REFUSALS = 10_000
 """Refused requests of a session that are kept; all are counted."""
 
+TRIMMED = 10_000
+"""Events that are dropped in one transaction."""
+
 LARGEST = 2**62
 """More rows than any table has."""
 
@@ -348,6 +351,22 @@ class EventStore(ABC):
     def head(self, session: int) -> int:
         """The number of the last event, 0 where there is none."""
         return cast(int, self._rows("head", session=session)[0][0] or 0)
+
+    def first(self, session: int) -> int:
+        """The number of the first event that is kept: 1, unless the session was trimmed."""
+        rows = self._rows("tail", session=session, after=0, limit=1)
+        return next(unpacked(self._event(session, rows[0]))).seq if rows else 1
+
+    def trim(self, session: int, before: int) -> None:
+        """Drop the events before a snapshot, and their identities; a row is dropped as a whole, and the last event always stays.
+
+        There must be a snapshot after event `before`: nobody can replay what comes after it from anything older.
+        """
+        if before not in [row.seq for row in self.snapshots(session)]:
+            raise InputError(f"before must be the number of a snapshot of {self._called(session)}, not {before}")
+        for end in (*range(self.first(session) + TRIMMED, before, TRIMMED), before):  # nobody waits long for a turn to write
+            with self._transaction() as run:
+                run("trim_events", session=session, before=end)
 
     def answer(self, session: int, key: bytes) -> Event | None:
         """The event with this identity."""

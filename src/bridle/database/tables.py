@@ -95,6 +95,7 @@ STATEMENTS: dict[str, ClauseElement] = {
     .order_by(EVENT.c.seq)
     .limit(_LIMIT),
     "head": select(func.max(EVENT.c.seq)).where(EVENT.c.session == _OF_SESSION),
+    "trim_events": delete(EVENT).where(EVENT.c.session == _OF_SESSION, EVENT.c.seq < bindparam("before", type_=BigInteger)),
     "answer": select(*_SHOWN_EVENT).where(EVENT.c.session == _OF_SESSION, EVENT.c.key == bindparam("key", type_=LargeBinary)),
     "find": select(*_SHOWN_SESSION).where(SESSION.c.name == bindparam("name")),
     "called": select(SESSION.c.name).where(SESSION.c.id == _OF_SESSION),

@@ -66,7 +66,7 @@ def curves(trace: Trace, what: Sequence[Quantity]) -> list[Chart]:
     """The charts of a trace that was played."""
     if not len(trace.curve.rounds) or not trace.totals.hard.shape[-1]:
         raise InputError("trace must be of a game that was played: this one has no rounds to draw")
-    regrets, why = _regrets(trace)
+    regrets, why = _regrets(trace) if "regret" in what else (None, "")
     bounds = bound_curves(trace, regrets) if trace.runs is None else (None, None)
     values: dict[Quantity, Array | None] = {"regret": regrets, "ccv": metrics.ccv_curve(trace)[1]}
     allowed = dict(zip(values, bounds, strict=True))

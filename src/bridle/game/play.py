@@ -132,26 +132,36 @@ class Trace:
         return f"{what}\n  {totals}{regret}; {showing.number(self.pace)} us a round"
 
     def plot(self, what: str | Sequence[str] = QUANTITIES, *, ax: object = None, width: str | None = None) -> Figure:
-        """Draw regret and CCV along the game, with their bounds, as a figure of matplotlib that is neither shown nor kept by pyplot.
+        """Regret and CCV against the round, with the bounds that are proved, as a figure.
+
+        A few runs have a line each; of more than six the median is drawn, with a band from the 10 % to the 90 % quantile. Bounds are drawn
+        for a single run.
 
         Parameters
         ----------
-        what : str or sequence of str, default ("regret", "ccv")
-            "regret", "ccv" or both.
-        ax : Axes or sequence of Axes, optional
-            Axes of your own, one for each chart.
+        what : {"regret", "ccv"} or a list of them, default both
+            Which of the two is drawn; each has axes of its own.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
         width : {"column", "page"}, optional
-            The width of a column or a page of a journal.
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
 
         Returns
         -------
         matplotlib.figure.Figure
-            The figure.
+            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
 
         Raises
         ------
         InputError
-            There is nothing to draw, or matplotlib is not installed.
+            An argument names nothing that can be drawn, or matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=100)
+        >>> [panel.get_title(loc="left") for panel in trace.plot().axes]
+        ['Regret against t', 'CCV against t']
         """
         drawn: Figure = showing.later("bridle.game.pictures").plot_trace(self, what, ax, width)
         return drawn

@@ -128,11 +128,7 @@ class FrontDoor(Door):
             path = scope["path"]
             name, _, verb = path[len(SESSIONS) :].partition("/")
             if name and verb in self.hot and path.startswith(SESSIONS):
-                self.metrics.under_way += 1
-                try:
-                    await self.serve(scope, receive, send, self.hot[verb], name)
-                finally:
-                    self.metrics.under_way -= 1
+                await self.serve(scope, receive, send, self.hot[verb], name)
                 return
         await self.app(scope, receive, send)
 

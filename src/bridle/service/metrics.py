@@ -113,8 +113,6 @@ class ServiceMetrics:
         self.seconds: dict[str, Spread] = {}
         self.commit_seconds, self.commit_events = Spread(SECONDS), Spread(EVENTS)
         self.failed_commits = 0
-        self.under_way = 0
-        """Requests of hot routes that are being answered."""
         self.registry.register(SessionCollector(ask))
         self.registry.register(RequestCollector(self))
 

@@ -71,10 +71,10 @@ class Doing:
 
 
 class GroupWriter:
-    """The thread; it is started by the loop that it answers to."""
+    """The thread; it is started by the loop that it answers to. `alone` says whether at most one request is being answered."""
 
-    def __init__(self, store: EventStore, metrics: ServiceMetrics) -> None:
-        self.store, self.metrics = store, metrics
+    def __init__(self, store: EventStore, metrics: ServiceMetrics, alone: Callable[[], bool] = lambda: False) -> None:
+        self.store, self.metrics, self.alone = store, metrics, alone
         self.loop = asyncio.get_running_loop()
         self.queue: SimpleQueue[CommitGroup | Doing | None] = SimpleQueue()
         self._gathering: CommitGroup | None = None
@@ -89,7 +89,7 @@ class GroupWriter:
         """Append events to a session: the group that they are committed with."""
         group = self._gathering
         if group is None:
-            if self.metrics.under_way <= 1 and not self._under_way and self._pace < PROMPT:
+            if self._pace < PROMPT and not self._under_way and self.alone():
                 group = self._at_once(line, events)
                 if group is not None:
                     return group

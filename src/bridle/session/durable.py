@@ -115,8 +115,11 @@ Rare = Callable[[Mapping[str, Any]], tuple[Any, bytes | None]]
 class DurableCore(ReplayedSession):
     """One session in memory, in step with its journal; see the module."""
 
-    def __init__(self, store: EventStore, found: Found, lease: Lease, restore: Restore, policy: object | None = None) -> None:
-        super().__init__(store, found, restore, policy)
+    def __init__(
+        self, store: EventStore, found: Found, lease: Lease, restore: Restore, policy: object | None = None,
+        made: capsule.Capsule | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(store, found, restore, policy, made)
         self.lease = lease
 
     # --- making and rebuilding --------------------------------------------------------------------------------------------------------

@@ -44,32 +44,41 @@ class ShownSession:
         ax: object = None,
         width: str | None = None,
     ) -> Figure:
-        """Draw certified regret and CCV so far, with the theorem's bounds, as a figure of matplotlib, neither shown nor kept by pyplot.
+        """Certified regret and CCV so far, beside what the theorem allows, as a figure.
 
-        A session keeps totals, not rounds. Against t it is drawn where it has a journal (`Session.open`), which is replayed for it, or a
-        history.
-        Without either the figure shows where the session stands.
+        A session keeps totals, not rounds. Both are drawn against the round where it has a journal (`Session.open`), which is replayed for
+        that; CCV is, where its history was kept. What is known of the present alone is drawn as bars.
 
         Parameters
         ----------
-        what : str or sequence of str, default ("regret", "ccv")
-            "regret", "ccv" or both.
-        rounds : sequence of dict, optional
-            What `history` was told. It need not be given where `history` is the `append` of a list.
-        ax : Axes or sequence of Axes, optional
-            Axes of your own, one for each chart.
+        what : {"regret", "ccv"} or a list of them, default both
+            Which of the two is drawn; each has axes of its own.
+        rounds : list of dict, optional
+            What `history` was told. Default: the list of which `history` is the ``append``, as in ``Session(policy, history=log.append)``.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
         width : {"column", "page"}, optional
-            The width of a column or a page of a journal.
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
 
         Returns
         -------
         matplotlib.figure.Figure
-            The figure.
+            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
 
         Raises
         ------
         InputError
-            There is nothing to draw, or matplotlib is not installed.
+            An argument names nothing that can be drawn, or matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> log = []
+        >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), history=log.append)
+        >>> for _ in range(20):
+        ...     x = session.step(cost=bridle.Affine([-1.0, 0.0]), constraints=[bridle.Affine([1.0, 0.0], -0.5)])
+        >>> [panel.get_title(loc="left") for panel in session.plot().axes]
+        ['Regret after 20 rounds', 'CCV against t']
         """
         pictures, looked = later("bridle.session.pictures"), self._looked_at()
         told = self._told_rounds() if rounds is None else rounds
