@@ -74,6 +74,7 @@ from bridle.game.metrics import (
     static_violation,
     violation_rates,
 )
+from bridle.game.overloads import policy_for
 from bridle.game.play import Trace, play
 from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
 from bridle.learners.late import LateOGD
@@ -84,20 +85,16 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem
+from bridle.problems.overloads import problem
 from bridle.service.client import AsyncClient, Client
 from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket
 from bridle.session.session import Session
 from bridle.solvers.block_stream import NoComparator
 
-if TYPE_CHECKING:  # for who reads and checks types: one overload for every registered name, so that editors know the parameters
+if TYPE_CHECKING:  # loaded when they are asked for
     from bridle.compare.comparison import Comparison
     from bridle.compare.run import compare
-    from bridle.game.overloads import policy_for
-    from bridle.problems.overloads import problem
-else:
-    from bridle.game.play import policy_for
-    from bridle.problems import problem
 
 __version__ = "0.2.0"
 

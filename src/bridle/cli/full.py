@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-    from bridle.cli.listing import FullPolicyFacts, FullProblemFacts
+    from bridle.cli.facts import FullPolicyFacts, FullProblemFacts
     from bridle.problems import ParameterFacts
 
 

@@ -792,7 +792,7 @@ def policy_for(
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
 ) -> Configured:
-    """a queue that looks one step back.
+    """A queue that looks one step back.
 
     Parameters
     ----------
@@ -1549,7 +1549,7 @@ def policy_for(
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
 ) -> Configured:
-    """a mixture with a scale for each corner, constraints ignored.
+    """A mixture with a scale for each corner, constraints ignored.
 
     Parameters
     ----------

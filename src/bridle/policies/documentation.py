@@ -151,6 +151,6 @@ def docstring(title: str, about: Sequence[str], parameters: Sequence[str], retur
 
 
 def _capital(text: str) -> str:
-    """A sentence with a capital letter, unless it begins with a symbol such as G or kappa."""
+    """A sentence with a capital letter, unless it begins with a symbol such as G or x."""
     first = text.split(" ", 1)[0]
-    return text if first.endswith(",") or len(first) < 2 or not first.islower() else text[0].upper() + text[1:]
+    return text if first.endswith(",") or (len(first) < 2 and first != "a") or not first.islower() else text[0].upper() + text[1:]

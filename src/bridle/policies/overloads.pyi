@@ -1026,7 +1026,7 @@ def policy(
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
 ) -> Configured:
-    """a queue that looks one step back.
+    """A queue that looks one step back.
 
     Assumes: affine constraints (form=affine). Regret O(sqrt(T)). Violation soft O(T^1/4), O(1) with Slater.
     Constraints: fixed; of several: all. Sees: value and gradient (affine), else function. 1 projection; clipped:
@@ -2091,10 +2091,10 @@ def policy(
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
 ) -> Configured:
-    """a mixture with a scale for each corner, constraints ignored.
+    """A mixture with a scale for each corner, constraints ignored.
 
     Assumes: domain: simplex. Regret O(sqrt(T K log T)). Constraints: time-varying; of several: max. Sees:
-    gradient of the cost. a few sums a round. Gaillard, Stoltz & Erven, COLT 2014.
+    gradient of the cost. A few sums a round. Gaillard, Stoltz & Erven, COLT 2014.
 
     Parameters
     ----------

@@ -1396,7 +1396,7 @@ def problem(
         By how many percent, at most, sales rise when all other prices rise by 1 percent. Default: 0.2. Values: 0
         or above; how far above depends on elasticity. Unit: percent per percent.
     stock : float, optional
-        a day's share of the stock, in average days' sales at list prices. Default: 1.0. Values: above 0. Unit:
+        A day's share of the stock, in average days' sales at list prices. Default: 1.0. Values: above 0. Unit:
         days of sales.
     season : float, optional
         How far demand swings over a week, as a share of it. Default: 0.3. Values: 0 or above and below 1. Unit:
