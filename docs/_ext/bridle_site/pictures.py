@@ -233,13 +233,13 @@ def draw_plane(axes: Axes, found: dict[str, Any]) -> None:
 def two_panels() -> tuple[Figure, Sequence[Axes]]:
     """A figure with regret on the left and violation on the right."""
     figure = Figure(figsize=(7.6, 2.7))
-    return figure, figure.subplots(1, 2, gridspec_kw={"left": 0.07, "right": 0.99, "bottom": 0.18, "top": 0.89, "wspace": 0.22})
+    return figure, figure.subplots(1, 2, gridspec_kw={"left": 0.07, "right": 0.975, "bottom": 0.18, "top": 0.89, "wspace": 0.22})
 
 
 def three_panels() -> tuple[Figure, Sequence[Axes]]:
     """A figure that has the plane on the left as well."""
     figure = Figure(figsize=(8.8, 2.7))
-    room = {"left": 0.01, "right": 0.99, "bottom": 0.18, "top": 0.89, "wspace": 0.25, "width_ratios": (0.8, 1.0, 1.0)}
+    room = {"left": 0.01, "right": 0.975, "bottom": 0.18, "top": 0.89, "wspace": 0.25, "width_ratios": (0.8, 1.0, 1.0)}
     return figure, figure.subplots(1, 3, gridspec_kw=room)
 
 

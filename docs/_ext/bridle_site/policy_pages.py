@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from bridle import policies
 from bridle.cli.listing import FullPolicyFacts, full_policy
@@ -62,8 +63,8 @@ def page(name: str) -> list[str]:
         *text.update,
         *(["The same file has " + ", ".join(f":doc:`{other} <{other}>`" for other in also) + ".", ""] if also else []),
         *rst.heading("What is proved"),
-        *text.guarantee,
-        *variants(facts),
+        *proved(text.guarantee),
+        *variants(item),
         *rst.heading("In a game"),
         *rst.directive("figure", f"/_pictures/{picture.path.name}", {"alt": picture.alt, "class": "chart"}, [picture.caption]),
         *rst.heading("Parameters"),
@@ -79,6 +80,12 @@ def page(name: str) -> list[str]:
         "",
         *(rst.directive("dropdown", "The proof", None, text.proof) if any(text.proof) else []),
     ]
+
+
+def proved(guarantee: list[str]) -> list[str]:
+    """What is proved, where the name of a function alone would say nothing."""
+    first, *others = guarantee
+    return [f"The theorem is a function beside the code: {first}" if first.startswith("`") else first, *others]
 
 
 def order(text: str) -> str:
@@ -107,23 +114,38 @@ def several(kind: str) -> str:
     return {"max": "the largest counts", "max-distance": "the one that is farthest away counts", "all": "each counts"}.get(kind, kind)
 
 
-def variants(facts: FullPolicyFacts) -> list[str]:
+def variants(item: policies.Entry) -> list[str]:
     """What differs with a parameter."""
-    if not facts["variants"]:
+    if not item.variants:
         return []
     rows = [
-        [
-            f"``{each['parameter']}={each['value']}``",
-            plain_line("; ".join(f"{key.replace('_', ' ')}: {value}" for key, value in each["changes"].items())),
-        ]
-        for each in facts["variants"]
+        [f"``{each.parameter}={each.value}``", plain_line("; ".join(changed(key, value) for key, value in each.changes.items()))]
+        for each in item.variants
     ]
     return ["With some parameters the guarantee is another one:", "", *rst.table(("parameter", "then"), rows, (30, 70))]
 
 
-def words(key: str) -> str:
-    """A field of an entry, as it is read."""
-    return key.replace("_", " ")
+CHANGED = {
+    "regret": lambda value: "no regret is bounded" if value == "-" else f"regret {value}",
+    "violation": lambda value: "no violation is bounded" if value == "-" else f"violation {value}",
+    "affine": lambda value: "constraints must be affine" if value else "constraints need not be affine",
+    "domains": lambda value: f"the domain must be a {' or a '.join(value)}" if value else "for every domain",
+    "metric": lambda value: {"ccv": "the violation that is bounded is CCV", "soft": "the violation that is bounded is soft"}.get(
+        value, str(value)
+    ),
+    "slater": lambda value: {"no": "Slater's condition does not help", "sharper": "sharper with Slater's condition"}.get(value, str(value)),
+    "needs": lambda value: f"must be told {', '.join(value)}" if value else "need not be told anything",
+    "time_varying": lambda value: "constraints may change" if value else "constraints must stay the same",
+    "strongly_convex": lambda value: "costs must be strongly convex" if value else "costs need not be strongly convex",
+    "cost": lambda value: f"a round costs {value}",
+    "reduces": lambda value: f"of several constraints, {several(value)}",
+}
+"""How a field of an entry that a parameter changes is said."""
+
+
+def changed(key: str, value: Any) -> str:
+    """What a parameter changes, in words."""
+    return CHANGED[key](value) if key in CHANGED else f"{key.replace('_', ' ')} {value}"
 
 
 def source(module: str) -> list[str]:

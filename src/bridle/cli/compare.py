@@ -56,10 +56,11 @@ def compare(
     latex: Annotated[str | None, typer.Option(metavar="FILE", help="Also write the ranking as a LaTeX table (booktabs).")] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """Play policies on problems, each against the same streams: a ranked table, results.parquet and report.html.
+    """Play policies on problems, and rank them.
 
-    All combinations of problems, policies, horizons, seeds and settings are played, in parallel. Interrupted, it goes on where it stopped
-    when it is called again with the same --out.
+    All combinations of problems, policies, horizons, seeds and settings are played, in parallel, each policy against the same streams.
+    You get a ranked table, results.parquet and report.html. If you interrupt it, call it again with the same --out: it goes on where it
+    stopped.
     """
     from bridle.compare import run as comparison
     from bridle.compare import static_figures

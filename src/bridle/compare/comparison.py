@@ -34,8 +34,8 @@ class Comparison(list[GameRow]):
 
     Parameters
     ----------
-    rows : iterable of dict
-        The rows; `bridle.compare.rows.GameRow` names their columns.
+    iterable : iterable of dict, optional
+        The rows; `bridle.compare.rows.GameRow` names their columns. Default: none.
 
     Examples
     --------

@@ -67,16 +67,16 @@ def _cut(value: object) -> str:
     return text if len(text) <= ROOM else text[: ROOM - 4] + " ..."
 
 
-class Typed(str):
+class BareText(str):
     """A text that is shown as it is, without quotes."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
-def type_name(value: object) -> Typed:
+def type_name(value: object) -> BareText:
     """The type of a value, in the place of the value."""
-    return Typed(type(value).__name__)
+    return BareText(type(value).__name__)
 
 
 def spread(value: object) -> str:
