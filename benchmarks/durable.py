@@ -19,6 +19,7 @@ Results are in benchmarks/durable.json and in docs/operations.md.
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sqlite3
 import statistics
@@ -283,6 +284,11 @@ def markdown(found: dict[str, Any]) -> str:
     for row in (row for table in found["tables"].values() for row in table):
         cells = (f"{row['us']:.1f}", f"{row['against_us']:.1f}", met(row), f"{row['low']:.3g} to {row['high']:.3g}")
         lines.append(f"| {row['what']} | {' | '.join(cells)} |")
+    if found["load"] > found["cores"]:
+        lines += [
+            "",
+            f"Other programs were at work meanwhile (a load of {found['load']:.0f} on {found['cores']} cores): most waits are theirs.",
+        ]
     return "\n".join(lines)
 
 
@@ -308,7 +314,8 @@ def measure() -> dict[str, Any]:
             finally:
                 cluster.close()
     machine = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.machine()}"
-    return {"machine": machine, "date": datetime.now(UTC).date().isoformat(), "tables": tables}
+    load, cores = os.getloadavg()[2] if hasattr(os, "getloadavg") else 0.0, os.cpu_count() or 1
+    return {"machine": machine, "date": datetime.now(UTC).date().isoformat(), "load": round(load, 1), "cores": cores, "tables": tables}
 
 
 def main() -> None:
