@@ -165,7 +165,7 @@ def observing(body: ObserveBody | PlainBody, key: str | None, hosted: Hosted) ->
 
 
 def observing_plainly(body: PlainBody, key: str | None, hosted: Hosted) -> Verb:
-    """The same of feedback that is nothing but numbers."""
+    """Feedback that is nothing but numbers; the answer has the next decision."""
 
     def verb(core: DurableCore) -> VerbOutcome:
         notes, numbers = RoundNotes(core, hosted), (body.f, np.array(body.df), np.array(body.g), table(body.dg))

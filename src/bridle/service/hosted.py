@@ -81,7 +81,7 @@ def next_decision(core: DurableCore) -> list[float] | None:
     return x
 
 
-class Pace:
+class EventPace:
     """How long a session's events take: a round, and now and then a look back at many. What has been slow is taken to be so for a while."""
 
     __slots__ = ("look", "round")
@@ -147,7 +147,7 @@ class Hosted:
         self._core: DurableCore | None = None
         self._line: JournalLine | None = None
         self._last: CommitGroup | None = None
-        self._pace = Pace()
+        self._pace = EventPace()
         self._safe = 0  # the last event that is known to be durable
         self._snapshot: asyncio.Task[None] | None = None
 
@@ -301,7 +301,7 @@ class Hosted:
         first = again[0].round if again else core.session.rounds + 1
         self.rounds = deque([*(each for each in self.rounds if each.round < first), *again], REMEMBERED)
         self._core, self._line, self._last = core, JournalLine(core.lease), None
-        self._safe, self._pace = core.seq, Pace()
+        self._safe, self._pace = core.seq, EventPace()
         self.decided = next_decision(core)
         self.hear(core)
         return core

@@ -62,7 +62,7 @@ class SessionCollector:
         yield from (rounds, pending, cost, quarantined, alarms, regret, violation, price, left)
 
 
-class Spread:
+class ValueSpread:
     """How values are spread over buckets: what a histogram of Prometheus shows, at a tenth of what one costs to use."""
 
     __slots__ = ("bounds", "counts", "total")
@@ -109,8 +109,8 @@ class ServiceMetrics:
     def __init__(self, ask: Callable[[], Iterable[SessionFigures]]) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
         self.requests: dict[tuple[str, int], int] = {}
-        self.seconds: dict[str, Spread] = {}
-        self.commit_seconds, self.commit_events = Spread(SECONDS), Spread(EVENTS)
+        self.seconds: dict[str, ValueSpread] = {}
+        self.commit_seconds, self.commit_events = ValueSpread(SECONDS), ValueSpread(EVENTS)
         self.failed_commits = 0
         self.registry.register(SessionCollector(ask))
         self.registry.register(RequestCollector(self))
@@ -119,7 +119,7 @@ class ServiceMetrics:
         """Count a request."""
         spread = self.seconds.get(route)
         if spread is None:
-            spread = self.seconds[route] = Spread(SECONDS)
+            spread = self.seconds[route] = ValueSpread(SECONDS)
         spread.add(seconds)
         self.requests[route, status] = self.requests.get((route, status), 0) + 1
 
