@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from browser.chromium import errors, start
 
-SITE = Path(__file__).parents[2] / "build" / "docs"
+SITE = Path(__file__).parents[2].joinpath("build", "docs")
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 KINDS = [
     "index", "tutorials/operator", "guides/resume", "explanation/certificates", "reference/index", "reference/policies/sinha2024",
