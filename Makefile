@@ -7,7 +7,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo serve-demo test test-fast test-browser test-service docs linkcheck lint bench mutants soak clean help
+.PHONY: demo serve-demo test test-fast test-browser test-service docs linkcheck dist lint bench mutants soak clean help
 
 help:
 	@echo "make demo   compare six policies on four problems, and write demo/report.html"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-browser   the report page, the live page and the site in a real browser (Debian's Chromium)"
 	@echo "make test-service   the service and its database on a real PostgreSQL (Debian's): takeovers, kills, hostile requests"
 	@echo "make soak   hostile records, kills, faults, flipped bits and compiled rounds by the million: an hour or two, can be interrupted and goes on; soak/results.json"
+	@echo "make dist   wheel and sdist in dist/, each tried in an environment of its own: README's examples, the tests that ship"
 	@echo "make lint   formatting, lint, types, import contract, how much is typed Any"
 	@echo "make bench  time rounds, the slowest round, durable sessions, sweeps, every policy, programs against cvxpy, adapters against their libraries, fraud against PyTorch; growth exponents; streams; then all sides beside their peers: benchmarks/results.md"
 	@echo "make mutants   change one thing in a formula at a time and see whether a test notices: bounds, certificates, learners, domains, budgets"
@@ -45,6 +46,10 @@ $(VENV)/.browser: pyproject.toml | $(BIN)/python
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[docs]'
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.dist: pyproject.toml | $(BIN)/python
+	$(PIP) 'build>=1.2'
+	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test,lint]'
@@ -95,6 +100,9 @@ test-service: $(VENV)/.test
 	@$(HAVE_POSTGRES) || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq postgresql >/dev/null; } || true
 	@$(HAVE_POSTGRES) || { echo "make test-service needs PostgreSQL: apt-get install postgresql" >&2; exit 1; }
 	$(BIN)/python -m pytest tests/postgres
+
+dist: $(VENV)/.dist
+	$(BIN)/python tools/dist.py
 
 soak: $(VENV)/.test
 	$(BIN)/python tools/soak.py

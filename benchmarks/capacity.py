@@ -187,8 +187,9 @@ def draw(path: Path) -> None:
     """A fortnight of demand and capacity; and the share of short slots so far, beside what was asked and what is proved."""
     from matplotlib.figure import Figure
 
-    from bridle.compare.static_figures import SETTINGS, require_matplotlib, save_figure
+    from bridle.compare.static_figures import save_figure
     from bridle.policies.levels import most_violations
+    from bridle.showing.figures import SETTINGS, require_matplotlib
 
     stream, share = streams()[0], SHARES[0]
     chosen = rated(stream, share, own=True)

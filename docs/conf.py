@@ -43,7 +43,7 @@ nitpicky = False
 # Pages.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline", "attrs_block"]
 myst_heading_anchors = 4
-suppress_warnings = ["config.cache", "ref.python", "toc.empty_glob"]  # the gallery's order is a function; some names are in two adapters
+suppress_warnings = ["config.cache", "ref.python"]  # the gallery's order is a function; some names are in two adapters
 
 # Docstrings: `bridle_site.docstrings` makes plain text with `names` in backticks into reStructuredText; napoleon reads the sections.
 default_role = "py:obj"

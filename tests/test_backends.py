@@ -58,5 +58,5 @@ def test_rows_that_others_imply():
 
 def test_a_missing_package_is_named_with_the_reason(monkeypatch):
     monkeypatch.setitem(sys.modules, "daqp", None)
-    with pytest.raises(Unavailable, match=r"several constraints in one step need the package daqp: pip install 'bridle\[qp\]'"):
+    with pytest.raises(Unavailable, match=r"several constraints in one step need the package daqp: pip install 'bridle-oco\[qp\]'"):
         quadratic_in_bands(np.eye(1), np.zeros(1), [(np.eye(1), None, np.ones(1))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ SHORT = {"peers": ("--quick", "--only", "inside,starting")}
 SAYS = {"gpu": "The fraud network of 311 weights"} if fake_gpu.COMPILER else {}
 """What must be in the output of a benchmark."""
 PUBLISHED = [*ROOT.glob("*.md"), *(ROOT / "docs").iterdir(), *FOLDER.glob("*.json"), *FOLDER.glob("*.md")]
+PLACES = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py"))
 
 
@@ -30,23 +32,52 @@ def has_main(name: str) -> bool:
     return any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_it_runs_at_toy_size_and_writes_nothing_here(name, tmp_path):
-    if name in MODULES:
-        assert not has_main(name)
-        return
-    assert has_main(name)
+RUN_THEM = """
+import contextlib, io, json, runpy, sys, traceback
+
+ended = {}
+for name, path, *arguments in json.loads(sys.argv[1]):
+    sys.argv, wrong, printed = [path, *arguments], "", io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        wrong = f"exit status {end.code}" if end.code else ""
+    except BaseException:
+        wrong = traceback.format_exc()
+    ended[name] = [wrong, printed.getvalue()]
+print(json.dumps(ended))
+"""
+"""Scripts one after the other in one process, which imports and compiles what they share once: what went wrong and was printed, by name."""
+
+ALONE = ("durable", "gpu", "peers", "service")
+"""They start processes from themselves, a server or a compiler of their own."""
+TOGETHER = [name for name in SCRIPTS if name not in (*ALONE, *MODULES)]
+GROUPS = [*((name,) for name in ALONE), *(tuple(TOGETHER[i::4]) for i in range(4))]
+
+
+@pytest.mark.parametrize("names", GROUPS, ids=" ".join)
+def test_they_run_at_toy_size_and_write_nothing_here(names, tmp_path):
+    assert all(map(has_main, names))
     before = {path: path.stat().st_mtime_ns for path in PUBLISHED}
     beside = set(FOLDER.iterdir()) - {FOLDER / "__pycache__"}
-    command = [sys.executable, FOLDER / f"{name}.py", *SHORT.get(name, ("--toy",))]
-    setting = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(tmp_path)}
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=setting)
+    scripts = [(name, str(FOLDER / f"{name}.py"), *SHORT.get(name, ("--toy",))) for name in names]
+    setting = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join([str(FOLDER), *PLACES])}
+    ran = subprocess.run([sys.executable, "-c", RUN_THEM, json.dumps(scripts)], capture_output=True, text=True, cwd=tmp_path, env=setting)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip()
-    assert SAYS.get(name, "") in ran.stdout
+    ended = json.loads(ran.stdout.splitlines()[-1])
+    assert list(ended) == list(names)
+    for name, (wrong, printed) in ended.items():
+        assert not wrong, f"{name}: {wrong}\n{ran.stderr}"
+        assert printed.strip(), name
+        assert SAYS.get(name, "") in printed
     assert {path: path.stat().st_mtime_ns for path in PUBLISHED} == before
     assert set(FOLDER.iterdir()) - {FOLDER / "__pycache__"} == beside
     assert list(tmp_path.glob("bridle-toy-*")) == [], "what a toy run wrote is thrown away"
+
+
+def test_what_is_only_imported_runs_nothing():
+    assert not any(map(has_main, MODULES))
 
 
 def test_the_parts_of_peers_are_there():

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 import bridle
-from bridle.compare.static_figures import SETTINGS, require_matplotlib, save_figure
+from bridle.compare.static_figures import save_figure
+from bridle.showing.figures import SETTINGS, require_matplotlib
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 BLUE, RED, GREEN, GREY, INK = "#2166ac", "#b2182b", "#1b7837", "#8a8f98", "#1b1e24"

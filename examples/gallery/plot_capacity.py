@@ -5,6 +5,8 @@ Capacity before demand, short in at most 5 % of the slots
 Capacity is switched on before demand is known. At most one slot in twenty may have too little. Policy ``rate``
 holds that share on every stream; a rule with a margin chosen by hand holds it only as long as the world stays as it
 was.
+
+Read more: :doc:`/capacity`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@ What a run proves of itself
 A certificate bounds the regret of the run that has happened, from the values and gradients that were observed, for
 every feasible action at once. The theorem bounds every run that could have happened. The first is usually far
 smaller.
+
+Read more: :doc:`/guides/read-a-certificate`.
 """
 
 import matplotlib.pyplot as plt

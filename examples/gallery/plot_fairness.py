@@ -5,6 +5,8 @@ Equal opportunity between two groups
 Of those who would pay back, loans go to nine in ten of one group and to fewer of the other, because the score is
 noisier there. ``EqualOpportunity`` moves one threshold for each group until the shares differ by at most what was
 asked. The applicants are made up; ``examples/fair_adult.py`` has a census.
+
+Read more: :doc:`/adapters`.
 """
 
 import matplotlib.pyplot as plt

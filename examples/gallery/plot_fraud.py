@@ -5,6 +5,8 @@ Credit-card fraud: the paper's experiment
 The paper trains one network with Algorithm 1 for many values of its weight lambda, on 284,807 real card
 transactions; each lambda gives one point of a ROC curve. The experiment takes minutes and needs the data, so this
 picture shows recorded results (``benchmarks/fraud.json``, made by ``bridle fraud``).
+
+Read more: :doc:`/fraud`.
 """
 
 import json

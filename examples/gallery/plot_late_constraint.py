@@ -5,6 +5,8 @@ A decision meets a constraint that comes too late
 One round: the policy decides, the world then reveals a cost and a constraint, the decision pays for both, and the
 next decision is better. Six moments of one game in the plane show it. The cost pulls to the right; each half-plane
 forbids a part of the disc, and is seen only after the decision.
+
+Read more: :doc:`/anytime`.
 """
 
 import sys

@@ -4,6 +4,8 @@ Feedback that comes late
 
 ``session.ask()`` gives a ticket for each decision. What came of it may be told much later, in any order. The delay
 costs regret and violation; the bound grows with the number of rounds that wait, and the picture shows both.
+
+Read more: :doc:`/guides/late-labels`.
 """
 
 import matplotlib.pyplot as plt

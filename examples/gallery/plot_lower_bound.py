@@ -5,6 +5,8 @@ Where no policy can do better
 On the paper's lower-bound problem every policy has at least sqrt(T)/4 of regret and of cumulative violation (CCV).
 The problem grows with the horizon: T rounds need T dimensions. All policies end at the same point, between the
 lower bound and their own upper bounds.
+
+Read more: :doc:`/theorems`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@ A world that moves: how long to remember
 ``anytime`` never forgets: after one peak of demand it stays at the peak. With ``window="auto"`` it mixes memories
 of several lengths and learns which is right. What it buys is lower cost; what it pays with is violation after each
 change.
+
+Read more: :doc:`/moving`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@ Limits read with noise: on average, or not at all
 If the value of a constraint is measured with errors, no policy can keep a hard limit cheaply: it must answer every
 positive reading, true or not. ``soft`` adds readings up, so that errors cancel, and keeps the limit on average.
 ``anytime`` flees from it.
+
+Read more: :doc:`/budgets`.
 """
 
 import matplotlib.pyplot as plt

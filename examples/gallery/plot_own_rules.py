@@ -5,6 +5,8 @@ Rules of one's own, mixed
 Three rules propose a capacity: yesterday's slot, last week's level with a margin, and everything there is. Policy
 ``mlpoly`` mixes them and learns what each is worth. A missing unit costs 20 times as much as a unit held. After 600
 slots the daily rhythm shifts, and the weights follow.
+
+Read more: :doc:`/rules`.
 """
 
 import matplotlib.pyplot as plt

@@ -4,6 +4,8 @@ A budget spread over auctions
 
 A ``Pacer`` bids so that a budget lasts until the last auction. Its gate makes sure of the budget to the cent; its
 price learns what money will be worth later. Beside it: bidding the full value until the money is gone.
+
+Read more: :doc:`/pacing`.
 """
 
 import matplotlib.pyplot as plt

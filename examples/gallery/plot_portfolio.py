@@ -4,6 +4,8 @@ A portfolio under a limit on risk
 
 The risk of a split is predicted from the last 60 days, so the limit of a day is known before acting:
 ``decide(known=...)`` keeps it, always. Growth is not known. Prices are made up: three risky assets and cash.
+
+Read more: :doc:`/portfolio`.
 """
 
 import matplotlib.pyplot as plt

@@ -4,6 +4,8 @@ Recall held on a stream, and what it costs
 
 River's bundled stream of phishing sites (1,250 rows). A limit on recall moves the threshold row by row, so that
 what was asked for comes out. Precision is the price. Every row is decided before it is learned.
+
+Read more: :doc:`/adapters`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@ Regret and violation beside their theorems
 The paper's Algorithm 1 and bridle's own policy ``anytime`` play the same stream: random half-spaces in ten
 dimensions. Both keep the bounds of their theorems. They differ by a factor of several hundred in violation, and
 neither bound says so.
+
+Read more: :doc:`/exponents`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,8 @@ The decision service, killed in the middle
 ``bridle serve`` keeps sessions behind HTTP with a journal underneath. This script starts one on a free port, plays
 against it, kills the server with SIGKILL half-way, starts it again, and goes on. Nothing that was acknowledged is
 lost. What is lost is time: the round that met the kill waits for the restart.
+
+Read more: :doc:`/service`.
 """
 
 import socket

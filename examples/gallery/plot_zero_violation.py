@@ -5,6 +5,8 @@ Never violating a fixed constraint
 Where a constraint stays the same and one action is known to meet it with room to spare, ``hutchinson2025`` never
 breaks it: every decision is proved feasible before it is played. That safety costs regret at the start. ``anytime``
 needs no safe action, reaches the limit at once, and breaks it on the way.
+
+Read more: :doc:`/zero-violation`.
 """
 
 import matplotlib.pyplot as plt

@@ -96,7 +96,7 @@ if TYPE_CHECKING:  # loaded when they are asked for
     from bridle.compare.comparison import Comparison
     from bridle.compare.run import compare
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "FTPL",
@@ -201,3 +201,28 @@ def __getattr__(name: str) -> object:
         room = import_module("bridle.compare")
         return room if name == "compare" else room.Comparison
     raise AttributeError(f"module 'bridle' has no attribute {name!r}")
+
+
+def _warn_of_another(folder: str) -> None:
+    """Say so where the other project called `bridle` is installed in this folder: both have a folder `bridle/`.
+
+    The names of what is installed beside the package tell: one look into a folder, where `importlib.metadata` takes milliseconds.
+    """
+    import os
+
+    try:
+        others = [name for name in os.listdir(folder) if name.startswith("bridle-") and name.endswith((".dist-info", ".egg-info"))]
+    except OSError:  # the package lies in an archive
+        return
+    if others:
+        import warnings
+
+        warnings.warn(
+            f"another distribution called 'bridle' ({others[0]}) is installed in {folder}, where bridle-oco has its package: "
+            "each overwrites files of the other. Repair: pip uninstall bridle bridle-oco, then pip install bridle-oco",
+            BridleWarning,
+            stacklevel=3,
+        )
+
+
+_warn_of_another(__file__.removesuffix("__init__.py")[: -len("/bridle/")])

@@ -137,4 +137,4 @@ def package(name: str, need: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise Unavailable(f"{need} the package {name}: pip install 'bridle[qp]'") from None
+        raise Unavailable(f"{need} the package {name}: pip install 'bridle-oco[qp]'") from None

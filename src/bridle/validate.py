@@ -285,7 +285,7 @@ def require_package(package: str, extra: str) -> None:
     import importlib.util
 
     if importlib.util.find_spec(package) is None:
-        raise Unavailable(f"this needs the package {package}: pip install 'bridle[{extra}]'")
+        raise Unavailable(f"this needs the package {package}: pip install 'bridle-oco[{extra}]'")
 
 
 def one_of(kind: str, name: object, choices: Collection[str]) -> str:

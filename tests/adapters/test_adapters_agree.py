@@ -107,5 +107,5 @@ def test_a_missing_package_is_named_with_what_to_install(monkeypatch, adapter):
     monkeypatch.setitem(sys.modules, adapter, None)
     for module in (f"bridle.adapters.{adapter}", "bridle.adapters.tensors"):
         monkeypatch.delitem(sys.modules, module, raising=False)
-    with pytest.raises(bridle.InputError, match=rf"pip install 'bridle\[{adapter}\]'"):
+    with pytest.raises(bridle.InputError, match=rf"pip install 'bridle-oco\[{adapter}\]'"):
         importlib.import_module(f"bridle.adapters.{adapter}")

@@ -495,7 +495,7 @@ def test_an_engine_that_is_not_installed_is_one_line(run, monkeypatch):
     monkeypatch.delitem(sys.modules, "bridle.engines.jax", raising=False)
     status, out, err = run(*HALF, "--engine", "jax")
     assert (status, out) == (2, "")
-    assert err == "bridle: engine 'jax' needs the package jax: pip install 'bridle[jax]'\n"
+    assert err == "bridle: engine 'jax' needs the package jax: pip install 'bridle-oco[jax]'\n"
 
 
 # --- the program as it is installed ---------------------------------------------------------------------------------------------------

@@ -215,9 +215,9 @@ def test_a_cluster_that_is_not_there_is_one_line(monkeypatch):
     with pytest.raises(InputError, match="cannot reach a Dask scheduler at nowhere"):
         executor(dask="nowhere")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(Unavailable, match=r"this needs the package distributed: pip install 'bridle\[dask\]'"):
+    with pytest.raises(Unavailable, match=r"this needs the package distributed: pip install 'bridle-oco\[dask\]'"):
         executor(dask="tcp://127.0.0.1:1")
-    with pytest.raises(Unavailable, match=r"this needs the package joblib: pip install 'bridle\[report\]'"):
+    with pytest.raises(Unavailable, match=r"this needs the package joblib: pip install 'bridle-oco\[report\]'"):
         executor(jobs=2)
 
 
@@ -408,7 +408,7 @@ def test_a_missing_package_is_one_line_at_the_start(run, tmp_path, monkeypatch):
     assert run("compare", "fixed", "--out", tmp_path / "x") == (
         2,
         "",
-        "bridle: this needs the package pyarrow: pip install 'bridle[report]'\n",
+        "bridle: this needs the package pyarrow: pip install 'bridle-oco[report]'\n",
     )
     assert not (tmp_path / "x").exists()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -30,6 +32,8 @@ def test_the_room_is_called_and_is_a_room(tmp_path, monkeypatch):
     assert [[row[name] for name in measured] for row in result] == [[row[name] for name in measured] for row in again]
     assert bridle.compare.analysis.ranking(result) == result.ranking()
     assert isinstance(result, bridle.Comparison)
+    assert inspect.signature(bridle.compare) == inspect.signature(compare)
+    assert pickle.loads(pickle.dumps(bridle.compare)) is bridle.compare
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 

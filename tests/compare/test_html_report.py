@@ -279,6 +279,6 @@ def test_without_plotly_it_names_the_extra(tmp_path, monkeypatch, small):
     monkeypatch.setattr(html_report, "_plotly", small)
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(bridle.InputError, match=re.escape("needs the package plotly: pip install 'bridle[report]'")):
+    with pytest.raises(bridle.InputError, match=re.escape("needs the package plotly: pip install 'bridle-oco[report]'")):
         html_report.write_report(ROWS, tmp_path / "report.html")
     assert os.listdir(tmp_path) == []

@@ -111,5 +111,5 @@ def test_no_rows_and_no_folder_are_refused(tmp_path):
 
 def test_without_matplotlib_it_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(bridle.InputError, match=re.escape("need the package matplotlib: pip install 'bridle[report]'")):
+    with pytest.raises(bridle.InputError, match=re.escape("need the package matplotlib: pip install 'bridle-oco[report]'")):
         static_figures.write_figures(ROWS, tmp_path)

@@ -77,14 +77,14 @@ def test_the_name_of_an_owner_is_plain(owner, url):
 
 def test_a_library_that_is_missing_is_one_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlalchemy.engine", None)
-    with pytest.raises(Unavailable, match=r"pip install 'bridle\[durable\]'"):
+    with pytest.raises(Unavailable, match=r"pip install 'bridle-oco\[durable\]'"):
         open_store("sqlite:///run.db")
 
 
 def test_psycopg_that_is_missing_is_one_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "bridle.database.postgres", raising=False)
-    with pytest.raises(Unavailable, match=r"pip install 'bridle\[postgres\]'"):
+    with pytest.raises(Unavailable, match=r"pip install 'bridle-oco\[postgres\]'"):
         open_store("postgresql://host/base")
 
 

@@ -409,7 +409,7 @@ def test_the_diameter_is_certified_whatever_the_solver_says(noise, monkeypatch):
 
 def test_a_missing_solver_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "daqp", None)
-    with pytest.raises(InputError, match=r"daqp.*pip install 'bridle\[qp\]'"):
+    with pytest.raises(InputError, match=r"daqp.*pip install 'bridle-oco\[qp\]'"):
         Polyhedron([[1.0], [-1.0]], [1.0, 1.0])
 
 

@@ -363,7 +363,7 @@ def test_lanes_are_as_many_as_arrays_need_and_fewer_where_runs_are_many():
 def test_without_cupy_the_engine_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.delitem(sys.modules, "bridle.engines.cuda", raising=False)
-    with pytest.raises(Unavailable, match=re.escape("engine 'cuda' needs the package cupy: pip install 'bridle[cuda]'")):
+    with pytest.raises(Unavailable, match=re.escape("engine 'cuda' needs the package cupy: pip install 'bridle-oco[cuda]'")):
         load("cuda")
 
 

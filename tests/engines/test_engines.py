@@ -202,7 +202,7 @@ def test_only_engines_are_loaded():
 def test_a_missing_package_is_one_clear_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     monkeypatch.delitem(sys.modules, "bridle.engines.jax", raising=False)
-    with pytest.raises(Unavailable, match=r"engine 'jax' needs the package jax: pip install 'bridle\[jax\]'"):
+    with pytest.raises(Unavailable, match=r"engine 'jax' needs the package jax: pip install 'bridle-oco\[jax\]'"):
         engines.load("jax")
 
 

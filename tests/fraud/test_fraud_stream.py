@@ -129,12 +129,12 @@ def test_an_interruption_keeps_who_is_done(run, small, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_without_a_library_its_variants_are_left_out_and_said_so(run, small, tmp_path, monkeypatch):
     def missing(*_args, **_more):
-        raise Unavailable("the baselines of river need the package river: pip install 'bridle[river]'")
+        raise Unavailable("the baselines of river need the package river: pip install 'bridle-oco[river]'")
 
     monkeypatch.setattr(baselines, "river_scores", missing)
     facts = json.loads(run("fraud", "--protocol", "stream", "--out", str(tmp_path), "--engine", "python", "--json", "-")[1])
     assert len(facts["missing"]) == 9
-    assert "pip install 'bridle[river]'" in facts["missing"][0]
+    assert "pip install 'bridle-oco[river]'" in facts["missing"][0]
 
 
 @pytest.mark.compiles

@@ -2,6 +2,8 @@
 
 GOOD = """
 import bridle
+import bridle.compare.analysis
+from bridle.compare import compare
 from bridle.policies import Configured
 
 ball = bridle.Ball(2)
@@ -13,6 +15,9 @@ told: Configured = bridle.policy_for("sinha2024", problem, preset="practice")
 trace = bridle.play(bridle.policy_for("neely2017", problem), problem)
 own: Configured = bridle.policy("you2026", ball, price=2.0)
 file: bridle.Problem = bridle.problem("mine.py", cut=0.5)
+compared: bridle.Comparison = bridle.compare("halfspaces", ["ogd", anytime], horizons=100, seeds=3)
+again: bridle.Comparison = compare(["halfspaces", problem])
+label: str = compared[0]["label"]
 
 
 def by_name(name: str, **settings: object) -> bridle.Trace:
@@ -29,6 +34,8 @@ BAD = {
     "misspelt for a problem": 'bridle.play(bridle.policy_for("sinha2024", problem, presett="practice"), problem)',
     "a problem's parameter": 'bridle.play(anytime, bridle.problem("halfspaces", 100, dimension=2))',
     "a problem without a horizon": 'bridle.play(anytime, bridle.problem("pricing"))',
+    "a comparison's argument": 'bridle.compare("halfspaces", nonsense=1)',
+    "a comparison of numbers": "bridle.compare(3)",
     "a problem of a file that has no domain": "bridle.problem(3.0)",
 }
 """What each line does wrong, and the line: mypy complains of it where it is used, or where it is called."""

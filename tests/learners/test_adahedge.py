@@ -190,7 +190,7 @@ def test_the_constant_of_several_mixtures_is_that_of_all_their_squares():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bridle.AdaHedge(bridle.Ball(3)), r"domain must be a simplex for adahedge, such as bridle.Simplex\(3\), .*not BallSet"),
+        (lambda: bridle.AdaHedge(bridle.Ball(3)), r"domain must be a simplex for adahedge, such as bridle.Simplex\(3\), .*not Ball\(3\)"),
         (lambda: bridle.MLPoly(bridle.Product(bridle.Simplex(2), bridle.Simplex(3))), "domain must be a simplex for mlpoly"),
         (lambda: bridle.AdaHedge(bridle.Product(bridle.Simplex(2), bridle.Simplex(2, mass=2.0))), "or equal simplices side by side"),
         (lambda: bridle.AdaHedge(bridle.Simplex(3), prior=[1.0, 2.0]), r"prior must have shape \(3,\), not \(2,\)"),

@@ -358,4 +358,4 @@ def test_httpx_is_needed_by_who_talks_to_a_service_alone():
     subprocess.run([sys.executable, "-c", code], check=True)
     code = "import sys; sys.modules['httpx'] = None; import bridle; bridle.Client('http://127.0.0.1:1')"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "bridle.Client needs the package httpx: pip install 'bridle[client]'" in ran.stderr
+    assert "bridle.Client needs the package httpx: pip install 'bridle-oco[client]'" in ran.stderr

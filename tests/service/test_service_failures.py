@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from bridle.database import StoreError, open_store
+from bridle.service import writer
 from helpers.serving import ROUND, create, serving, state_of
 
 
@@ -43,6 +45,29 @@ class Faults:
             self.after -= 1
             raise StoreError("the connection is lost", certain=False)
         return found
+
+
+def test_a_client_that_asks_alone_does_not_hold_up_others(db, monkeypatch):
+    """The loop commits for one who asks alone; not where it would have to wait for a lock of another process."""
+    with serving(db) as server, server.client() as client, server.client() as other:
+        create(client)
+        monkeypatch.setattr(writer, "PROMPT", float("inf"))  # however slow the disk is
+        own, tried = server.service.store._append_one_now, []
+        monkeypatch.setattr(server.service.store, "_append_one_now", lambda values: tried.append(own(values)) or tried[-1])
+        observe(client)
+        assert tried == [True]
+        lock = sqlite3.connect(db.removeprefix("sqlite:///"), isolation_level=None)
+        lock.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(observe, client, "k1")
+            while len(tried) < 2:
+                time.sleep(0.01)
+            assert other.get("/healthz").status_code == 200
+            assert not waiting.done(), "nothing is answered before its commit"
+            lock.execute("ROLLBACK")
+            assert waiting.result(30.0).json()["round"] == 2
+        assert tried == [True, None]
+        lock.close()
 
 
 @pytest.mark.parametrize("kind", ["before", "after"])

@@ -74,6 +74,34 @@ def test_the_same_key_is_played_once_and_answered_as_at_first(client, name):
     assert client.get(f"/v1/sessions/{name}").json()["round"] == 2
 
 
+def test_a_decision_with_a_key_is_that_of_the_round_it_was_asked_in(client, name):
+    create(client, name)
+    first = post(client, name, "decide", {"key": "monday"})
+    assert post(client, name, "observe", ROUND)["next"] != first["x"]
+    assert post(client, name, "decide", {"key": "monday"}) == first
+    assert post(client, name, "decide", {}, **{"Idempotency-Key": "monday"}) == first
+    assert post(client, name, "decide", {})["round"] == 1
+    assert "other numbers" in post(client, name, "decide", {"key": "monday", "known": {"A": [[1.0, 0.0]], "b": [0.5]}}, 409)["error"]
+
+
+@pytest.mark.parametrize("engine", ["python", "numba"])
+def test_plain_batches_are_what_single_rounds_are(client, name, engine):
+    create(client, name, engine=engine)
+    create(client, f"{name}-single", engine=engine)
+    many = list(records(150, k=2))
+    whole = post(client, name, "batch", {"events": [{"kind": "observe", **record} for record in many]})
+    single = [post(client, f"{name}-single", "observe", record) for record in many]
+    assert whole == {"answers": single, "refused": 0, "round": 150, "next": single[-1]["next"]}
+    shown = [client.get(f"/v1/sessions/{each}/rounds?last=150").json()["rounds"] for each in (name, f"{name}-single")]
+    assert shown[0] == shown[1]
+    facts = client.get(f"/v1/sessions/{name}").json()
+    assert (shown[0][-1]["cost"], shown[0][-1]["ccv"]) == (facts["cost"], facts["ccv"])
+    ragged = {**many[0], "dg": [[1.0, 2.0], [3.0]]}
+    mixed = post(client, name, "batch", {"events": [{"kind": "observe", **each} for each in (ragged, many[0])]})
+    assert [sorted(each) for each in mixed["answers"]] == [["error"], ["next", "round"]]
+    assert (mixed["refused"], mixed["round"]) == (1, 151)
+
+
 def test_keys_in_header_and_body_must_agree(client, name):
     create(client, name)
     assert "must be the same" in post(client, name, "observe", ROUND | {"key": "a"}, 400, **{"Idempotency-Key": "b"})["error"]

@@ -362,7 +362,7 @@ def test_a_copy_goes_its_own_way(again):
 def test_without_numba_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "bridle.engines.numba")
-    with pytest.raises(Unavailable, match=r"engine 'numba' needs the package numba: pip install 'bridle\[numba\]'"):
+    with pytest.raises(Unavailable, match=r"engine 'numba' needs the package numba: pip install 'bridle-oco\[numba\]'"):
         bridle.Session(make_policy(), engine="numba")
     importlib.invalidate_caches()
 

@@ -286,7 +286,7 @@ def test_without_jax_a_single_callable_is_one_clear_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     monkeypatch.delitem(sys.modules, "bridle.engines.jax", raising=False)
     session = bridle.Session(make_policy())
-    with pytest.raises(bridle.InputError, match=r"cost is one callable, and its gradient needs JAX: pip install 'bridle\[jax\]'"):
+    with pytest.raises(bridle.InputError, match=r"cost is one callable, and its gradient needs JAX: pip install 'bridle-oco\[jax\]'"):
         session.step(lambda x: x @ x, [bridle.Affine(A[0])])
     assert session.rounds == 0
 

@@ -7,4 +7,4 @@ from bridle.core import Unavailable
 
 def missing(extra: str, trouble: ModuleNotFoundError) -> Unavailable:
     """The error for a library that is not installed."""
-    return Unavailable(f"bridle.adapters.{extra} needs the package {trouble.name}: pip install 'bridle[{extra}]'")
+    return Unavailable(f"bridle.adapters.{extra} needs the package {trouble.name}: pip install 'bridle-oco[{extra}]'")

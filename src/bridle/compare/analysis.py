@@ -25,7 +25,7 @@ from bridle.compare.rows import (
     number_of,
     problem_of,
 )
-from bridle.showing.marks import PowerLaw
+from bridle.showing.marks import PowerLaw as PowerLaw
 
 LOW, HIGH = 0.1, 0.9
 """The quantiles over seeds that a band reaches between."""

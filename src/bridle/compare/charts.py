@@ -15,8 +15,10 @@ from bridle.compare.analysis import band, power_law
 from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_engines, label_of, number_of, problem_of
 from bridle.showing.marks import DARK as DARK
 from bridle.showing.marks import LIGHT as LIGHT
-from bridle.showing.marks import NAMES, QUANTITIES, UNITS, Axis, Bar, Chart, Line, Point, Quantity, axis
+from bridle.showing.marks import NAMES, QUANTITIES, UNITS, Bar, Line, Point, Quantity, axis
 from bridle.showing.marks import SYMBOLS as SYMBOLS
+from bridle.showing.marks import Axis as Axis
+from bridle.showing.marks import Chart as Chart
 from bridle.showing.marks import style as style
 
 
@@ -62,7 +64,7 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
         below += [(label, _since(curve))] if tiny else []
     if below:
         alike = {since: [label for label, own in below if own == since] for since in sorted({since for _, since in below})}
-        since_when = "; ".join(f"{', '.join(labels)} {_from(since, lines[0].x[0])}" for since, labels in alike.items())
+        since_when = "; ".join(f"{', '.join(labels)} {_from(since, int(lines[0].x[0]))}" for since, labels in alike.items())
         why = "better than the best fixed feasible action" if what == "regret" else "no violation but rounding"
         notes.append(f"At {'or below ' if what == 'regret' else ''}zero at the end, {why}: {since_when}.")
     if none:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bridle import storage
-from bridle.compare import analysis, charts, frames, plots, typeset
+from bridle.compare import analysis, frames, plots, typeset
 from bridle.compare.parquet_file import NAME, read_parquet, write_parquet
 from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_of, problem_of
 from bridle.core import InputError
 from bridle.showing import cards, count, number
+from bridle.showing.marks import QUANTITIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -153,7 +154,7 @@ class Comparison(list[GameRow]):
 
     def plot(
         self,
-        what: str | Sequence[str] = charts.QUANTITIES,
+        what: str | Sequence[str] = QUANTITIES,
         *,
         against: str = "round",
         problem: str | None = None,
@@ -193,7 +194,7 @@ class Comparison(list[GameRow]):
     def plot_sweep(
         self,
         parameter: str,
-        what: str | Sequence[str] = charts.QUANTITIES,
+        what: str | Sequence[str] = QUANTITIES,
         *,
         problem: str | None = None,
         horizon: int | None = None,

@@ -357,5 +357,5 @@ def _plotly() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ModuleNotFoundError:
-        raise InputError("the report page needs the package plotly: pip install 'bridle[report]'") from None
+        raise InputError("the report page needs the package plotly: pip install 'bridle-oco[report]'") from None
     return str(get_plotlyjs())

@@ -12,7 +12,7 @@ from bridle.compare.rows import GameRow, grouped, horizon_of, label_engines, num
 from bridle.core import InputError
 from bridle.problems import problem_facts
 from bridle.showing import figures
-from bridle.showing.marks import Axis, Chart, Line, Quantity, axis
+from bridle.showing.marks import NAMES, UNITS, Axis, Chart, Line, Quantity, axis
 from bridle.showing.marks import chosen as quantities_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def chosen(rows: Sequence[GameRow], problem: str | None, horizon: int | None) ->
     """The games on this problem and of this horizon; None stands for all."""
     if not rows:
         raise InputError("there are no games to draw")
-    places = {"problem": grouped(rows, problem_of), "horizon": grouped(rows, horizon_of)}
+    places: dict[str, list[object]] = {"problem": [*grouped(rows, problem_of)], "horizon": [*grouped(rows, horizon_of)]}
     for name, value in (("problem", problem), ("horizon", horizon)):
         if value is not None and value not in places[name]:
             raise InputError(f"{name} must be one of {', '.join(map(str, places[name]))}, not {validate.show(value)}")
@@ -37,7 +37,7 @@ def curves(rows: Sequence[GameRow], what: str | Sequence[str], against: str, pro
     validate.one_of("against", against, AGAINST)
     names = quantities_of(what)
     games = chosen(rows, problem, horizon)
-    kinds = list(names) if against == "round" else [f"growth-{name}" for name in names]
+    kinds: list[str] = [*names] if against == "round" else [f"growth-{name}" for name in names]
     longest = {place: max(map(horizon_of, own)) for place, own in grouped(games, problem_of).items()}
     found = [
         chart for chart in charts.all_charts(games)
@@ -107,9 +107,9 @@ def _sweep_chart(what: Quantity, parameter: str, problem: str, horizon: int, row
         )
     values = [value for line in lines for value in line.x]
     below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
-    y_axis = axis(f"final {charts.UNITS[what]}", [v for line in lines for v in line.y], what == "ccv" or not below, 1e-9 * horizon)
+    y_axis = axis(f"final {UNITS[what]}", [v for line in lines for v in line.y], what == "ccv" or not below, 1e-9 * horizon)
     wide = min(values) > 0.0 and max(values) >= 8.0 * min(values)
-    name = f"Final {charts.NAMES[what]} against {parameter}"
+    name = f"Final {NAMES[what]} against {parameter}"
     return Chart(
         f"sweep-{what}",
         problem,

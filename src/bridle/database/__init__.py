@@ -70,7 +70,7 @@ def open_store(url: str, owner: str | None = None, readonly: bool = False, at: s
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
     except ModuleNotFoundError as problem:
-        raise Unavailable(f"durable sessions need the package {problem.name}: pip install 'bridle[durable]'") from None
+        raise Unavailable(f"durable sessions need the package {problem.name}: pip install 'bridle-oco[durable]'") from None
     try:
         parsed = make_url(url)
         kind = parsed.get_backend_name()
@@ -86,7 +86,7 @@ def open_store(url: str, owner: str | None = None, readonly: bool = False, at: s
         try:
             from bridle.database.postgres import PostgresStore
         except ModuleNotFoundError as problem:
-            raise Unavailable(f"PostgreSQL needs the package {problem.name}: pip install 'bridle[postgres]'") from None
+            raise Unavailable(f"PostgreSQL needs the package {problem.name}: pip install 'bridle-oco[postgres]'") from None
         if parsed.drivername not in ("postgresql", "postgresql+psycopg"):
             raise InputError(f"url must begin with postgresql: or postgresql+psycopg:, not {parsed.drivername}:")
         return PostgresStore(parsed, owner, readonly, at)

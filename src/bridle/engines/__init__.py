@@ -197,7 +197,7 @@ def load(name: str) -> Engine:
     except ModuleNotFoundError as missing:
         if missing.name and missing.name.startswith("bridle"):
             raise
-        raise Unavailable(f"engine {name!r} needs the package {missing.name}: pip install 'bridle[{ENGINES[name]}]'") from None
+        raise Unavailable(f"engine {name!r} needs the package {missing.name}: pip install 'bridle-oco[{ENGINES[name]}]'") from None
 
 
 if TYPE_CHECKING:  # mypy holds every engine to what it offers

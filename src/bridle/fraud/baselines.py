@@ -29,7 +29,7 @@ def river_scores(
     try:
         from river import imblearn, linear_model, optim, preprocessing
     except ModuleNotFoundError:
-        raise Unavailable("the baselines of river need the package river: pip install 'bridle[river]'") from None
+        raise Unavailable("the baselines of river need the package river: pip install 'bridle-oco[river]'") from None
 
     plain = linear_model.LogisticRegression
     models: dict[str, Callable[[], Any]] = {
@@ -55,7 +55,7 @@ def sklearn_scores(raw: np.ndarray, fraud: np.ndarray, variant: str, seed: int =
         from sklearn.linear_model import SGDClassifier
         from sklearn.preprocessing import StandardScaler
     except ModuleNotFoundError:
-        raise Unavailable("the baselines of scikit-learn need the package scikit-learn: pip install 'bridle[sklearn]'") from None
+        raise Unavailable("the baselines of scikit-learn need the package scikit-learn: pip install 'bridle-oco[sklearn]'") from None
 
     model = SGDClassifier(loss="log_loss", class_weight={0: 1.0, 1: 5.0} if variant == "weighted" else None, random_state=seed)
     scale, scores = StandardScaler(), np.zeros(len(raw))

@@ -45,9 +45,7 @@ def trace_card(trace: Trace) -> str:
         return cards.card(repr(trace))
     quick = trace.rounds * (1 if trace.shared_stream else trace.runs or 1) <= QUICK_ROUNDS
     charts = curves(trace, ["regret", "ccv"] if quick else ["ccv"])
-    last = [
-        value for chart in charts if chart.kind == "regret" for line in chart.marks for value in (line.y[-1],) if isinstance(line, Line)
-    ]
+    last = [line.y[-1] for chart in charts if chart.kind == "regret" for line in chart.marks if isinstance(line, Line)]
     regret = [] if quick else ["Regret takes a while to find in a game this long: bridle.regret(trace), trace.plot()."]
     facts = {
         "policy": short(trace.policy),

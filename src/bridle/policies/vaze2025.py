@@ -14,8 +14,8 @@ halfspace that leaves nothing of S_t is left out and counted: then no action sat
 that rounding decides (those may be exceeded by up to 1e-6 of the domain's scale). A gradient step longer than 1000 D is cut to that: the
 projection of points farther away is lost in rounding.
 
-Most rounds cost one product with all the halfspaces. Where some are violated, a quadratic program (DAQP, ``pip install 'bridle[qp]'``) over
-few of them finds the projection; it runs on the Python engine only.
+Most rounds cost one product with all the halfspaces. Where some are violated, a quadratic program over few of them finds the projection
+(DAQP, ``pip install 'bridle-oco[qp]'``); it runs on the Python engine only.
 
 Guarantee: `nested_bound`; with eta = D / (G sqrt(t)) regret is at most 1.5 G D sqrt(t) and the CCV O(t^{3/4}), whatever the dimension; with
     modulus O(log t) and O(sqrt(t log t)). (The literature's bounds on the CCV have sqrt(t) and log(t) with constants that depend on the

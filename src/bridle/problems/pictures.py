@@ -30,11 +30,8 @@ def problem_card(problem: Problem) -> str:
     )
     facts = {"call": repr(problem), "domain": f"{problem.domain!r}, {problem.domain.dim} coordinates", "stream": stream, **known}
     charts = _first_rounds(problem) if oblivious else []
-    told = (
-        [f"The first {len(charts[0].marks[0].x)} rounds at the action that costs least in the first; a constraint above 0 is violated."]
-        if charts
-        else []
-    )
+    shown = "rounds at the action that costs least in the first; a constraint above 0 is violated."
+    told = [f"The first {charts[0].horizon} {shown}"] if charts else []
     return cards.card(f"Problem {problem.name or '(without a name)'}", facts, charts, told)
 
 

@@ -221,7 +221,7 @@ def forgetting(ticket: int) -> Verb:
 async def decide(call: Call) -> bytes:
     """POST .../decide."""
     hosted = await call.session()
-    return await hosted.play(deciding(call.body, None, hosted))
+    return await hosted.play(deciding(call.body, call.identity, hosted))
 
 
 async def ask(call: Call) -> bytes:

@@ -32,7 +32,7 @@ def _httpx() -> None:
     try:
         import httpx  # noqa: F401  (only whoever talks to a service needs it)
     except ModuleNotFoundError as trouble:
-        raise Unavailable(f"bridle.Client needs the package {trouble.name}: pip install 'bridle[client]'") from None
+        raise Unavailable(f"bridle.Client needs the package {trouble.name}: pip install 'bridle-oco[client]'") from None
 
 
 class Caller:

@@ -115,7 +115,8 @@ class PlayedRound(NamedTuple):
     def facts(self) -> dict[str, object]:
         """As JSON has it."""
         found: dict[str, object] = {**self._asdict(), "violation": [max(value, 0.0) for value in self.g]}
-        found["ccv"] = float(np.max(found.pop("violations"), initial=0.0))  # type: ignore[arg-type]
+        del found["violations"]
+        found["ccv"] = float(self.violations.max(initial=0.0))
         if self.ticket is None:
             del found["ticket"]
         return found
@@ -154,12 +155,11 @@ class Hosted:
 
     async def play(self, verb: Callable[[DurableCore], VerbOutcome], events: int = 1) -> bytes:
         """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
-        if self._lock.locked() or self._waiting or not self._fresh() or self._aside(events) is not None:
+        core, line = self._core, self._line
+        busy = self._lock.locked() or self._waiting or not self._fresh() or self._aside(events) is not None
+        if busy or core is None or line is None:
             core, line, outcome, last = await self._take_turn(verb, events)
         else:  # nobody is before it, and it takes no time: nothing else can happen until it is queued
-            core, line = self._core, self._line
-            assert core is not None
-            assert line is not None
             begun, looks = perf_counter(), self._looks(core, events)
             try:
                 outcome = verb(core)

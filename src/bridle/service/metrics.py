@@ -10,7 +10,6 @@ from itertools import accumulate
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
-from prometheus_client.utils import floatToGoString
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 EVENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000)
@@ -78,7 +77,7 @@ class Spread:
 
     def buckets(self) -> list[tuple[str, float]]:
         """How many values are at most each bound."""
-        return list(zip((*(floatToGoString(bound) for bound in self.bounds), "+Inf"), accumulate(self.counts), strict=True))
+        return list(zip((*(str(float(bound)) for bound in self.bounds), "+Inf"), accumulate(self.counts), strict=True))
 
 
 class RequestCollector:

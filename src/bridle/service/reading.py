@@ -30,12 +30,12 @@ class Reader:
         """The body; a `msgspec.MsgspecError` says why there is none."""
         if self._plain is not None:
             try:
-                body = self._plain(raw)
+                plain = self._plain(raw)
             except msgspec.MsgspecError:
                 pass  # it is something else, or wrong: the struct of the route says what is
             else:
-                if raw.count(b'"') == body.quotes() and b"\\" not in raw:
-                    return body
+                if raw.count(b'"') == plain.quotes() and b"\\" not in raw:
+                    return plain
         body = self._whole(raw)
         refuse_twice(raw)
         return body

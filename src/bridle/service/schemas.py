@@ -31,12 +31,11 @@ class DecideBody(Struct, forbid_unknown_fields=True):
     rules: Numbers = None
     features: Numbers = None
     known: KnownRows | None = None
+    key: Key | None = None
 
 
 class AskBody(DecideBody, forbid_unknown_fields=True):
-    """What is known of a round before acting, and the identity of the event."""
-
-    key: Key | None = None
+    """What is known of a round before acting, where its feedback comes later."""
 
 
 class ObserveBody(Struct, forbid_unknown_fields=True):

@@ -155,7 +155,7 @@ def value_and_gradient(name: str, function: object, x: Array) -> tuple[object, o
         engine = engines.load("jax")
     except Unavailable:
         raise InputError(
-            f"{name} is one callable, and its gradient needs JAX: pip install 'bridle[jax]', or give a pair (value, gradient)"
+            f"{name} is one callable, and its gradient needs JAX: pip install 'bridle-oco[jax]', or give a pair (value, gradient)"
         ) from None
     assert isinstance(engine, Differentiates)
     return engine.value_and_gradient(name, function, x)

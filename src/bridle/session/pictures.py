@@ -130,9 +130,12 @@ def plot_session(session: Any, curve: SessionCurve | None, what: str | Sequence[
     figures.require_matplotlib()
     names = chosen(what)
     name = getattr(session.policy, "name", type(session.policy).__name__)
-    along = [] if curve is None else [each for each in names if sum(value is not None for value in getattr(curve, each)) > 1]
-    # What is known in the last round alone is a bar.
-    parts = [chart for each in names for chart in (bar_charts(session, [each]) if each not in along else line_charts(curve, name, [each]))]
+    parts: list[Chart] = []
+    for each in names:
+        if curve is not None and sum(value is not None for value in getattr(curve, each)) > 1:
+            parts += line_charts(curve, name, [each])
+        else:  # what is known of the present alone is a bar
+            parts += bar_charts(session, [each])
     heading = f"{name}, {count(session.rounds, 'round')} observed"
     return figures.sheet(parts, width, heading) if ax is None else figures.on_axes(ax, parts)
 

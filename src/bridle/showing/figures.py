@@ -55,7 +55,7 @@ def require_matplotlib() -> ModuleType:
         import matplotlib
         import matplotlib.figure
     except ModuleNotFoundError:
-        raise InputError("figures need the package matplotlib: pip install 'bridle[report]'") from None
+        raise InputError("figures need the package matplotlib: pip install 'bridle-oco[report]'") from None
     return matplotlib
 
 
@@ -83,7 +83,7 @@ def _figure_class() -> type[Figure]:
             image = BytesIO()
             self.savefig(image, format="png", metadata={"Software": None})
             data = b64encode(image.getvalue()).decode()
-            return f'<img alt="{escape(self.get_label())}" style="max-width:100%" src="data:image/png;base64,{data}">'
+            return f'<img alt="{escape(str(self.get_label()))}" style="max-width:100%" src="data:image/png;base64,{data}">'
 
     return JournalFigure
 
@@ -140,7 +140,7 @@ def draw(panel: Axes, chart: Chart, title: str | None = None) -> None:
 
 def on_axes(given: object, parts: Sequence[Chart]) -> Figure:
     """The charts on axes of the caller's own, one for each; the figure that they belong to."""
-    panels = list(given) if isinstance(given, Iterable) else [given]
+    panels: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     if len(panels) != len(parts) or not all(hasattr(panel, "set_xscale") for panel in panels):
         names = ", ".join(chart.title for chart in parts)
         raise InputError(f"ax must be {len(parts)} axes of matplotlib, for {names}; `what` says which of them are drawn")

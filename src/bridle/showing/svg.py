@@ -80,8 +80,8 @@ def scale(axis: Axis, values: Sequence[float], pixels: tuple[float, float]) -> S
         warp: Callable[[float], float] = lambda value: log10(max(value, 0.5 * low))  # noqa: E731
         ticks = [10.0**power for power in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
         if len(ticks) < 2:
-            powers = range(floor(log10(low)), ceil(log10(high)) + 1)
-            round_ones = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+            decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+            round_ones = [digit * 10.0**power for power in decades for digit in (1, 2, 5)]
             ticks = [each for each in round_ones if 0.999 * low <= each <= 1.001 * high] or [float(f"{end:.2g}") for end in (low, high)]
         ticks = _thinned(ticks)
     elif axis.scale == "symlog":

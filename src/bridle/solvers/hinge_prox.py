@@ -8,8 +8,8 @@ as arithmetic that compiles: s = 0 where P_X(v) is below the cut, s = c where ev
 nearest point of X below the cut, which has a closed form in balls, takes a Newton step or two in boxes and a few projections elsewhere. It
 is exact however large c.
 
-`hinges` takes several, on the Python engine only: a quadratic program by DAQP (``pip install 'bridle[qp]'``) where the domain has faces,
-else the dual of `bridle.solvers.prox_dual`.
+`hinges` takes several, on the Python engine only: a quadratic program by DAQP (``pip install 'bridle-oco[qp]'``) where the domain has
+faces, else the dual of `bridle.solvers.prox_dual`.
 
 >>> from bridle.domains import Ball
 >>> hinge(Ball(2), np.array([0.8, 0.0]), np.array([1.0, 0.0]), 0.5, 1e12, 1.0)

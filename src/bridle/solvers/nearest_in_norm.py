@@ -6,7 +6,7 @@ With g_i the limits and A the matrix, each step solves the quadratic program
 
 with the multipliers l of the program before and H_i the curvature of g_i: Newton's method for the conditions of the minimum, which takes a
 handful of steps. Convex limits lie above their tangents: if no point of the domain is below those, none keeps the limits. Where Newton's
-method does not come to an end, or the solver of quadratic programs is not installed (``pip install 'bridle[qp]'``), the interior point
+method does not come to an end, or the solver of quadratic programs is not installed (``pip install 'bridle-oco[qp]'``), the interior point
 of `bridle.solvers` does it.
 
 >>> from bridle.domains import Simplex

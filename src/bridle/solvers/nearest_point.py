@@ -2,7 +2,7 @@
 
 Everything is about rows <a, x - middle> <= b with a of unit length and `middle` the domain's centre. `WithFaces` is for domains with faces,
 `InBall` for balls, `ByProjection` for L1 balls, which have too many faces to list. Quadratic programs go to DAQP
-(``pip install 'bridle[qp]'``).
+(``pip install 'bridle-oco[qp]'``).
 
 `nearest` solves with few rows at a time: the nearest point below some of the rows that happens to be below all of them is the nearest point
 below all. So it begins with those that held the last answer and those that are violated most, and adds others while some are violated.
