@@ -107,8 +107,9 @@ def arrange(rows: PaperRows, variant: str, seed: int) -> tuple[Problem, np.ndarr
 
 def policy_of(problem: Problem, variant: str, lambdas: list[float]) -> Configured:
     """Algorithm 1 with the variant's settings, one run for each lambda."""
-    settings: dict[str, Any] = {"lipschitz": problem.constants["lipschitz"], **_variant(variant).settings}
-    return make_policy("sinha2024", problem.domain, horizon=problem.horizon, lam=lambdas, **settings)
+    settings: dict[str, Any] = {"horizon": problem.horizon, "lipschitz": problem.constants["lipschitz"], **_variant(variant).settings}
+    made: Configured = make_policy("sinha2024", problem.domain, lam=lambdas, **settings)
+    return made
 
 
 PaperPoint = TypedDict(
