@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.extent import covering
 from helpers.fast_lane import names_engine
 
 TESTS = """
@@ -67,3 +68,15 @@ def test_engines_are_found_inside_parameters():
     assert names_engine(("sinha2024", {"engine": "numba"}))
     assert not names_engine("jaxx")
     assert not names_engine({"engine": "python"})
+
+
+def test_what_covers_has_every_value_as_often_as_asked_and_far_fewer_cases():
+    cases = {f"t[{a}-{b}-{c}]": {"a": a, "b": b, "c": c} for a in range(20) for b in "uvwxyz" for c in (True, False)}
+    for times in (1, 3):
+        kept = covering(cases, times)
+        assert kept <= set(cases)
+        for parameter, values in (("a", range(20)), ("b", "uvwxyz"), ("c", (True, False))):
+            assert all(sum(cases[name][parameter] == value for name in kept) >= times for value in values)
+        assert len(kept) < 0.5 * len(cases)
+        assert kept == covering(dict(reversed(cases.items())), times), "whatever the order"
+    assert covering(cases, 12) == set(cases)

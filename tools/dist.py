@@ -22,10 +22,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
-README_EXTRAS = "report,jax,numba,sklearn"
+README_EXTRAS = "report"
 """What the examples of README.md need."""
-EXAMPLES = """
-import doctest, sys, bridle
+EXAMPLES = """import doctest, sys, bridle
 assert sys.prefix in bridle.__file__, f"{bridle.__file__} is not what was installed"
 found = doctest.testfile(sys.argv[1], module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
 print(f"{found.attempted} lines of examples, {found.failed} failed")
@@ -37,9 +36,9 @@ WHERE = 'import sys, bridle; assert sys.prefix in bridle.__file__, bridle.__file
 def run(*command: str | Path, cwd: Path) -> None:
     """Run a command where nothing of the repository can be imported; the first that fails ends it all."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") and name != "VIRTUAL_ENV"}
-    print("$", *(str(word) for word in command[:6]), flush=True)
+    print("$", *(str(word).partition("\n")[0] for word in command if str(word).strip()), flush=True)
     if subprocess.run([str(word) for word in command], cwd=cwd, env=clean).returncode:
-        sys.exit(f"failed: {' '.join(str(word) for word in command)}")
+        sys.exit("failed: the command above")
 
 
 def environment(folder: Path, what: str) -> Path:
