@@ -57,7 +57,7 @@ def compare(
     from bridle.compare.executors import executor
     from bridle.compare.spec import POLICIES, grid
 
-    for package in ("joblib", "threadpoolctl", "pyarrow", "plotly", *(["matplotlib"] if figures else [])):
+    for package in ("joblib", "threadpoolctl", "pyarrow", *(["matplotlib"] if figures else [])):
         validate.require_package(package, "report")
     if dask is not None:
         validate.require_package("distributed", "dask")
