@@ -74,6 +74,7 @@ test-fast: $(VENV)/.test
 SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
 docs: $(VENV)/.docs
 	$(SPHINX) -b html docs build/docs
+	$(BIN)/python tools/check_site.py build/docs
 	@echo "the site: build/docs/index.html"
 
 linkcheck: $(VENV)/.docs
@@ -85,6 +86,7 @@ HAVE_CHROMIUM := command -v chromium >/dev/null && command -v chromedriver >/dev
 test-browser: $(VENV)/.browser
 	@$(HAVE_CHROMIUM) || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq chromium chromium-driver >/dev/null; } || true
 	@$(HAVE_CHROMIUM) || { echo "make test-browser needs chromium and chromedriver: apt-get install chromium chromium-driver" >&2; exit 1; }
+	@[ -f build/docs/index.html ] || $(MAKE) docs
 	$(BIN)/python -m pytest tests/browser
 
 # PostgreSQL is not on PyPI: where it is missing and we may, Debian's package is installed. Its own server is not needed: tests start one.
@@ -127,4 +129,4 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/exponents.py
 
 clean:
-	rm -rf $(VENV) .mutants build demo soak docs/gallery docs/reference/generated benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mutants build demo soak docs/gallery docs/_pictures docs/reference/*/ benchmarks/exponents benchmarks/streams .pytest_cache .mypy_cache .ruff_cache .hypothesis

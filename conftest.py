@@ -7,7 +7,7 @@ from _pytest.doctest import DoctestItem
 
 from bridle.policies import registry
 
-pytest_plugins = ["helpers.fast_lane"]
+pytest_plugins = ["helpers.fast_lane", "helpers.extent"]
 collect_ignore = ["docs/conf.py"]  # Sphinx reads it
 if not importlib.util.find_spec("cupy"):
     collect_ignore += ["src/bridle/engines/cuda.py"]  # cannot be imported without

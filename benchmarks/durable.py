@@ -3,17 +3,22 @@
 The first table has one event, one commit: what a store does, against a bare insert of the same bytes into a table with the same indexes,
 on a kept connection with the same settings. The second has a round of a session (d = 30, three limits, `anytime`): the durable one against
 a bare insert of its event plus a round of the session without a journal; groups of 100 against the session alone; and how fast a journal
-is replayed, against the session that plays the same rounds. Where PostgreSQL is installed, the third has the same there, on a server of
-its own: an insert that asks for the lease against one that does not, and 100 events in one statement against one.
+is replayed, against the session that plays the same rounds. A round that follows a commit finds the processor's caches cold, whoever does
+the two: the durable round is also shown against a bare round and a bare insert in turn. Where PostgreSQL is installed, the third has the
+same there, on a server of its own: an insert that asks for the lease against one that does not, and 100 events in one statement against
+one.
 
 Both sides of a ratio take turns, a block of each at a time; shown are the median and the quartiles of the blocks' ratios. Waiting for the
 disk is most of what is measured: on a busy machine the times mean little, and the ratios less than they seem.
+
+Results are in benchmarks/durable.json and in docs/operations.md.
 
     python benchmarks/durable.py [rounds]
 """
 
 from __future__ import annotations
 
+import json
 import platform
 import sqlite3
 import statistics
@@ -22,22 +27,25 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
+from datetime import UTC, datetime
+from itertools import count, cycle
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import bridle
 from bridle.database import Event, open_store, sqlite
-from parts.toy import TOY, size
+from parts.toy import TOY, size, target
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 D, K, BODY = 30, 3, 1000
 BLOCK, GROUP, BLOCKS, REPLAYED = size((200, 100, 15, 20_000), (5, 10, 2, 50))
+
+DOCS = Path(__file__).parents[1] / "docs"
+BEGIN, END = "<!-- measured by benchmarks/durable.py -->", "<!-- end -->"
+AT_LEAST = "at least "
 
 BARE = """
 CREATE TABLE event (id INTEGER PRIMARY KEY, session BIGINT NOT NULL, seq BIGINT NOT NULL, epoch BIGINT NOT NULL, kind SMALLINT NOT NULL,
@@ -76,6 +84,12 @@ def timed(work: Callable[[int], object], steps: int) -> float:
     return time.perf_counter() - begun
 
 
+def some_bodies(length: int) -> Iterator[bytes]:
+    """Bodies of events, one after the other; like the numbers of a round, nothing can make them shorter."""
+    rng = np.random.default_rng(0)
+    return cycle([rng.bytes(length) for _ in range(251)])
+
+
 # --- SQLite -----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -97,7 +111,7 @@ NUMBER = count()
 
 def appended(folder: Path) -> list[Ratio]:
     """A store against bare inserts."""
-    body = bytes(BODY)
+    bodies = some_bodies(BODY)
     with open_store(f"sqlite:///{folder}/store.db") as store, bare_inserts(folder) as insert:
         lease, numbers = store.take(store.create("shop", b"")), count(1)
         groups = [store.take(store.create(f"shop-{i}", b"")) for i in range(GROUP)]
@@ -105,23 +119,23 @@ def appended(folder: Path) -> list[Ratio]:
 
         def one(steps: int) -> None:
             for _ in range(steps):
-                store.append(lease, [Event(next(numbers), 1, None, None, None, body)])
+                store.append(lease, [Event(next(numbers), 1, None, None, None, next(bodies))])
 
         def many(steps: int) -> None:
             for _ in range(steps):
                 first = next(numbers)
-                store.append(lease, [Event(seq, 1, None, None, None, body) for seq in range(first, first + GROUP)])
+                store.append(lease, [Event(seq, 1, None, None, None, next(bodies)) for seq in range(first, first + GROUP)])
                 for _ in range(GROUP - 1):
                     next(numbers)
 
         def sessions(steps: int) -> None:
             for _ in range(steps):
-                event = Event(next(seqs), 1, None, None, None, body)
+                event = Event(next(seqs), 1, None, None, None, next(bodies))
                 store.append_many([(each, (event,)) for each in groups])
 
         def bare(steps: int) -> None:
             for _ in range(steps):
-                insert(body)
+                insert(next(bodies))
 
         return [
             blocks("one event, one commit", "", one, bare),
@@ -159,23 +173,30 @@ def durable_rounds(folder: Path, engine: str) -> list[Ratio]:
     grouped = bridle.Session.open(
         f"sqlite:///{folder}/{engine}-groups.db", "shop", policy=policy(), engine=engine, commit="group", window=1.0
     )
-    body = bytes(8 + 40 + 8 * (D + K + K * D))
+    bodies = some_bodies(8 + 40 + 8 * (D + K + K * D))
     found = []
-    with durable, grouped, bare_inserts(folder) as insert:
+    with durable, grouped, bare_inserts(folder) as insert, bare_inserts(folder) as insert_too:
         play, alone, together = rounds_of(durable), rounds_of(plain), rounds_of(grouped)
+        beside = rounds_of(bridle.Session(policy(), engine=engine))
 
         def bare(steps: int) -> None:
             for _ in range(steps):
-                insert(body)
+                insert(next(bodies))
+
+        def by_hand(steps: int) -> None:
+            for _ in range(steps):
+                beside(1)
+                insert_too(next(bodies))
 
         def groups(steps: int) -> None:
             for _ in range(steps // GROUP):
                 together(GROUP)
                 grouped.flush()
 
-        for each in (alone, play, together):
+        for each in (alone, beside, play, together):
             each(size(200, 2))  # what is compiled, or looked at in the first rounds, is behind them
         found.append(blocks(f"a durable round, {engine}, against a bare insert plus a bare round", "1.3", play, bare, alone))
+        found.append(blocks(f"a durable round, {engine}, against a bare round and then a bare insert, in turn", "", play, by_hand))
         goal = "2.5" if engine == "numba" else ""
         found.append(blocks(f"groups of {GROUP}, {engine}, against the session alone", goal, groups, alone, each=10 * GROUP))
     return found
@@ -211,22 +232,22 @@ def in_postgres(url: str) -> list[Ratio]:
     """An insert that asks for the lease against one that does not, on the same table."""
     import psycopg
 
-    body = bytes(BODY)
+    bodies = some_bodies(BODY)
     with open_store(url) as store, psycopg.connect(url, autocommit=True) as connection:
         lease, numbers, others = store.take(store.create("shop", b"")), count(1), count(1)
         insert = INSERT.replace("?", "%s").replace("(1, 1,", "(0, 1,")
 
         def one(steps: int) -> None:
             for _ in range(steps):
-                store.append(lease, [Event(next(numbers), 1, None, None, None, body)])
+                store.append(lease, [Event(next(numbers), 1, None, None, None, next(bodies))])
 
         def bare(steps: int) -> None:
             for _ in range(steps):
-                connection.execute(insert, (next(others), 1, None, None, None, body), prepare=True)
+                connection.execute(insert, (next(others), 1, None, None, None, next(bodies)), prepare=True)
 
         def many(steps: int) -> None:
             for _ in range(steps):
-                store.append(lease, [Event(next(numbers), 1, None, None, None, body) for _ in range(GROUP)])
+                store.append(lease, [Event(next(numbers), 1, None, None, None, next(bodies)) for _ in range(GROUP)])
 
         return [
             blocks("one event, fenced, against a bare insert", "1.2", one, bare),
@@ -237,36 +258,68 @@ def in_postgres(url: str) -> list[Ratio]:
 # --- the tables -------------------------------------------------------------------------------------------------------------------------
 
 
-def show(title: str, lines: list[Ratio]) -> None:
-    table = Table("", "us", "against, us", "ratio", "quartiles", "goal", title=title, title_justify="left")
+def measured(lines: list[Ratio]) -> list[dict[str, Any]]:
+    """A table as it is kept."""
+    found = []
     for line in lines:
         low, _, high = statistics.quantiles(line.ratios, n=4) if len(line.ratios) > 1 else (line.ratios[0],) * 3
-        times = (f"{line.ours * 1e6:.1f}", f"{line.theirs * 1e6:.1f}")
-        table.add_row(line.what, *times, f"{statistics.median(line.ratios):.3g}", f"{low:.3g} to {high:.3g}", line.goal)
-    Console(width=150).print(table)
+        times = {"us": line.ours * 1e6, "against_us": line.theirs * 1e6}
+        ratio = {"ratio": statistics.median(line.ratios), "low": low, "high": high}
+        found.append({"what": line.what, "goal": line.goal, **{name: float(f"{value:.4g}") for name, value in (times | ratio).items()}})
+    return found
+
+
+def met(row: dict[str, Any]) -> str:
+    """A ratio, and what it was to be where it is not."""
+    goal, least = row["goal"].removeprefix(AT_LEAST), row["goal"].startswith(AT_LEAST)
+    if not goal or (row["ratio"] >= float(goal) if least else row["ratio"] <= float(goal)):
+        return f"{row['ratio']:.3g}"
+    return f"{row['ratio']:.3g}, {'below' if least else 'above'} the goal of {goal}"
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """The table of the documentation."""
+    lines = ["| | us | against, us | ratio | quartiles |", "|---|---:|---:|---:|---:|"]
+    for row in (row for table in found["tables"].values() for row in table):
+        cells = (f"{row['us']:.1f}", f"{row['against_us']:.1f}", met(row), f"{row['low']:.3g} to {row['high']:.3g}")
+        lines.append(f"| {row['what']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def measure() -> dict[str, Any]:
+    """All that can be measured here."""
+    tables = {}
+    with tempfile.TemporaryDirectory(prefix="bridle-durable-") as name:
+        folder = Path(name)
+        tables["SQLite: a store against bare inserts"] = measured(appended(folder))
+        for engine in ("numba", "python"):
+            tables[f"sessions, engine {engine}"] = measured([*durable_rounds(folder, engine), replayed(folder, engine)])
+    if TOY:
+        print("PostgreSQL is left out at toy size")
+    else:
+        from helpers.postgres import Cluster, programs
+
+        if programs() is None:
+            print("PostgreSQL is not installed: left out")
+        else:
+            cluster = Cluster()
+            try:
+                tables["PostgreSQL: a store against bare inserts"] = measured(in_postgres(cluster.database("bench")))
+            finally:
+                cluster.close()
+    machine = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.machine()}"
+    return {"machine": machine, "date": datetime.now(UTC).date().isoformat(), "tables": tables}
 
 
 def main() -> None:
-    """All that can be measured here."""
-    print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.machine()}")
-    with tempfile.TemporaryDirectory(prefix="bridle-durable-") as name:
-        folder = Path(name)
-        show("SQLite: a store against bare inserts", appended(folder))
-        for engine in ("numba", "python"):
-            show(f"Sessions, engine {engine}", [*durable_rounds(folder, engine), replayed(folder, engine)])
-    if TOY:
-        print("PostgreSQL is left out at toy size")
-        return
-    from helpers.postgres import Cluster, programs
-
-    if programs() is None:
-        print("PostgreSQL is not installed: left out")
-        return
-    cluster = Cluster()
-    try:
-        show("PostgreSQL: a store against bare inserts", in_postgres(cluster.database("bench")))
-    finally:
-        cluster.close()
+    """Measure, keep what was found, and put it into the documentation."""
+    found = measure()
+    target(Path(__file__).with_name("durable.json")).write_text(json.dumps(found, indent=1) + "\n")
+    page = target(DOCS / "operations.md")
+    text = page.read_text()
+    start = text.index(BEGIN) + len(BEGIN)
+    page.write_text(f"{text[:start]}\n{markdown(found)}\n{text[text.index(END, start) :]}")
+    print(markdown(found))
 
 
 if __name__ == "__main__":

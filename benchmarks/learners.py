@@ -1,4 +1,6 @@
-"""The learner without constants against river's logistic regression with the best of four optimisers in hindsight: docs/explanation/adapters-measured.md.
+"""The learner without constants against river's logistic regression with the best of four optimisers in hindsight.
+
+Its tables are in docs/explanation/adapters-measured.md.
 
 Every row is scored by what was learned of the rows before it, then learned; every row counts, the first included. ``--timed`` measures the
 time of a row alone, ``--tables`` nothing: the page is written again from what learners.json holds.

@@ -1,4 +1,6 @@
-"""Limits on rates on real and changing streams: what they keep, and what the other side of the trade-off is, for docs/explanation/adapters-measured.md.
+"""Limits on rates on real and changing streams: what they keep, and what the other side of the trade-off is.
+
+Its tables are in docs/explanation/adapters-measured.md.
 
 Each limit is held on the scores of the learner without constants (`ConstrainedClassifier` with nothing set), row by row, each row scored
 before it is learned. Beside it, on the same stream: a threshold moved by hand on river's best logistic regression, the best of four

@@ -26,9 +26,16 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "bridle_site",
 ]
-if not (HERE.parent / "examples" / "gallery").exists():
-    extensions.remove("sphinx_gallery.gen_gallery")
-exclude_patterns = ["_ext", "_static", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5", "gallery/**/*.json", "**/README.*"]
+exclude_patterns = [
+    "_ext",
+    "_static",
+    "_pictures",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "gallery/**/*.md5",
+    "gallery/**/*.json",
+    "**/README.*",
+]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
 nitpicky = False
@@ -36,17 +43,19 @@ nitpicky = False
 # Pages.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline", "attrs_block"]
 myst_heading_anchors = 4
-suppress_warnings = ["config.cache"]  # the gallery's order is a function
+suppress_warnings = ["config.cache", "ref.python", "toc.empty_glob"]  # the gallery's order is a function; some names are in two adapters
 
 # Docstrings: `bridle_site.docstrings` makes plain text with `names` in backticks into reStructuredText; napoleon reads the sections.
 default_role = "py:obj"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True  # attributes as a list: as directives they would be described twice
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
 add_module_names = False
-autodoc_default_options = {"members": True, "undoc-members": False, "show-inheritance": False}
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Scalar", "Setting", "Limits", "Labels")}
+toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 100
 
 # Examples.
@@ -57,9 +66,11 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "min_reported_time": 1e9,
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
+    "within_subsection_order": "bridle_site.gallery_order.GalleryOrder",
     "plot_gallery": "True",
     "abort_on_example_error": False,
 }
@@ -70,6 +81,7 @@ copybutton_prompt_is_regexp = True
 html_theme = "pydata_sphinx_theme"
 html_logo = html_favicon = "../src/bridle/service/templates/icon.svg"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -83,9 +95,10 @@ html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
-    "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_start": ["site-links"],
+    "footer_end": ["copyright"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "search": []}

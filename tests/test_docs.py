@@ -212,6 +212,22 @@ def test_a_goal_of_the_service_that_is_missed_is_said_to_be():
     assert "19,000 (the goal was 20,000)" in table
 
 
+def test_the_documentation_shows_durable_sessions_as_they_were_measured():
+    benchmark, found = benchmark_named("durable"), json.loads((ROOT / "benchmarks" / "durable.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "operations.md").read_text(), "run benchmarks/durable.py"
+    rows = [row["what"] for table in found["tables"].values() for row in table]
+    for what in ("a durable round, numba", "a durable round, python", "groups of 100, numba", "replay, numba", "one event, fenced"):
+        assert any(row.startswith(what) for row in rows), what
+
+
+def test_a_goal_of_durable_sessions_that_is_missed_is_said_to_be():
+    row = {"what": "it", "us": 1.0, "against_us": 2.0, "low": 0.5, "high": 0.7}
+    rows = [{**row, "goal": goal, "ratio": ratio} for goal, ratio in (("1.3", 1.31), ("1.3", 1.3), ("at least 0.6", 0.59), ("", 9.0))]
+    table = benchmark_named("durable").markdown({"tables": {"some": rows}})
+    ends = [line.split(" | ")[3] for line in table.splitlines()[2:]]
+    assert ends == ["1.31, above the goal of 1.3", "1.3", "0.59, below the goal of 0.6", "9"]
+
+
 def test_the_documentation_shows_what_was_measured_on_a_gpu():
     benchmark, file = benchmark_named("gpu"), ROOT / "benchmarks" / "gpu.json"
     found = json.loads(file.read_text()) if file.exists() else None

@@ -1,4 +1,4 @@
-"""What is public: the names in `bridle.__all__`, and those in the `__all__` of the modules listed here. The reference and its tests read this.
+"""What is public: the names in `bridle.__all__` and in the `__all__` of the modules listed here. The reference and its tests read it.
 
 Whatever is not listed may change without notice; the versions page says what is promised of the names that are.
 
@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import bridle
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """A page of the reference: the names of `bridle` that are defined in `homes`, and all names of `modules`."""
 
     slug: str
@@ -41,7 +40,13 @@ PAGES = (
     Page("rules", "Rules", "Rules of thumb that propose actions.", (), ("bridle.rules",)),
     Page("adversaries", "Adversaries", "What answers decisions in a game.", (), ("bridle.adversaries",)),
     Page("checks", "Checks", "Does a policy or a domain of your own keep its contract?", (), ("bridle.checks",)),
-    Page("compare", "Compare", "A grid of games, its tables and its report.", (), ("bridle.compare",)),
+    Page(
+        "compare",
+        "Compare",
+        "A grid of games, its tables and its report. `bridle.compare(...)` calls it.",
+        ("compare",),
+        ("bridle.compare",),
+    ),
     Page("data", "Data", "Named data sets, fetched once and verified.", (), ("bridle.data",)),
     Page("engines", "Engines", "Who plays the rounds.", (), ("bridle.engines",)),
     Page("sklearn", "Adapter: scikit-learn", "Estimators that learn under limits.", (), ("bridle.adapters.sklearn",)),
@@ -80,7 +85,8 @@ def page_of(name: str) -> Page:
 def names_of(page: Page) -> Iterator[tuple[str, str]]:
     """The names on a page, each with the module from which it is imported."""
     for name in bridle.__all__:
-        if page_of(name) == page and f"bridle.{home(name)}" not in page.modules:
+        elsewhere = any(f"bridle.{home(name)}.".startswith(f"{module}.") for module in page.modules)
+        if page_of(name) == page and not elsewhere:
             yield "bridle", name
     for module in page.modules:
         for name in exported(module):

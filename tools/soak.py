@@ -1,7 +1,8 @@
 """What `make test` tries for a minute, for as long as it takes: hostile records, kills, faults, flipped bits, a hundred million rounds.
 
     python tools/soak.py                    everything: an hour or so
-    python tools/soak.py --only kills       one part: records, kills, faults, flips, games, session, known, said, service
+    python tools/soak.py --only kills       one part: records, kills, faults, flips, games, session, known, said, service, hostile, keys
+    python tools/soak.py --only kills --kind "durable session"       the tasks of a part whose names begin so; may be given again
     python tools/soak.py --share 0.01       a hundredth of each
 
 It may be interrupted, and goes on where it was when it is started again (anew where the code has changed since). Results are kept
@@ -34,12 +35,23 @@ from hypothesis import strategies as st  # noqa: E402
 
 import bridle  # noqa: E402
 from bridle.core import BridleWarning  # noqa: E402
-from helpers import flips, hostile_records, killed_service, kills, known_rounds, long_runs, said_streams  # noqa: E402
+from helpers import (  # noqa: E402
+    flips,
+    hostile_records,
+    hostile_requests,
+    key_timing,
+    killed_service,
+    kills,
+    known_rounds,
+    long_runs,
+    said_streams,
+)
 from helpers.file_kinds import KINDS, OTHERS, Kind  # noqa: E402
 
 RECORDS, KILLS, ROUNDS, KNOWN, SAID = 10**6, 10**4, 10**8, 10**5, 10**4
 CHUNK_RECORDS, CHUNK_KILLS, CHUNK_ROUNDS, CHUNK_KNOWN, CHUNK_SAID = 25_000, 100, 1 << 20, 2000, 100
 SERVICE_KILLS, CHUNK_SERVICE = 500, 20
+REQUESTS, CHUNK_REQUESTS, LOOKS_AT_KEYS = 10**5, 10**4, 10**6
 SCRIPT = 250
 
 Result: TypeAlias = dict[str, Any]
@@ -231,6 +243,33 @@ def served(number: int, count: int) -> Result:
     return {"kills": count, "rounds": run.rounds, "wrong": len(run.wrong), "what": run.wrong}
 
 
+def hostile_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """Hostile requests to a running server, in chunks; what it accepts is told to a twin."""
+    all_of_them = max(hostile_requests.PARTS * len(hostile_requests.NAMES), round(share * REQUESTS))
+    for number in range(0, all_of_them, CHUNK_REQUESTS):
+        count = min(CHUNK_REQUESTS, all_of_them - number)
+        yield f"{number + count} of {all_of_them}", lambda _, number=number, count=count: asked_hostile(number, count)
+
+
+def asked_hostile(number: int, count: int) -> Result:
+    """A chunk of hostile requests."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", BridleWarning)
+        run = hostile_requests.hostile_requests(Path(folder), count, number)
+    counts = {name: getattr(run, name) for name in ("requests", "accepted", "refused", "unanswered")}
+    return {**counts, "megabytes": str([round(each, 1) for each in run.megabytes]), "wrong": len(run.wrong), "what": run.wrong[:10]}
+
+
+def key_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """How long wrong keys take to be refused: whether that tells anything of the right one."""
+
+    def look(_: Path) -> Result:
+        found = key_timing.compare(max(2000, round(share * LOOKS_AT_KEYS)))
+        return {"looks": found.looks, "largest t": found.largest, "wrong": len(found.wrong), "what": found.wrong}
+
+    yield "near and far keys", look
+
+
 PARTS = {
     "records": Part("hostile records into sessions of every policy", record_tasks),
     "kills": Part("kills while a session is saved, or written to a journal, and a gate or pacer pays", kill_tasks),
@@ -240,6 +279,10 @@ PARTS = {
     "session": Part("compiled rounds of sessions against exact sums, saved and loaded on the way", session_tasks),
     "known": Part("rounds with limits that are known before acting: kept, or refused", known_tasks),
     "service": Part("kills of the decision service under load, with clients that try again", service_tasks),
+    "hostile": Part(
+        "hostile requests to the decision service: no error of its own, no growth, nothing changed by what is refused", hostile_tasks
+    ),
+    "keys": Part("how long wrong keys take to be refused", key_tasks),
     "said": Part("rules, features, known limits, overrides and late feedback: every claim against brute force", said_tasks),
 }
 
@@ -265,6 +308,7 @@ def main() -> int:
     """Do what is left to do."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", choices=list(PARTS), action="append", help="a part; may be given again")
+    parser.add_argument("--kind", action="append", help="only tasks whose names begin with this and a comma; may be given again")
     parser.add_argument("--share", type=float, default=1.0, help="how much of each part to do, 1 for all")
     parser.add_argument("--out", type=Path, default=ROOT / "soak", help="where results are kept")
     given = parser.parse_args()
@@ -279,6 +323,8 @@ def main() -> int:
             print(f"{name}: {PARTS[name].about}", flush=True)
             results = done["parts"].setdefault(name, {})
             for task, work in PARTS[name].tasks(given.share):
+                if given.kind and not any(task.startswith(f"{kind}, ") and task[len(kind) + 2 :][:1].isdigit() for kind in given.kind):
+                    continue
                 if task not in results or results[task].get("wrong"):
                     begun = time.monotonic()
                     results[task] = {**work(given.out), "seconds": round(time.monotonic() - begun, 1)}

@@ -1,4 +1,32 @@
-"""bridle: decisions made online under constraints that are revealed too late."""
+"""bridle: decisions made online under constraints that are revealed too late.
+
+In every round a policy decides, and only then learns what the decision cost and which constraints it broke. bridle has policies with
+proofs, sessions that certify themselves, and the tools to compare them.
+
+Play a game
+    `problem` makes a problem and `policy` or `policy_for` a policy by name; `play` lets them meet and gives a `Trace`, which `regret`,
+    `ccv` and their kin measure. `compare` plays many games and ranks them.
+
+Decide on your own stream
+    `Session` decides, takes in what was revealed, and says what is proved (`Certificate`). `Session.open` keeps it in a database, `Client`
+    talks to a decision service. `Gate` and `Pacer` are budgets that cannot be exceeded.
+
+Say what is allowed and what it costs
+    Domains: `Ball`, `Box`, `Simplex`, `L1Ball`, `Spectrahedron`, `Polyhedron`, `Halfspace`, `Product`. Functions: `Affine`, `Quadratic`,
+    `Logistic`, `Hinge`, `LogWealth`, `Maximum`, `Callable`.
+
+Find out what to use
+    `advise` answers from what you know of your task. On the command line, ``bridle policies`` and ``bridle problems`` list what there is,
+    and with a name they describe one in full.
+
+Adapters for scikit-learn, river and PyTorch are in ``bridle.adapters``, checks for a policy of your own in ``bridle.checks``.
+
+>>> import bridle
+>>> problem = bridle.problem("halfspaces", horizon=500, dim=3)
+>>> trace = bridle.play(bridle.policy("anytime", problem.domain), problem)
+>>> trace.rounds, bool(bridle.ccv(trace) < 20.0)
+(500, True)
+"""
 
 from typing import TYPE_CHECKING
 
@@ -161,6 +189,11 @@ __all__ = [
     "static_violation",
     "violation_rates",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """The public names, and what Python knows of every module; not the modules that happen to be loaded."""
+    return sorted({*__all__, "adversaries", "rules", *(name for name in globals() if name.startswith("__"))})
 
 
 def __getattr__(name: str) -> object:

@@ -210,7 +210,34 @@ RULES = (
 
 @dataclass(frozen=True)
 class Advice:
-    """What to use and why, what it promises and must be told, and code that runs as it stands."""
+    """What to use and why, what it promises and must be told, and code that runs as it stands.
+
+    Parameters
+    ----------
+    use : str
+        The policy, or the tool, to use.
+    why : str
+        The reason.
+    guarantee : str
+        What is proved of it.
+    assumes : list of str
+        What the proof takes for granted.
+    needs : dict of str to str
+        What it must be told, and what that means.
+    settings : dict
+        Parameters that are set for these answers.
+    notes : list of str
+        What else to know.
+    snippet : str
+        Python code that runs as it stands.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> advice = bridle.advise(limit="average")
+    >>> advice.use, sorted(advice.facts())[:3]
+    ('soft', ['assumes', 'guarantee', 'needs'])
+    """
 
     use: str
     why: str
@@ -228,13 +255,45 @@ class Advice:
         )
 
     def facts(self) -> dict[str, object]:
-        """All of it as a dictionary."""
+        """All of it as a dictionary, for JSON.
+
+        Returns
+        -------
+        dict
+            Every field under its name.
+        """
         return asdict(self)
 
 
 def advise(**answers: Answer) -> Advice:
-    """What to use for these answers; see `Answers` for their names, and `QUESTIONS` for what they mean.
+    """What to use for a task, by your answers to a few questions.
 
+    What is not answered has the answer that assumes least. ``bridle advise`` asks the questions one by one.
+
+    Parameters
+    ----------
+    **answers : str, bool or int
+        By name. `limit`: "safety" (default), "average", "share", "budget" or "none", how often and how hard a limit binds. `known`:
+        "nothing"
+        (default), "limits", "features" or "forecast", what is known before acting. `constraints`: "fixed", "changing" (default) or "none".
+        `horizon`: how many rounds there will be, where that is known. Yes or no: `rules` (do rules decide already), `moving` (does the
+        world
+        move), `costs` (is there something to gain or pay), `noise` (are limits measured with errors), `slater` (is an action known that
+        keeps
+        every limit with room to spare), `strongly_convex`, `linear`, `few` (coordinates), `delay` (does feedback come late).
+
+    Returns
+    -------
+    Advice
+        What to use, why, what is proved of it, and code that runs.
+
+    Raises
+    ------
+    InputError
+        An answer is not one of the choices, or two contradict each other.
+
+    Examples
+    --------
     >>> advise(limit="average", costs=False).use
     'sinha2024-ocs'
     >>> advise(moving=True).snippet.splitlines()[4].startswith('policy = bridle.policy("anytime", domain, window=')

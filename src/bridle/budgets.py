@@ -84,6 +84,20 @@ class Gate(Held):
     Threads may share a gate. So that no crash and no second process gives money back, `Gate.open` it on a file. What is made here, or by
     `load`, lives in memory: it knows what was paid before the last `save`, and nothing of who else has loaded the same file.
 
+    Parameters
+    ----------
+    budget : float
+        What may be spent in all, 0 or above, in money.
+    unit : float, default 0.01
+        The smallest amount of money that is counted, 1e-300 or above.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> gate = Gate(1.00)
     >>> for _ in range(10):
     ...     counted = gate.pay(0.10)  # ten of these floats add up to less than 1, and a hundred of 0.01 to more
@@ -107,8 +121,30 @@ class Gate(Held):
         """The gate in a file, or a new one where there is none; this process alone holds it until `close`, or until it ends.
 
         Every payment is on the disk before `pay` returns: pay first, then spend, and nothing that was paid is ever free again, whenever the
-        process dies. A second holder is refused. `budget` and `unit` (0.01) are those of a new file; where there is one, they must be its.
+        process
+        dies.
 
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        budget : float, optional
+            What may be spent in all, in money. Must be given for a new file; where there is one, it must be its.
+        unit : float, optional
+            The smallest amount that is counted. Default: 0.01; where there is a file, it must be its.
+
+        Returns
+        -------
+        Gate
+            Use it in a ``with`` statement, or `close` it.
+
+        Raises
+        ------
+        InputError
+            Another process holds the file, it is damaged, or it was made with other arguments.
+
+        Examples
+        --------
         >>> with Gate.open("march.json", budget=500.0) as gate:
         ...     counted = gate.pay(120.0)
         >>> with Gate.open("march.json") as gate:
@@ -150,14 +186,41 @@ class Gate(Held):
         return self._money(self._account.left)
 
     def allows(self, amount: float) -> bool:
-        """Whether a payment of this amount would be let through; another thread may be faster, so that only `pay` is sure."""
+        """Whether a payment of this amount would be let through; another thread may be faster, so that only `pay` is sure.
+
+        Parameters
+        ----------
+        amount : float
+            The amount, 0 or above, in money.
+
+        Returns
+        -------
+        bool
+            True where it would be.
+        """
         return self._count("amount", amount) <= self._account.left
 
     def pay(self, amount: float) -> float:
-        """Count a payment and return what was counted. A payment above what is left is refused, and nothing changes.
+        """Count a payment. One above what is left is refused, and nothing changes.
 
-        Of a gate that was opened on a file it is on the disk when this returns. Where this raises, do not spend: a refused or failed
-        payment is not counted; of one that was interrupted, a note on the exception says whether it is.
+        Of a gate that was opened on a file, it is on the disk when this returns. Where this raises, do not spend: a refused or failed
+        payment is not
+        counted; of one that was interrupted, a note on the exception says whether it is.
+
+        Parameters
+        ----------
+        amount : float
+            The amount, 0 or above, in money.
+
+        Returns
+        -------
+        float
+            What was counted: the amount, rounded up to whole units.
+
+        Raises
+        ------
+        InputError
+            It is more than is left, or no amount of money.
         """
         units = self._count("amount", amount)
         counted = self._money(units)
@@ -191,40 +254,104 @@ class Gate(Held):
             raise
 
     def rounded(self, amount: float) -> float:
-        """What a payment of this amount counts as: whole units, rounded up."""
+        """What a payment of this amount counts as.
+
+        Parameters
+        ----------
+        amount : float
+            The amount, 0 or above, in money.
+
+        Returns
+        -------
+        float
+            Whole units, rounded up.
+        """
         return self._money(self._count("amount", amount))
 
     def set_budget(self, budget: float) -> None:
-        """Change what may be spent in all. What has been spent stays; a budget below that lets nothing more through."""
+        """Change what may be spent in all. What has been spent stays; a budget below that lets nothing more through.
+
+        Parameters
+        ----------
+        budget : float
+            The new budget, 0 or above, in money.
+
+        Raises
+        ------
+        InputError
+            It is out of range.
+        """
         with self._owner.lock:
             self._commit(self._account._replace(budget=self._whole(budget)), "budget", budget)
 
     @validate.undisturbed
     def fits(self, amounts: Array) -> NDArray[np.bool_]:
-        """Which of these amounts, each by itself, would be let through."""
+        """Which of these amounts, each by itself, would be let through.
+
+        Parameters
+        ----------
+        amounts : array of shape (m,)
+            The amounts, in money.
+
+        Returns
+        -------
+        array of bool of shape (m,)
+            True where one would be.
+        """
         given = validate.array("amounts", amounts)
         return np.asarray(np.ceil(given * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= self._account.left)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a copy to a file, atomically. A file that somebody holds, or has written since this gate was there, is refused.
+        """Write a copy to a file, atomically. What is paid afterwards is not in it.
 
-        What is paid afterwards is not in it. A gate that was opened on a file needs no saving.
+        A gate that was opened on a file needs no saving.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Raises
+        ------
+        InputError
+            Somebody holds the file, or has written it since this gate was there.
         """
         with self._owner.lock:
             self._kept.save(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Gate:
-        """The gate that was saved, in memory: whoever else loads the file has its money too, and `open` gives it to one holder alone.
+        """The gate that was saved, in memory: whoever else loads the file has its money too.
 
-        A file that is held is refused.
+        `open` gives a file to one holder alone.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Gate
+            A gate in memory.
+
+        Raises
+        ------
+        InputError
+            The file is held or damaged.
         """
         gate = cls(0.0)
         gate._kept.load(path, lambda facts: gate._become(facts, storage.named(path)))
         return gate
 
     def facts(self) -> GateFacts:
-        """The whole state, in units, as it is written to JSON."""
+        """The whole state, in units, as it is written to JSON.
+
+        Returns
+        -------
+        dict
+            The facts.
+        """
         account = self._account
         return {"unit": self._unit, "budget": account.budget, "spent": account.spent}
 
@@ -268,16 +395,43 @@ class Gate(Held):
 
 
 class Pacer(Held):
-    """Spread a hard budget over `rounds` rounds: bid or choose, then pay; one `pay` a round, of 0 where nothing was spent.
+    """Spread a hard budget over rounds: bid or choose, then pay, once a round.
 
-    Nothing else has to be told: what money is worth is learned. `goal` is what bids are for: "profit" (value less price) or "value".
-    `price` is the price to start from, that of the last period for instance; `value` the size of values, which is good for the first
-    rounds; `spend` the most that one round may cost. `plan` is "even", or a list of weights for equally long parts of the time: [1, 2, 1]
-    plans half of the budget for the middle third. In auctions whose winner pays his own bid (auction="first") no loss is certified.
+    Nothing else has to be told: what money is worth is learned. Told both `value` and `spend`, and no price, the pacer takes them for the
+    most
+    that one round can bring and cost, and has form "descent", unless "learned" is asked for: that has a bound in advance, and learns more
+    slowly.
 
-    Told both `value` and `spend`, and no price, it takes them for the most that one round can bring and cost, and is form="descent" unless
-    form="learned" is asked for: that has a bound in advance, and learns more slowly.
+    Parameters
+    ----------
+    budget : float
+        What may be spent in all, above 0, in money.
+    rounds : int
+        How many rounds it is for, 1 or above.
+    value : float, optional
+        The size of values, above 0, in units of value; it is good for the first rounds.
+    spend : float, optional
+        The most that one round may cost, above 0, in money.
+    plan : str or sequence of float, default "even"
+        "even", or weights for equally long parts of the time: [1, 2, 1] plans half of the budget for the middle third.
+    goal : {"profit", "value"}, default "profit"
+        What bids are for: value less price, or value.
+    unit : float, default 0.01
+        The smallest amount of money that is counted, above 0.
+    price : float, optional
+        The price of money to start from, 0 or above: that of the last period, for instance.
+    form : {"learned", "descent"}, optional
+        How the price is found. Default: by what is told, as above.
+    auction : {"second", "first"}, default "second"
+        Whether a winner pays the others' highest bid or its own. No loss is certified for "first".
 
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> pacer = Pacer(budget=50.0, rounds=100, value=1.0)
     >>> pacer.choose(values=[1.0, 1.8], spends=[0.2, 0.9])
     0
@@ -351,10 +505,45 @@ class Pacer(Held):
         form: str | None = None,
         auction: str | None = None,
     ) -> Pacer:
-        """The pacer in a file, or a new one where there is none: `Gate.open` says what that promises; every `pay` is on the disk.
+        """The pacer in a file, or a new one where there is none; every `pay` is on the disk when it returns, as with `Gate.open`.
 
-        The arguments are those of a new pacer; where there is a file, they must be its, or be left out.
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        budget : float, optional
+            As for `Pacer`. It must be given for a new file; where there is one, all arguments must be its, or be left out.
+        rounds : int, optional
+            As for `Pacer`; must be given for a new file.
+        value : float, optional
+            As for `Pacer`.
+        spend : float, optional
+            As for `Pacer`.
+        plan : str or sequence of float, optional
+            As for `Pacer`.
+        goal : {"profit", "value"}, optional
+            As for `Pacer`.
+        unit : float, optional
+            As for `Pacer`.
+        price : float, optional
+            As for `Pacer`.
+        form : {"learned", "descent"}, optional
+            As for `Pacer`.
+        auction : {"second", "first"}, optional
+            As for `Pacer`.
 
+        Returns
+        -------
+        Pacer
+            Use it in a ``with`` statement, or `close` it.
+
+        Raises
+        ------
+        InputError
+            Another process holds the file, it is damaged, or it was made with other arguments.
+
+        Examples
+        --------
         >>> with Pacer.open("march.json", budget=50.0, rounds=100) as pacer:
         ...     pacer.pay(0.9)
         >>> with Pacer.open("march.json") as pacer:
@@ -448,9 +637,24 @@ class Pacer(Held):
         return not self._pace.edited and self._pace.played <= self._pace.rounds
 
     def bid(self, value: float) -> float:
-        """The bid for something worth `value`, where the winner pays at most the bid; never more than what is left.
+        """The bid for something, where the winner pays at most the bid; never more than what is left.
 
         Where the winner pays the bid itself, profit takes more than a budget to bid for: give what you would bid if money were no matter.
+
+        Parameters
+        ----------
+        value : float
+            What it is worth, 0 or above, in units of value.
+
+        Returns
+        -------
+        float
+            The bid, in money.
+
+        Raises
+        ------
+        InputError
+            The value is out of range.
         """
         worth, pace, left = self._within("value", value, self._largest), self._pace, self.left
         weight = self._form.quote(self._plan, pace, left, worth) + (self._told.goal == "profit")
@@ -461,7 +665,25 @@ class Pacer(Held):
 
     @validate.undisturbed
     def choose(self, values: ArrayLike, spends: ArrayLike) -> int | None:
-        """The index of the offer to take, or None if no offer is worth its price; offers above what is left are passed over."""
+        """Which offer to take; offers above what is left are passed over.
+
+        Parameters
+        ----------
+        values : array_like of shape (m,)
+            What each offer is worth, in units of value.
+        spends : array_like of shape (m,)
+            What each offer costs, 0 or above, in money.
+
+        Returns
+        -------
+        int or None
+            The offer's index; None where no offer is worth its price.
+
+        Raises
+        ------
+        InputError
+            A value or a price is out of range.
+        """
         gain = validate.vector("values", values)
         cost = validate.vector("spends", spends, len(gain))
         if (cost < 0.0).any() or (cost > self._most).any():
@@ -480,7 +702,17 @@ class Pacer(Held):
     def pay(self, amount: float = 0.0) -> None:
         """End the round with this much spent. More than is left, or than one round may cost, is refused, and nothing changes.
 
-        What `Gate.pay` says of files, failures and interrupts is so here too, for the price and the plan as well.
+        What `Gate.pay` says of files, failures and interrupts holds here too, for the price and the plan as well.
+
+        Parameters
+        ----------
+        amount : float, default 0.0
+            What was spent, 0 or above, in money.
+
+        Raises
+        ------
+        InputError
+            It is too much, or no amount of money.
         """
         gate, units = self.gate, self.gate._count("amount", self._within("amount", amount, self._most))
         with gate._owner.lock:
@@ -494,7 +726,20 @@ class Pacer(Held):
         return self._form.share(self._plan, self._pace, self.left)
 
     def set_budget(self, budget: float, rounds: int | None = None) -> None:
-        """Change the budget, and how many rounds it is for: the plan is stretched to them, and what is left is spread over the rest."""
+        """Change the budget, and how many rounds it is for: the plan is stretched to them, and what is left is spread over the rest.
+
+        Parameters
+        ----------
+        budget : float
+            The new budget, 0 or above, in money.
+        rounds : int, optional
+            How many rounds in all, those that are over included. Default: as before.
+
+        Raises
+        ------
+        InputError
+            A value is out of range.
+        """
         gate = self.gate
         with gate._owner.lock:
             pace = self._pace
@@ -504,19 +749,52 @@ class Pacer(Held):
             gate._commit(account._replace(pace=pace), "budget", budget)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a copy, with everything needed to go on, to a JSON file, atomically; see `Gate.save`."""
+        """Write a copy, with everything needed to go on, to a JSON file, atomically; see `Gate.save`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Raises
+        ------
+        InputError
+            Somebody holds the file, or has written it since this pacer was there.
+        """
         with self._kept.lock:
             self._kept.save(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Pacer:
-        """The pacer that was saved, bit for bit, in memory; see `Gate.load`."""
+        """The pacer that was saved, bit for bit, in memory; see `Gate.load`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Pacer
+            A pacer in memory.
+
+        Raises
+        ------
+        InputError
+            The file is held or damaged.
+        """
         pacer = cls(0.0, 1)
         pacer._kept.load(path, lambda facts: pacer._become(facts, storage.named(path)))
         return pacer
 
     def facts(self) -> dict[str, Any]:
-        """The whole state, as it is written to JSON."""
+        """The whole state, as it is written to JSON.
+
+        Returns
+        -------
+        dict
+            The facts.
+        """
         return {"gate": self.gate.facts(), **self._told._asdict(), **self._pace._asdict()}
 
     def _become(self, facts: Mapping[str, Any], where: str) -> None:

@@ -20,7 +20,16 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class InputError(ValueError):
-    """What the caller gave cannot be used; the message names the argument and the value."""
+    """What the caller gave cannot be used. The message names the argument and the value, and nothing has changed.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> bridle.Ball(2, radius=-1.0)
+    Traceback (most recent call last):
+    ...
+    bridle.core.InputError: radius must be above 0, not -1.0
+    """
 
 
 class Unavailable(InputError):
@@ -51,7 +60,27 @@ class Interrupted(Exception):
 class BridleWarning(UserWarning):
     """Something a user should know about a run that goes on all the same.
 
-    `round` is the round it was noticed in, `figures` the numbers behind it; each is an attribute of the warning too.
+    Parameters
+    ----------
+    message : str, default ""
+        What happened, in a sentence.
+    round : int, optional
+        The round in which it was noticed, counted from 1.
+    **figures : object
+        The numbers behind it; each is an attribute of the warning too.
+
+    Attributes
+    ----------
+    round : int or None
+        The round in which it was noticed.
+    figures : dict
+        The numbers behind it, by name.
+
+    Examples
+    --------
+    >>> warning = BridleWarning("too long", round=3, declared=1.0, observed=2.0)
+    >>> warning.round, warning.figures["observed"], warning.observed
+    (3, 2.0, 2.0)
     """
 
     def __init__(self, message: str = "", round: int | None = None, **figures: object) -> None:
@@ -61,41 +90,87 @@ class BridleWarning(UserWarning):
 
 
 class HorizonWarning(BridleWarning):
-    """The policy's horizon is over: it goes on without a bound."""
+    """The policy's horizon is over: it goes on without a bound.
+
+    Attributes
+    ----------
+    horizon : float
+        How many rounds the policy was made for.
+    """
 
     horizon: float
 
 
 class LipschitzWarning(BridleWarning):
-    """A gradient is longer than the `lipschitz` that the policy was told: its bound is about a gentler stream."""
+    """A gradient is longer than the `lipschitz` that the policy was told: its bound is about a gentler stream.
+
+    Attributes
+    ----------
+    declared : float
+        What the policy was told, in cost or constraint per unit of action.
+    observed : float
+        The length of the gradient.
+    """
 
     declared: float
     observed: float
 
 
 class OutlierWarning(BridleWarning):
-    """A record is far beyond all before it: `observed` against `before`. It was taken in; ``Session(largest=...)`` would refuse it."""
+    """A record is far beyond all before it. It was taken in; ``Session(largest=...)`` would refuse it.
+
+    Attributes
+    ----------
+    before : float
+        The largest size before.
+    observed : float
+        The size now.
+    """
 
     before: float
     observed: float
 
 
 class InfeasibleWarning(BridleWarning):
-    """Proved: no action satisfies the constraints of `rounds`; each is at least `margin` away from one of them."""
+    """It is proved that no action satisfies the constraints of some rounds.
+
+    Attributes
+    ----------
+    rounds : tuple of int
+        The rounds whose constraints contradict each other.
+    margin : float
+        Every action is at least this far away from one of these constraints, in units of action.
+    """
 
     rounds: tuple[int, ...]
     margin: float
 
 
 class GradientWarning(BridleWarning):
-    """A value lies below what another value and its gradient allow a convex function: `expected` at least, `observed`."""
+    """A value lies below what another value and its gradient allow a convex function.
+
+    Attributes
+    ----------
+    expected : float
+        The least value that a convex function could have there.
+    observed : float
+        The value that was given.
+    """
 
     expected: float
     observed: float
 
 
 class NoiseWarning(BridleWarning):
-    """One function gave two values at one decision: no policy can keep hard limits on noisy constraints."""
+    """One function gave two values at one decision: no policy can keep hard limits on noisy constraints.
+
+    Attributes
+    ----------
+    first : float
+        The first value.
+    second : float
+        The other value.
+    """
 
     first: float
     second: float
@@ -106,7 +181,19 @@ class AssumptionWarning(BridleWarning):
 
 
 class StuckWarning(BridleWarning):
-    """`limit` has been violated since round `since`, of late by `violation`, and moves of the action have lowered it by `gained` only."""
+    """A limit has been violated for long, and moving the action has hardly helped.
+
+    Attributes
+    ----------
+    limit : int
+        Which limit, counted from 0.
+    since : int
+        The first round of the violation.
+    violation : float
+        By how much it is violated of late, in units of the constraint.
+    gained : float
+        By how much moves of the action have lowered it.
+    """
 
     limit: int
     since: int
@@ -115,21 +202,43 @@ class StuckWarning(BridleWarning):
 
 
 class EmptyPromiseWarning(BridleWarning):
-    """By the policy's theorem regret is at most `promised`, while no action can have lost more than `most`: that promises nothing."""
+    """The policy's theorem promises nothing: no action can have lost more than the bound allows.
+
+    Attributes
+    ----------
+    promised : float
+        The bound on regret, in units of cost.
+    most : float
+        The most that any action can have lost.
+    """
 
     promised: float
     most: float
 
 
 class DelayWarning(BridleWarning):
-    """More rounds wait for feedback than the policy was made for."""
+    """More rounds wait for feedback than the policy was made for.
+
+    Attributes
+    ----------
+    declared : float
+        How many the policy was made for.
+    observed : float
+        How many wait.
+    """
 
     declared: float
     observed: float
 
 
 class DroppedWarning(BridleWarning):
-    """A round was given up: its feedback did not come in time, or too many rounds were waiting."""
+    """A round was given up: its feedback did not come in time, or too many rounds were waiting.
+
+    Attributes
+    ----------
+    ticket : int
+        The number of the round's ticket.
+    """
 
     ticket: int
 
@@ -139,7 +248,13 @@ class NotKeptWarning(BridleWarning):
 
 
 class UncheckedWarning(BridleWarning):
-    """The file at `path` was written before files had a digest: nothing can tell whether it is still what was written."""
+    """A file was written before files had a digest: nothing can tell whether it is still what was written.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    """
 
     path: str
 
@@ -288,8 +403,29 @@ class Adversary(Protocol[S_co]):
 class Feedback(NamedTuple):
     """What is revealed of a round at the decision x.
 
-    `g` is always ``(..., k)`` and `dg` ``(..., k, d)``. It carries x because late feedback and cutting planes need it. `modulus` is the
-    strong convexity of this round's cost where it is known; `round` is there for policies that need the functions themselves.
+    Parameters
+    ----------
+    x : array of shape (..., d)
+        The decision. Late feedback and cutting planes need it.
+    f : float or array
+        The cost at x.
+    df : array of shape (..., d)
+        A subgradient of the cost at x.
+    g : array of shape (..., k)
+        The values of the k constraints at x; above 0 is a violation.
+    dg : array of shape (..., k, d)
+        A subgradient of each constraint at x.
+    modulus : float, optional
+        The strong convexity of this round's cost, in cost per squared unit of action, where it is known.
+    round : Round, optional
+        The functions themselves, for policies that need them.
+
+    Examples
+    --------
+    >>> import bridle, numpy as np
+    >>> seen = bridle.Round(bridle.Affine([1.0, 0.0]), (bridle.Affine([0.0, 1.0], -0.5),)).reveal(np.array([1.0, 1.0]))
+    >>> seen.f, seen.g, seen.dg
+    (1.0, array([0.5]), array([[0., 1.]]))
     """
 
     x: Array
@@ -302,13 +438,39 @@ class Feedback(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What the adversary chose: one cost, and a tuple of constraints (each a function, or a record that holds several)."""
+    """What the adversary chose: one cost, and a tuple of constraints.
+
+    Parameters
+    ----------
+    cost : Function
+        The cost f_t.
+    constraints : tuple of Function
+        The constraints g_t; each is a function, or a record that holds several. An action is feasible where all are 0 or below.
+
+    Examples
+    --------
+    >>> import bridle, numpy as np
+    >>> chosen = Round(bridle.Affine([1.0]), (bridle.Affine([-1.0], 0.5),))
+    >>> chosen.reveal(np.array([2.0])).g, chosen.convex
+    (array([-1.5]), True)
+    """
 
     cost: Function
     constraints: tuple[Function, ...]
 
     def reveal(self, x: Array) -> Feedback:
-        """The feedback of this round at the decision `x`."""
+        """The feedback of this round at a decision.
+
+        Parameters
+        ----------
+        x : array of shape (..., d)
+            The decision.
+
+        Returns
+        -------
+        Feedback
+            Values and gradients at `x`.
+        """
         values, rows = [], []
         for constraint in self.constraints:
             value, grad = constraint.value(x), constraint.grad(x)
@@ -334,7 +496,31 @@ def _holds_several(function: Function) -> bool:
 
 
 class Bound(NamedTuple):
-    """The right-hand side of a theorem, as numbers; None for what it does not bound, and `why` says so where it does not apply."""
+    """The right-hand side of a theorem, as numbers; None for what the theorem does not bound.
+
+    Parameters
+    ----------
+    regret : float, optional
+        The most regret, in units of cost.
+    ccv : float, optional
+        The most cumulative constraint violation, in units of constraint.
+    interval : float, optional
+        The largest sum of a constraint's values over any interval of rounds.
+    soft : float, optional
+        The largest sum of a constraint's values over all rounds.
+    squared : float, optional
+        The largest sum of squared violations.
+    why : str, default ""
+        Why there is no bound, where the theorem does not apply.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> problem = bridle.problem("halfspaces", horizon=100, dim=2)
+    >>> bound = bridle.policy_for("sinha2024", problem).bound(problem.constants, 100)
+    >>> round(bound.regret, 1), bound.why
+    (29.7, '')
+    """
 
     regret: Scalar | None = None
     ccv: Scalar | None = None

@@ -401,27 +401,34 @@ if hasattr(os, "register_at_fork"):
 
 
 def refuse_held(path: str | os.PathLike[str], saying: str) -> None:
-    """One error where somebody holds the file at `path`."""
-    place = _lock_name(os.path.realpath(storage.named(path)))
+    """One error where somebody holds the file at `path`, or where nobody can tell: its lock may be a file of another user."""
+    place, handle, free = _lock_name(os.path.realpath(storage.named(path))), -1, False
     try:
-        handle = os.open(place, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
-    except (OSError, ValueError):
+        try:
+            handle = os.open(place, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+        except PermissionError:  # to read it is enough to see whether it is held
+            handle = os.open(place, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        free = _locked(handle)
+        holder = "" if free else f"{_holder(handle)} holds it"
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return  # nobody ever held it, or nobody does
-    try:
-        if not _locked(handle):
-            raise InputError(f"{saying}: {_holder(handle)} holds it")
+    except OSError as problem:
+        holder = f"its lock {place} cannot be had ({storage.reason(problem)}), so that somebody may hold it"
     finally:
-        os.close(handle)
+        if handle >= 0:
+            os.close(handle)
+    if not free:
+        raise InputError(f"{saying}: {holder}")
 
 
-def take_lock(path: str, name: str, kind: str) -> int:
-    """The lock that says who holds a file, as an open file; one error that says who, where it is somebody else."""
+def take_lock(path: str, name: str, kind: str, pauses: Sequence[float] = PAUSES) -> int:
+    """The lock that says who holds a file, as an open file; one error that says who, where it is somebody else after these pauses."""
     place = _lock_name(path)
     while True:
         handle = -1
         try:
             handle = Disk.open(place, os.O_RDWR | os.O_CREAT, 0o666)
-            if not _locked(handle, PAUSES):
+            if not _locked(handle, pauses):
                 raise InputError(f"cannot open {name}: {_holder(handle)} holds it, and a {kind} has one holder at a time")
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(place)):  # its last holder may have removed it just before

@@ -109,10 +109,33 @@ def weights(inputs: int, hidden: int) -> int:
 
 
 def Network(features: ArrayLike, label: float, weight: float = 1.0, tolerance: float = 0.0) -> NetworkLoss:
-    """The loss of a network with one hidden layer on one example, as a function of its weights: a vector of hidden * (inputs + 2) + 1.
+    """The loss of a neural network with one hidden layer on one example, as a function of its weights.
 
-    `label` is 0 or 1; the value is `weight` times (log-loss - `tolerance`). It is not convex: no theorem applies to what is played on it.
+    The value is ``weight * (log-loss - tolerance)``. It is not convex: no theorem applies to what is played on it.
 
+    Parameters
+    ----------
+    features : array_like of shape (inputs,)
+        The example.
+    label : {0, 1}
+        Its class.
+    weight : float, default 1.0
+        How much the example counts, 0 or above.
+    tolerance : float, default 0.0
+        The log-loss that is allowed: as a constraint, the loss is to be at most this.
+
+    Returns
+    -------
+    NetworkLoss
+        The loss as a function of a vector of ``hidden * (inputs + 2) + 1`` weights.
+
+    Raises
+    ------
+    InputError
+        The label is neither 0 nor 1, or a value is out of range.
+
+    Examples
+    --------
     >>> loss = Network([1.0, -2.0], label=1)
     >>> x = np.array([1.0, 0.5, 0.0, 2.0, -1.0])  # one hidden unit: W = (1, 0.5), b = 0, v = 2, c = -1
     >>> round(loss.value(x), 6), loss.grad(x)

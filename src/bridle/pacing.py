@@ -277,8 +277,31 @@ def _charge(pace: Pace, price: float, asked: Asked, paid: float) -> float | None
 
 
 def pacing_bound(budget: float, rounds: int, value: float, spend: float) -> float:
-    """The most that a `Pacer` of the form "descent" with an even plan loses, on average, against the best choice of offers: see the proof.
+    """The most that a `Pacer` of form "descent" with an even plan loses, on average, against the best choice of offers.
 
+    Parameters
+    ----------
+    budget : float
+        What may be spent in all, above 0, in money.
+    rounds : int
+        How many rounds the budget is for, 1 or above.
+    value : float
+        The most that one round can bring, above 0, in units of value.
+    spend : float
+        The most that one round can cost, above 0, in money.
+
+    Returns
+    -------
+    float
+        The bound, in units of value.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> round(pacing_bound(budget=2000.0, rounds=10_000, value=1.0, spend=1.0))
     505
     """

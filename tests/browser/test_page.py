@@ -433,7 +433,7 @@ def test_hovering_shows_values(browser, kind):
     place = {"tradeoff": f"[data-rank][data-policy='{mark.policy}'] circle", "pace": f".bar[data-policy='{mark.policy}'] i"}
     x, y = browser.execute_script(f"""
         const frame = document.querySelector("#plot-{i} {place.get(kind, ".picture")}").getBoundingClientRect();
-        return [{"frame.left + 0.985 * frame.width" if kind not in place else "frame.left + frame.width / 2"}, frame.top + frame.height / 2];
+        return [frame.left + {0.5 if kind in place else 0.985} * frame.width, frame.top + frame.height / 2];
     """)
     ActionChains(browser).move_by_offset(0, 0).perform()
     browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x, "y": y})

@@ -67,11 +67,28 @@ def test_closed_streams(command):
     status, _, err = program(COMMANDS[command], ">&-")
     assert (status, one_line(err)) == (2, "bridle: standard output: Bad file descriptor\n")
     assert program(COMMANDS[command], "2>&-")[::2] == (0, "")
-    assert program(["nosuch"], "2>&-")[0] == 2
-    assert program(["nosuch"], "2>/dev/full")[0] == 2
     assert program(COMMANDS[command], ">&- 2>&-")[0] == 2
     status, out, err = program(COMMANDS[command], "| true")
     assert (status, out, err) == (0, "", "")
+
+
+@POSIX
+@pytest.mark.slow
+@pytest.mark.parametrize("redirect", ["2>&-", "2>/dev/full"])
+def test_a_mistake_that_cannot_be_told_is_still_a_status(redirect):
+    assert program(["nosuch"], redirect)[0] == 2
+
+
+TWICE = """
+from bridle.cli import main
+
+for arguments in (["policies"], ["play", "fixed", "--horizon", "20"]):
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        print(f"ended {ended.code or 0}", flush=True)
+"""
+"""A listing and a game in one process: what a variable does, it does to both."""
 
 
 @POSIX
@@ -86,10 +103,16 @@ def test_closed_streams(command):
     ids=lambda changes: "-".join(changes),
 )  # fmt: skip
 def test_strange_variables_do_no_harm(changes):
-    for arguments in (["policies"], ["play", "fixed", "--horizon", "20"]):
-        status, out, err = program(arguments, **changes)
-        assert (status, err) == (0, "")
-        assert out
+    there = {**os.environ, **changes}
+    ran = subprocess.run(
+        [sys.executable, "-c", TWICE], capture_output=True, text=True, errors="replace", timeout=300,
+        env={name: value for name, value in there.items() if value is not None},
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+    listing, game, rest = ran.stdout.split("ended 0\n")
+    assert listing.strip()
+    assert game.strip()
+    assert rest == ""
 
 
 def bad_paths(tmp_path: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
@@ -214,7 +237,7 @@ def test_code_that_cannot_be_kept_is_one_line(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    arguments = ["play", "fixed", "--horizon", "20", "--engine", "numba", "--json", "-"]
+    arguments = ["play", "fixed", "--policy", "ogd", "--horizon", "20", "--engine", "numba", "--json", "-"]
     status, out, err = program(arguments, BRIDLE_COMPILED=str(shared))
     assert status == 0
     assert out.startswith("{")

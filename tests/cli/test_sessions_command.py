@@ -122,6 +122,18 @@ def test_a_session_goes_out_and_comes_back(run, database, tmp_path):
     assert (status, "name 'again' is taken" in err) == (2, True)
 
 
+def test_old_events_are_dropped(run, database):
+    status, out, _ = run("sessions", "trim", "shop", "--before", 20, "--db", database[0])
+    assert (status, out) == (0, "session shop: events 1 to 19 are dropped; its journal begins with event 20\n")
+    status, out, _ = run("sessions", "trim", "shop", "--before", 20, "--db", database[0])
+    assert (status, out) == (0, "session shop: nothing is dropped; its journal begins with event 20\n")
+    status, _, err = run("sessions", "trim", "shop", "--before", 3, "--db", database[0])
+    assert (status, err.count("\n")) == (2, 1)
+    assert "before must be the number of a snapshot of session 'shop', 20 or 29, not 3" in err
+    status, _, err = run("sessions", "replay", "shop", "--to", 2, "--db", database[0])
+    assert (status, "was trimmed" in err) == (2, True)
+
+
 def test_rounds_go_to_a_table(run, database, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     status, out, _ = run("sessions", "export", "shop", tmp_path / "rounds.parquet", "--db", database[0])

@@ -74,7 +74,8 @@ def test_a_file_of_several_is_all_of_them_and_settings_are_swept(file):
 def test_an_error_in_the_middle_of_a_comparison_names_file_and_game(file):
     file.write_text(ONE.replace("g, dg =", "calls.append(0); assert len(calls) < 40, 'too late'\n        g, dg =") + "calls = []\n")
     with pytest.raises(
-        InputError, match=r"^shy price=2 on fixed, horizon 60, seed \d, engine python: mine.py, line 22: AssertionError: too"
+        InputError,
+        match=r"^shy price=2 on (fixed|halfspaces dim=3), horizon 60, seed \d, engine python: mine.py, line 22: AssertionError: too",
     ):
         compare(**GRID, out="broken", jobs=1)
 

@@ -11,6 +11,7 @@ import pytest
 
 import bridle
 from bridle.compare import charts, static_figures
+from bridle.showing import figures
 from helpers import comparison_rows
 
 ROWS = [row for row in comparison_rows.grid() if row["problem"] == "halfspaces"]
@@ -53,7 +54,7 @@ def test_they_are_the_same_every_time(written, tmp_path):
 def test_the_curves_are_those_of_the_charts():
     """What matplotlib was given: medians, bounds, the fitted line, and axes with titles and units."""
     parts = charts.all_charts(ROWS)[:2]
-    sheet = static_figures._sheet(parts)
+    sheet = figures.sheet(parts)
     assert [panel.get_title(loc="left") for panel in sheet.axes] == ["Regret against t", "CCV against t"]
     assert [panel.get_ylabel() for panel in sheet.axes] == ["regret (units of total cost)", "CCV (units of total violation)"]
     assert [panel.get_xlabel() for panel in sheet.axes] == ["round t"] * 2
@@ -82,13 +83,13 @@ def test_labels_are_shown_as_they_are_and_file_names_are_safe(tmp_path):
     assert len(set(paths)) == len(paths) == 12
     assert {path.parent for path in paths} == {tmp_path}
     assert all(re.fullmatch(r"[a-zA-Z0-9=._-]+", path.name) for path in paths)
-    sheet = static_figures._sheet(charts.all_charts(rows)[:2])
+    sheet = figures.sheet(charts.all_charts(rows)[:2])
     assert sheet.legends[0].get_texts()[0].get_text().startswith(NASTY[:33])
 
 
 def test_a_figure_without_numbers_says_so():
     rows = [row | {"regret": None, "curve_regret": None} for row in ROWS if row["horizon"] == 100]
-    sheet = static_figures._sheet(charts.all_charts(rows)[:2])
+    sheet = figures.sheet(charts.all_charts(rows)[:2])
     assert "There is no regret to draw here." in sheet.axes[0].texts[0].get_text()
 
 

@@ -139,6 +139,30 @@ def test_the_session_of_a_killed_process_can_be_had_at_once(url, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if ".lock" in path.name) == [], "the lock of a dead owner is left"
 
 
+def test_a_lock_that_cannot_be_opened_counts_as_held(url, monkeypatch):
+    """It may be another user's, who is at work; a lock that may be read tells whether it is held."""
+    own, allowed = os.open, []
+
+    def opened(path, flags, *rest, **named):
+        if str(path).endswith(".first.lock") and flags & os.O_ACCMODE not in allowed:
+            raise PermissionError(13, "Permission denied", path)
+        return own(path, flags, *rest, **named)
+
+    with open_store(url) as store:
+        found = store.create("shop", b"")
+        dead = open_store(url, owner="first")
+        dead.take(found)
+        dead._lock.drop()  # as if it were killed
+        monkeypatch.setattr(os, "open", opened)
+        with pytest.raises(Owned, match="owned by first"):
+            store.take(found)
+        assert "first" in store.living()
+        with open_store(url) as other:
+            assert other.owners() == {"shop": "first"}
+        allowed.append(os.O_RDONLY)
+        assert store.take(found).epoch == 2
+
+
 def test_a_store_belongs_to_the_process_that_opened_it(url):
     """A forked child cannot use it, and does not hold what its parent owns."""
     with open_store(url) as store:

@@ -16,6 +16,7 @@ from bridle import domains, records
 from bridle.checks import check_domain
 from bridle.core import Domain, InputError
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron, polyhedron
+from helpers.extent import examples
 
 
 def cut(domain, rng, share):
@@ -80,7 +81,8 @@ def test_check_domain(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_check_domain_at_more_points(name):
-    check_domain(make(name, seed=1, dim=4), points=4 if name == SLOW else 25 if "polyhedron" in name else 100)
+    few = 4 if name == SLOW else 12 if "polyhedron" in name else 100
+    check_domain(make(name, seed=1, dim=4), points=examples(few, 2 * few))
 
 
 def test_osqp_domain():

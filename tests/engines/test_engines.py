@@ -42,6 +42,7 @@ def convex(kind: str, domain, **more):
 
 
 @pytest.mark.compiles
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("kind", "where"), list(product(LEARNERS, PLACES)))
 def test_algorithm_1_agrees(kind, where):
     domain = place(where)
@@ -60,6 +61,7 @@ def test_the_other_policies_agree(where):
 
 
 @pytest.mark.compiles
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", ["adaftrl", "ftpl", "delayed", "decreasing"])
 @pytest.mark.parametrize("where", ["ball", "simplex", "cut-box"])
 def test_the_other_policies_agree_with_other_learners(kind, where):

@@ -13,6 +13,7 @@ from jax import numpy as jnp
 from bridle.engines.codegen.loops import lower
 from bridle.engines.codegen.trace import LeafShape, trace_of, trace_runs
 from helpers.compiled_games import interpreted
+from helpers.extent import examples
 
 N, M, ROUNDS = 4, 3, 3
 CONSTANTS, STATES, DRAWS = ((N,), ()), ((N,), (), (M, N)), ((N,), ())
@@ -167,7 +168,7 @@ OPERAND = st.integers(0, 8)
 
 
 @pytest.mark.compiles
-@settings(max_examples=40)
+@settings(max_examples=examples(12, 40))
 @given(
     st.lists(st.tuples(st.integers(0, len(STEPS) - 1), OPERAND, OPERAND, OPERAND), min_size=1, max_size=8),
     st.sampled_from([0, 1, 3]),

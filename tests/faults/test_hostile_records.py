@@ -1,4 +1,4 @@
-"""A hundred thousand hostile records into sessions of every policy: refused without a trace, or taken in without harm."""
+"""Tens of thousands of hostile records into sessions of every policy: refused without a trace, or taken in without harm."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import hostile_records
+from helpers.extent import examples
 from helpers.hostile_records import BYTES, cases, play
 
 RECORDS = 250
-GROUPS, EXAMPLES = 4, 100
+GROUPS, EXAMPLES = 4, examples(30, 100)
 SCRIPTS = st.binary(min_size=RECORDS * BYTES, max_size=RECORDS * BYTES)
 
 
@@ -30,7 +31,7 @@ def test_what_is_refused_leaves_no_trace_and_what_is_accepted_no_harm(group):
 
 @pytest.mark.compiles
 def test_compiled_rounds_are_tormented_too():
-    @settings(max_examples=20)
+    @settings(max_examples=examples(8, 20))
     @given(st.sampled_from(["anytime", "sinha2024", "soft", "ogd"]), st.integers(1, 2), SCRIPTS)
     def torment(policy, k, script):
         play(hostile_records.Case(policy, k, engine="numba"), script)

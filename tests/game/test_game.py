@@ -292,6 +292,7 @@ def test_a_bad_comparator_is_one_clear_error(comparator):
 
 
 @pytest.mark.slow
+@pytest.mark.covering(4)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["halfspaces", "minimax", "fixed", "lower-bound"])
 @pytest.mark.parametrize("how", ["one", "sweep", "seeds", "starts"])

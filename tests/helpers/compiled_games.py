@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
 import numpy as np
 
 import bridle
@@ -9,6 +13,7 @@ from bridle import policies
 from bridle.engines.codegen.python_source import PythonSource
 from bridle.engines.round import check_compiled
 from bridle.policies.registry import record_of
+from helpers.extent import WHOLE
 from helpers.instances import make_domain
 
 PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
@@ -32,3 +37,19 @@ def compilable_game(name: str, place: str, constraints: int, rounds: int, dim: i
     if len(getattr(record_of(policy), "each", range(constraints))) != constraints:
         return None  # it has constraints of its own, one for every coordinate
     return policy, problem
+
+
+@cache
+def _places_of(name: str, counts: tuple[tuple[str, tuple[int, ...]], ...]) -> list[str]:
+    return [place for place, ks in counts if any(compilable_game(name, place, k, 4) for k in ks)]
+
+
+def games_at(place: str, counts: Mapping[str, tuple[int, ...]], rounds: int, turn: int) -> Iterator[tuple[str, Any, Any]]:
+    """Policies that are played at this place, each at every third of the places where it can be; `turn` says from which on.
+
+    `counts` are the places, and the numbers of constraints that each is played with. Yields names, policies and problems.
+    """
+    for i, name in enumerate(policies.names()):
+        places = _places_of(name, tuple(counts.items()))
+        if place in (places if WHOLE else places[(i + turn) % min(3, len(places) or 1) :: 3]):
+            yield from ((name, *game) for k in counts[place] if (game := compilable_game(name, place, k, rounds)))

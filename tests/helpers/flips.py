@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bridle.core import BridleWarning, InputError
+from helpers.extent import WHOLE
 from helpers.file_kinds import Kind
 
 
@@ -21,9 +22,9 @@ class Flips(NamedTuple):
     unnoticed: list[str]
 
 
-def one_bit_a_byte(size: int) -> Iterable[int]:
-    """One bit of every byte of so many."""
-    return (8 * at + at % 8 for at in range(size))
+def one_bit_of_some_bytes(size: int) -> Iterable[int]:
+    """One bit of every third byte of so many, of every byte where everything is tried."""
+    return (8 * at + at % 8 for at in range(0, size, 1 if WHOLE else 3))
 
 
 def flip(kind: Kind, path: Path, which: Callable[[int], Iterable[int]]) -> Flips:

@@ -24,6 +24,7 @@ def hasty(self, group):
     time.sleep(0.05)
     own(self, group)
 writer.GroupWriter._commit = hasty
+writer.GroupWriter._at_once = lambda self, line, events: None
 """
 """A mistake, planted: answers leave before their commit."""
 

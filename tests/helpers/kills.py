@@ -10,6 +10,7 @@ chosen at random. Another one then starts from the file, as a service would. Pri
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import pickle
@@ -173,6 +174,14 @@ class Durables(Sessions):
     def __init__(self, engine: str, group: int = 1) -> None:
         self.group = self.under_way = group
         super().__init__(engine)
+        with tempfile.TemporaryDirectory(prefix="bridle-kills-") as folder:  # what is loaded and worked out once is so now, too
+            path = Path(folder) / "file"
+            self.start(path)
+            for _ in range(2):
+                with self.open(path) as session:
+                    for number in range(session.rounds, session.rounds + 9):
+                        self.observe(session, number)
+                    fingerprints.of_session(session)
 
     def start(self, path: Path) -> None:
         made = {"policy": bridle.policy("anytime", bridle.Ball(DIM)), "engine": self.engine, "snapshot_every": 7}
@@ -383,6 +392,8 @@ def temporaries(path: Path) -> list[str]:
 def run(name: str, kills: int, seed: int, progress: Callable[[int], object] = lambda _: None) -> dict[str, Any]:
     """So many kills of one kind: counts, and the first few things that were wrong."""
     rng, counts, wrong, trade = random.Random(f"{name} {seed}"), Counter[str](), list[str](), (TRADES | DURABLE | PLANTED)[name]()
+    gc.collect()
+    gc.freeze()  # children share the memory of what is there by now, as long as nobody looks it through
     with tempfile.TemporaryDirectory(prefix="bridle-kills-") as folder:
         path, one, before = Path(folder) / "file", Pace(0.0, 0), 0
         for number in range(0, kills, trade.workers):

@@ -88,15 +88,15 @@ def serving(db: str, insecure: bool = True, **settings: object) -> Iterator[Serv
 class ServerProcess:
     """`bridle serve` in a process of its own, which can be killed and started again at the same address."""
 
-    def __init__(self, db: str, folder: Path, port: int, *more: str, program: Path | None = None) -> None:
+    def __init__(self, db: str, folder: Path, port: int, *more: str, program: Path | None = None, insecure: bool = True) -> None:
         self.program = ["-m", "bridle"] if program is None else [str(program)]
-        self.db, self.folder, self.port, self.more = db, folder, port, more
+        self.db, self.folder, self.port, self.more = db, folder, port, (*more, *(("--insecure",) if insecure else ()))
         self.url = f"http://127.0.0.1:{port}"
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it and wait until it is ready."""
-        options = ["--db", self.db, "--port", str(self.port), "--insecure", "--log", "warning", *self.more]
+        options = ["--db", self.db, "--port", str(self.port), "--log", "warning", *self.more]
         command = [sys.executable, *self.program, "serve", *options]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
         with open(self.folder / f"server-{self.port}.log", "ab") as log:

@@ -44,6 +44,33 @@ def keeps_events(url: str) -> None:
             reader.append(lease, [event(2503)])
 
 
+def packs_events(url: str) -> None:
+    """Events that nobody looks up share rows, and are read as they were written, from any of them on; none is taken twice."""
+    plain = [Event(n, n % 3, None, None, None, bytes([n % 256]) * (n % 90)) for n in range(1, 1301)]
+    events = [each._replace(key=b"k%d" % each.seq) if each.seq in (1, 700, 701, 1300) else each for each in plain]
+    events[9] = events[9]._replace(body=bytes(300_000))
+    events[11] = events[11]._replace(answer=b"")
+    with open_store(url) as store:
+        lease = store.take(store.create("shop", b"spec"))
+        for begin, end in ((0, 40), (40, 41), (41, 43), (43, 1300)):
+            store.append(lease, events[begin:end])
+        for after in (0, 1, 8, 9, 10, 39, 40, 41, 42, 699, 700, 1299, 1300):
+            assert list(store.tail(lease.session, after)) == events[after:]
+        assert store.head(lease.session) == 1300
+        assert store.answer(lease.session, b"k701") == events[700]
+        for again in (events[41:42], events[41:43], events[500:505], events[20:21]):
+            with pytest.raises(Taken, match="number or key is there already"):
+                store.append(lease, again)
+        (outcome,) = store.append_many([(lease, events[50:60])])
+        assert isinstance(outcome, Taken)
+        lease = store.take(store.find("shop"))
+        with pytest.raises(Taken):
+            store.append(lease, events[500:505])
+        store.append(lease, [event(1301)])
+    with open_store(url, readonly=True) as reader:
+        assert list(reader.tail(lease.session)) == [*events, event(1301)]
+
+
 def fences_off_the_last_owner(url: str) -> None:
     """Whoever had a session before writes nothing any more, neither events nor snapshots."""
     with open_store(url, owner="first", at="http://first") as store, open_store(url) as other:
@@ -292,6 +319,7 @@ def survives_owners_that_respect_nobody(url: str, monkeypatch: Any, rounds: int 
 
 ALWAYS = (
     keeps_events,
+    packs_events,
     fences_off_the_last_owner,
     groups_commit_together,
     keeps_two_snapshots,

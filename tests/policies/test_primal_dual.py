@@ -594,6 +594,7 @@ def problem_for(form: str, where: str, T: int, k: int = 1):
 
 
 @pytest.mark.compiles
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("form", "where"), [(f, w) for w in ("ball", "box", "simplex") for f in FORMS if "entr" not in f or w == "simplex"]
 )

@@ -93,6 +93,7 @@ SETTINGS = {"horizon": 300, "bound": 1.5, "modulus": 1.0, "slater": 0.4, "smooth
 ON_A_BALL = [name for name in bridle.policies.names() if name != "steiner" and bridle.policies.entry(name).domains != ("simplex",)]
 
 
+@pytest.mark.covering(5)
 @pytest.mark.parametrize("name", ON_A_BALL)
 @pytest.mark.parametrize("share", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize("lipschitz", [0.05, 0.5, 1.0, 20.0])

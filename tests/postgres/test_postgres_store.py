@@ -319,12 +319,13 @@ def test_a_read_only_database_is_one_sentence_and_nothing_is_written(database):
 def test_a_row_that_was_changed_is_noticed(database):
     with open_store(database) as store, psycopg.connect(database, autocommit=True) as other:
         lease = store.take(store.create("shop", b""))
-        store.append(lease, [Event(seq, 1, None, None, None, b"body %d" % seq) for seq in (1, 2, 3)])
+        for seq in (1, 2, 3):
+            store.append(lease, [Event(seq, 1, None, None, None, b"body %d" % seq)])
         other.execute("UPDATE event SET body = 'bodx 2' WHERE seq = 2")
-        with pytest.raises(StoreError, match="event 2 of session 1 is not what was written"):
+        with pytest.raises(StoreError, match="event 2 of session 'shop' is not what was written"):
             list(store.tail(lease.session))
         other.execute("DELETE FROM event WHERE seq = 2")
-        with pytest.raises(StoreError, match="event 2 of session 1 is missing"):
+        with pytest.raises(StoreError, match="event 2 of session 'shop' is missing"):
             list(store.tail(lease.session))
 
 

@@ -463,6 +463,7 @@ BEYOND_THE_SOLVER = {"guo2022", "guo2022-strong"}
 
 
 @pytest.mark.slow
+@pytest.mark.covering(8)
 @pytest.mark.parametrize("policy", policies.names())
 @every_problem
 def test_no_theorem_is_refuted(name, policy):

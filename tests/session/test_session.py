@@ -528,6 +528,7 @@ def resume(policy, path, k: int = 2, rounds: int = 24, cut: int = 11, again=None
 
 
 @pytest.mark.slow
+@pytest.mark.covering(3)
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("name", OWN)
 def test_every_registered_policy_resumes_bit_for_bit(name, where, tmp_path):

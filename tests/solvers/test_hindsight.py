@@ -170,6 +170,7 @@ def check(best, blocks, domain, tolerance=1e-9):
 
 
 @pytest.mark.slow
+@pytest.mark.covering(8)
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("constraint", ["affine", "quadratic"])

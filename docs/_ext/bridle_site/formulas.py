@@ -24,8 +24,8 @@ def displayed(self: HTML5Translator, node: nodes.math_block) -> None:
     number = f' <span class="eqno">({get_node_equation_number(self, node)})</span>' if node.get("number") else ""
     source = node.astext()
     if "\\\\" in source and "\\begin" not in source:
-        source = f"\\begin{{aligned}}{source}\\end{{aligned}}"
-    box = '<div class="formula" tabindex="0" role="region" aria-label="Formula">'
+        source = f"\\begin{{split}}{source}\\end{{split}}"
+    box = '<div class="formula" tabindex="0" role="group" aria-label="Formula">'
     self.body.append(f"{box}{convert(source, display='block')}{number}</div>\n")
     raise nodes.SkipNode
 

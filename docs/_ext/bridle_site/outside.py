@@ -31,8 +31,8 @@ def led_inside(text: str, folder: Path, docname: str) -> str:
 
     def link(found: re.Match[str]) -> str:
         target = Path(os.path.normpath(folder / found.group(1))).relative_to(DOCS.parent).as_posix()
-        page = PAGES.get(target, target)
-        if not (DOCS.parent / page).exists():
+        page = next((each for each in (PAGES.get(target, target), target) if (DOCS.parent / each).exists()), None)
+        if page is None:
             return found.group(0)
         return f"]({os.path.relpath(DOCS.parent / page, (DOCS / docname).parent)}{found.group(2) or ''})"
 

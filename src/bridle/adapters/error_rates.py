@@ -64,8 +64,27 @@ class ErrorRateLimit(NamedTuple):
 
 
 def ErrorRate(beyond: float, at_most: float = 0.1) -> ErrorRateLimit:
-    """At most a share `at_most` of the rows has a prediction that is off by more than `beyond`, in the unit of the targets.
+    """A limit: at most a share of the rows has a prediction that is off by more than a size.
 
+    Parameters
+    ----------
+    beyond : float
+        The size, above 0, in the unit of the targets.
+    at_most : float, default 0.1
+        The share, above 0 and below 1.
+
+    Returns
+    -------
+    ErrorRateLimit
+        The limit, for ``constraints=[...]`` of a regressor.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> ErrorRate(beyond=2.0, at_most=0.05).at_most
     0.05
     """

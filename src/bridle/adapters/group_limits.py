@@ -79,20 +79,92 @@ class OddsLimit(NamedTuple):
 
 
 def EqualOpportunity(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> OpportunityLimit:
-    """The shares of the second class that are found differ by at most `gap` between groups.
+    """A limit: the shares of the second class that are found differ by at most `gap` between groups.
 
-    `groups` are their numbers; without them there are two, of rows whose number is above 0 and of the others.
+    Parameters
+    ----------
+    gap : float, default 0.05
+        The largest difference of two shares, above 0 and below 1.
+    groups : sequence of float, optional
+        The groups' numbers. Default: two groups, rows whose number is above 0, and the others.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+
+    Returns
+    -------
+    OpportunityLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> EqualOpportunity(gap=0.1).gap
+    0.1
     """
     return OpportunityLimit(*_group_settings("EqualOpportunity", gap, groups, eta))
 
 
 def DemographicParity(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> ParityLimit:
-    """The shares of alarms differ by at most `gap` between groups; `groups` as for `EqualOpportunity`."""
+    """A limit: the shares of alarms differ by at most `gap` between groups.
+
+    Parameters
+    ----------
+    gap : float, default 0.05
+        The largest difference of two shares, above 0 and below 1.
+    groups : sequence of float, optional
+        The groups' numbers. Default: two groups, rows whose number is above 0, and the others.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+
+    Returns
+    -------
+    ParityLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> DemographicParity(gap=0.1).gap
+    0.1
+    """
     return ParityLimit(*_group_settings("DemographicParity", gap, groups, eta))
 
 
 def EqualizedOdds(gap: float = 0.05, groups: Sequence[float] | None = None, eta: float = ETA) -> OddsLimit:
-    """The shares found, and the shares of false alarms, differ by at most `gap` between groups; `groups` as for `EqualOpportunity`."""
+    """A limit: the shares found, and the shares of false alarms, differ by at most `gap` between groups.
+
+    Parameters
+    ----------
+    gap : float, default 0.05
+        The largest difference of two shares, above 0 and below 1.
+    groups : sequence of float, optional
+        The groups' numbers. Default: two groups, rows whose number is above 0, and the others.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+
+    Returns
+    -------
+    OddsLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> EqualizedOdds(gap=0.1).gap
+    0.1
+    """
     return OddsLimit(*_group_settings("EqualizedOdds", gap, groups, eta))
 
 

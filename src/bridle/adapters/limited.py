@@ -51,8 +51,26 @@ class LimitedOptimizer(torch.optim.Optimizer):
     def measure(self, logits: object, labels: object, groups: object = None, **own: object) -> list[torch.Tensor | None]:
         """The constraints of a step, from what the network made of a batch: for `step` or `weighted`.
 
-        `logits` are log-odds of the second of two classes, or a row of outputs for each of several; `groups` is a number for each row,
-        above 0 for the one group, nan for none. Constraints of your own that have a name are given by it.
+        Parameters
+        ----------
+        logits : Tensor of shape (rows,) or (rows, classes)
+            Log-odds of the second of two classes, or a row of outputs for each of several.
+        labels : Tensor of shape (rows,)
+            The classes.
+        groups : Tensor of shape (rows,), optional
+            A number for each row, above 0 for the one group, nan for none.
+        **own : Tensor
+            Constraints of your own that have a name, by it.
+
+        Returns
+        -------
+        list of Tensor or None
+            One value for each constraint; None for one that this batch says nothing of.
+
+        Raises
+        ------
+        InputError
+            A name is unknown or missing, or the shapes do not agree.
         """
         return on_batch(self._limits, logits, labels, groups, own)
 

@@ -28,10 +28,33 @@ NAMES = ("groups", "periods")
 
 
 class RateLimiter:
-    """A threshold that moves, for scores that are log-odds (or grow with the chance that a row is positive, with ``base="buffer"``).
+    """A threshold that moves, to keep limits on rates for the scores of any model.
 
-    `learn` is for a batch whose rows were acted upon by `alarms` before their labels came. The rows of a batch are decided by the threshold
-    of its start. Of several limits that cannot be had together, the one at `priority` is kept.
+    Scores are log-odds, or with ``base="buffer"`` anything that grows with the chance that a row is positive. The rows of a batch are
+    decided by
+    the threshold of its start.
+
+    Parameters
+    ----------
+    limits : sequence
+        Limits on rates, such as ``Recall(at_least=0.9)``.
+    priority : int, default 0
+        The place of the limit that is kept where not all of them can be had.
+
+    Raises
+    ------
+    InputError
+        A limit is not one on a rate, or there is none at `priority`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bridle.adapters.rate_limits import AlertRate
+    >>> limiter = RateLimiter([AlertRate(at_most=0.5)])
+    >>> limiter.alarms(np.array([3.0, -3.0]))
+    array([1., 0.])
+    >>> limiter.learn(np.array([3.0, -3.0]), np.array([1, 0]))
+    array([1., 0.])
     """
 
     def __init__(self, limits: Sequence[RateLimited], priority: int = 0) -> None:
@@ -41,12 +64,54 @@ class RateLimiter:
         self._period: float | None = None  # of the last row
 
     def alarms(self, scores: object, groups: object = None, periods: object = None) -> Array:
-        """Which of these rows, as one batch, would be alarms now: 1 or 0 for each."""
+        """Which of these rows, as one batch, would be alarms now.
+
+        Parameters
+        ----------
+        scores : array_like of shape (rows,)
+            The score of every row.
+        groups : array_like of shape (rows,), optional
+            A number for each row, where a limit is about groups.
+        periods : array_like of shape (rows,), optional
+            A number for each row, where a limit is about periods.
+
+        Returns
+        -------
+        array of shape (rows,)
+            1 for an alarm, else 0.
+
+        Raises
+        ------
+        InputError
+            The shapes do not agree, or groups or periods are missing.
+        """
         values = _column("scores", scores)
         return decide_batch(self._model, self._state, values, *self._columns(len(values), groups, periods))[2]
 
     def learn(self, scores: object, labels: object, groups: object = None, periods: object = None) -> Array:
-        """Count a batch whose labels (1 or 0) are known, and move the threshold; gives back which rows were alarms."""
+        """Count a batch that `alarms` decided about and whose labels are now known, and move the threshold.
+
+        Parameters
+        ----------
+        scores : array_like of shape (rows,)
+            The score of every row.
+        labels : array_like of shape (rows,)
+            1 or 0 for every row.
+        groups : array_like of shape (rows,), optional
+            A number for each row, where a limit is about groups.
+        periods : array_like of shape (rows,), optional
+            A number for each row, where a limit is about periods.
+
+        Returns
+        -------
+        array of shape (rows,)
+            Which rows were alarms: 1 or 0.
+
+        Raises
+        ------
+        InputError
+            The shapes do not agree, a label is neither 0 nor 1, or groups or periods are missing.
+        """
         values, truth = _column("scores", scores), _column("labels", labels)
         if len(truth) != len(values) or not np.isin(truth, (0.0, 1.0)).all():
             raise InputError(f"labels must be 0 or 1 for each of the {len(values)} scores, not {validate.show(labels)}")

@@ -182,10 +182,27 @@ def changed(factory: Callable[..., L], limit: Any, changes: Mapping[str, object]
 
 
 def MissLoss(label: object = 1, at_most: float = 0.1) -> MissLossLimit:
-    """At most this log-loss on every row of class `label`, so that it is not missed: 0.1 asks for a probability of e^-0.1 = 0.90.
+    """A limit: at most this log-loss on every row of a class, so that it is not missed.
 
-    A limit of 0 can be met by no finite weights, so it must be above.
+    Parameters
+    ----------
+    label : object, default 1
+        The class.
+    at_most : float, default 0.1
+        The log-loss, above 0, in nats: 0.1 asks for a probability of e^-0.1 = 0.90. No finite weights could meet 0.
 
+    Returns
+    -------
+    MissLossLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> MissLoss(label="fraud", at_most=0.2).bind(["fine", "fraud"]).sign
     1.0
     """
@@ -193,8 +210,27 @@ def MissLoss(label: object = 1, at_most: float = 0.1) -> MissLossLimit:
 
 
 def GroupGap(at_most: float = 0.1, lookback: int = 1000) -> GroupGapLimit:
-    """At most this difference between two groups' mean scores (log-odds), over about the last `lookback` rows of each.
+    """A limit: at most this difference between two groups' mean scores.
 
+    Parameters
+    ----------
+    at_most : float, default 0.1
+        The difference, above 0, in log-odds.
+    lookback : int, default 1000
+        Over about how many of the last rows of each group, 1 or above.
+
+    Returns
+    -------
+    GroupGapLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> limit = GroupGap(at_most=0.5)
     >>> memory, _ = limit.reveal(limit.start(2), np.array([1.0, 3.0]), 1.0, 0)
     >>> memory, gap = limit.reveal(memory, np.array([1.0, 5.0]), 1.0, 1)
@@ -205,8 +241,25 @@ def GroupGap(at_most: float = 0.1, lookback: int = 1000) -> GroupGapLimit:
 
 
 def WeightBudget(at_most: float = 1.0) -> WeightLimit:
-    """At most this much of half the squared length of the weights, the intercept among them.
+    """A limit: at most this much of half the squared length of the weights, the intercept among them.
 
+    Parameters
+    ----------
+    at_most : float, default 1.0
+        The amount, above 0, in squared weights.
+
+    Returns
+    -------
+    WeightLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        The value is out of range.
+
+    Examples
+    --------
     >>> WeightBudget(2.0).reveal((), np.ones(2), 1.0, None)[1].value(np.array([2.0, 2.0]))
     2.0
     """

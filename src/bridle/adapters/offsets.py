@@ -138,8 +138,25 @@ class QuantileLimit(NamedTuple):
 
 
 def Quantile(level: float = 0.9) -> QuantileLimit:
-    """At most a share 1 - `level` of the rows lies above the prediction, on every stream.
+    """A limit: at most a share ``1 - level`` of the targets lies above the prediction, on every stream.
 
+    Parameters
+    ----------
+    level : float, default 0.9
+        The level, above 0 and below 1.
+
+    Returns
+    -------
+    QuantileLimit
+        The limit, for ``constraints=[...]`` of a regressor.
+
+    Raises
+    ------
+    InputError
+        The level is out of range.
+
+    Examples
+    --------
     >>> Quantile(0.9).level
     0.9
     """

@@ -176,25 +176,121 @@ class PrecisionLimit(NamedTuple):
 
 
 def Recall(at_least: float = 0.9, label: object = None, eta: float = ETA, base: str = "model") -> RecallLimit:
-    """At least this share of the rows of class `label` is found (None: of the second class)."""
+    """A limit: at least this share of the rows of a class is found.
+
+    Parameters
+    ----------
+    at_least : float, default 0.9
+        The share, above 0 and below 1.
+    label : object, optional
+        The class. Default: the second one.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+    base : {"model", "buffer"}, default "model"
+        What the threshold starts from: the model's log-odds, or the scores of recent rows.
+
+    Returns
+    -------
+    RecallLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> Recall(at_least=0.9).at_least
+    0.9
+    """
     return RecallLimit(_share("Recall", "at_least", at_least), label, *_settings("Recall", eta, base))
 
 
 def FalsePositiveRate(at_most: float = 0.01, eta: float = ETA, base: str = "model") -> FalsePositiveLimit:
-    """At most this share of the rows of the first class is an alarm."""
+    """A limit: at most this share of the rows of the first class is an alarm.
+
+    Parameters
+    ----------
+    at_most : float, default 0.01
+        The share, above 0 and below 1.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+    base : {"model", "buffer"}, default "model"
+        What the threshold starts from: the model's log-odds, or the scores of recent rows.
+
+    Returns
+    -------
+    FalsePositiveLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> FalsePositiveRate(at_most=0.02).at_most
+    0.02
+    """
     return FalsePositiveLimit(_share("FalsePositiveRate", "at_most", at_most), *_settings("FalsePositiveRate", eta, base))
 
 
 def AlertRate(at_most: float = 0.01, eta: float = ETA, base: str = "model") -> AlertLimit:
-    """At most this share of all rows is an alarm; no labels are needed."""
+    """A limit: at most this share of all rows is an alarm. It needs no labels.
+
+    Parameters
+    ----------
+    at_most : float, default 0.01
+        The share, above 0 and below 1.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+    base : {"model", "buffer"}, default "model"
+        What the threshold starts from: the model's log-odds, or the scores of recent rows.
+
+    Returns
+    -------
+    AlertLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> AlertRate(at_most=0.02).at_most
+    0.02
+    """
     return AlertLimit(_share("AlertRate", "at_most", at_most), *_settings("AlertRate", eta, base))
 
 
 def AlertBudget(at_most: float, per: object = "period", eta: float = ETA) -> AlertBudgetLimit:
-    """At most so many alarms per period, never one more; `per` is a number of rows, or "period" where each row says its own.
+    """A limit: at most so many alarms per period, never one more.
 
-    A period is a number that does not go backward, such as a day.
+    Parameters
+    ----------
+    at_most : float
+        How many alarms, a whole number, 0 or above.
+    per : int or "period", default "period"
+        How many rows make a period; or "period", where each row says its own: a number that does not go backward, such as a day.
+    eta : float, default 0.05
+        How far one alarm too many would move the level of caution, above 0.
 
+    Returns
+    -------
+    AlertBudgetLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> AlertBudget(50, per=1000)
     AlertBudget(at_most=50, per=1000)
     """
@@ -205,7 +301,32 @@ def AlertBudget(at_most: float, per: object = "period", eta: float = ETA) -> Ale
 
 
 def Precision(at_least: float = 0.5, eta: float = ETA) -> PrecisionLimit:
-    """At least this share of the alarms is right; where no alarm is left to repay what was wrong the report says so."""
+    """A limit: at least this share of the alarms is right.
+
+    Where no alarm is left to repay what was wrong, the report says so.
+
+    Parameters
+    ----------
+    at_least : float, default 0.5
+        The share, above 0 and below 1.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+
+    Returns
+    -------
+    PrecisionLimit
+        The limit, for ``constraints=[...]``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> Precision(at_least=0.6).at_least
+    0.6
+    """
     return PrecisionLimit(_share("Precision", "at_least", at_least), step_of("Precision", eta))
 
 

@@ -55,7 +55,7 @@ CLASSES = (False, True)
 
 
 class ConstrainedClassifier(LinearEstimator, base.Classifier):
-    """A linear classifier that learns under limits: every row is a round, and the cost is the log-loss.
+    """A linear classifier of river's kind that learns under limits: every row is a round, and the cost is the log-loss.
 
     The weights are learned without constants, from features scaled by the rows before and squashed. Features may come and go by name: one
     that is not in a row counts as 0 there, and one that was never seen has weight 0.
@@ -70,17 +70,19 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
     policy
         The registered name of a policy: the weights are its decisions in a ball then, as they are where a radius is given.
     parameters
-        The policy's settings.
+        The policy's parameters, by name.
     radius
-        The radius of the ball, 5 where only a policy is given.
+        The radius of the ball, above 0, in weights; 5 where only a policy is given.
     scale
         False takes features as they are. With a policy True scales them, without squashing, and they are taken as they are unless told.
     class_weight
-        The weights of the classes' losses in the cost (not in a limit), such as `{True: 5.0}`.
+        What the classes' losses weigh in the cost (not in a limit), such as `{True: 5.0}`; each 0 or above.
     group
         The name of the feature that says a row's group, where a limit is about groups; it is not a feature of the model then.
     engine
-        "numba" compiles what learns from a row: several times faster, the same weights up to rounding, and seconds before the first row.
+        "python", or "numba", which compiles what learns from a row: several times faster, the same weights up to rounding, and seconds
+        before
+        the first row.
     period
         The name of the feature that says a row's period, where a limit is about periods; it is not a feature of the model then.
     classes
@@ -88,8 +90,16 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
     label
         The class that an alarm is about, for limits on rates: the second of two unless told; of more than two it must be told.
     priority
-        The place among the constraints of the limit on a rate that is kept where not all of them can be had.
+        The place among the constraints of the limit on a rate that is kept where not all of them can be had, from 0.
 
+    Examples
+    --------
+    >>> from bridle.adapters.river import ConstrainedClassifier, Recall
+    >>> model = ConstrainedClassifier([Recall(at_least=0.9)])
+    >>> for i in range(200):
+    ...     model.learn_one({"x": float(i % 7)}, i % 7 > 4)
+    >>> model.predict_one({"x": 6.0}), model.predict_one({"x": 0.0})
+    (True, False)
     """
 
     def __init__(
@@ -146,9 +156,27 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
     def learn_one(
         self, x: RiverRow, y: object, group: float | None = None, period: float | None = None, ticket: RowTicket | int | None = None
     ) -> None:
-        """Learn from one row; its group and its period are these, or the features that the model was told hold them.
+        """Learn from one row.
 
-        A limit on a rate counts what `predict_one` says of the row now, or, with the `ticket` of `ask_one`, what was answered then.
+        A limit on a rate counts what `predict_one` says of the row now, or, with a ticket, what was answered then.
+
+        Parameters
+        ----------
+        x : dict
+            The features, by name.
+        y : object
+            The class.
+        group : float, optional
+            The row's group, unless a feature holds it.
+        period : float, optional
+            The row's period, unless a feature holds it.
+        ticket : RowTicket or int, optional
+            What `ask_one` gave for this row.
+
+        Raises
+        ------
+        InputError
+            The row cannot be used; nothing is learned.
         """
         place = self._place(y)
         if self._columns:
@@ -162,7 +190,22 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         self._model.learn(row, place, self._costs[place], group, period, ticket)
 
     def ask_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> RowTicket:
-        """Decide about a row whose class comes later: give the ticket to `learn_one` with it, or to `forget_one`."""
+        """Decide about a row whose class comes later.
+
+        Parameters
+        ----------
+        x : dict
+            The features, by name.
+        group : float, optional
+            The row's group, unless a feature holds it.
+        period : float, optional
+            The row's period, unless a feature holds it.
+
+        Returns
+        -------
+        RowTicket
+            What was decided; give it to `learn_one` with the class, or to `forget_one`.
+        """
         x, group, period = self._split(x, group, period)
         group, period = _numbers(group, period)
         self._model.admit(group, period)
@@ -170,16 +213,53 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         return self._model.ask(row, group, period)
 
     def forget_one(self, ticket: RowTicket | int) -> None:
-        """A row whose class will never be known is not waited for any longer."""
+        """Stop waiting for the class of a row that will never be known.
+
+        Parameters
+        ----------
+        ticket : RowTicket or int
+            What `ask_one` gave for it.
+
+        Raises
+        ------
+        InputError
+            No such row is waited for.
+        """
         self._model.forget(ticket)
 
     def predict_proba_one(self, x: RiverRow) -> dict[Any, float]:
-        """The probability of each class by the model, before this row is learned; of more than two, divided by their sum."""
+        """The model's probability of each class, before this row is learned.
+
+        Parameters
+        ----------
+        x : dict
+            The features, by name.
+
+        Returns
+        -------
+        dict
+            The probability of each class; of more than two, divided by their sum.
+        """
         each = self._model.probabilities(self._model.scores(self._names.known(x, self._model.features)))
         return dict(zip(self._classes, each.tolist(), strict=True))
 
     def predict_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> Any:
-        """The likeliest class, or what the limits on rates make of it as their levels stand."""
+        """The likeliest class, or what the limits on rates make of it as their levels stand.
+
+        Parameters
+        ----------
+        x : dict
+            The features, by name.
+        group : float, optional
+            The row's group, unless a feature holds it.
+        period : float, optional
+            The row's period, unless a feature holds it.
+
+        Returns
+        -------
+        object
+            The class.
+        """
         x, group, period = self._split(x, group, period)
         scores = self._model.scores(self._names.known(x, self._model.features))[None]
         of, when = (None if one is None else np.array([one]) for one in _numbers(group, period))
@@ -215,7 +295,7 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
 
 
 class ConstrainedRegressor(base.Regressor):
-    """A linear regressor that learns without constants, under limits: every row is a round.
+    """A linear regressor of river's kind that learns under limits, without constants: every row is a round.
 
     Features may come and go by name, as in `ConstrainedClassifier`. Features and targets are scaled by the rows before.
 
@@ -227,8 +307,16 @@ class ConstrainedRegressor(base.Regressor):
     scale
         False takes features as they are.
     engine
-        "numba" compiles what learns from a row.
+        "python", or "numba", which compiles what learns from a row.
 
+    Examples
+    --------
+    >>> from bridle.adapters.river import ConstrainedRegressor, Quantile
+    >>> model = ConstrainedRegressor([Quantile(0.9)])
+    >>> for i in range(200):
+    ...     model.learn_one({"x": float(i % 7)}, float(i % 7))
+    >>> bool(abs(model.predict_one({"x": 6.0}) - 6.0) < 1.0)
+    True
     """
 
     def __init__(self, constraints: Sequence[Any] | None = None, scale: bool | None = None, engine: str = "python") -> None:
@@ -255,14 +343,40 @@ class ConstrainedRegressor(base.Regressor):
         return with_limits(super().__repr__(), self.limits_ if not self._model.blank else LimitTable())
 
     def learn_one(self, x: RiverRow, y: float, w: float = 1.0) -> None:
-        """Learn from one row; `w` is the weight of its loss."""
+        """Learn from one row.
+
+        Parameters
+        ----------
+        x : dict
+            The features, by name.
+        y : float
+            The target.
+        w : float, default 1.0
+            What its loss weighs, 0 or above.
+
+        Raises
+        ------
+        InputError
+            The row cannot be used; nothing is learned.
+        """
         target = validate.number("y", y)
         weight = validate.nonnegative("w", w)
         self._model, row = self._names.taken_on(x, self._model, self._made)
         self._model.take(TargetRow(row, target, weight))
 
     def predict_one(self, x: RiverRow) -> float:
-        """The prediction, with the offset of a quantile as it stands."""
+        """The prediction, with the offset of a quantile as it stands.
+
+        Parameters
+        ----------
+        x : dict
+            The features, by name.
+
+        Returns
+        -------
+        float
+            The prediction.
+        """
         return float(self._model.predict(self._names.known(x, self._model.features)))
 
     @classmethod

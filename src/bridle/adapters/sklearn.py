@@ -70,13 +70,40 @@ class LimitsAsParameters(BaseEstimator):
     constraints: Sequence[Any] | None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters, and where `deep` those of the limits."""
+        """The parameters, and where `deep` those of the limits.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Also the settings of the limits, as ``constraints__0__at_least``.
+
+        Returns
+        -------
+        dict
+            The values by name.
+        """
         own = cast("dict[str, Any]", super().get_params(deep=False))
         inner = named_parameters(listed(self.constraints)) if deep else {}
         return own | {f"constraints__{name}": value for name, value in inner.items()}
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters, among them those of limits."""
+        """Set parameters, among them those of limits.
+
+        Parameters
+        ----------
+        **params : object
+            The values by name, such as ``constraints__0__at_least=0.95``.
+
+        Returns
+        -------
+        estimator
+            This estimator.
+
+        Raises
+        ------
+        InputError
+            There is no such limit or setting.
+        """
         inner = {name.removeprefix("constraints__"): value for name, value in params.items() if name.startswith("constraints__")}
         super().set_params(**{name: value for name, value in params.items() if not name.startswith("constraints__")})
         if inner:
@@ -96,17 +123,46 @@ class LimitsAsParameters(BaseEstimator):
 
 
 class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters):
-    """A linear classifier whose cost is the log-loss and whose limits are the `constraints`; every row is a round.
+    """A linear classifier of scikit-learn's kind that learns under limits: every row is a round, and the cost is the log-loss.
 
     A limit on a rate (`Recall`, `FalsePositiveRate`, ...) moves the threshold that `predict` goes by; `predict_proba` stays the model's
-    probability. A limit on a loss (`MissLoss`, `GroupGap`, `WeightBudget`) moves the weights. Where not all rates can be had, the one at
-    place `priority` among the constraints is. `label` is the class that an alarm is about, the second of two unless told; with more than
-    two classes there is a model for each against the others, and rates need a `label`.
+    probability. A limit on a loss (`MissLoss`, `GroupGap`, `WeightBudget`) moves the weights. With more than two classes there is a model
+    for
+    each against the others.
 
-    The weights are learned without constants, from features scaled by the rows before and squashed; ``scale=False`` takes them as they are.
-    With a `policy` (a registered name, with its `parameters`) or a `radius` they are that policy's decisions in a ball of this radius, and
-    `scale` scales features without squashing. `class_weight` weighs the losses of the classes in the cost, not in a limit. `fit` goes
-    `max_iter` times over the rows, in their order; `engine` is that of `bridle.play`: "python", or one that compiles, for many rows.
+    Parameters
+    ----------
+    constraints : sequence of limits, optional
+        The limits, such as ``Recall(at_least=0.9)``. Default: none.
+    policy : str, optional
+        A registered policy whose decisions, in a ball, are the weights. Default: they are learned without constants, from features that are
+        scaled by the rows before and squashed.
+    parameters : dict, optional
+        The policy's parameters.
+    radius : float, optional
+        The radius of that ball, above 0, in weights. Default: 5 where a policy is given.
+    scale : bool, optional
+        False takes features as they are. With a policy, True scales them without squashing. Default: True without a policy, False with one.
+    class_weight : dict, optional
+        What the losses of the classes weigh in the cost, not in a limit, such as ``{1: 5.0}``; each 0 or above.
+    label : object, optional
+        The class that an alarm is about. Default: the second of two; with more than two, rates need it.
+    priority : int, default 0
+        The place of the limit on a rate that is kept where not all of them can be had.
+    max_iter : int, default 1
+        How often `fit` goes over the rows, in their order, 1 or above.
+    engine : {"python", "jax", "numba", "cuda"}, default "python"
+        What computes it; the compiled ones are for many rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = (X[:, 0] + rng.normal(size=400) > 1.0).astype(int)
+    >>> model = ConstrainedClassifier([Recall(at_least=0.9)]).fit(X, y)
+    >>> bool(model.predict(X)[y == 1].mean() > 0.85)
+    True
     """
 
     def __init__(
@@ -130,7 +186,26 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> ConstrainedClassifier:
         """Forget what was learned, then learn from these rows: each is scored as those before it see it, counted, then learned.
 
-        `groups` and `periods` are a number for each row, where a limit is about groups or about periods.
+        Parameters
+        ----------
+        X : array_like of shape (rows, features)
+            The rows.
+        y : array_like of shape (rows,)
+            Their classes.
+        groups : array_like of shape (rows,), optional
+            A number for each row, where a limit is about groups.
+        periods : array_like of shape (rows,), optional
+            A number for each row, where a limit is about periods.
+
+        Returns
+        -------
+        ConstrainedClassifier
+            This estimator.
+
+        Raises
+        ------
+        ValueError
+            The rows cannot be used; the estimator stays what it was.
         """
         passes = validate.whole("max_iter", self.max_iter)
         with _kept_if_it_fails(self):
@@ -152,10 +227,36 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         periods: ArrayLike | None = None,
         tickets: Sequence[RowTicket | int] | None = None,
     ) -> ConstrainedClassifier:
-        """Learn from more rows; the first call names all `classes` unless its rows have them all. `sample_weight` is of the cost alone.
+        """Learn from more rows.
 
-        From the second call on limits on rates count what `predict` would have said of these rows before the call. With the `tickets` of
-        rows that were asked about they count what was answered then.
+        From the second call on, limits on rates count what `predict` would have said of these rows before the call.
+
+        Parameters
+        ----------
+        X : array_like of shape (rows, features)
+            The rows.
+        y : array_like of shape (rows,)
+            Their classes.
+        classes : array_like, optional
+            All classes; the first call needs them unless its rows have them all.
+        groups : array_like of shape (rows,), optional
+            A number for each row, where a limit is about groups.
+        sample_weight : array_like of shape (rows,), optional
+            What each row weighs in the cost alone, 0 or above.
+        periods : array_like of shape (rows,), optional
+            A number for each row, where a limit is about periods.
+        tickets : sequence of RowTicket or int, optional
+            What `ask` gave for these rows: limits on rates then count what was answered.
+
+        Returns
+        -------
+        ConstrainedClassifier
+            This estimator.
+
+        Raises
+        ------
+        ValueError
+            The rows cannot be used; the estimator stays what it was.
         """
         fresh = not hasattr(self, "model_")
         with _kept_if_it_fails(self):
@@ -171,7 +272,19 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     def ask(self, X: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> list[RowTicket]:
         """Decide about rows whose classes come later, one after the other; limits on rates count them in advance.
 
-        What a ticket says is what was decided; give it to `partial_fit` with the row's class, or to `forget`.
+        Parameters
+        ----------
+        X : array_like of shape (rows, features)
+            The rows.
+        groups : array_like of shape (rows,), optional
+            A number for each row, where a limit is about groups.
+        periods : array_like of shape (rows,), optional
+            A number for each row, where a limit is about periods.
+
+        Returns
+        -------
+        list of RowTicket
+            What was decided; give each to `partial_fit` with the row's class, or to `forget`.
         """
         check_is_fitted(self, "model_")
         rows = _checked(self, X, reset=False, accept_sparse="csr")
@@ -183,7 +296,18 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         ]
 
     def forget(self, tickets: Sequence[RowTicket | int]) -> None:
-        """Rows whose classes will never be known are not waited for any longer."""
+        """Stop waiting for the classes of rows that will never be known.
+
+        Parameters
+        ----------
+        tickets : sequence of RowTicket or int
+            What `ask` gave for them.
+
+        Raises
+        ------
+        InputError
+            No such row is waited for.
+        """
         check_is_fitted(self, "model_")
         for number in {self.model_.open.number(ticket): None for ticket in tickets}:  # all of them are known before one is forgotten
             self.model_.forget(number)
@@ -248,7 +372,18 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
 
     @validate.undisturbed
     def decision_function(self, X: ArrayLike) -> Array:
-        """The log-odds of the second class, or of each of more against the others."""
+        """The log-odds of the second class, or of each of more than two against the others.
+
+        Parameters
+        ----------
+        X : array_like of shape (rows, features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (rows,) or (rows, classes)
+            The log-odds.
+        """
         check_is_fitted(self, "model_")
         return self._scores(_checked(self, X, reset=False, accept_sparse="csr"))
 
@@ -257,13 +392,39 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
 
     @validate.undisturbed
     def predict_proba(self, X: ArrayLike) -> Array:
-        """The probability of each class by the model, whatever its limits; of more than two, divided by their sum."""
+        """The model's probability of each class, whatever its limits.
+
+        Parameters
+        ----------
+        X : array_like of shape (rows, features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (rows, classes)
+            Probabilities; of more than two classes, divided by their sum.
+        """
         scores = self.decision_function(X)
         return np.asarray(self.model_.probabilities(scores))
 
     @validate.undisturbed
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> Labels:
-        """The class of every row: the likelier one, or what the limits on rates make of it as their levels stand."""
+        """The class of every row: the likelier one, or what the limits on rates make of it as their levels stand.
+
+        Parameters
+        ----------
+        X : array_like of shape (rows, features)
+            The rows.
+        groups : array_like of shape (rows,), optional
+            A number for each row, where a limit is about groups.
+        periods : array_like of shape (rows,), optional
+            A number for each row, where a limit is about periods.
+
+        Returns
+        -------
+        array of shape (rows,)
+            The classes.
+        """
         scores = self.decision_function(X)
         alarms = self.model_.alarms(scores, numbers_for("groups", groups, len(scores)), numbers_for("periods", periods, len(scores)))
         return np.asarray(self.classes_[self.model_.places(scores, alarms)])
@@ -275,11 +436,32 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
 
 
 class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
-    """A linear regressor, learned without constants, whose limits are the `constraints`; every row is a round.
+    """A linear regressor of scikit-learn's kind that learns under limits, without constants: every row is a round.
 
-    `Quantile(0.9)` makes it predict what at most a tenth of the targets lie above, on every stream: a debt moves an offset. `ErrorRate`
-    makes errors above a size dearer while there are too many. Features and targets are scaled by the rows before; ``scale=False`` takes the
-    features as they are. `max_iter` and `engine` are as for `ConstrainedClassifier`.
+    ``Quantile(0.9)`` makes it predict what at most a tenth of the targets lie above, on every stream: a debt moves an offset. `ErrorRate`
+    makes
+    errors above a size dearer while there are too many. Features and targets are scaled by the rows before.
+
+    Parameters
+    ----------
+    constraints : sequence of limits, optional
+        The limits: `Quantile`, `ErrorRate`. Default: none.
+    scale : bool, optional
+        False takes features as they are. Default: True.
+    max_iter : int, default 1
+        How often `fit` goes over the rows, in their order, 1 or above.
+    engine : {"python", "jax", "numba", "cuda"}, default "python"
+        What computes it; the compiled ones are for many rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = X[:, 0] + rng.normal(size=400)
+    >>> model = ConstrainedRegressor([Quantile(0.9)]).fit(X, y)
+    >>> bool((y > model.predict(X)).mean() < 0.2)
+    True
     """
 
     def __init__(
@@ -292,7 +474,25 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
 
     @validate.undisturbed
     def fit(self, X: ArrayLike, y: ArrayLike) -> ConstrainedRegressor:
-        """Forget what was learned, then learn from these rows: each is predicted as those before it see it, counted, then learned."""
+        """Forget what was learned, then learn from these rows: each is predicted as those before it see it, counted, then learned.
+
+        Parameters
+        ----------
+        X : array_like of shape (rows, features)
+            The rows.
+        y : array_like of shape (rows,)
+            Their targets.
+
+        Returns
+        -------
+        ConstrainedRegressor
+            This estimator.
+
+        Raises
+        ------
+        ValueError
+            The rows cannot be used; the estimator stays what it was.
+        """
         passes = validate.whole("max_iter", self.max_iter)
         rows, targets = _checked(self, X, y, accept_sparse="csr", y_numeric=True)
         model = self._made()
@@ -303,7 +503,27 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
 
     @validate.undisturbed
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ConstrainedRegressor:
-        """Learn from more rows, one after the other; `sample_weight` weighs their losses."""
+        """Learn from more rows, one after the other.
+
+        Parameters
+        ----------
+        X : array_like of shape (rows, features)
+            The rows.
+        y : array_like of shape (rows,)
+            Their targets.
+        sample_weight : array_like of shape (rows,), optional
+            What each row's loss weighs, 0 or above.
+
+        Returns
+        -------
+        ConstrainedRegressor
+            This estimator.
+
+        Raises
+        ------
+        ValueError
+            The rows cannot be used; the estimator stays what it was.
+        """
         fresh = not hasattr(self, "model_")
         rows, targets = _checked(self, X, y, reset=fresh, accept_sparse="csr", y_numeric=True)
         model = self._made() if fresh else self.model_
@@ -316,7 +536,18 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
 
     @validate.undisturbed
     def predict(self, X: ArrayLike) -> Array:
-        """The prediction of every row, with the offset of a quantile as it stands."""
+        """The prediction of every row, with the offset of a quantile as it stands.
+
+        Parameters
+        ----------
+        X : array_like of shape (rows, features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (rows,)
+            The predictions.
+        """
         check_is_fitted(self, "model_")
         rows = _checked(self, X, reset=False, accept_sparse="csr")
         return np.concatenate([np.asarray(self.model_.predict(block)) for _, block in blocks_of(rows)])

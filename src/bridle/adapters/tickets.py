@@ -25,9 +25,24 @@ class OpenRow(NamedTuple):
 
 
 class RowTicket(NamedTuple):
-    """The answer about a row whose class is not known yet: the number to give back with it, whether it is an alarm, how likely it is one.
+    """The answer about a row whose class is not known yet.
 
-    `probability` is the model's, of the class that an alarm is about; `label` is the class that is predicted.
+    Parameters
+    ----------
+    id : int
+        The number to give back with the row's class.
+    alarm : bool
+        Whether the row is an alarm.
+    probability : float
+        The model's probability of the class that an alarm is about, between 0 and 1.
+    label : object
+        The class that is predicted.
+
+    Examples
+    --------
+    >>> from bridle.adapters.tickets import RowTicket
+    >>> RowTicket(0, True, 0.8, "fraud").alarm
+    True
     """
 
     id: int

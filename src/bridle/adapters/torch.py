@@ -68,20 +68,48 @@ class OwnGroup(dict[str, Any]):
 
 
 class ConstrainedOptimizer(LimitedOptimizer):
-    """Constraints around an optimiser of torch's, or bridle's own policies as an optimiser.
+    """Constraints around an optimiser of PyTorch, or bridle's own policies as an optimiser.
 
     ``ConstrainedOptimizer(torch.optim.Adam(model.parameters()), constraints=2)`` is a `WrappedOptimizer`: Adam takes the steps, on the cost
-    and constraints as `bridle.adapters.duals` weighs them, so that they hold on average.
+    and
+    constraints as `bridle.adapters.duals` weighs them, so that they hold on average.
 
     ``ConstrainedOptimizer(model.parameters(), radius=3.0)`` makes each ``step(cost, constraints)``, or ``step(closure)`` with a closure
-    that returns both, one round of `policy`. The weights stay within `radius` of where they started, or with ``around="origin"`` of 0; a
-    parameter group may have a radius of its own. Parameters that need no gradient when the optimiser is made are left alone. `parameters`
-    are the policy's settings; with none, `anytime` weighs constraints by their values, with its scales V and lipschitz taken from the
-    gradients of the first step.
+    that
+    returns both, one round of a policy. Parameters that need no gradient when the optimiser is made are left alone. A network is not
+    convex, so
+    no theorem applies.
 
-    The constraints of a step are scalar tensors, or one vector, that should be 0 or below; None is one that this step says nothing of.
-    `constraints=` says how many there are, or lists them: `MissLoss` and `GroupGap`, which `measure` evaluates, and names of your own.
-    `limits_` says what became of them.
+    Parameters
+    ----------
+    params : iterable of Tensor or dict, or torch.optim.Optimizer
+        The weights, or an optimiser to wrap. A parameter group may have a radius of its own.
+    radius : float, optional
+        How far the weights may go from where they started, above 0; must be given without an optimiser.
+    policy : str, default "anytime"
+        The registered name of the policy.
+    parameters : dict, optional
+        The policy's parameters. Default: `anytime` weighs constraints by their values, with V and lipschitz taken from the gradients of the
+        first step.
+    constraints : int, str or sequence of limits, default 1
+        How many constraints a step has, or which: `MissLoss` and `GroupGap`, which `measure` evaluates, and names of your own.
+    around : {"start", "origin"}, default "start"
+        Whether the ball is around the first weights or around 0.
+
+    Raises
+    ------
+    InputError
+        An argument cannot be used.
+
+    Examples
+    --------
+    >>> import torch
+    >>> w = torch.nn.Parameter(torch.zeros(2))
+    >>> optimizer = ConstrainedOptimizer([w], radius=1.0)
+    >>> for _ in range(50):
+    ...     cost = optimizer.step(-w.sum(), [w[0] - 0.25])
+    >>> bool(w[0] < 0.3), optimizer.rounds
+    (True, 50)
     """
 
     param_groups: list[dict[str, Any]]
@@ -131,7 +159,25 @@ class ConstrainedOptimizer(LimitedOptimizer):
         return torch.as_tensor(leaf).to(self._joined.memory if vector else self._joined.memory.device) if hasattr(leaf, "ndim") else leaf
 
     def step(self, cost: object = None, constraints: object = None) -> torch.Tensor | None:
-        """One round at the present weights; gives the cost back. Nothing changes where a value or a gradient is not finite."""
+        """One round at the present weights. Nothing changes where a value or a gradient is not finite.
+
+        Parameters
+        ----------
+        cost : Tensor or callable
+            The cost, or a closure that returns the cost and the constraints.
+        constraints : Tensor or sequence of Tensor, optional
+            Scalars, or one vector, that should be 0 or below; None is one that this step says nothing of.
+
+        Returns
+        -------
+        Tensor or None
+            The cost.
+
+        Raises
+        ------
+        InputError
+            A value or a gradient is not finite, or there are more or fewer constraints than was said.
+        """
         if cost is None and constraints is None:
             raise InputError(
                 "step() needs the cost and the constraints: step(cost, constraints) takes the gradients itself, so no backward() comes "
@@ -172,14 +218,31 @@ class ConstrainedOptimizer(LimitedOptimizer):
     # --- saving, and what else torch may ask of an optimiser --------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """As torch's, and under "bridle" all numbers of the policy and its state but the weights, which the module saves itself."""
+        """The state, as PyTorch's; under "bridle" are all numbers of the policy but the weights, which the module saves itself.
+
+        Returns
+        -------
+        dict
+            What `load_state_dict` takes.
+        """
         x = self._record.decide(self._state)
         leaves = {name: leaf for name, leaf in records.leaves((self._record, self._state)).items() if leaf is not x}
         kept = {name: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for name, leaf in leaves.items()}
         return {**super().state_dict(), "bridle": {"policy": self.policy.name, "leaves": kept, **self._totals()}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """What `state_dict` gave; the module's own state is to be loaded too, before or after."""
+        """Go on from what `state_dict` gave; load the module's own state too, before or after.
+
+        Parameters
+        ----------
+        state_dict : dict
+            What `state_dict` gave.
+
+        Raises
+        ------
+        InputError
+            It is that of another optimiser, or for other weights.
+        """
         saved = state_dict.get("bridle", {"policy": None, "leaves": {}})
         x, mine, kept = self._record.decide(self._state), records.leaves((self._record, self._state)), saved["leaves"]
         fits = all(np.shape(kept[name]) == np.shape(leaf) if name in kept else leaf is x for name, leaf in mine.items())
@@ -191,7 +254,18 @@ class ConstrainedOptimizer(LimitedOptimizer):
         self._load_totals(saved)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Only while the optimiser is made: a decision keeps its dimension."""
+        """Is refused once the optimiser is made: a decision keeps its dimension.
+
+        Parameters
+        ----------
+        param_group : dict
+            The group.
+
+        Raises
+        ------
+        InputError
+            The optimiser has been made.
+        """
         if hasattr(self, "_record"):
             raise InputError("parameter groups cannot be added later: make a new ConstrainedOptimizer with all of them")
         super().add_param_group(param_group)
@@ -208,7 +282,35 @@ class ConstrainedOptimizer(LimitedOptimizer):
 
 
 class WrappedOptimizer(Wrapping, ConstrainedOptimizer):  # type: ignore[override]  # its parameter groups are the wrapped one's
-    """Constraints around an optimiser: its parameter groups, learning rates and state are those of this one, so schedules see them here."""
+    """Constraints around an optimiser of PyTorch: its parameter groups, learning rates and state show here, so schedules see them.
+
+    ``ConstrainedOptimizer(optimizer, constraints=...)`` makes it.
+
+    Parameters
+    ----------
+    params : torch.optim.Optimizer
+        The optimiser that takes the steps.
+    *own : object
+        Nothing: what is for a policy is refused.
+    constraints : int, str or sequence of limits, default 1
+        How many constraints a step has, or which.
+    **settings : object
+        Nothing: what is for a policy is refused.
+
+    Raises
+    ------
+    InputError
+        The optimiser cannot be wrapped, or a policy's argument is given.
+
+    Examples
+    --------
+    >>> import torch
+    >>> w = torch.nn.Parameter(torch.zeros(2))
+    >>> optimizer = WrappedOptimizer(torch.optim.SGD([w], lr=0.1), constraints=1)
+    >>> cost = optimizer.step(-w.sum(), [w[0] - 0.25])
+    >>> optimizer.rounds, optimizer.param_groups[0]["lr"]
+    (1, 0.1)
+    """
 
     def __init__(self, params: torch.optim.Optimizer, *own: object, constraints: int | str | Limits = 1, **settings: object) -> None:
         if own or settings:

@@ -49,10 +49,27 @@ class Wrapping(LimitedOptimizer):
     # --- a step ---------------------------------------------------------------------------------------------------------------------------
 
     def step(self, cost: object = None, constraints: object = None) -> torch.Tensor | None:
-        """One step of the wrapped optimiser on the weighted cost; gives the cost back.
+        """One step of the wrapped optimiser on the weighted cost.
 
         ``step(cost, constraints)`` and ``step(closure)``, whose closure returns both, take the gradients themselves. ``step()`` comes after
-        ``weighted(cost, constraints).backward()``, once or for several parts of a batch, and gives nothing back.
+        ``weighted(cost, constraints).backward()``, once or for several parts of a batch.
+
+        Parameters
+        ----------
+        cost : Tensor or callable, optional
+            The cost, or a closure that returns the cost and the constraints.
+        constraints : Tensor or sequence of Tensor, optional
+            Scalars, or one vector, that should be 0 or below.
+
+        Returns
+        -------
+        Tensor or None
+            The cost; None for ``step()``.
+
+        Raises
+        ------
+        InputError
+            A value is not finite, or nothing was weighted before ``step()``.
         """
         if cost is None and constraints is None:
             self._finish(self.wrapped.step)
@@ -82,6 +99,18 @@ class Wrapping(LimitedOptimizer):
 
         Called several times before a step, once for each part of a batch, the weights are those of the first, and the values count as their
         mean.
+
+        Parameters
+        ----------
+        cost : Tensor
+            The cost.
+        constraints : Tensor or sequence of Tensor
+            Scalars, or one vector, that should be 0 or below.
+
+        Returns
+        -------
+        Tensor
+            A scalar.
         """
         with torch.enable_grad():
             now = functions(cost, constraints, self._names)
@@ -160,22 +189,51 @@ class Wrapping(LimitedOptimizer):
         return self.wrapped.defaults
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """As the wrapped optimiser's; values that wait for their step are left out with their gradients."""
+        """Forget gradients, as the wrapped optimiser does; values that wait for their step are left out with them.
+
+        Parameters
+        ----------
+        set_to_none : bool, default True
+            As PyTorch's.
+        """
         self._pending.clear()
         self.wrapped.zero_grad(set_to_none)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """As the wrapped optimiser's."""
+        """Add a parameter group to the wrapped optimiser.
+
+        Parameters
+        ----------
+        param_group : dict
+            The group.
+        """
         _check(param_group)
         self.wrapped.add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
-        """The wrapped optimiser's, and under "bridle" the multipliers and totals."""
+        """The wrapped optimiser's state, and under "bridle" the multipliers and totals.
+
+        Returns
+        -------
+        dict
+            What `load_state_dict` takes.
+        """
         duals = {name: np.asarray(values).tolist() for name, values in records.leaves(self._duals).items()}
         return {**self.wrapped.state_dict(), "bridle": {"duals": duals, **self._totals()}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """What `state_dict` gave."""
+        """Go on from what `state_dict` gave.
+
+        Parameters
+        ----------
+        state_dict : dict
+            What `state_dict` gave.
+
+        Raises
+        ------
+        InputError
+            It is that of another optimiser.
+        """
         saved = state_dict.get("bridle", {})
         if "duals" not in saved:
             raise InputError(

@@ -11,16 +11,33 @@ from bridle.validate import show
 
 
 def check_domain(domain: Domain, seed: int = 0, points: int = 200, tolerance: float | None = None) -> None:
-    """Try to refute, at `points` random, far, tied, boundary and interior points, that `domain` is what it says.
+    """Try to refute that a domain is what it says.
 
-    Its projection must land inside, be idempotent, leave interior points alone bit for bit, be non-expansive and satisfy the variational
-    inequality <v - Pv, y - Pv> <= 0 for every y of the set (which makes it *the* projection); a batch must give what a loop gives;
-    `linear_argmin` must be in the set and attain `linear_min`; no two points may be farther apart than the diameter.
+    At random, far, tied, boundary and interior points: its projection must land inside, be idempotent, leave interior points alone bit for
+    bit,
+    be non-expansive, and satisfy the variational inequality that makes it *the* projection. A batch must give what a loop gives.
+    `linear_argmin` must be in the set and attain `linear_min`. No two points may be farther apart than the diameter.
 
-    With `scale` for the diameter plus the length of the centre: what concerns the set alone must hold to `tolerance` times scale,
-    however far the point that was projected; where a point v comes in, its own rounding is of the order of |v|, so there it is
-    `tolerance` times (scale + |v|). The default is 1e-12, some thousand roundings, and 1e-9 where a solver is called.
+    Parameters
+    ----------
+    domain : Domain
+        What is checked.
+    seed : int, default 0
+        The seed of the points, 0 or above.
+    points : int, default 200
+        How many points are tried, 1 or above.
+    tolerance : float, optional
+        How exact it must be, relative to the diameter plus the length of the centre (and of a point that is projected). Default: 1e-12,
+        some
+        thousand roundings, or 1e-9 where a solver is called.
 
+    Raises
+    ------
+    AssertionError
+        It is refuted; the message says how.
+
+    Examples
+    --------
     >>> from bridle.domains import Simplex
     >>> check_domain(Simplex(3))
     """

@@ -33,20 +33,43 @@ def check_policy(
     scale_free: bool = False,
     **settings: object,
 ) -> list[str]:
-    """Try to refute that what `factory` makes is a policy, and list what was checked; what did not apply starts with "skipped".
+    """Try to refute that something is a policy, and list what was checked.
 
-    `factory(domain, constraints=k)` gives a record or a `bridle.policy(...)`; a registered name, or a file as in "./mine.py", stands for
-    that policy with what it needs to know of a problem of `rounds` / 3 rounds, so that it plays past its horizon. `settings` are handed on
-    to it. `places` are domains by name.
+    On every domain and for every number of constraints: decisions are in the domain whatever comes (zeros, ties, functions from 1e-6 to 1e6
+    times as large as promised, constraints that nothing satisfies); the same inputs give the same bits; nothing handed over is changed; a
+    state holds floats and float64 arrays of constant shapes; a saved session goes on bit for bit; refused input changes nothing. Where the
+    record can be compiled, many runs at once are the runs one by one to 1e-12, and the engines agree to 1e-9 (on the first domain).
 
-    On every domain, for every k: decisions are in the domain whatever comes (zeros, ties, functions from 1e-6 to 1e6 times as large as
-    promised, constraints that nothing satisfies); the same inputs give the same bits, in any order and from any earlier state; nothing
-    handed over is changed; a state holds floats and float64 arrays of constant shapes; nothing a caller does to a session's arrays
-    reaches its state; a saved session goes on bit for bit; refused input changes nothing. Where the record can be compiled, B runs at once
-    are the B runs one by one to 1e-12, and the engines agree to 1e-9 (on the first domain).
+    Parameters
+    ----------
+    factory : callable or str
+        ``factory(domain, constraints=k)`` gives a record or a `bridle.policy(...)`. A registered name, or a file as in ``"./mine.py"``,
+        stands for that policy with what it needs to know of a problem of ``rounds / 3`` rounds, so that it plays past its horizon.
+    places : dict of str to Domain, optional
+        The domains, by name. Default: a ball, a box, a simplex and others.
+    constraints : sequence of int, default (1, 3)
+        How many constraints a round has, each 1 or above.
+    rounds : int, default 90
+        How many rounds are played.
+    seed : int, default 0
+        The seed of the rounds, 0 or above.
+    scale_free : bool, default False
+        Also check that costs, constraints and `lipschitz` times a constant give the same decisions; `factory` then takes `lipschitz` too.
+    **settings : object
+        Is handed on to `factory`.
 
-    With `scale_free`, costs, constraints and `lipschitz` times a constant give the same decisions; `factory` then takes `lipschitz` too.
+    Returns
+    -------
+    list of str
+        What was checked; what did not apply starts with "skipped".
 
+    Raises
+    ------
+    AssertionError
+        It is refuted; the message says how.
+
+    Examples
+    --------
     >>> check_policy("sinha2024", {"disk": domains.Ball(2)}, constraints=[2])[0]
     'disk, k = 2: decisions, repetition, purity, state, session, resume, refusal, batch'
     """

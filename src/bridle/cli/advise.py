@@ -63,9 +63,10 @@ def advise(
     delay: Annotated[bool | None, _yes("delay")] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """Say which policy to use for what you know: its guarantee, what it needs, and code that runs.
+    """Say which policy to use for your task.
 
-    Without options, on a terminal, it asks; what is not told is taken not to be known.
+    It gives the guarantee, what the policy needs, and code that runs. Without options, on a terminal, it asks. What you do not say is taken
+    to be unknown.
     """
     from bridle import advice
 

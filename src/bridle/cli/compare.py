@@ -13,6 +13,7 @@ from bridle.core import InputError, Interrupted
 from bridle.engines import kept_code
 
 if TYPE_CHECKING:
+    from bridle.compare.comparison import Comparison
     from bridle.compare.rows import GameRow
 
 
@@ -45,22 +46,39 @@ def compare(
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is there, or has written that file.")
     ] = None,
-    figures: Annotated[bool, typer.Option("--figures", help="Also write the figures as PNG and SVG.")] = False,
+    figures: Annotated[bool, typer.Option("--figures", help="Also write the figures as PNG and SVG, to DIR/figures.")] = False,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Also write the figures as PDF, with fonts that journals take, to DIR/figures.")
+    ] = False,
+    width: Annotated[
+        str | None, typer.Option(metavar="column|page", help="Make the figures as wide as a journal's column or page.")
+    ] = None,
+    latex: Annotated[str | None, typer.Option(metavar="FILE", help="Also write the ranking as a LaTeX table (booktabs).")] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """Play policies on problems, each against the same streams: a ranked table, results.parquet and report.html.
+    """Play policies on problems, and rank them.
 
-    All combinations of problems, policies, horizons, seeds and settings are played, in parallel. Interrupted, it goes on where it stopped
-    when it is called again with the same --out.
+    All combinations of problems, policies, horizons, seeds and settings are played, in parallel, each policy against the same streams.
+    You get a ranked table, results.parquet and report.html. If you interrupt it, call it again with the same --out: it goes on where it
+    stopped.
     """
     from bridle.compare import run as comparison
+    from bridle.compare import static_figures
+    from bridle.compare.comparison import Comparison
     from bridle.compare.executors import executor
     from bridle.compare.spec import POLICIES, grid
+    from bridle.showing.figures import WIDTHS
 
-    for package in ("joblib", "threadpoolctl", "pyarrow", *(["matplotlib"] if figures else [])):
+    for package in ("joblib", "threadpoolctl", "pyarrow", *(["matplotlib"] if figures or pdf else [])):
         validate.require_package(package, "report")
     if dask is not None:
         validate.require_package("distributed", "dask")
+    if width is not None:
+        validate.one_of("--width", width, WIDTHS)
+        if not (figures or pdf):
+            raise InputError("--width is for figures: give --figures or --pdf too")
+    if latex is not None and not latex.strip():
+        raise InputError("--latex must name a file, not an empty text")
     if not out.strip():
         raise InputError("--out must name a folder, not an empty text")
     jobs = None if jobs is None else validate.whole("jobs", jobs)
@@ -76,7 +94,8 @@ def compare(
         with output.progress("playing") as tell:
             progress = None if tell is None else lambda done, total, n, of: tell(done, total, f"playing {n} of {of} cells")
             rows = comparison.run(plan, store, lambda: executor(jobs, dask), progress)
-        notes = _write_files(rows, Path(out), figures)
+        formats = [*(static_figures.FORMATS if figures else ()), *(["pdf"] if pdf else [])]
+        notes = _write_files(Comparison(rows), Path(out), formats, width, latex)
     except KeyboardInterrupt:
         store.refresh()  # what was being written when the interruption came is there, too
         done = sum(cell.key in store for cell in plan.cells)
@@ -108,17 +127,17 @@ def _sweep(settings: list[str]) -> dict[str, list[int | float | str]]:
     return sweep
 
 
-def _write_files(rows: list[GameRow], out: Path, figures: bool) -> list[str]:
+def _write_files(rows: Comparison, out: Path, formats: list[str], width: str | None, latex: str | None) -> list[str]:
     """The files of a comparison, and where they are."""
-    from bridle.compare import html_report
-    from bridle.compare.run import write_parquet
+    from bridle.compare import html_report, static_figures
 
-    write_parquet(rows, out / "results.parquet")
-    notes = [f"rows: {out / 'results.parquet'}"]
-    if figures:
-        from bridle.compare import static_figures
-
-        notes.append(f"figures: {len(static_figures.write_figures(rows, out / 'figures'))} files in {out / 'figures'}")
+    notes = [f"rows: {rows.save(out)}"]
+    if formats:
+        written = static_figures.write_figures(rows, out / "figures", formats, width)
+        notes.append(f"figures: {len(written)} files in {out / 'figures'}")
+    if latex is not None:
+        rows.to_latex(latex)
+        notes.append(f"table: {latex}")
     return [*notes, f"report: {html_report.write_report(rows, out / 'report.html', command=output.command())}"]
 
 

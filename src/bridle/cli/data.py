@@ -13,12 +13,15 @@ if TYPE_CHECKING:
 
     from bridle.data import DataSetFacts
 
-app = typer.Typer(rich_markup_mode=None, help="The real data sets: what there is, and getting it.")
+app = typer.Typer(rich_markup_mode=None, help="List and fetch the real data sets.")
 
 
 @app.command("list")
 def list_sets(json_file: output.JsonOption = None) -> None:
-    """List the data sets: what each is, where it comes from, whether the cache holds it."""
+    """List the data sets.
+
+    Each with what it is, where it comes from, and whether the cache holds it.
+    """
     from bridle.data import facts, names
 
     rows = [facts(name) for name in names()]
@@ -33,7 +36,10 @@ def fetch_set(
     ] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """Get a data set: its raw file, verified, into the cache ($BRIDLE_DATA, else the user's cache folder)."""
+    """Fetch a data set into the cache.
+
+    The raw file is verified. The cache is $BRIDLE_DATA, else the user's cache folder.
+    """
     from bridle.data import facts, fetch
 
     with output.quiet_progress("fetching") as progress:

@@ -31,9 +31,10 @@ def fraud(
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder for the results; seeds that it has are not played again.")] = "fraud",
     json_file: output.JsonOption = None,
 ) -> None:
-    """The credit-card experiment on the real data: points, areas, figures, metrics.json and report.html.
+    """Run the credit-card experiment on the real data.
 
-    Interrupted, it goes on with the seed where it stopped when it is called again with the same --out.
+    You get points, areas, figures, metrics.json and report.html. If you interrupt it, call it again with the same --out: it goes on with
+    the seed where it stopped.
     """
     from bridle.fraud import Options, run
 

@@ -13,7 +13,7 @@ from bridle.cli.databases import DbOption, opened
 app = typer.Typer(
     rich_markup_mode=None,
     invoke_without_command=True,
-    help="Who may use the service on a database: keys with scopes, kept as salted hashes.",
+    help="Make, list and revoke keys of the service. Each has a scope; the database keeps salted hashes.",
 )
 
 
@@ -34,7 +34,10 @@ def add(
     ],
     db: DbOption = None,
 ) -> None:
-    """Make a key and show it: this once, it is kept nowhere."""
+    """Make a key, and show it once.
+
+    It is kept nowhere: note it down.
+    """
     from bridle.service.auth import make_key, who
 
     now = time.time()
@@ -48,7 +51,10 @@ def add(
 
 @app.command("list")
 def list_keys(context: typer.Context, db: DbOption = None, json_file: output.JsonOption = None) -> None:
-    """Show the keys: who they are for, what they may do, when they were made and revoked."""
+    """List the keys.
+
+    Each with who it is for, what it may do, and when it was made and revoked.
+    """
     from bridle.compare.tables import table_of
 
     with opened(context, db) as store:
@@ -66,7 +72,10 @@ def list_keys(context: typer.Context, db: DbOption = None, json_file: output.Jso
 def revoke(
     context: typer.Context, id: Annotated[str, typer.Argument(help="The key's id, as `bridle keys list` shows it.")], db: DbOption = None
 ) -> None:
-    """Let a key open nothing any more; a server that runs notices within seconds."""
+    """Revoke a key.
+
+    It opens nothing any more; a server that runs notices within seconds.
+    """
     from bridle.core import InputError
 
     now = time.time()

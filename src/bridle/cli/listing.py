@@ -80,7 +80,10 @@ def policies(
     ] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """List the policies with their assumptions, bounds and parameters, or describe one in full."""
+    """List the policies, or describe one in full.
+
+    The list has assumptions, bounds and parameters. With a name you get the update, the guarantee, every parameter and an example.
+    """
     from bridle.policies import own
 
     mine = [] if name is None or not own.split(name).own else [policy.name for policy in own.load(name)]
@@ -95,7 +98,10 @@ def problems(
     name: Annotated[str | None, typer.Argument(help="The problem or file to describe in full. Without a name, all are listed.")] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """List the problems with their parameters, or describe one in full."""
+    """List the problems, or describe one in full.
+
+    The list has what each is, and its parameters. With a name you get every parameter with its unit and values, and an example.
+    """
     if name is not None:
         facts = full_problem(name)
         return output.show(full.problem_page(facts), [], facts, json_file)

@@ -14,7 +14,7 @@ import typer
 from bridle import storage
 from bridle.core import InputError
 
-app = typer.Typer(no_args_is_help=True, help="Start a policy or a problem of your own from a file that works as it is.")
+app = typer.Typer(no_args_is_help=True, help="Start a policy or a problem of your own. The file that you get works as it is.")
 
 LONGEST = 20
 

@@ -39,7 +39,10 @@ def pace(
     price: Annotated[float | None, typer.Option(help="The price of money to start from, such as the last period's.")] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """Pace a budget over auctions that were recorded: value won, money spent, and the best choice in hindsight."""
+    """Pace a budget over recorded auctions.
+
+    It shows the value won, the money spent, and the best choice in hindsight.
+    """
     from bridle import validate
     from bridle.budgets import Pacer
     from bridle.core import InputError

@@ -31,9 +31,10 @@ def play(
     memory: Annotated[str | None, typer.Option(metavar="SIZE", help="About how much memory the game may take, such as 500MB.")] = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """Play one game: regret, CCV, the bounds and whether they hold, microseconds a round.
+    """Play one game, and measure it.
 
-    What the policy must know (lipschitz, modulus, ...) is taken from the problem unless --set gives it.
+    It shows regret, CCV, the bounds and whether they hold, and microseconds a round. What the policy must know (lipschitz, modulus, ...)
+    is taken from the problem unless --set gives it.
     """
     from bridle import game, validate
     from bridle.checks.first_rounds import check_first_rounds
@@ -58,7 +59,10 @@ def demo(
     engine: output.EngineOption = "python",
     json_file: output.JsonOption = None,
 ) -> None:
-    """Play the paper's three algorithms on the four problems, beside the theorems' bounds."""
+    """Play the paper's algorithms on four problems.
+
+    The results stand beside the theorems' bounds.
+    """
     from bridle.compare import tables
     from bridle.policies.sinha2024 import theorem3
 

@@ -20,7 +20,10 @@ def serve(
     tls_key: Annotated[str | None, typer.Option(metavar="FILE", help="The key of the certificate.")] = None,
     log: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
 ) -> None:
-    """Serve sessions by name over HTTP: each decision and each observation is durable before it is answered."""
+    """Serve sessions by name over HTTP.
+
+    Each decision and each observation is durable before it is answered.
+    """
     from bridle import validate
 
     for package in ("sqlalchemy", "fastapi", "uvicorn", "msgspec", "prometheus_client"):

@@ -1,4 +1,4 @@
-"""The commands `bridle sessions list`, `show`, `replay`, `verify`, `export` and `import`: a database of durable sessions from the shell."""
+"""The commands `bridle sessions list`, `show`, `replay`, `verify`, `export`, `trim` and `import`: durable sessions from the shell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from bridle.session.session import Session
 
 app = typer.Typer(
-    rich_markup_mode=None, invoke_without_command=True, help="Durable sessions in a database: what there is, and what happened to each."
+    rich_markup_mode=None,
+    invoke_without_command=True,
+    help="Look at durable sessions in a database. What there is, and what happened to each.",
 )
 
 NameArgument = Annotated[str, typer.Argument(help="The name of a session.")]
@@ -37,7 +39,10 @@ def everything(context: typer.Context, db: DbOption = None) -> None:
 
 @app.command("list")
 def list_sessions(context: typer.Context, db: DbOption = None, json_file: output.JsonOption = None) -> None:
-    """List the sessions: their policies, how many events each has, and who owns them."""
+    """List the sessions.
+
+    Each with its policy, how many events it has, and who owns it.
+    """
     from bridle.compare.tables import table_of
     from bridle.session import inspection
 
@@ -54,7 +59,10 @@ def list_sessions(context: typer.Context, db: DbOption = None, json_file: output
 
 @app.command()
 def show(context: typer.Context, name: NameArgument, db: DbOption = None, json_file: output.JsonOption = None) -> None:
-    """Show where a session stands: its totals, what is proved, alarms, rounds that wait, budgets, and what was changed."""
+    """Show where a session stands.
+
+    Its totals, what is proved, alarms, rounds that wait, budgets, and what was changed.
+    """
     from bridle.session import inspection
 
     with opened(context, db) as store, output.quiet():
@@ -78,7 +86,10 @@ def replay(
     db: DbOption = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """Replay a session from its beginning to a round, and show where it stood; every event must lead where it did."""
+    """Replay a session to a round, and show it.
+
+    It starts from the beginning, and every event must lead where it did.
+    """
     from bridle import validate
     from bridle.session import inspection
 
@@ -96,7 +107,10 @@ def verify(
     db: DbOption = None,
     json_file: output.JsonOption = None,
 ) -> None:
-    """Check every digest of a session, or of all: each event replayed, each snapshot compared, and the database itself."""
+    """Check a session, or all of them.
+
+    Every event is replayed, every digest and snapshot compared, and the database itself is checked.
+    """
     from bridle.compare.tables import table_of
     from bridle.core import InputError
     from bridle.session import inspection
@@ -121,7 +135,10 @@ def export(
     file: Annotated[str, typer.Argument(help="A .npz save file for Session.load, or a .parquet of all rounds.", callback=output.writable)],
     db: DbOption = None,
 ) -> None:
-    """Write a session to a save file as it stands, or all its rounds to a Parquet file."""
+    """Write a session to a file.
+
+    To a save file as it stands, or all its rounds to a Parquet file.
+    """
     from bridle.core import InputError
     from bridle.session import inspection
 
@@ -138,6 +155,22 @@ def export(
     typer.echo(f"{text} written to {file}")
 
 
+@app.command()
+def trim(
+    context: typer.Context,
+    name: NameArgument,
+    before: Annotated[int | None, typer.Option(help="The number of a snapshot; the older of the two that are kept unless told.")] = None,
+    db: DbOption = None,
+) -> None:
+    """Drop the events before a snapshot, once every digest fits: they cannot be replayed, exported or asked for again then."""
+    from bridle.session import inspection
+
+    with opened(context, db, readonly=False) as store, output.quiet():
+        first, was = inspection.trim(store, name, _restore(), before)
+    dropped = f"events {was:,} to {first - 1:,} are dropped" if first > was else "nothing is dropped"
+    typer.echo(f"session {name}: {dropped}; its journal begins with event {first:,}")
+
+
 @app.command("import")
 def import_session(
     context: typer.Context,
@@ -145,7 +178,10 @@ def import_session(
     name: Annotated[str, typer.Argument(help="The name that it is to have in the database.")],
     db: DbOption = None,
 ) -> None:
-    """Make a session of a save file: it goes on from there, and its journal begins."""
+    """Make a session of a save file.
+
+    It goes on from there, and its journal begins.
+    """
     from bridle.session.durable import DurableCore
     from bridle.session.session import Session
 

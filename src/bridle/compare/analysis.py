@@ -25,25 +25,13 @@ from bridle.compare.rows import (
     number_of,
     problem_of,
 )
+from bridle.showing.marks import PowerLaw
 
 LOW, HIGH = 0.1, 0.9
 """The quantiles over seeds that a band reaches between."""
 
 MEDIANS = (*get_type_hints(MeasuredColumns), *get_type_hints(BoundColumns), *get_type_hints(RangeColumns), "us_per_round")
 """The facts of which a ranking holds the median over seeds."""
-
-
-class PowerLaw(NamedTuple):
-    """The line factor * t^exponent through a curve, fitted to the rounds from `first` to `last`."""
-
-    factor: float
-    exponent: float
-    first: float
-    last: float
-
-    def at(self, t: float) -> float:
-        """The fitted value at round t."""
-        return float(self.factor * t**self.exponent)
 
 
 def power_law(rounds: Sequence[float], values: Sequence[float | None], since: float | None = None) -> PowerLaw | None:
@@ -107,7 +95,7 @@ def band(rows: Iterable[GameRow], quantity: str = "regret") -> Band:
         values = np.array([[curve[t] for t in rounds] for curve in curves])
         low, median, high = np.quantile(values, [LOW, 0.5, HIGH], axis=0).tolist()
     else:
-        spread = [_quantiles(curve[t] for curve in curves) for t in rounds]
+        spread = [quantiles(curve[t] for curve in curves) for t in rounds]
         low, median, high = (list(part) for part in zip(*spread, strict=True)) if spread else ([], [], [])
     return Band(rounds, low, median, high, len(curves))
 
@@ -161,7 +149,7 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     return ranked
 
 
-def _quantiles(values: Iterable[object]) -> tuple[float | None, float | None, float | None]:
+def quantiles(values: Iterable[object]) -> tuple[float | None, float | None, float | None]:
     """The quantiles `LOW`, a half and `HIGH` of the numbers among the values."""
     numbers = [value for value in map(finite, values) if value is not None]
     if not numbers:
@@ -174,9 +162,9 @@ def _medians(label: str, runs: list[GameRow]) -> RankedRow:
     """One policy on one problem and horizon, over its seeds; it has no rank yet."""
     played = [run for run in runs if not run.get("does_not_apply")]
     first = (played or runs)[0]
-    facts: dict[str, object] = {name: _quantiles(number_of(run, name) for run in played)[1] for name in MEDIANS}
+    facts: dict[str, object] = {name: quantiles(number_of(run, name) for run in played)[1] for name in MEDIANS}
     for name in ("regret", "ccv", "us_per_round"):
-        facts[f"{name}_low"], _, facts[f"{name}_high"] = _quantiles(number_of(run, name) for run in played)
+        facts[f"{name}_low"], _, facts[f"{name}_high"] = quantiles(number_of(run, name) for run in played)
     for _, bound in BOUND_OF_METRIC.values():
         flag = f"{bound}_holds"
         holds = [held for run in played if (held := run.get(flag)) is not None]
@@ -199,7 +187,7 @@ def _medians(label: str, runs: list[GameRow]) -> RankedRow:
 def _own_medians(runs: list[GameRow]) -> dict[str, float | None]:
     """The medians of what games are worth in the problem's own terms."""
     each: list[dict[str, object]] = [json.loads(run.get("measures") or "{}") for run in runs]
-    return {name: _quantiles(one.get(name) for one in each)[1] for name in dict.fromkeys(name for one in each for name in one)}
+    return {name: quantiles(one.get(name) for one in each)[1] for name in dict.fromkeys(name for one in each for name in one)}
 
 
 def _median_exponent(runs: list[GameRow], quantity: str) -> float | None:

@@ -6,102 +6,19 @@ problem with several horizons also final regret and CCV against T.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import takewhile
-from math import floor, log10
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import cast
 
 from bridle.compare import analysis
 from bridle.compare.analysis import band, power_law
 from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_engines, label_of, number_of, problem_of
-
-LIGHT = ("#4a4fbf", "#ec6633", "#054329", "#b73378", "#1293fe", "#685c06", "#b283a8", "#621776")
-DARK = ("#4079d9", "#bd4d00", "#b3fc9a", "#e87aa6", "#6ab2fb", "#c9b538", "#f8d1fd", "#995b92")
-"""Colours that stay apart also for readers who see few: found by maximising the smallest difference over four kinds of vision."""
-
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star", "hexagon")
-DASHES = ("solid", "dot", "longdashdot")  # never "dash": that is a bound
-
-
-class Style(NamedTuple):
-    """How a policy is drawn everywhere: the place of its colour, its line and its marker."""
-
-    colour: int
-    dash: str
-    symbol: str
-
-
-class Line(NamedTuple):
-    """A policy's curve: median over seeds, band, the theorem's bound at the same x, and the power law fitted to it."""
-
-    policy: int
-    label: str
-    x: list[int]
-    y: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
-    bound: list[float | None]
-    law: analysis.PowerLaw | None
-
-
-class Point(NamedTuple):
-    """A policy's place in the trade-off: median CCV and regret over seeds, the band of each, and every seed's own."""
-
-    policy: int
-    label: str
-    x: float
-    y: float
-    x_band: tuple[float, float]
-    y_band: tuple[float, float]
-    seeds: list[tuple[float, float]]
-    rank: int
-    pareto: bool
-
-
-class Bar(NamedTuple):
-    """A policy's time a round: median over seeds and band."""
-
-    policy: int
-    label: str
-    value: float
-    low: float
-    high: float
-
-
-class Axis(NamedTuple):
-    """A title, and a scale: log, linear, or symlog, which is linear between -threshold and threshold and logarithmic beyond.
-
-    `top` is where the axis ends, in the trade-off; elsewhere it ends where the values do.
-    """
-
-    title: str
-    scale: str
-    threshold: float = 1.0
-    top: float | None = None
-
-
-class Chart(NamedTuple):
-    """One figure. `marks` are lines, points or bars; where there are none, `notes` say why. `horizon` is None where it is the x axis."""
-
-    kind: str
-    problem: str
-    horizon: int | None
-    title: str
-    caption: str
-    x: Axis
-    y: Axis
-    marks: Sequence[Line] | Sequence[Point] | Sequence[Bar]
-    notes: list[str]
-
-
-def style(policy: int) -> Style:
-    """How the policy at this place of the legend is drawn: 8 colours, then the same with other lines and markers.
-
-    >>> style(0), style(8)
-    (Style(colour=0, dash='solid', symbol='circle'), Style(colour=0, dash='dot', symbol='square'))
-    """
-    lap = policy // len(LIGHT)
-    return Style(policy % len(LIGHT), DASHES[lap % len(DASHES)], SYMBOLS[(policy + lap) % len(SYMBOLS)])
+from bridle.showing.marks import DARK as DARK
+from bridle.showing.marks import LIGHT as LIGHT
+from bridle.showing.marks import NAMES, QUANTITIES, UNITS, Axis, Bar, Chart, Line, Point, Quantity, axis
+from bridle.showing.marks import SYMBOLS as SYMBOLS
+from bridle.showing.marks import drawn_regret as drawn_regret
+from bridle.showing.marks import style as style
 
 
 def legend(rows: Iterable[GameRow]) -> dict[str, int]:
@@ -125,12 +42,6 @@ def all_charts(rows: Iterable[GameRow], ranking: list[RankedRow] | None = None) 
     return charts
 
 
-Quantity: TypeAlias = Literal["regret", "ccv"]
-"""What is drawn against the round and against T."""
-
-QUANTITIES: tuple[Quantity, ...] = ("regret", "ccv")
-NAMES = {"regret": "regret", "ccv": "CCV"}
-UNITS = {"regret": "regret (units of total cost)", "ccv": "CCV (units of total violation)"}
 MEANING = {
     "regret": "Total cost so far less that of the best fixed action that satisfies every constraint",
     "ccv": "Cumulative constraint violation: by how much a constraint was exceeded in each round, added up, for the worst constraint",
@@ -161,7 +72,7 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
         notes.append(f"There is no {NAMES[what]} to draw here.")
     seeds = max((len(own) for own in runs.values()), default=0)
     caption = f"{MEANING[what]}. {_over(seeds)} Dashed: what the theorem allows. Dotted: the fitted power law."
-    y = _axis(UNITS[what], [value for line in lines for value in line.y], what == "ccv" or not below, 1e-9 * horizon)
+    y = axis(UNITS[what], [value for line in lines for value in line.y], what == "ccv" or not below, 1e-9 * horizon)
     return Chart(
         what, problem, horizon, f"{NAMES[what].capitalize() if what == 'regret' else 'CCV'} against t", caption, Axis("round t", "log"), y,
         lines, notes,
@@ -181,7 +92,7 @@ def _growth(what: Quantity, problem: str, medians: dict[int, list[RankedRow]], p
     caption = f"Final {NAMES[what]} of games played to different horizons, median over seeds. Dashed: what the theorem allows at each T."
     below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
     values = [value for line in lines for value in line.y]
-    y_axis = _axis(f"final {UNITS[what]}", values, what == "ccv" or not below, 1e-9 * max(medians))
+    y_axis = axis(f"final {UNITS[what]}", values, what == "ccv" or not below, 1e-9 * max(medians))
     notes = [] if lines else [f"There is no {NAMES[what]} to draw here."]
     x_axis = Axis("horizon T (rounds)", "log")
     return Chart(f"growth-{what}", problem, None, f"Final {NAMES[what]} against T", caption, x_axis, y_axis, lines, notes)
@@ -205,34 +116,24 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], median
         "bottom regret is below zero: bought with violation, or measured against a weak fixed action; it counts as zero."
     )
     notes = [] if points else ["There is no pair of regret and CCV to draw here."]
-    below = [point.label for point in points if counts_as_zero(point.y, horizon) and point.y < 0.0]
+    below = [point.label for point in points if point.y < -1e-9 * horizon]
     notes += [f"Regret below zero: {', '.join(below)}."] if below else []
     for same in grouped(points, lambda point: (point.x, point.y)).values():
         notes += [f"On one point: {', '.join(point.label for point in same)}."] if len(same) > 1 else []
     played = [row for row in medians if row["rank"] is not None]
     units = [analysis.unit(played, name) for name in ("violation_range", "cost_range")]
     pairs = [pair for point in points for pair in ((point.x, point.y), *point.seeds)]
-    most = max((max(x / units[0], y / units[1]) for x, y in pairs), default=0.0)
+    most = max((max(ccv / units[0], regret / units[1]) for ccv, regret in pairs), default=0.0)
     most = most if most > 1e-9 * horizon else 1.0
-    axes = [
+    x, y = (
         Axis(UNITS[name], "symlog", DECADES_DOWN * most * unit, most * unit)
         for name, unit in zip(("ccv", "regret"), units, strict=True)
-    ]  # fmt: skip
-    return Chart("tradeoff", problem, horizon, "Regret against CCV", caption, *axes, points, notes)
+    )  # fmt: skip
+    return Chart("tradeoff", problem, horizon, "Regret against CCV", caption, x, y, points, notes)
 
 
 DECADES_DOWN = 1e-3
 """How far down the axes of the trade-off are logarithmic, as a share of their ends; below that they are linear, down to zero."""
-
-
-def counts_as_zero(regret: float, horizon: int) -> bool:
-    """Whether a regret is at or below zero, but for rounding."""
-    return regret <= 1e-9 * horizon
-
-
-def drawn_regret(regret: float, axis: Axis) -> float:
-    """Where a regret is drawn in the trade-off: one below zero in the middle of the strip that is kept for it."""
-    return -0.5 * axis.threshold if regret < -1e-6 * axis.threshold else max(regret, 0.0)
 
 
 def _pace(problem: str, horizon: int, medians: list[RankedRow], places: dict[str, int]) -> Chart:
@@ -249,16 +150,6 @@ def _pace(problem: str, horizon: int, medians: list[RankedRow], places: dict[str
 def _band_of(row: RankedRow, name: str) -> tuple[float, float]:
     """The band of a fact over seeds; there is one where there is a median."""
     return cast(float, number_of(row, f"{name}_low")), cast(float, number_of(row, f"{name}_high"))
-
-
-def _axis(title: str, values: Sequence[float | None], log: bool = False, rounding: float = 0.0) -> Axis:
-    """A logarithmic axis where every value is above zero, and above what is rounding, or `log` insists; else a symmetric one."""
-    numbers = [value for value in values if value is not None]
-    top = max(map(abs, numbers), default=0.0)
-    if top <= rounding:
-        return Axis(title, "linear")
-    threshold = 10.0 ** (floor(log10(top)) - 2)
-    return Axis(title, "log" if log or min(numbers) > rounding else "symlog", threshold)
 
 
 def _vanishes(t: int, value: float | None) -> bool:

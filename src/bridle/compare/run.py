@@ -51,14 +51,46 @@ def compare(
     dask: str | None = None,
     progress: CellProgress | None = None,
 ) -> Comparison:
-    """Play every combination and give a row for each, in a list that ranks, draws and writes itself: `Comparison`.
+    """Play policies on problems, each against the same streams, and give the rows in a list that ranks, draws and writes itself.
 
-    `problems` and `policies` are names, with settings as in "sinha2024:preset=practice", files, or objects of `bridle.problem` and
-    `bridle.policy`; `seeds` is how many, or a list of them; `sweep` gives parameters several values, each to whatever has the parameter.
-    `out` is a folder that keeps the games, as they finish in `out/store`, all in `out/results.parquet`: called again with it, only what is
-    not there is played. Without one nothing is left behind. `jobs` is how many processes play; one for each core unless given, or this one
-    alone where there is little to do. See `bridle.compare.spec.grid` for all that can be asked for.
+    Every combination of problems, policies, horizons, seeds and swept values is a game. ``bridle.compare(...)`` is the same function.
 
+    Parameters
+    ----------
+    problems : str, Problem, or a list of them
+        Names, with settings as in "halfspaces:dim=5", files, or what `bridle.problem` gives.
+    policies : str, policy, or a list of them, optional
+        Names, with settings as in "sinha2024:preset=practice", files of your own, "all", or what `bridle.policy` gives. Default: six that
+        are for constraints that change, or ignore them.
+    horizons : int or a list of them, default 1000
+        How many rounds, 1 or above.
+    seeds : int or a list of them, default 3
+        How many seeds, from 0 on; or which.
+    out : str or path, optional
+        A folder that keeps every game as it finishes: called again with it, only what is not there is played. Default: nothing is kept.
+    sweep : dict, optional
+        Parameters with lists of values, each for every policy and problem that has the parameter.
+    engine : {"python", "jax", "numba", "cuda"}, default "python"
+        What computes the rounds.
+    jobs : int, optional
+        How many processes, 1 or above. Default: one for each core, or this one alone where there is little to do.
+    dask : str, optional
+        The address of a Dask scheduler, or the file that it has written.
+    progress : callable, optional
+        Is called with how much is done of how much, in rounds, and how many games of how many.
+
+    Returns
+    -------
+    Comparison
+        A row for each game; where a policy does not apply to a problem, the row says why.
+
+    Raises
+    ------
+    InputError
+        Something is asked for that there is not, or a package is missing.
+
+    Examples
+    --------
     >>> rows = compare(["fixed"], ["sinha2024", "sinha2024-strong"], horizons=[100], seeds=1)
     >>> [(row["label"], row["does_not_apply"]) for row in rows]  # doctest: +ELLIPSIS
     [('sinha2024', None), ('sinha2024-strong', 'policy sinha2024-strong does not apply: the costs ... are not strongly convex (modulus 0)')]

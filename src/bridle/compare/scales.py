@@ -16,7 +16,7 @@ class Tick(NamedTuple):
     text: str
 
 
-class Scale(NamedTuple):
+class PageScale(NamedTuple):
     """An axis from `low` to `high`, which are in its own units: logarithms of values, or values, as `kind` says."""
 
     kind: str
@@ -32,11 +32,13 @@ class Scale(NamedTuple):
     def ticks(self, most: int = 7) -> list[Tick]:
         """The places that are marked: at least two wherever there is anything to read, and about `most` at the most.
 
-        >>> [tick.text for tick in Scale("log", 1.0, 0.0, 3.0).ticks()]
+        >>> [tick.text for tick in PageScale("log", 1.0, 0.0, 3.0).ticks()]
         ['1', '10', '100', '1,000']
-        >>> [tick.text for tick in Scale("log", 1.0, 0.7, 0.8).ticks()], [tick.text for tick in Scale("linear", 1.0, -1.0, 4.2).ticks(4)]
-        (['5.2', '5.4', '5.6', '5.8', '6', '6.2'], ['0', '2', '4'])
-        >>> [tick.text.replace(chr(0x2212), "-") for tick in Scale("symlog", 0.1, -1.5, 3.0).ticks()]
+        >>> [tick.text for tick in PageScale("log", 1.0, 0.7, 0.8).ticks()]
+        ['5.2', '5.4', '5.6', '5.8', '6', '6.2']
+        >>> [tick.text for tick in PageScale("linear", 1.0, -1.0, 4.2).ticks(4)]
+        ['0', '2', '4']
+        >>> [tick.text.replace(chr(0x2212), "-") for tick in PageScale("symlog", 0.1, -1.5, 3.0).ticks()]
         ['-0.1', '0', '0.1', '1', '10']
         """
         values = {"log": self._decades, "symlog": self._both_sides}.get(self.kind, self._even)(most)
@@ -59,7 +61,9 @@ class Scale(NamedTuple):
         first = ceil(log10(self.threshold) - 1e-9)
         sizes = [10.0 ** (first + step) for step in range(0, ceil(top), every)]
         inside = [size for size in (*(-size for size in sizes), 0.0, *sizes) if -1e-9 <= (self.at(size) or 0.0) <= 1.0 + 1e-9]
-        return sorted(inside) if len(inside) > 1 else _even(*(_signed(end, self.threshold) for end in (self.low, self.high)), most)
+        if len(inside) > 1:
+            return sorted(inside)
+        return _even(_signed(self.low, self.threshold), _signed(self.high, self.threshold), most)
 
     def _even(self, most: int) -> list[float]:
         return _even(self.low, self.high, most)
@@ -81,20 +85,20 @@ def _signed(place: float, threshold: float) -> float:
     return (1.0 if place >= 0.0 else -1.0) * size * threshold
 
 
-def reaching(values: Iterable[float | None], kind: str, threshold: float = 1.0) -> Scale:
+def reaching(values: Iterable[float | None], kind: str, threshold: float = 1.0) -> PageScale:
     """The axis of this kind that shows the values, with some room; a logarithmic one reaches at most six decades down."""
     places = [place for value in values if (place := placed(value, kind, threshold)) is not None and isfinite(place)]
     if not places:
-        return Scale(kind, threshold, 0.0, 1.0)
+        return PageScale(kind, threshold, 0.0, 1.0)
     low, high = min(places), max(places)
     if kind == "log":
         low = max(low, high - 6.0)
         lacking = max(0.0, 0.5 - (high - low)) / 2.0  # less than half a decade would have no ticks
-        return Scale(kind, threshold, low - lacking - 0.05 * (high - low), high + lacking + 0.05 * (high - low))
+        return PageScale(kind, threshold, low - lacking - 0.05 * (high - low), high + lacking + 0.05 * (high - low))
     if low == high == 0.0:
-        return Scale(kind, threshold, -0.05, 1.0)
+        return PageScale(kind, threshold, -0.05, 1.0)
     room = max(0.06 * (high - low), 0.02 * abs(high), 1e-12)
-    return Scale(kind, threshold, -0.3 * room if low == 0.0 else low - room, high + room)
+    return PageScale(kind, threshold, -0.3 * room if low == 0.0 else low - room, high + room)
 
 
 def _even(low: float, high: float, most: int) -> list[float]:

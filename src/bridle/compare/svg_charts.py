@@ -13,9 +13,9 @@ from html import escape
 from math import cos, hypot, log10, pi, sin
 
 from bridle.compare import charts
-from bridle.compare.charts import Bar, Chart, Line, Point
-from bridle.compare.scales import Scale, apart, placed, reaching
+from bridle.compare.scales import PageScale, apart, placed, reaching
 from bridle.compare.text import number
+from bridle.showing.marks import Bar, Chart, Line, Point
 
 HEIGHT = 300.0
 """How high the plotted area is, in pixels; its width is the reader's."""
@@ -69,7 +69,7 @@ def definitions() -> str:
 # --- the frame ------------------------------------------------------------------------------------------------------------------------
 
 
-def _frame(chart: Chart, x: Scale, y: Scale, marks: str, about: str, facts: str = "", bottom: float = 100.0) -> str:
+def _frame(chart: Chart, x: PageScale, y: PageScale, marks: str, about: str, facts: str = "", bottom: float = 100.0) -> str:
     """Axes with their ticks and titles around the marks; the vertical one has ticks down to `bottom` percent."""
     down = "".join(
         f'<line class="grid" x1="{_percent(tick.at)}" x2="{_percent(tick.at)}" y1="0" y2="100%"/>'
@@ -84,7 +84,7 @@ def _frame(chart: Chart, x: Scale, y: Scale, marks: str, about: str, facts: str 
     )
 
 
-def _across(y: Scale, bottom: float) -> str:
+def _across(y: PageScale, bottom: float) -> str:
     """The lines and texts of a vertical axis; the script writes them so, too."""
     return "".join(
         f'<line class="{"zero" if text == "0" else "grid"}" x2="100%" y1="{at}%" y2="{at}%"/>'
@@ -94,7 +94,7 @@ def _across(y: Scale, bottom: float) -> str:
     )
 
 
-def _ticks(y: Scale) -> list[tuple[float, str]]:
+def _ticks(y: PageScale) -> list[tuple[float, str]]:
     """The ticks of a vertical axis: percent from the top, and text."""
     return [(round(100.0 * (1.0 - tick.at), 2), tick.text) for tick in y.ticks(7)]
 
@@ -118,7 +118,7 @@ def _lines(chart: Chart, lines: Sequence[Line], about: str) -> str:
     growth = chart.horizon is None
     ends = [line.x[0] for line in lines] + [line.x[-1] for line in lines]
     edge = log10(max(ends) / min(ends)) * 0.02 or 0.05
-    x = Scale("log", 1.0, log10(min(ends)) - edge, log10(max(ends)) + edge)
+    x = PageScale("log", 1.0, log10(min(ends)) - edge, log10(max(ends)) + edge)
     told = [value for line in lines for t, value in zip(line.x, line.y, strict=True) if value is None or abs(value) > 1e-9 * t]
     told += [0.0] if len(told) < sum(len(line.y) for line in lines) else []  # what is rounding needs no room but zero's
     told += [value for line in lines for value in line.bound]
@@ -153,7 +153,7 @@ def _lines(chart: Chart, lines: Sequence[Line], about: str) -> str:
     return _frame(chart, x, y, _stretched(paths) + markers + texts + cursor, about, facts)
 
 
-def _line(line: Line, x: Scale, y: Scale, growth: bool, shared: bool) -> str:
+def _line(line: Line, x: PageScale, y: PageScale, growth: bool, shared: bool) -> str:
     """A policy's band, bound, fitted power and curve, with the numbers that they are drawn from; rounds that all share stand elsewhere."""
     look = charts.style(line.policy)
     across = [_at(x, t) for t in line.x]
@@ -183,7 +183,7 @@ def _line(line: Line, x: Scale, y: Scale, growth: bool, shared: bool) -> str:
     return f'<g data-policy="{line.policy}" data-label="{escape(line.label)}" {colour} {facts}{law}>{"".join(parts)}</g>'
 
 
-def _markers(line: Line, x: Scale, y: Scale, growth: bool) -> str:
+def _markers(line: Line, x: PageScale, y: PageScale, growth: bool) -> str:
     """The policy's own marker on some of its rounds, the last among them."""
     look = charts.style(line.policy)
     every = 1 if growth else max(1, len(line.x) // 7)
@@ -200,13 +200,13 @@ def _dot(shape: str, x: float, y: float, attributes: str = "") -> str:
     return f'<use href="#{shape}" x="{100.0 * x:.1f}%" y="{100.0 * (1.0 - y):.1f}%"{attributes}/>'
 
 
-def _end_places(lines: Sequence[Line], scale: Scale) -> list[float]:
+def _end_places(lines: Sequence[Line], scale: PageScale) -> list[float]:
     """Where the powers beside the ends of lines stand, so that none lies on another."""
     ends = [(scale.at(line.y[-1]) or 0.0) * HEIGHT for line in lines]
     return [at / HEIGHT for at in apart(ends, min(13.0, HEIGHT / max(len(ends), 1)), HEIGHT)]
 
 
-def _at(scale: Scale, value: float) -> float:
+def _at(scale: PageScale, value: float) -> float:
     """Where a value that the axis was made for lies."""
     at = scale.at(value)
     return 0.0 if at is None else at
@@ -242,7 +242,7 @@ def _numbers(values: Iterable[float | None], digits: int = 6) -> str:
 
 def _tradeoff(chart: Chart, points: Sequence[Point], about: str) -> str:
     x, y = (
-        Scale("symlog", axis.threshold, low, (placed(axis.top, "symlog", axis.threshold) or 1.0) + 0.25)
+        PageScale("symlog", axis.threshold, low, (placed(axis.top, "symlog", axis.threshold) or 1.0) + 0.25)
         for axis, low in ((chart.x, -0.25), (chart.y, -1.3))
     )
     zero = _at(y, 0.0)

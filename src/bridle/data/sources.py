@@ -43,7 +43,14 @@ class Failed(Exception):
 
 
 class Unreachable(Unavailable):
-    """No source of a data set could be reached: there is no network, or it does not lead there."""
+    """No source of a data set could be reached: there is no network, or it does not lead there.
+
+    Examples
+    --------
+    >>> from bridle import InputError
+    >>> issubclass(Unreachable, InputError)
+    True
+    """
 
 
 class Source(Protocol):

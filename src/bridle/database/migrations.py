@@ -83,7 +83,16 @@ def first_tables(dialect: Dialect) -> Iterator[str]:
             yield str(CreateIndex(index).compile(dialect=dialect))
 
 
-STEPS: Sequence[Step] = (first_tables,)
+def packed_rows(dialect: Dialect) -> Iterator[str]:
+    """A row of the events may hold several of them (`packing`): versions that do not know it keep off. The columns stay as they are.
+
+    Numbers cannot be made shorter: PostgreSQL is not to try.
+    """
+    if dialect.name == "postgresql":
+        yield "ALTER TABLE event ALTER COLUMN body SET STORAGE EXTERNAL"
+
+
+STEPS: Sequence[Step] = (first_tables, packed_rows)
 """Version n of the tables is what the first n steps make."""
 
 VERSION_TABLE = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)"

@@ -61,13 +61,19 @@ class OwnerLock:
         finally:
             self.end()
 
-    def begin(self) -> None:
-        """Wait until no other store writes."""
+    def try_begin(self) -> bool:
+        """Begin, if no other store writes."""
         if self._turn >= 0 and sys.platform != "win32":
             try:
                 fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                self._wait()
+                return False
+        return True
+
+    def begin(self) -> None:
+        """Wait until no other store writes."""
+        if not self.try_begin():
+            self._wait()
 
     def _wait(self) -> None:
         until = time.monotonic() + PATIENCE
@@ -103,7 +109,7 @@ class OwnerLock:
 
 
 def lives(database: str, owner: str) -> bool:
-    """Whether somebody has the lock of this name."""
+    """Whether somebody has the lock of this name; one that cannot be looked at, such as another user's, counts as had."""
     try:
         journal.refuse_held(f"{database}.{owner}", "")
     except InputError:
@@ -116,7 +122,7 @@ def sweep(database: str) -> None:
     for place in glob.glob(f"{glob.escape(database)}.*.lock"):
         path = place.removesuffix(".lock")
         with suppress(InputError):  # it is held
-            handle = journal.take_lock(path, path, "name of an owner")
+            handle = journal.take_lock(path, path, "name of an owner", pauses=())
             journal.clear_lock(path, handle)
             os.close(handle)
 

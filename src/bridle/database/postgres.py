@@ -34,7 +34,7 @@ from sqlalchemy.engine import URL
 
 from bridle.core import InputError
 from bridle.database import migrations
-from bridle.database.rows import Damaged, Lease, StoreError, Taken
+from bridle.database.rows import Damaged, Lease, StoreError
 from bridle.database.store import EventStore, Prepared, Row, Run
 from bridle.database.tables import SERVER, Compiled, Value, compile_all, compiled
 
@@ -220,7 +220,7 @@ class PostgresStore(EventStore):
     def _error(self, problem: psycopg.Error, doing: str) -> StoreError:
         """One error. It is certain that nothing was written where the database itself said so and is still there."""
         if isinstance(problem, errors.UniqueViolation):
-            return Taken(f"cannot write {self.name}: an event with this number or key is there already")
+            return self._taken()
         refused = problem.sqlstate is not None and not problem.sqlstate.startswith(("08", "57P"))
         lost = doing == "write" and (self._writer is None or self._writer.closed)
         if doing == "write" and (lost or not refused):
@@ -330,7 +330,9 @@ class PostgresStore(EventStore):
         self._ready()
         with self._beating:
             try:
-                if self._heart is None or _ended(self._heart):
+                if self._heart is not None and _ended(self._heart):
+                    self._drop("_heart")
+                if self._heart is None:
                     self._heart = self._connect()
                 begun, late = time.monotonic(), time.monotonic() >= self._until
                 statement = STATEMENTS["renew"]

@@ -19,7 +19,7 @@ from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from bridle.core import InputError
 from bridle.database import migrations, owners
-from bridle.database.rows import Damaged, Lease, StoreError, Taken
+from bridle.database.rows import Damaged, Lease, StoreError
 from bridle.database.store import EventStore, Prepared, Row, Run
 from bridle.database.tables import Value, compile_all
 
@@ -29,6 +29,8 @@ APPEND, INSERT, LEASED = (STATEMENTS[name].text for name in ("append", "append_u
 
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "wal_autocheckpoint = 1000", "foreign_keys = ON", "trusted_schema = OFF")
 """How the connection that writes is set: to wait for the disk (also where macOS would not), and to checkpoint every 1000 pages."""
+
+PATIENTLY = f"PRAGMA busy_timeout = {int(1000 * owners.PATIENCE)}"
 
 _HARMLESS = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 """Errors after which nothing was written for certain: the transaction never began, or was undone."""
@@ -165,7 +167,7 @@ class SqliteStore(EventStore):
     def _error(self, problem: sqlite3.Error, doing: str) -> StoreError:
         kind = primary(problem)
         if kind == sqlite3.SQLITE_CONSTRAINT:
-            return Taken(f"cannot write {self.name}: an event with this number or key is there already")
+            return self._taken()
         certain = kind in _HARMLESS or doing != "write"
         if doing == "write" and not certain:
             self._doubtful = True
@@ -226,16 +228,39 @@ class SqliteStore(EventStore):
 
     def _append_one(self, values: Row) -> bool:
         with self._writing:
-            self._ready()
+            if self._ended or self.readonly:
+                self._ready()
             connection, lock = self._connection or self._open_writer(), self._lock
             assert lock is not None
             lock.begin()
             try:
-                return bool(connection.execute(APPEND, values).rowcount)
+                return connection.execute(APPEND, values).rowcount > 0
             except sqlite3.Error as problem:
                 raise self._error(problem, "write") from problem
             finally:
                 lock.end()
+
+    def _append_one_now(self, values: Row) -> bool | None:
+        lock, connection = self._lock, self._connection
+        if lock is None or connection is None or not self._writing.acquire(blocking=False):
+            return None
+        try:
+            self._ready()
+            if not lock.try_begin():
+                return None
+            try:
+                connection.execute("PRAGMA busy_timeout = 0")
+                return connection.execute(APPEND, values).rowcount > 0
+            except sqlite3.Error as problem:
+                if primary(problem) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    return None
+                raise self._error(problem, "write") from problem
+            finally:
+                with suppress(sqlite3.Error):  # it is closed
+                    connection.execute(PATIENTLY)
+                lock.end()
+        finally:
+            self._writing.release()
 
     def _append_groups(self, groups: Sequence[Prepared]) -> set[Lease]:
         with self._alone() as connection:  # nobody can take a session until this ends

@@ -13,13 +13,14 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from threading import RLock
 from typing import Protocol, Self, TypeAlias, cast
 from weakref import WeakSet
 from zlib import crc32
 
 from bridle.core import InputError
+from bridle.database.packing import PACKED, packed, unpacked
 from bridle.database.rows import (
     AccessKey,
     AuditEntry,
@@ -36,14 +37,18 @@ from bridle.database.rows import (
 )
 from bridle.database.tables import Value
 
-PAGE = 1000
-"""Events that are read at a time: no reader holds a transaction open while somebody works on what it has read."""
+FIRST_PAGE, FULL_PAGE, PAGE_BYTES = 20, 1000, 1 << 23
+"""How many rows are read first, at most, and how many bytes at a time, about: no reader holds a transaction open while somebody works on
+what it has read."""
 
 KEPT_SNAPSHOTS = 2
 """Snapshots of a session that are kept: the newest, and the one before it, in case the newest cannot be used."""
 
 KEPT_REFUSALS = 10_000
 """Refused requests of a session that are kept; all are counted."""
+
+TRIMMED = 10_000
+"""Events that are dropped in one transaction."""
 
 LARGEST = 2**62
 """More rows than any table has."""
@@ -69,6 +74,8 @@ class Run(Protocol):
 def checksum(session: int, event: Event) -> int:
     """A number that tells whether a row is what was written: databases do not look after every bit themselves."""
     seq, kind, key, request, answer, body = event
+    if key is None and request is None and answer is None:
+        return crc32(body, crc32(b"%d %d %d -1 -1 -1 " % (session, seq, kind)))
     head = b"%d %d %d %d %d %d " % (
         session,
         seq,
@@ -114,6 +121,7 @@ class EventStore(ABC):
         self.keys = Keys(self)
         self._process, self._ended = os.getpid(), ""
         self._held: dict[int, int] = {}  # session -> epoch
+        self._heads: dict[int, int] = {}  # session -> the last event that was there when it was taken, or that was appended since
         self._writing, self._reading = RLock(), RLock()
         _open.add(self)
 
@@ -213,6 +221,8 @@ class EventStore(ABC):
                 where = f" at {url}: ask there, or let it go there" if url else ": close it there"
                 raise Owned(f"session {found.name!r} is owned by {owner}{where}, or wait until that has ended (wait=SECONDS)", owner, url)
             run("own", session=found.id, new_owner=self.owner)
+            head = cast(int, run("head", session=found.id)[0][0][0] or 0)
+        self._heads[found.id] = head
         self._held[found.id] = epoch + 1
         return Lease(found.id, epoch + 1)
 
@@ -239,12 +249,38 @@ class EventStore(ABC):
 
         Raises `Fenced` where the lease is lost, `Taken` where a number or key is used already, and `StoreError` where the database fails.
         """
-        if len(events) == 1:
-            event, (session, epoch) = events[0], lease
-            if not self._append_one((*event, checksum(session, event), session, epoch)):
+        session, epoch = lease
+        rows = events if len(events) == 1 else packed(events)
+        if len(rows) == 1:
+            row = rows[0]
+            if events[0].seq <= self._heads.get(session, 0) and self.holds(lease):
+                raise self._taken()
+            if not self._append_one((*row, checksum(session, row), session, epoch)):
                 raise self._fenced(lease)
+            self._heads[session] = row.seq
         elif (refused := self.append_many([(lease, events)])[0]) is not None:
             raise refused
+
+    def append_at_once(self, lease: Lease, events: Sequence[Event]) -> bool:
+        """Append events as `append` does; False, and nothing is done, where that would mean to wait for anything but the disk."""
+        session, epoch = lease
+        rows = events if len(events) == 1 else packed(events)
+        if len(rows) != 1:
+            return False
+        row = rows[0]
+        if events[0].seq <= self._heads.get(session, 0) and self.holds(lease):
+            raise self._taken()
+        kept = self._append_one_now((*row, checksum(session, row), session, epoch))
+        if kept is None:
+            return False
+        if not kept:
+            raise self._fenced(lease)
+        self._heads[session] = row.seq
+        return True
+
+    def _append_one_now(self, values: Row) -> bool | None:
+        """As `_append_one`; None, and nothing is done, where somebody else would have to be waited for. Only a file here can say so."""
+        return None
 
     def append_many(self, groups: Sequence[tuple[Lease, Sequence[Event]]]) -> list[StoreError | None]:
         """Append to several sessions in one commit; for each group None, or the `Fenced` or `Taken` that kept it out.
@@ -252,22 +288,30 @@ class EventStore(ABC):
         Groups of one lease stand and fall together. A `StoreError` is raised where the database fails: then no group is there, or, where
         it is not certain, nobody can tell.
         """
-        if len(groups) == 1 and len(groups[0][1]) == 1:  # one statement
-            try:
-                self.append(*groups[0])
-            except (Fenced, Taken) as problem:
-                return [problem]
-            return [None]
-        rows: dict[Lease, list[Row]] = {}
+        together: dict[Lease, list[Event]] = {}
         for lease, events in groups:
+            together.setdefault(lease, []).extend(events)
+        outcomes: dict[Lease, StoreError | None] = {}
+        prepared: list[Prepared] = []
+        for lease, events in together.items():
             session, epoch = lease
-            rows.setdefault(lease, []).extend([(*event, checksum(session, event), session, epoch) for event in events])
-        outcomes = self._append_rows(list(rows.items()))
+            if events and events[0].seq <= self._heads.get(session, 0) and self.holds(lease):
+                outcomes[lease] = self._taken()
+            else:
+                prepared.append((lease, [(*row, checksum(session, row), session, epoch) for row in packed(events)]))
+        if prepared:
+            outcomes |= self._append_rows(prepared)
+        for lease, events in together.items():
+            if outcomes[lease] is None and events:
+                self._heads[lease.session] = events[-1].seq
         return [outcomes[lease] for lease, _ in groups]
 
     def _append_rows(self, groups: Sequence[Prepared]) -> dict[Lease, StoreError | None]:
         try:
-            kept = self._append_groups(groups)
+            if len(groups) == 1 and len(groups[0][1]) == 1:  # one statement
+                kept = {groups[0][0]} if self._append_one(groups[0][1][0]) else set()
+            else:
+                kept = self._append_groups(groups)
         except Taken as problem:
             if len(groups) == 1:
                 return {groups[0][0]: problem}
@@ -279,26 +323,50 @@ class EventStore(ABC):
 
     def tail(self, session: int, after: int = 0) -> Iterator[Event]:
         """The events after number `after`, in order; `Damaged` at the first that is missing or not what was written."""
+        limit = FIRST_PAGE
         while True:
-            rows = self._rows("tail", session=session, after=after, limit=PAGE)
+            rows, size = self._rows("tail", session=session, after=after, limit=limit), 1
             for row in rows:
-                event = self._event(session, row)
-                if event.seq != after + 1:
-                    raise Damaged(f"{self.name} is damaged: event {after + 1} of session {session} is missing; restore a backup")
-                yield event
-                after = event.seq
-            if len(rows) < PAGE:
+                found = self._event(session, row)
+                size += len(found.body)
+                for event in unpacked(found):
+                    if event.seq == after + 1:
+                        yield event
+                        after += 1
+                    elif event.seq > after:
+                        raise Damaged(f"{self.name} is damaged: event {after + 1} of {self._called(session)} is missing; restore a backup")
+            if len(rows) < limit:
                 return
+            limit = min(FULL_PAGE, max(FIRST_PAGE, PAGE_BYTES * len(rows) // size))
 
     def _event(self, session: int, row: Row) -> Event:
         event = Event(*cast(tuple[int, int, bytes | None, bytes | None, bytes | None, bytes], row[:6]))
         if checksum(session, event) != row[6]:
-            raise Damaged(f"{self.name} is damaged: event {event.seq} of session {session} is not what was written; restore a backup")
+            what = "the row up to event" if event.kind == PACKED else "event"
+            raise Damaged(
+                f"{self.name} is damaged: {what} {event.seq} of {self._called(session)} is not what was written; restore a backup"
+            )
         return event
 
     def head(self, session: int) -> int:
         """The number of the last event, 0 where there is none."""
         return cast(int, self._rows("head", session=session)[0][0] or 0)
+
+    def first(self, session: int) -> int:
+        """The number of the first event that is kept: 1, unless the session was trimmed."""
+        rows = self._rows("tail", session=session, after=0, limit=1)
+        return next(unpacked(self._event(session, rows[0]))).seq if rows else 1
+
+    def trim(self, session: int, before: int) -> None:
+        """Drop the events before a snapshot, and their identities; a row is dropped as a whole, and the last event always stays.
+
+        There must be a snapshot after event `before`: nobody can replay what comes after it from anything older.
+        """
+        if before not in [row.seq for row in self.snapshots(session)]:
+            raise InputError(f"before must be the number of a snapshot of {self._called(session)}, not {before}")
+        for end in (*range(self.first(session) + TRIMMED, before, TRIMMED), before):  # nobody waits long for a turn to write
+            with self._transaction() as run:
+                run("trim_events", session=session, before=end)
 
     def answer(self, session: int, key: bytes) -> Event | None:
         """The event with this identity."""
@@ -350,10 +418,21 @@ class EventStore(ABC):
 
     # --- what the parts share -------------------------------------------------------------------------------------------------------
 
+    def _taken(self) -> Taken:
+        return Taken(f"cannot write {self.name}: an event with this number or key is there already")
+
+    def _called(self, session: int) -> str:
+        """A session as a message names it: by its name, or by its number where that cannot be had."""
+        with suppress(StoreError, InputError):
+            return f"session {cast(str, self._rows('called', session=session)[0][0])!r}"
+        return f"session {session}"
+
     def _fenced(self, lease: Lease) -> Fenced:
         if self._held.get(lease.session) == lease.epoch:
             del self._held[lease.session]
-        return Fenced(f"session {lease.session} of {self.name} has another owner now: what was under lease {lease.epoch} is not written")
+        return Fenced(
+            f"{self._called(lease.session)} of {self.name} has another owner now: what was under lease {lease.epoch} is not written"
+        )
 
     def _ready(self, writing: bool = True) -> None:
         """Refuse what this store cannot do any more, or never could."""

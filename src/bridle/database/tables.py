@@ -95,8 +95,10 @@ STATEMENTS: dict[str, ClauseElement] = {
     .order_by(EVENT.c.seq)
     .limit(_LIMIT),
     "head": select(func.max(EVENT.c.seq)).where(EVENT.c.session == _OF_SESSION),
+    "trim_events": delete(EVENT).where(EVENT.c.session == _OF_SESSION, EVENT.c.seq < bindparam("before", type_=BigInteger)),
     "answer": select(*_SHOWN_EVENT).where(EVENT.c.session == _OF_SESSION, EVENT.c.key == bindparam("key", type_=LargeBinary)),
     "find": select(*_SHOWN_SESSION).where(SESSION.c.name == bindparam("name")),
+    "called": select(SESSION.c.name).where(SESSION.c.id == _OF_SESSION),
     "create": insert(SESSION).values({name: bindparam(name) for name in ("name", "spec")}),
     "names": select(SESSION.c.name).order_by(SESSION.c.name),
     "names_with_owners": select(SESSION.c.name, SESSION.c.owner).order_by(SESSION.c.name),

@@ -24,8 +24,29 @@ __all__ = ["Ball", "Box", "Halfspace", "L1Ball", "Polyhedron", "Product", "Simpl
 
 @validate.computed
 def Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None = None) -> BallSet:
-    """The Euclidean ball around `center`, or around the origin of a space of `dim` dimensions.
+    """The Euclidean ball: all points within a distance of a centre.
 
+    Parameters
+    ----------
+    dim : int, optional
+        How many coordinates an action has, 1 or above. May be left out where `center` is given.
+    radius : float, default 1.0
+        The distance, above 0, in units of action.
+    center : array_like of shape (dim,), optional
+        The middle of the ball. Default: the origin.
+
+    Returns
+    -------
+    BallSet
+        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
+
+    Raises
+    ------
+    InputError
+        Neither `dim` nor `center` is given, the two do not agree, or a value is out of range.
+
+    Examples
+    --------
     >>> Ball(radius=2.0, center=[1.0, 0.0]).project(np.array([5.0, 0.0]))
     array([3., 0.])
     """
@@ -34,8 +55,29 @@ def Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None =
 
 @validate.computed
 def Box(low: ArrayLike, high: ArrayLike, dim: int | None = None) -> BoxSet:
-    """low <= x <= high in every coordinate; numbers stand for all coordinates.
+    """All points with ``low <= x <= high`` in every coordinate.
 
+    Parameters
+    ----------
+    low : float or array_like of shape (dim,)
+        The smallest value of each coordinate, in units of action. A number stands for all coordinates.
+    high : float or array_like of shape (dim,)
+        The largest value of each coordinate; nowhere below `low`.
+    dim : int, optional
+        How many coordinates an action has, 1 or above. Must be given where `low` and `high` are both numbers.
+
+    Returns
+    -------
+    BoxSet
+        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
+
+    Raises
+    ------
+    InputError
+        The box is empty, `dim` is missing, or a value is not finite.
+
+    Examples
+    --------
     >>> Box(0.0, 1.0, dim=3).project(np.array([-1.0, 0.5, 2.0]))
     array([0. , 0.5, 1. ])
     """
@@ -52,8 +94,27 @@ def Box(low: ArrayLike, high: ArrayLike, dim: int | None = None) -> BoxSet:
 
 @validate.computed
 def Simplex(dim: int, mass: float = 1.0) -> SimplexSet:
-    """The vectors without negative entries that sum to `mass`: with 1, the probability vectors.
+    """All vectors without negative entries that sum to `mass`; with mass 1, the probability vectors.
 
+    Parameters
+    ----------
+    dim : int
+        How many coordinates an action has, 1 or above.
+    mass : float, default 1.0
+        The sum of the entries, above 0, in units of action.
+
+    Returns
+    -------
+    SimplexSet
+        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> Simplex(3).project(np.array([1.0, 1.0, -5.0]))
     array([0.5, 0.5, 0. ])
     """
@@ -63,8 +124,29 @@ def Simplex(dim: int, mass: float = 1.0) -> SimplexSet:
 
 @validate.computed
 def L1Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None = None) -> L1BallSet:
-    """The points whose coordinates differ from those of `center` by at most `radius` in all.
+    """All points whose coordinates differ from those of a centre by at most `radius` in total.
 
+    Parameters
+    ----------
+    dim : int, optional
+        How many coordinates an action has, 1 or above. May be left out where `center` is given.
+    radius : float, default 1.0
+        The largest sum of absolute differences, above 0, in units of action.
+    center : array_like of shape (dim,), optional
+        The middle. Default: the origin.
+
+    Returns
+    -------
+    L1BallSet
+        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
+
+    Raises
+    ------
+    InputError
+        Neither `dim` nor `center` is given, the two do not agree, or a value is out of range.
+
+    Examples
+    --------
     >>> L1Ball(dim=2).project(np.array([2.0, -1.5]))
     array([ 0.75, -0.25])
     """
@@ -73,8 +155,27 @@ def L1Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None
 
 @validate.computed
 def Spectrahedron(size: int, trace: float = 1.0) -> SpectrahedronSet:
-    """The positive semidefinite `size` x `size` matrices of that trace, as vectors of size * size entries.
+    """All positive semidefinite matrices with a given trace, as vectors of their entries.
 
+    Parameters
+    ----------
+    size : int
+        Rows and columns of a matrix, 1 or above. An action has ``size * size`` coordinates.
+    trace : float, default 1.0
+        The sum of the diagonal entries, above 0, in units of action.
+
+    Returns
+    -------
+    SpectrahedronSet
+        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> Spectrahedron(2).project(np.array([2.0, 0.0, 0.0, -1.0]))
     array([1., 0., 0., 0.])
     """
@@ -84,8 +185,25 @@ def Spectrahedron(size: int, trace: float = 1.0) -> SpectrahedronSet:
 
 @validate.computed
 def Product(*domains: Domain) -> ProductSet:
-    """Several domains side by side: a decision is one decision for each, one after the other.
+    """Several domains side by side: an action is one action of each, one after the other.
 
+    Parameters
+    ----------
+    *domains : Domain
+        The parts, at least one, in the order of their coordinates.
+
+    Returns
+    -------
+    ProductSet
+        The domain; it has as many coordinates as its parts together.
+
+    Raises
+    ------
+    InputError
+        There is no part, or one of them is not a domain.
+
+    Examples
+    --------
     >>> Product(Box(0.0, 1.0, dim=1), Simplex(2)).project(np.array([3.0, 1.0, 1.0]))
     array([1. , 0.5, 0.5])
     """
@@ -98,8 +216,29 @@ def Product(*domains: Domain) -> ProductSet:
 
 @validate.computed
 def Halfspace(a: ArrayLike, b: float, within: Domain) -> Domain:
-    """The points x of the domain `within` with <a, x> <= b; `within` itself if that holds everywhere, an InputError if it only touches.
+    """The part of a domain on one side of a plane: all its points x with ``<a, x> <= b``.
 
+    Parameters
+    ----------
+    a : array_like of shape (dim,)
+        The plane's normal; one entry at least is not 0.
+    b : float
+        The largest value of ``<a, x>``, in units of `a` times an action.
+    within : Domain
+        The domain that is cut.
+
+    Returns
+    -------
+    Domain
+        The part that is left; `within` itself where the plane cuts nothing off.
+
+    Raises
+    ------
+    InputError
+        The halfspace misses the domain or only touches it, or `a` is zero.
+
+    Examples
+    --------
     >>> Halfspace([1.0, 1.0], 1.0, within=Box(0.0, 1.0, dim=2)).project(np.array([1.0, 1.0]))
     array([0.5, 0.5])
     """

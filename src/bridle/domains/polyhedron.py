@@ -137,10 +137,32 @@ class PolyhedronSet(NamedTuple):
 
 @validate.computed
 def Polyhedron(A: ArrayLike, b: ArrayLike, solver: str = "daqp") -> PolyhedronSet:
-    """{x : A x <= b}, which must be bounded and not empty; needs ``pip install 'bridle[qp]'``.
+    """All points x with ``A x <= b``, a bounded set that is not empty.
 
+    It needs a solver of quadratic programs, which the extra `qp` installs. Projections call that solver, so only the Python engine runs it.
     The diameter is that of a certified bounding box: never too small, and at most sqrt(dim) times too large.
 
+    Parameters
+    ----------
+    A : array_like of shape (m, dim)
+        One row for each inequality.
+    b : array_like of shape (m,)
+        The right-hand sides, in units of `A` times an action.
+    solver : {"daqp", "osqp"}, default "daqp"
+        Which solver projects.
+
+    Returns
+    -------
+    PolyhedronSet
+        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
+
+    Raises
+    ------
+    InputError
+        The set is empty or unbounded, the shapes do not agree, or the solver is not installed.
+
+    Examples
+    --------
     >>> triangle = Polyhedron([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0])
     >>> triangle.project(np.array([1.0, 1.0])).round(9)
     array([0.5, 0.5])

@@ -21,12 +21,35 @@ EXACT = 1e-9
 
 
 def round_randomly(x: ArrayLike, rng: np.random.Generator, to: ArrayLike | None = None, *, keep_sum: bool = False) -> Array:
-    """A random point whose mean is x: whole numbers next to each coordinate, or what `to` holds.
+    """Round a point at random without bias: the mean of the result is the point itself.
 
-    `to` is a list of levels, to the nearest two of which every coordinate is rounded, or a set of points, one a row: one is drawn, with the
-    weights that spread least among all whose mean is x. With `keep_sum` whole numbers are drawn together, so that their sum is x's own,
-    rounded up or down; one that is whole stays. `rng` is a generator such as ``numpy.random.default_rng(seed)``, the same in every round.
+    Use it where a system can only do some actions, and tell the session what was done (``Session.observe(..., played=...)``).
 
+    Parameters
+    ----------
+    x : array_like of shape (d,)
+        The decision to round.
+    rng : numpy.random.Generator
+        The source of randomness, such as ``numpy.random.default_rng(seed)``; use the same one in every round.
+    to : array_like, optional
+        A list of levels: every coordinate is rounded to one of its two nearest. Or an array of shape (m, d): one of these points is drawn,
+        with
+        the weights that spread least among all whose mean is `x`. Default: whole numbers.
+    keep_sum : bool, default False
+        Draw whole numbers together, so that their sum is that of `x`, rounded up or down. A whole sum stays as it is.
+
+    Returns
+    -------
+    numpy.ndarray of shape (d,)
+        What to play.
+
+    Raises
+    ------
+    InputError
+        `x` lies outside the levels or is no mixture of the points, or `keep_sum` is given together with `to`.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> np.mean([round_randomly([2.25, 7.0], rng) for _ in range(10_000)], axis=0).round(1)
     array([2.2, 7. ])

@@ -27,29 +27,81 @@ G = TypeVar("G")
 
 @runtime_checkable
 class Engine(Protocol):
-    """Something that plays rounds."""
+    """Something that plays rounds: Python, JAX, Numba or CUDA.
+
+    Examples
+    --------
+    >>> isinstance(load("python"), Engine)
+    True
+    """
 
     def advance(self, run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | None = None, /) -> tuple[S, F, Block]:
-        """Play `rounds` rounds of the run: the policy's state after them, the adversary's, and what `collect` asks for.
+        """Play rounds of one run.
 
-        With `Collect.TOTALS` the policy is one that sums, and its `sums` after each of the rounds `marks` (counted from 1) are returned;
-        the Python engine leaves that to the others.
+        With ``Collect.TOTALS`` the policy is one that sums, and its sums after each of the rounds `marks` are returned; the Python engine
+        leaves that
+        to the others.
+
+        Parameters
+        ----------
+        run : SingleRun
+            The policy, the adversary and their states.
+        rounds : int
+            How many rounds to play, 1 or above.
+        collect : Collect
+            What to return of each round.
+        marks : Marks, optional
+            After which rounds sums are wanted, counted from 1.
+
+        Returns
+        -------
+        tuple of (state, state, Block)
+            The policy's state, the adversary's, and what `collect` asks for.
         """
         ...
 
 
 @runtime_checkable
 class PlaysManyRuns(Protocol):
-    """An engine with a way of its own to play several runs at a time."""
+    """An engine with a way of its own to play several runs at a time.
+
+    Examples
+    --------
+    >>> isinstance(load("python"), PlaysManyRuns)
+    False
+    """
 
     def advance_many(self, batch: RunBatch, rounds: int, collect: Collect, marks: Marks | None = None, /) -> tuple[object, object, Block]:
-        """`advance` for every run of the batch."""
+        """`Engine.advance` for every run of a batch.
+
+        Parameters
+        ----------
+        batch : RunBatch
+            The runs.
+        rounds : int
+            How many rounds to play, 1 or above.
+        collect : Collect
+            What to return of each round.
+        marks : Marks, optional
+            After which rounds sums are wanted, counted from 1.
+
+        Returns
+        -------
+        tuple of (state, state, Block)
+            The policies' states, the adversaries', and what `collect` asks for.
+        """
         ...
 
 
 @runtime_checkable
 class CompilesSteps(Protocol):
-    """An engine that compiles a single step on one flat array, which is how a session plays its rounds."""
+    """An engine that compiles a single step on one flat array, which is how a session plays its rounds.
+
+    Examples
+    --------
+    >>> isinstance(load("python"), CompilesSteps)
+    False
+    """
 
     def compile_step(
         self,
@@ -61,21 +113,84 @@ class CompilesSteps(Protocol):
         ring: tuple[int, tuple[tuple[int, int], ...]] | None = None,
         /,
     ) -> tuple[Callable[[Array], int], int]:
-        """``states = one(constants, states, inputs)`` as a function of one array, and how long that is."""
+        """The step ``states = one(constants, states, inputs)`` as a function of one array.
+
+        Parameters
+        ----------
+        one : callable
+            The step.
+        constants : record
+            What does not change.
+        states : record
+            What the step changes.
+        inputs : record
+            What a round brings.
+        largest : float
+            Numbers above this are refused.
+        ring : tuple, optional
+            A buffer that the step writes around.
+
+        Returns
+        -------
+        tuple of (callable, int)
+            The function, and how long the array is.
+        """
         ...
 
 
 @runtime_checkable
 class Differentiates(Protocol):
-    """An engine that differentiates Python functions."""
+    """An engine that differentiates Python functions.
+
+    Examples
+    --------
+    >>> isinstance(load("python"), Differentiates)
+    False
+    """
 
     def value_and_gradient(self, name: str, function: Callable[[Array], object], x: Array, /) -> tuple[float, Array]:
-        """The value of the function at x, and its gradient; `name` is what an error calls the function."""
+        """The value of a function, and its gradient.
+
+        Parameters
+        ----------
+        name : str
+            What an error calls the function.
+        function : callable
+            The function.
+        x : array of shape (d,)
+            Where.
+
+        Returns
+        -------
+        tuple of (float, array)
+            The value, and the gradient of shape (d,).
+        """
         ...
 
 
 def load(name: str) -> Engine:
-    """The engine of this name; `Unavailable` where its packages are not installed."""
+    """The engine of this name.
+
+    Parameters
+    ----------
+    name : {"python", "jax", "numba", "cuda"}
+        Which one.
+
+    Returns
+    -------
+    Engine
+        The engine.
+
+    Raises
+    ------
+    InputError
+        The name is unknown, or the engine's packages are not installed; the message says what to install.
+
+    Examples
+    --------
+    >>> isinstance(load("python"), Engine)
+    True
+    """
     validate.one_of("engine", name, ENGINES)
     try:
         return cast(Engine, importlib.import_module(f"bridle.engines.{name}"))

@@ -48,9 +48,34 @@ class _TracedGame(NamedTuple):
 def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "numba") -> str:
     """The source that an engine makes of one run of a game, with what every argument is and which line every statement comes from.
 
-    Of a sweep it is the first run.
+    Parameters
+    ----------
+    policy : Policy
+        What plays; of a sweep, the first run.
+    problem : Problem
+        What it is played on.
+    engine : {"numba", "cuda", "jax"}, default "numba"
+        For "numba" it is the function that is compiled, for "cuda" a kernel in which every run has one lane, for "jax" the traced
+        equations.
 
-    For "numba" it is the function that is compiled, for "cuda" a kernel in which every run has one lane, for "jax" the traced equations.
+    Returns
+    -------
+    str
+        The source.
+
+    Raises
+    ------
+    InputError
+        The engine is "python", which makes no source, or its packages are not installed.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> from bridle.engines import explain
+    >>> explain(bridle.policy("anytime", bridle.Ball(2)), bridle.problem("fixed", horizon=5, dim=2), engine="python")
+    Traceback (most recent call last):
+    ...
+    bridle.core.InputError: engine 'python' makes nothing of a game that could be shown: it calls the policy's own methods
     """
     if engine == "python":
         raise InputError("engine 'python' makes nothing of a game that could be shown: it calls the policy's own methods")

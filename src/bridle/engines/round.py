@@ -146,7 +146,23 @@ def cores() -> int:
 
 
 def block_length(dim: int) -> int:
-    """How many rounds are dealt at a time: fixed by the dimension alone, so that a stream depends on nothing but its seed."""
+    """How many rounds are dealt at a time: fixed by the dimension alone, so that a stream depends on nothing but its seed.
+
+    Parameters
+    ----------
+    dim : int
+        How many coordinates an action has, 1 or above.
+
+    Returns
+    -------
+    int
+        In rounds.
+
+    Examples
+    --------
+    >>> block_length(10) >= block_length(1000) >= 1
+    True
+    """
     return max(1, min(1024, 2**21 // dim))
 
 

@@ -11,9 +11,10 @@ import numpy as np
 from bridle.compare import charts
 from bridle.compare.analysis import PowerLaw, power_law
 from bridle.compare.charts import Axis
-from bridle.compare.static_figures import INK, SETTINGS, SOFT, require_matplotlib, save_figure, scale_axis
+from bridle.compare.static_figures import save_figure
 from bridle.fraud.facts import ContestantFacts, PaperCurves, PaperFacts, StreamFacts
 from bridle.fraud.paper_model import PAPER_AREA
+from bridle.showing.figures import INK, SETTINGS, SOFT, require_matplotlib, scale_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

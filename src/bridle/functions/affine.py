@@ -59,8 +59,27 @@ class AffineRows(NamedTuple):
 
 @validate.computed
 def Affine(a: ArrayLike, b: ArrayLike = 0.0) -> AffineFunction | AffineRows:
-    """<a, x> + b; with a matrix `a` and a vector `b`, one function per row.
+    """An affine function ``<a, x> + b``, or one for each row of a matrix.
 
+    Parameters
+    ----------
+    a : array_like of shape (d,) or (k, d)
+        The slope. A matrix makes k functions, one a row.
+    b : float or array_like of shape (k,), default 0.0
+        The value at the origin, in units of cost or constraint.
+
+    Returns
+    -------
+    AffineFunction or AffineRows
+        The function, or the k functions as one record; ``value(x)`` and ``grad(x)`` are its methods.
+
+    Raises
+    ------
+    InputError
+        The shapes do not agree, or a value is not finite.
+
+    Examples
+    --------
     >>> Affine([[1.0, 0.0], [0.0, 1.0]], [0.0, -1.0]).value(np.array([2.0, 3.0]))
     array([2., 2.])
     """
@@ -115,8 +134,27 @@ class Deviation(NamedTuple):
 
 @validate.computed
 def AbsoluteDeviation(a: ArrayLike, b: float = 0.0) -> Deviation:
-    """|<a, x> - b|.
+    """The absolute deviation of ``<a, x>`` from `b`.
 
+    Parameters
+    ----------
+    a : array_like of shape (d,)
+        The slope.
+    b : float, default 0.0
+        The value at which the deviation is 0, in units of `a` times an action.
+
+    Returns
+    -------
+    Deviation
+        The function; ``value(x)`` and ``grad(x)`` are its methods. Its subgradient at the kink is 0.
+
+    Raises
+    ------
+    InputError
+        A value is not finite.
+
+    Examples
+    --------
     >>> AbsoluteDeviation([1.0, 1.0], 3.0).value(np.array([1.0, 1.0]))
     1.0
     """

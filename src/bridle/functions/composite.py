@@ -55,8 +55,25 @@ class MaximumOf(NamedTuple):
 
 
 def Maximum(*functions: Function) -> MaximumOf:
-    """The pointwise maximum of several functions.
+    """The largest of several functions at every point.
 
+    Parameters
+    ----------
+    *functions : Function
+        The functions, at least one. Of those that are equal at a point, the first gives the gradient.
+
+    Returns
+    -------
+    MaximumOf
+        The function; it is convex where all of them are.
+
+    Raises
+    ------
+    InputError
+        There is none, or one is not a function, or one holds several rows.
+
+    Examples
+    --------
     >>> from bridle.functions import Affine
     >>> Maximum(Affine([1.0]), Affine([-1.0])).value(np.array([-3.0]))
     3.0
@@ -110,8 +127,31 @@ def _single(value: object) -> float:
 
 
 def Callable(value: PyCallable[[Array], float], grad: PyCallable[[Array], ArrayLike], convex: bool = True) -> Opaque:
-    """Any pair of Python callables: the value at x and a subgradient at x.
+    """Any pair of Python functions as a cost or a constraint: the value at x and a subgradient at x.
 
+    No engine can compile it: games with it run on the Python engine alone.
+
+    Parameters
+    ----------
+    value : callable
+        Takes an action of shape (d,) and gives a number.
+    grad : callable
+        Takes an action of shape (d,) and gives an array of shape (d,).
+    convex : bool, default True
+        Whether the function is convex. It is not checked; where it is False, no theorem applies.
+
+    Returns
+    -------
+    Opaque
+        The function; ``value(x)`` and ``grad(x)`` are its methods.
+
+    Raises
+    ------
+    InputError
+        `value` or `grad` is not callable.
+
+    Examples
+    --------
     >>> Callable(lambda x: float(x @ x), lambda x: 2 * x).grad(np.array([1.0, 2.0]))
     array([2., 4.])
     """

@@ -33,8 +33,29 @@ class LogisticLoss(NamedTuple):
 
 @validate.computed
 def Logistic(features: ArrayLike, label: float, weight: float = 1.0) -> LogisticLoss:
-    """The logistic loss of a linear classifier on one example.
+    """The logistic loss of a linear classifier on one example, ``weight * ln(1 + exp(-label <features, x>))``.
 
+    Parameters
+    ----------
+    features : array_like of shape (d,)
+        The example.
+    label : {1, -1}
+        Its class.
+    weight : float, default 1.0
+        How much the example counts, 0 or above.
+
+    Returns
+    -------
+    LogisticLoss
+        The loss as a function of the classifier's weights x.
+
+    Raises
+    ------
+    InputError
+        The label is neither 1 nor -1, or a value is out of range.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> round(Logistic([1.0, 2.0], 1).value(np.zeros(2)), 6)
     0.693147
@@ -65,8 +86,31 @@ class HingeLoss(NamedTuple):
 
 @validate.computed
 def Hinge(features: ArrayLike, label: float, margin: float = 1.0, weight: float = 1.0) -> HingeLoss:
-    """The hinge loss of a linear classifier on one example.
+    """The hinge loss of a linear classifier on one example, ``weight * max(0, margin - label <features, x>)``.
 
+    Parameters
+    ----------
+    features : array_like of shape (d,)
+        The example.
+    label : {1, -1}
+        Its class.
+    margin : float, default 1.0
+        The score, on the right side, from which the loss is 0.
+    weight : float, default 1.0
+        How much the example counts, 0 or above.
+
+    Returns
+    -------
+    HingeLoss
+        The loss as a function of the classifier's weights x.
+
+    Raises
+    ------
+    InputError
+        The label is neither 1 nor -1, or a value is out of range.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> Hinge([1.0, 2.0], -1).value(np.array([1.0, 0.0]))
     2.0
@@ -105,10 +149,29 @@ class LogWealthLoss(NamedTuple):
 
 @validate.computed
 def LogWealth(returns: ArrayLike, floor: float = 1e-3) -> LogWealthLoss:
-    """The logarithm of wealth that a period costs: -ln <returns, x>, x the share of wealth in each asset, returns as price relatives.
+    """The logarithm of wealth that a period costs a portfolio, ``-ln <returns, x>``.
 
-    Where <returns, x> is below `floor` the function goes on as a parabola, so that it is convex and finite for every x.
+    Below `floor` the function goes on as a parabola, so that it is convex and finite for every x.
 
+    Parameters
+    ----------
+    returns : array_like of shape (d,)
+        The growth of each asset over the period, as a price relative: 1.1 is a gain of 10 percent.
+    floor : float, default 0.001
+        The growth below which the parabola takes over, above 0.
+
+    Returns
+    -------
+    LogWealthLoss
+        The loss as a function of the share x of wealth in each asset.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> round(LogWealth([1.1, 0.9]).value(np.array([0.75, 0.25])), 6)
     -0.04879

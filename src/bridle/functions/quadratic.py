@@ -71,8 +71,31 @@ class QuadraticForm(NamedTuple):
 def Quadratic(
     curvature: ArrayLike, center: ArrayLike | None = None, linear: ArrayLike | None = None, offset: float = 0.0
 ) -> RoundQuadratic | QuadraticForm:
-    """(1/2) (x - center)' P (x - center) + <linear, x> + offset, where `curvature` is the matrix P or a number times the identity.
+    """A convex quadratic, ``(1/2) (x - center)' P (x - center) + <linear, x> + offset``.
 
+    Parameters
+    ----------
+    curvature : float or array_like of shape (d, d)
+        P: a number, 0 or above, stands for that multiple of the identity; a matrix is symmetric and positive semidefinite.
+    center : array_like of shape (d,), optional
+        Where the quadratic part is 0. Default: the origin.
+    linear : array_like of shape (d,), optional
+        The slope that is added. Default: 0. Where `curvature` is a number, `center` or `linear` must be given.
+    offset : float, default 0.0
+        A constant that is added, in units of cost or constraint.
+
+    Returns
+    -------
+    RoundQuadratic or QuadraticForm
+        The function; ``value(x)`` and ``grad(x)`` are its methods.
+
+    Raises
+    ------
+    InputError
+        The matrix is not symmetric or not positive semidefinite, or the shapes do not agree.
+
+    Examples
+    --------
     >>> Quadratic(2.0, center=[1.0, 1.0]).value(np.array([0.0, 0.0]))
     2.0
     """

@@ -40,8 +40,22 @@ ComparatorLike: TypeAlias = ArrayLike | Comparator | None
 
 
 def ccv(trace: Trace) -> Scalar:
-    """The paper's cumulative constraint violation: max over i of the sum over rounds of (g_{t,i}(x_t))^+.
+    """The cumulative constraint violation of a game: the sum of the violations of the constraint that was violated most.
 
+    That is max over i of the sum over rounds of ``max(g_{t,i}(x_t), 0)``. Rounds with room to spare do not make up for others.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    float or array of shape (runs,)
+        In units of constraint, 0 or above; one number for each run where there are several.
+
+    Examples
+    --------
     >>> import bridle
     >>> trace = bridle.play(bridle.policy("sinha2024", bridle.Ball(2), horizon=50, lipschitz=1.0), "fixed")
     >>> ccv(trace) == ccv_max(trace)  # one constraint
@@ -51,35 +65,131 @@ def ccv(trace: Trace) -> Scalar:
 
 
 def ccv_each(trace: Trace) -> Array:
-    """The cumulative violation of every constraint."""
+    """The cumulative violation of every constraint of a game.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    array of shape (k,) or (k, runs)
+        In units of constraint, 0 or above.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), bridle.problem("halfspaces", horizon=50, dim=2, constraints=3))
+    >>> ccv_each(trace).shape, bool(ccv_each(trace).max() == bridle.ccv(trace))
+    ((3,), True)
+    """
     return np.array(trace.totals.hard)
 
 
 def ccv_max(trace: Trace) -> Scalar:
-    """The sum over rounds of (max_i g_{t,i}(x_t))^+, which is at least `ccv`."""
+    """The sum over rounds of the largest violation of the round; it is at least `ccv`.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    float or array of shape (runs,)
+        In units of constraint, 0 or above.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), bridle.problem("halfspaces", horizon=50, dim=2, constraints=3))
+    >>> bool(ccv_max(trace) >= bridle.ccv(trace))
+    True
+    """
     return _number(trace.totals.worst)
 
 
 def soft_violation(trace: Trace) -> Scalar:
-    """max over i of (sum over rounds of g_{t,i}(x_t))^+: rounds with room to spare make up for others."""
+    """The largest sum of a constraint's values over a game, or 0: rounds with room to spare make up for others.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    float or array of shape (runs,)
+        In units of constraint, 0 or above.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("soft", bridle.Ball(2)), "halfspaces", horizon=50)
+    >>> bool(soft_violation(trace) <= bridle.ccv(trace))
+    True
+    """
     return _number(np.maximum(trace.totals.soft.max(axis=-1), 0.0))
 
 
 def interval_violation(trace: Trace) -> Scalar:
-    """max over i and over intervals of the sum of g_{t,i}(x_t) in the interval; what Algorithm 2 bounds."""
+    """The largest sum of a constraint's values over any interval of rounds: what Algorithm 2 bounds.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    float or array of shape (runs,)
+        In units of constraint.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("sinha2024-ocs", bridle.Ball(2)), "fixed", horizon=50)
+    >>> bool(interval_violation(trace) <= bridle.ccv(trace))
+    True
+    """
     return _number(trace.totals.interval.max(axis=-1))
 
 
 def squared_ccv(trace: Trace) -> Scalar:
-    """max over i of the sum over rounds of ((g_{t,i}(x_t))^+)^2."""
+    """The sum of squared violations of the constraint for which it is largest.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    float or array of shape (runs,)
+        In units of squared constraint, 0 or above.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=50)
+    >>> bool(squared_ccv(trace) >= bridle.ccv(trace) ** 2 / 50)
+    True
+    """
     return _number(trace.totals.squared.max(axis=-1))
 
 
 class ViolationRates(NamedTuple):
-    """Limits on how often, for each limit (and each run, where there are several): shares of the counted rounds that violate it.
+    """How often limits were violated, as shares of the counted rounds, one for each limit (and each run, where there are several).
 
-    `asked` is the most that was asked for, `measured` what came out (NaN before a round was counted), `proved` the most that could have
-    come out, whatever the stream had done (NaN where no safe action was given).
+    Parameters
+    ----------
+    asked : array
+        The most that was asked for.
+    measured : array
+        What came out; NaN before a round was counted.
+    proved : array
+        The most that could have come out whatever the stream had done; NaN where no safe action was given.
     """
 
     asked: Array
@@ -88,8 +198,20 @@ class ViolationRates(NamedTuple):
 
 
 def violation_rates(trace: Trace) -> ViolationRates | None:
-    """How often the limits of a policy for rates (`rate`) were violated: asked, measured, proved; None for any other policy.
+    """How often the limits of policy `rate` were violated: what was asked, what was measured, and what is proved.
 
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    ViolationRates or None
+        `asked`, `measured` and `proved`, each a share of rounds for every limit; None for any other policy.
+
+    Examples
+    --------
     >>> import bridle
     >>> problem = bridle.problem("noisy", horizon=500, dim=2)
     >>> trace = bridle.play(bridle.policy_for("rate", problem, at_most=0.2, safe=[-1.0, 0.0]), problem)
@@ -130,17 +252,58 @@ def measures(trace: Trace) -> dict[str, Scalar]:
 
 
 def ccv_curve(trace: Trace) -> tuple[Array, Array]:
-    """CCV after each of the trace's log-spaced rounds: (rounds, values)."""
+    """The cumulative constraint violation along a game, at log-spaced rounds.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    rounds : array of shape (m,)
+        After how many rounds.
+    values : array of shape (m,) or (m, runs)
+        The violation up to then, in units of constraint.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=50)
+    >>> rounds, values = ccv_curve(trace)
+    >>> int(rounds[-1]), bool(values[-1] == bridle.ccv(trace))
+    (50, True)
+    """
     return np.asarray(trace.curve.rounds), np.asarray(trace.curve.hard.max(axis=-1))
 
 
 @validate.undisturbed
 def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
-    """Total cost minus that of the comparator: a given action, a path (T, d) of actions, one for each round, or a `Comparator`; without
-    one, the best fixed action that satisfies every constraint.
+    """The regret of a game: its total cost minus that of the best fixed action that satisfies every constraint.
 
-    Raises `NoComparator` where no such action exists or none can be found.
+    It is below 0 where the policy spent less than any feasible action could. That is no win: it paid with violations, so read `ccv` beside
+    it.
 
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+    comparator : array_like or Comparator, optional
+        What to compare with instead: an action (d,), a path (T, d) of one action for each round, or what `bridle.game.metrics.comparator`
+        found.
+
+    Returns
+    -------
+    float or array of shape (runs,)
+        In units of cost.
+
+    Raises
+    ------
+    NoComparator
+        No action satisfies every constraint, or none can be found.
+
+    Examples
+    --------
     >>> import bridle
     >>> trace = bridle.play(bridle.policy("sinha2024", bridle.Ball(2), horizon=50, lipschitz=1.0), "fixed")
     >>> bool(regret(trace) >= regret(trace, comparator=[0.0, 0.0]))
@@ -151,7 +314,35 @@ def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
 
 @validate.undisturbed
 def regret_curve(trace: Trace, comparator: ComparatorLike = None) -> tuple[Array, Array]:
-    """Regret after each of the trace's log-spaced rounds, against one action or path: the given one, or the best action for the horizon."""
+    """The regret along a game, at log-spaced rounds, against one action or path for the whole horizon.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+    comparator : array_like or Comparator, optional
+        What to compare with, as for `regret`. Default: the best feasible action for the horizon.
+
+    Returns
+    -------
+    rounds : array of shape (m,)
+        After how many rounds.
+    values : array of shape (m,) or (m, runs)
+        The regret up to then, in units of cost.
+
+    Raises
+    ------
+    NoComparator
+        No action satisfies every constraint, or none can be found.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=50)
+    >>> rounds, values = regret_curve(trace)
+    >>> int(rounds[-1]), bool(abs(values[-1] - bridle.regret(trace)) < 1e-9)
+    (50, True)
+    """
 
     def costs(run: int | None) -> Array:
         if isinstance(comparator, Comparator):
@@ -183,18 +374,62 @@ def comparator(trace: Trace) -> Comparator:
 
 @validate.undisturbed
 def best_action(trace: Trace, run: int | None = None) -> Hindsight:
-    """The best fixed feasible action for the stream that a run saw."""
+    """The best fixed feasible action for the stream that a run saw.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+    run : int, optional
+        Which of several runs, counted from 0.
+
+    Returns
+    -------
+    Hindsight
+        The action `x`, its total `cost`, and `lower`, below which no feasible action costs.
+
+    Raises
+    ------
+    NoComparator
+        No action satisfies every constraint, or none can be found.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=50)
+    >>> best = best_action(trace)
+    >>> bool(abs(float(trace.totals.cost) - best.cost - bridle.regret(trace)) < 1e-6)
+    True
+    """
     _check_convex(trace)
     return best_fixed(lambda: trace.blocks(run), trace.problem.domain)
 
 
 @validate.undisturbed
 def dynamic_regret(trace: Trace, length: float) -> Scalar:
-    """Total cost minus that of the best path of at most this length: actions u_1, ..., u_T that keep every round's constraints, each in
-    its own round, with sum |u_{t+1} - u_t| <= `length`. With length 0 that is `regret`.
+    """The regret of a game against the best path of actions that moves no farther than `length` in all.
 
-    Raises `NoComparator` where there is no such path, none can be found, or T times the dimension is above 2,000.
+    The path keeps every round's constraints, each in its own round. With length 0 this is `regret`.
 
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+    length : float
+        The most that the path may move in all, 0 or above, in units of action.
+
+    Returns
+    -------
+    float or array of shape (runs,)
+        In units of cost.
+
+    Raises
+    ------
+    NoComparator
+        There is no such path, none can be found, or T times the dimension is above 2,000.
+
+    Examples
+    --------
     >>> import bridle
     >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "halfspaces", horizon=40)
     >>> bool(regret(trace) <= dynamic_regret(trace, 1.0) <= dynamic_regret(trace, 2.0))
@@ -205,14 +440,56 @@ def dynamic_regret(trace: Trace, length: float) -> Scalar:
 
 @validate.undisturbed
 def best_path(trace: Trace, length: float, run: int | None = None) -> BestPath:
-    """The best path of at most this length for the stream that a run saw: see `dynamic_regret`."""
+    """The best path of actions of at most this length, for the stream that a run saw; see `dynamic_regret`.
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+    length : float
+        The most that the path may move in all, 0 or above, in units of action.
+    run : int, optional
+        Which of several runs, counted from 0.
+
+    Returns
+    -------
+    BestPath
+        The `path` (T, d), its `cost` and its `length`.
+
+    Raises
+    ------
+    NoComparator
+        There is no such path, none can be found, or T times the dimension is above 2,000.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "halfspaces", horizon=40)
+    >>> found = best_path(trace, length=1.0)
+    >>> found.path.shape, bool(found.length <= 1.0 + 1e-6)
+    ((40, 2), True)
+    """
     _check_convex(trace)
     return best_path_of(lambda: trace.blocks(run), trace.problem.domain, length)
 
 
 def smallest_window(trace: Trace, action: ArrayLike) -> int | None:
-    """The smallest S for which the stream is S-feasible at the action: every constraint sums to 0 or less over every S rounds in a row.
+    """The smallest S for which a stream is S-feasible at an action: every constraint sums to 0 or less over every S rounds in a row.
 
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+    action : array_like of shape (d,)
+        The action.
+
+    Returns
+    -------
+    int or None
+        S, in rounds; None where there is none up to the horizon.
+
+    Examples
+    --------
     >>> import bridle
     >>> trace = bridle.play(bridle.policy("sinha2024-ocs", bridle.Ball(2)), "fixed", horizon=50)
     >>> smallest_window(trace, [0.0, 0.0])
@@ -223,8 +500,27 @@ def smallest_window(trace: Trace, action: ArrayLike) -> int | None:
 
 
 def static_violation(trace: Trace, action: ArrayLike | None = None) -> float:
-    """P_T of the stream: the largest violation over an interval of the given action, or of the best one, in units of F (the largest |g|).
+    """P_T of a stream: the largest violation of one fixed action over an interval, in units of F, the largest constraint value.
 
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+    action : array_like of shape (d,), optional
+        The action. Default: the best one.
+
+    Returns
+    -------
+    float
+        0 or above; 0 where the action satisfies every constraint.
+
+    Raises
+    ------
+    InputError
+        The problem's constants do not say what F (`bound`) is.
+
+    Examples
+    --------
     >>> import bridle
     >>> trace = bridle.play(bridle.policy("sinha2024-ocs", bridle.Ball(2)), "fixed", horizon=50)
     >>> static_violation(trace, [0.0, 0.0])

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,10 @@ from bridle.policies.registry import domain_of
 from bridle.problems import Problem
 from bridle.problems.dealing import deal_blocks, first_round
 from bridle.records import R
+from bridle.showing.marks import QUANTITIES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KEEP = ("totals", "rounds", "decisions")
 
@@ -47,11 +51,53 @@ _NOTHING = empty((), 0)
 
 @dataclass(frozen=True)
 class Trace:
-    """What happened in a game: its totals at the end and at log-spaced rounds (`curve`), and the recipe to replay the stream.
+    """What happened in a game: totals at the end and at log-spaced rounds, and the recipe to play the stream again.
 
-    `seconds` is the time it took, `pace` the microseconds a round once running (a first block, in which an engine may compile, is left out
-    where there are others). `costs`, `values` (of the constraints) and `decisions` are there, round by round, where `play` was asked to
-    keep them. `groups` is how many groups of runs were played one after the other, so as not to take more than `memory` bytes.
+    Parameters
+    ----------
+    policy : Policy
+        What played.
+    problem : Problem
+        What it was played on.
+    rounds : int
+        How many rounds were played.
+    seeds : tuple of int
+        The seed of each run's stream.
+    runs : int or None
+        How many runs were played side by side; None for one.
+    engine : str
+        What computed it: python, jax, numba or cuda.
+    x1 : array
+        The first decision.
+    totals : Totals
+        Cost, violations and their kin, summed over all rounds.
+    curve : Totals
+        The same sums after log-spaced rounds, along the first axis.
+    state : object
+        The policy's last state.
+    seconds : float
+        How long it took.
+    pace : float
+        Microseconds a round once running. A first block, in which an engine may compile, is left out where there are others.
+    warnings : tuple of str
+        What a user should know of the game.
+    costs : array of shape (T,), optional
+        The cost of every round, where `play` was asked to keep it.
+    values : array of shape (T, k), optional
+        The constraints' values in every round, where `play` was asked to keep them.
+    decisions : array of shape (T, d), optional
+        Every decision, where `play` was asked to keep them.
+    memory : int
+        About how many bytes the game was allowed.
+    groups : int
+        In how many groups the runs were played, one after the other, so as not to take more memory.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=50)
+    >>> trace.rounds, trace.runs, trace.warnings
+    (50, None, ())
     """
 
     policy: Any
@@ -80,15 +126,61 @@ class Trace:
         what = f"Trace: {names}, {showing.count(self.rounds, 'round')}{many}, seed {seeds} ({self.engine})"
         if not self.totals.hard.shape[-1]:
             return f"{what}; not played"
-        totals = f"cost {showing.number(self.totals.cost)}, CCV {showing.number(self.totals.hard.max(axis=-1))}"
+        totals = f"cost {showing.spread(self.totals.cost)}, CCV {showing.spread(self.totals.hard.max(axis=-1))}"
         best = self.problem.constants.get("optimal_cost") if self.shared_stream and self.rounds == self.problem.horizon else None
-        regret = "" if best is None else f", regret {showing.number(self.totals.cost - best)}"
+        regret = "" if best is None else f", regret {showing.spread(self.totals.cost - best)}"
         return f"{what}\n  {totals}{regret}; {showing.number(self.pace)} us a round"
 
-    def blocks(self, run: int | None = None) -> Iterator[Round]:
-        """The rounds of the stream again, block by block, each a Round with a leading time axis; `run` names one of several.
+    def plot(self, what: str | Sequence[str] = QUANTITIES, *, ax: object = None, width: str | None = None) -> Figure:
+        """Regret and CCV against the round, with the bounds that are proved, as a figure.
 
-        Rounds made of Python callables cannot be stacked, and come one by one.
+        A few runs have a line each; of more than six the median is drawn, with a band from the 10 % to the 90 % quantile. Bounds are drawn
+        for a single run.
+
+        Parameters
+        ----------
+        what : {"regret", "ccv"} or a list of them, default both
+            Which of the two is drawn; each has axes of its own.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
+        width : {"column", "page"}, optional
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
+
+        Raises
+        ------
+        InputError
+            An argument names nothing that can be drawn, or matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=100)
+        >>> [panel.get_title(loc="left") for panel in trace.plot().axes]
+        ['Regret against t', 'CCV against t']
+        """
+        drawn: Figure = showing.later("bridle.game.pictures").plot_trace(self, what, ax, width)
+        return drawn
+
+    def _repr_html_(self) -> str:
+        return str(showing.later("bridle.game.pictures").trace_card(self))
+
+    def blocks(self, run: int | None = None) -> Iterator[Round]:
+        """The rounds of the stream again, block by block.
+
+        Parameters
+        ----------
+        run : int, optional
+            Which of several runs, counted from 0.
+
+        Returns
+        -------
+        iterator of Round
+            Rounds with a leading time axis. Rounds made of Python callables cannot be stacked, and come one by one.
         """
         seed = self.seeds[run or 0] if len(self.seeds) > 1 else self.seeds[0]
         source = self.problem.with_seed(seed) if seed != self.problem.seed else self.problem
@@ -111,7 +203,13 @@ class Trace:
                 yield records.transform(lambda leaf, one: _of_run(leaf, np.shape(one), at), part, alone)
 
     def schedule(self) -> Schedule:
-        """What was played, from its start."""
+        """What was played, from its start.
+
+        Returns
+        -------
+        Schedule
+            The game, ready to be played again.
+        """
         return schedule(self.policy, self.problem, self.rounds, self.seeds, self.runs, self.engine, self.x1)
 
     @property
@@ -133,13 +231,46 @@ def play(
     memory: int | str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Trace:
-    """Play the policy on the problem and give the trace.
+    """Play a policy on a problem and return the trace.
 
-    A list of seeds, or a policy made with lists of parameters, plays that many games in one call. `keep` is "totals" (memory does not
-    grow with the horizon), "rounds" (also every round's cost and constraint values) or "decisions" (also every decision). `memory` is
-    about how much the game may take, in bytes or as in "500MB" (1 GiB if nothing is said, or what one run needs): where all runs together
-    would take more, they are played in groups, one after the other, with the same result.
+    Parameters
+    ----------
+    policy : Policy
+        What plays: from `bridle.policy` or `bridle.policy_for`, or an object with ``init``, ``decide`` and ``update``. One made with lists
+        of
+        parameters plays as many games in one call.
+    problem : Problem or str
+        What it is played on: a problem, or the name of a registered one.
+    horizon : int, optional
+        How many rounds, 1 or above. Default: the problem's, else the policy's.
+    seed : int or sequence of int, optional
+        The seed of the stream, 0 or above; a list plays one game for each. Default: the problem's.
+    engine : {"python", "jax", "numba", "cuda"}, default "python"
+        What computes it. The compiled ones are for long horizons and many runs.
+    x1 : array_like of shape (d,), optional
+        The first decision. Default: the domain's centre.
+    keep : {"totals", "rounds", "decisions"}, default "totals"
+        What is kept: totals alone (memory does not grow with the horizon); also every round's cost and constraint values; also every
+        decision.
+    memory : int or str, optional
+        About how much the game may take, in bytes or as in "500MB". Default: 1 GiB, or what one run needs. Where all runs together would
+        take
+        more, they are played in groups, with the same result.
+    progress : callable, optional
+        Is called with how many rounds are done, and of how many.
 
+    Returns
+    -------
+    Trace
+        What happened; `bridle.regret`, `bridle.ccv` and their kin read it.
+
+    Raises
+    ------
+    InputError
+        An argument cannot be used, or a cost or constraint is not finite.
+
+    Examples
+    --------
     >>> import bridle
     >>> policy = bridle.policy("sinha2024", bridle.Ball(5), horizon=200, lipschitz=1.0)
     >>> trace = play(policy, "halfspaces")
@@ -183,8 +314,29 @@ def unplayed(problem: Problem) -> Trace:
 
 @validate.undisturbed
 def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Configured:
-    """The policy of this name for the problem: what it must know is taken from the problem's constants unless `parameters` say it.
+    """The policy of this name for a problem: what it must know is taken from the problem's constants.
 
+    Parameters
+    ----------
+    name : str
+        A name that `bridle policies` lists.
+    problem : Problem
+        Its constants say what the policy is not told here: horizon, lipschitz, modulus, bound.
+    **parameters : object
+        Parameters of the policy; they go before the problem's constants. ``bridle policies NAME`` lists them with meaning, unit and range.
+
+    Returns
+    -------
+    Configured
+        The policy, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        The name or a parameter is unknown, or the policy is not for this problem.
+
+    Examples
+    --------
     >>> import bridle
     >>> policy_for("sinha2024", bridle.problem("halfspaces", horizon=100, dim=3)).parameters["horizon"]
     100

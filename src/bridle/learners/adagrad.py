@@ -87,11 +87,33 @@ class AdaGradFrom(NamedTuple):
 def AdaGrad(domain: Domain, diameter: Setting | None = None, initial: Setting = 0.0) -> AdaGradNorm | AdaGradFrom:
     """Projected gradient descent with the scalar AdaGrad step D / sqrt(2 * sum of squared gradient lengths).
 
-    `initial` is what that sum starts from.
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    diameter : float or list of float, optional
+        D, above 0, in units of action. Default: the domain's own diameter.
+    initial : float or list of float, default 0.0
+        What the sum starts from, 0 or above, in units of squared gradient. No guarantee is stated above 0.
 
-    Guarantee: `adagrad_regret`, for every t and without knowing any constant but the diameter; none is stated for `initial` above 0.
+    Returns
+    -------
+    AdaGradNorm or AdaGradFrom
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.adagrad_regret`, for every t, without knowing any constant but the diameter.
+
     Reference: Duchi, Hazan, Singer 2011; the paper's Theorem 6, part 1.
 
+    Examples
+    --------
     >>> import bridle
     >>> learner = AdaGrad(bridle.Ball(1, radius=10.0))
     >>> learner.decide(learner.step(learner.init(np.zeros(1)), np.array([1e-9]))).round(3)

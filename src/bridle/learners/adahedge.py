@@ -142,11 +142,33 @@ class Hedge(NamedTuple):
 
 
 def AdaHedge(domain: Domain, prior: ArrayLike | None = None) -> Hedge | Grouped:
-    """AdaHedge on a simplex, or on each of equal simplices side by side; `prior` weighs the corners (default: all alike).
+    """Exponential weights on a simplex, with a learning rate that adapts to the losses.
 
-    Guarantee: `hedge_regret`.
+    Parameters
+    ----------
+    domain : Domain
+        A simplex, or equal simplices side by side.
+    prior : array_like of shape (dim,), optional
+        The weight of each corner before the first round, above 0. Default: all alike.
+
+    Returns
+    -------
+    Hedge or Grouped
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        The domain is not made of simplices, or the prior has another length.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.hedge_regret`.
+
     Reference: de Rooij, van Erven, Grunwald, Koolen 2014.
 
+    Examples
+    --------
     >>> import bridle, numpy as np
     >>> learner = AdaHedge(bridle.Simplex(2))
     >>> learner.decide(learner.step(learner.init(np.array([0.5, 0.5])), np.array([0.0, 1e-9]))).round(3)

@@ -57,11 +57,35 @@ class SoloFTRL(NamedTuple):
 
 
 def AdaFTRL(domain: Domain, diameter: Setting | None = None) -> SoloFTRL:
-    """SOLO FTRL, the scale-free member of the AdaFTRL family, with the Euclidean regulariser |x - x_1|^2 / (2c), c = D / sqrt(5.5).
+    """Follow the regularised leader at any scale of gradients (SOLO FTRL, of the AdaFTRL family).
 
-    Guarantee: `adaftrl_regret` (as published; not proved again here).
+    The regulariser is Euclidean, with c = D / sqrt(5.5).
+
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    diameter : float or list of float, optional
+        D, above 0, in units of action. Default: the domain's own diameter.
+
+    Returns
+    -------
+    SoloFTRL
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.adaftrl_regret`, as published; it is not proved again here.
+
     Reference: Orabona, Pal 2018.
 
+    Examples
+    --------
     >>> import bridle
     >>> learner = AdaFTRL(bridle.Ball(1, radius=5.5**0.5))
     >>> learner.decide(learner.step(learner.init(np.zeros(1)), np.array([1e-9]))).round(6)
@@ -135,15 +159,43 @@ class AdaptiveFTPL(NamedTuple):
 
 
 def FTPL(domain: Domain, scale: Setting | None = None, samples: int = 1000, seed: int = 0) -> FixedFTPL | AdaptiveFTPL:
-    """Follow the perturbed leader with Gaussian perturbations, played as the mean over `samples` fixed draws.
+    """Follow the perturbed leader with Gaussian perturbations, played as the mean over fixed draws.
 
-    A single draw has no guarantee here: under the reduction the next gradient depends on the decision that was drawn. Without `scale` the
-    perturbation grows with the gradients seen. The draws come in pairs Z, -Z, so that their mean is exactly zero. The first decision
-    is the learner's own; x_1 is not used.
+    A single draw has no guarantee under a reduction, where the next gradient depends on the decision that was drawn. The draws come in
+    pairs
+    Z and -Z, so that their mean is exactly 0. The first decision is the learner's own: ``x1`` is not used.
 
-    Guarantee: `ftpl_regret`, `adaptive_ftpl_regret`, for the exact expectation; the Monte-Carlo mean follows it up to O(samples^-1/2).
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    scale : float or list of float, optional
+        The size of the perturbation, above 0, in units of gradient. Default: it grows with the gradients seen.
+    samples : int, default 1000
+        How many draws are averaged, 1 or above.
+    seed : int, default 0
+        The seed of the draws, 0 or above.
+
+    Returns
+    -------
+    FixedFTPL or AdaptiveFTPL
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.ftpl_regret` and `bridle.learners.adaptive_ftpl_regret`, for the exact expectation. The mean over draws
+    follows
+    it up to O(samples^-1/2).
+
     Reference: Abernethy, Lee, Sinha, Tewari 2014.
 
+    Examples
+    --------
     >>> import bridle
     >>> learner = FTPL(bridle.Box([-1.0], [1.0]), scale=1.0)
     >>> learner.decide(learner.init(np.zeros(1)))

@@ -68,11 +68,35 @@ class DecreasingOGD(NamedTuple):
 
 
 def OGD(domain: Domain, step: Setting, decay: str = "none") -> ConstantOGD | DecreasingOGD:
-    """Projected online gradient descent with a constant step, or step / sqrt(t) with ``decay="sqrt"``.
+    """Projected online gradient descent with a constant or a shrinking step.
 
-    Guarantee: `ogd_regret`, `decreasing_ogd_regret`.
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    step : float or list of float
+        The step size, above 0, in units of action per unit of gradient.
+    decay : {"none", "sqrt"}, default "none"
+        Whether the step stays, or is ``step / sqrt(t)`` in round t.
+
+    Returns
+    -------
+    ConstantOGD or DecreasingOGD
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.ogd_regret` and `bridle.learners.decreasing_ogd_regret`.
+
     Reference: Zinkevich 2003.
 
+    Examples
+    --------
     >>> import bridle
     >>> learner = OGD(bridle.Ball(2), step=0.5)
     >>> learner.decide(learner.step(learner.init(np.zeros(2)), np.array([1.0, 0.0])))
@@ -124,11 +148,34 @@ class CurvedOGD(NamedTuple):
 
 
 def StronglyConvexOGD(domain: Domain, modulus: Setting) -> CurvedOGD:
-    """Projected gradient descent with step 1 / (sum of the losses' moduli); `step` takes a modulus of its own for a round.
+    """Projected online gradient descent for strongly convex costs, with steps 1 / (sum of the moduli so far).
 
-    Guarantee: `strongly_convex_regret`.
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    modulus : float or list of float
+        The strong convexity of the costs, above 0, in cost per squared unit of action. A round may have its own: ``step(...,
+        modulus=...)``.
+
+    Returns
+    -------
+    CurvedOGD
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad, modulus=None)``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.strongly_convex_regret`.
+
     Reference: Hazan, Agarwal, Kale 2007; the paper's Theorem 6, part 2.
 
+    Examples
+    --------
     >>> import bridle
     >>> learner = StronglyConvexOGD(bridle.Ball(1), modulus=2.0)
     >>> learner.decide(learner.step(learner.init(np.zeros(1)), np.array([1.0])))

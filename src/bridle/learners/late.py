@@ -73,7 +73,34 @@ class LateGradient(NamedTuple):
 
 
 def LateOGD(domain: Domain, delay: Setting, diameter: Setting | None = None) -> LateGradient:
-    """Gradient descent for late gradients, of which at most `delay` others are outstanding when one arrives."""
+    """Online gradient descent for gradients that arrive late and out of order.
+
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    delay : float or list of float
+        The most other rounds that may be waiting when a gradient arrives, 0 or above.
+    diameter : float or list of float, optional
+        D, above 0, in units of action. Default: the domain's own diameter.
+
+    Returns
+    -------
+    LateGradient
+        The learner: ``init(x1)``, ``decide(state)``, ``step(state, grad)`` and ``step_at(state, grad, x)``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> import bridle, numpy as np
+    >>> learner = LateOGD(bridle.Ball(1), delay=0.0)
+    >>> learner.decide(learner.step(learner.init(np.zeros(1)), np.array([1e-9])))
+    array([-1.])
+    """
     D = validate.setting("diameter", domain.diameter() if diameter is None else diameter)
     return LateGradient(domain, D, validate.setting("delay", delay, zero=True))
 

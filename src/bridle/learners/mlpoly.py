@@ -114,11 +114,33 @@ def precision(b: Array, S: Array) -> Array:
 
 
 def MLPoly(domain: Domain, prior: ArrayLike | None = None) -> MLPolyLearner | Grouped:
-    """ML-Poly on a simplex, or on each of equal simplices side by side; `prior` weighs the corners (default: all alike).
+    """A polynomial mixture of the corners of a simplex, each with a learning rate of its own (ML-Poly).
 
-    Guarantee: `poly_regret`, `poly_psi`.
+    Parameters
+    ----------
+    domain : Domain
+        A simplex, or equal simplices side by side.
+    prior : array_like of shape (dim,), optional
+        The weight of each corner before the first round, above 0. Default: all alike.
+
+    Returns
+    -------
+    MLPolyLearner or Grouped
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        The domain is not made of simplices, or the prior has another length.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.poly_regret` and `bridle.learners.poly_psi`.
+
     Reference: Gaillard, Stoltz, van Erven 2014.
 
+    Examples
+    --------
     >>> import bridle
     >>> learner = MLPoly(bridle.Simplex(2))
     >>> learner.decide(learner.step(learner.init(np.array([0.5, 0.5])), np.array([0.0, 1e-9])))

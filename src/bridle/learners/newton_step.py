@@ -177,13 +177,37 @@ def directions(domain: Domain) -> int:
 
 
 def ONS(domain: Domain, exp_concavity: Setting, diameter: Setting | None = None) -> NewtonStep:
-    """The online Newton step for costs f with exp(-exp_concavity f) concave; with 0, costs that are no more than convex, AdaGrad.
+    """The online Newton step, for exp-concave costs such as the log-wealth of a portfolio.
 
-    The log-wealth of a portfolio has exp-concavity 1; a cost of modulus mu with gradients at most G long has mu / G^2.
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    exp_concavity : float or list of float
+        alpha, 0 or above, in 1 / cost: ``exp(-alpha f)`` is concave for every cost f. The log-wealth of a portfolio has 1; a cost of
+        modulus mu
+        with gradients at most G long has mu / G^2. With 0 costs are merely convex, and the learner is AdaGrad.
+    diameter : float or list of float, optional
+        D, above 0, in units of action. Default: the domain's own diameter.
 
-    Guarantee: `ons_regret`, and `NewtonStep.certified` with what has happened.
+    Returns
+    -------
+    NewtonStep
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.ons_regret`, and ``certified(state)`` with what has happened.
+
     Reference: Hazan, Agarwal, Kale 2007.
 
+    Examples
+    --------
     >>> import bridle
     >>> learner = ONS(bridle.Box(-1.0, 1.0, dim=1), exp_concavity=0.5)  # eps = 1 / (0.5 * 2^2); 1 / gamma = 1 / 0.5 + 2 * 0.3 / 3
     >>> learner.decide(learner.step(learner.init(np.zeros(1)), np.array([0.3]))).round(9) == round(-0.3 / (0.5 + 0.09 / 2.2), 9)

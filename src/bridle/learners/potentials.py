@@ -62,8 +62,25 @@ class QuadraticPotential(NamedTuple):
 
 
 def Exponential(lam: Setting) -> ExponentialPotential:
-    """Phi(q) = e^{lam q} - 1, the potential of Theorem 1.
+    """The potential ``e^(lam q) - 1`` of Theorem 1.
 
+    Parameters
+    ----------
+    lam : float or list of float
+        The rate, above 0, in 1 / violation.
+
+    Returns
+    -------
+    ExponentialPotential
+        The potential: ``value(q)`` and ``slope(q)`` of an accumulated violation q.
+
+    Raises
+    ------
+    InputError
+        `lam` is not above 0.
+
+    Examples
+    --------
     >>> Exponential(0.5).slope(0.0)
     0.5
     """
@@ -71,8 +88,25 @@ def Exponential(lam: Setting) -> ExponentialPotential:
 
 
 def Power(exponent: Setting) -> PowerPotential:
-    """Phi(q) = q^exponent, exponent 2 or above.
+    """The potential ``q^exponent``.
 
+    Parameters
+    ----------
+    exponent : float or list of float
+        The exponent, 2 or above.
+
+    Returns
+    -------
+    PowerPotential
+        The potential: ``value(q)`` and ``slope(q)`` of an accumulated violation q.
+
+    Raises
+    ------
+    InputError
+        `exponent` is below 2.
+
+    Examples
+    --------
     >>> Power(3.0).slope(2.0)
     12.0
     """
@@ -83,8 +117,15 @@ def Power(exponent: Setting) -> PowerPotential:
 
 
 def Quadratic() -> QuadraticPotential:
-    """Phi(q) = q^2, the potential of Theorem 2.
+    """The potential ``q^2`` of Theorem 2.
 
+    Returns
+    -------
+    QuadraticPotential
+        The potential: ``value(q)`` and ``slope(q)`` of an accumulated violation q.
+
+    Examples
+    --------
     >>> Quadratic().slope(3.0)
     6.0
     """

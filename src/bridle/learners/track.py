@@ -123,11 +123,31 @@ class Tracking(NamedTuple):
 
 
 def Track(domain: Domain) -> Tracking | Grouped:
-    """Track on a simplex, or on each of equal simplices side by side.
+    """A mixture of the corners of a simplex that follows the corner which is best at the time.
 
-    Guarantee: `track_regret`.
-    Reference: this file; Herbster, Warmuth 1998.
+    Parameters
+    ----------
+    domain : Domain
+        A simplex, or equal simplices side by side.
 
+    Returns
+    -------
+    Tracking or Grouped
+        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
+
+    Raises
+    ------
+    InputError
+        The domain is not made of simplices.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.track_regret`.
+
+    Reference: bridle; Herbster, Warmuth 1998.
+
+    Examples
+    --------
     >>> import bridle
     >>> Track(bridle.Simplex(2)).decide(Track(bridle.Simplex(2)).init(np.array([0.0, 1.0])))
     array([0., 1.])

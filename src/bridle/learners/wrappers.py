@@ -185,11 +185,35 @@ def _next(self: DoublingLearner | DoublingPolicy, state: DoublingState, inner: o
 
 
 def Delayed(inner: object, delay: int, constraints: int = 1) -> Any:
-    """Run `inner` (a learner or a policy) on feedback that arrives `delay` rounds late; 0 gives `inner` back.
+    """Run a learner or a policy on feedback that arrives a fixed number of rounds late.
 
-    Guarantee: `delayed_ogd_regret` for a learner with constant steps.
-    Reference: Joulani, Gyorgy, Szepesvari 2016 for the setting; the constant-delay bound is proved at `delayed_ogd_regret`.
+    Parameters
+    ----------
+    inner : Learner or Policy
+        What is run.
+    delay : int
+        How many rounds late feedback arrives, 0 or above; 0 gives `inner` back.
+    constraints : int, default 1
+        Of a policy: how many constraints a round reveals, 1 or above.
 
+    Returns
+    -------
+    Learner or Policy
+        The same kind as `inner`.
+
+    Raises
+    ------
+    InputError
+        `inner` is neither, or a value is out of range.
+
+    Notes
+    -----
+    Guarantee: `bridle.learners.wrappers.delayed_ogd_regret`, for a learner with constant steps.
+
+    Reference: Joulani, Gyorgy, Szepesvari 2016 for the setting.
+
+    Examples
+    --------
     >>> import bridle
     >>> learner = Delayed(bridle.OGD(bridle.Ball(1), step=0.5), delay=1)
     >>> state = learner.step(learner.init(np.zeros(1)), np.array([1.0]))
@@ -207,13 +231,35 @@ def Delayed(inner: object, delay: int, constraints: int = 1) -> Any:
 
 
 def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int = 40) -> DoublingLearner | DoublingPolicy:
-    """Restart the algorithm that ``make(horizon)`` gives on epochs of 1, 2, 4, ... rounds: no horizon has to be known.
+    """Restart an algorithm on epochs that grow, so that no horizon has to be known.
 
-    With ``growth="square"`` the epochs are 2, 4, 16, 256, ... rounds long, which keeps logarithmic regret logarithmic.
+    Parameters
+    ----------
+    make : callable
+        Takes a horizon, a whole number of rounds, and gives a learner or a policy for it.
+    growth : {"double", "square"}, default "double"
+        Epochs of 1, 2, 4, ... rounds; or of 2, 4, 16, 256, ..., which keeps logarithmic regret logarithmic.
+    epochs : int, default 40
+        How many epochs are prepared, 1 or above.
 
-    Guarantee: `bridle.policies.sinha2024.doubling_bound` for Algorithm 1.
+    Returns
+    -------
+    DoublingLearner or DoublingPolicy
+        The same kind as `make` gives.
+
+    Raises
+    ------
+    InputError
+        `make` is not callable, or gives algorithms that are made of different parts.
+
+    Notes
+    -----
+    Guarantee: `bridle.policies.sinha2024.doubling_bound`, for Algorithm 1.
+
     Reference: the standard doubling trick, named in the paper's section 2.2.
 
+    Examples
+    --------
     >>> import bridle
     >>> ball = bridle.Ball(2)
     >>> policy = Doubling(lambda T: bridle.policy("sinha2024", ball, horizon=T, lipschitz=1.0))

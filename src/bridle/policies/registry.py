@@ -125,7 +125,7 @@ class Parameter:
     type: str = ""
 
     def facts(self) -> ParameterFacts:
-        """The same as JSON."""
+        """What is told of it, as JSON."""
         return {
             "name": self.name, "required": self.required, "default": self.default, "help": self.help, "unit": self.unit,
             "values": self.values, "absent": self.absent, "type": self.type,
@@ -136,9 +136,27 @@ class Parameter:
 class Configured:
     """A registered policy with its parameters: the record that plays, and what it was made from.
 
-    `parameters` holds what the caller gave, canonically; `runs` is how many runs the record stands for where a parameter was a list.
-    `through` is the map through which its rounds are played, where they are: `domain` is then that of the weights, unless the policy mixes
-    its rules itself.
+    Parameters
+    ----------
+    name : str
+        The registered name.
+    domain : Domain
+        Where decisions are made; with rules or features, that of the weights.
+    parameters : dict
+        What the caller gave, by name.
+    record : object
+        The record that plays, of the policy's own type.
+    runs : int or None
+        How many runs the record stands for where a parameter was a list; None for one.
+    through : RoundTerms, optional
+        The map through which rounds are played, where they are.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> policy = bridle.policy("ogd", bridle.Ball(2), lipschitz=1.0, step=[0.1, 0.2])
+    >>> policy.name, policy.runs, sorted(policy.parameters)
+    ('ogd', 2, ['lipschitz', 'step'])
     """
 
     name: str
@@ -155,6 +173,9 @@ class Configured:
             key: value[:, 0].tolist() if np.ndim(value) == 2 and isinstance(value, np.ndarray) else value for key, value in given.items()
         }
         return showing.call("policy", self.name, domain, **told)
+
+    def _repr_html_(self) -> str:
+        return str(showing.later("bridle.policies.pictures").policy_card(self))
 
     @property
     def recipe(self) -> tuple[Domain, dict[str, Any]]:
@@ -283,7 +304,30 @@ def source_of(item: Entry) -> str:
 
 
 def register(item: Entry) -> None:
-    """Add a policy of your own under a new name, for this process. A file that is run again, edited, replaces what it registered."""
+    """Add a policy of your own under a new name, for this process.
+
+    After that `bridle.policy`, `bridle.play`, sessions, `bridle compare` and the checks know it by its name. A file that is run again,
+    edited, replaces what it registered.
+
+    Parameters
+    ----------
+    item : Entry
+        Its name, its factory, and what it assumes and promises: see `bridle.policies.Entry`.
+
+    Raises
+    ------
+    InputError
+        A policy of this name is registered already.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> from bridle.policies import Entry, entry
+    >>> mine = Entry("my-adagrad", entry("adagrad").factory, "AdaGrad under another name", "-", regret="-", violation="-")
+    >>> register(mine)
+    >>> bridle.policy("my-adagrad", bridle.Ball(2)).name
+    'my-adagrad'
+    """
     there, source = _ENTRIES.get(item.name), source_of(item)
     if there is not None and (item.name in _OF_THE_LIBRARY or not os.path.isfile(source) or source_of(there) != source):
         raise InputError(f"a policy called {item.name!r} is registered already")
@@ -331,13 +375,34 @@ def _described(item: Entry, name: str, annotation: str, required: bool, default:
 
 @validate.computed
 def policy(name: str, domain: Domain, **settings: object) -> Configured:
-    """The policy registered as `name`, on `domain`, with its own parameters.
+    """The policy registered as `name`, on a domain, with its own parameters.
 
-    A list for a numeric parameter makes a sweep: one record that stands for as many runs. With `rules` (how many, or a list of names, of
-    functions and of policies) a session plays mixtures of what they propose, and the policy's own domain and constants are those of the
-    weights (`rules_per`: of the whole "round", or of every "coordinate"); with `features` (how many) it plays affine functions of them; see
-    `bridle.policies.round_maps`.
+    ``bridle policies NAME`` lists the parameters of one policy with meaning, unit, default and range; ``bridle.policies.document(NAME)``
+    gives
+    the same as text, and editors complete them.
 
+    Parameters
+    ----------
+    name : str
+        A name that `bridle policies` lists, or that `bridle.register` has added.
+    domain : Domain
+        Where decisions are made: a set of actions such as ``bridle.Ball(2)``.
+    **settings : object
+        Parameters of the policy. A list for a numeric one makes a sweep: one record that stands for as many runs. Every policy also takes
+        `rules` (mixtures of what rules propose are played), `rules_per` and `features` (affine functions of what is known are played).
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        The name or a parameter is unknown, one that must be given is missing, or a value is out of range.
+
+    Examples
+    --------
     >>> import bridle
     >>> policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0).name
     'sinha2024'

@@ -64,7 +64,31 @@ class LyapunovWeights(NamedTuple):
 
 
 class Lyapunov(NamedTuple):
-    """Algorithm 1: run `learner` on the surrogates  V beta f_t + Phi'(Q(t)) beta (g_t)^+ ; of several constraints the worst counts."""
+    """Algorithm 1 as a record: a learner runs on surrogates of the cost and the worst violated constraint.
+
+    The surrogate of a round is ``V beta f_t + Phi'(Q(t)) beta max(g_t, 0)``; of several constraints the worst counts. `bridle.policy` makes
+    it
+    with the theorem's constants under the name "sinha2024".
+
+    Parameters
+    ----------
+    learner : Learner
+        The OCO algorithm inside.
+    potential : Potential
+        The Lyapunov function Phi of the accumulated violation.
+    V : float or array
+        The weight of the cost against the potential's slope, above 0.
+    beta : float or array
+        The scale of costs and constraints, above 0.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> ball = bridle.Ball(2)
+    >>> policy = Lyapunov(bridle.AdaGrad(ball), bridle.potentials.Exponential(0.05), 1.0, 0.25)
+    >>> bridle.play(policy, "halfspaces", horizon=100).rounds
+    100
+    """
 
     learner: Learner[Any]
     potential: Potential
@@ -73,21 +97,72 @@ class Lyapunov(NamedTuple):
 
     @property
     def domain(self) -> Domain:
+        """Where decisions are made: the learner's domain."""
         return self.learner.domain
 
     def init(self, x1: Array) -> LyapunovState:
+        """The state before the first round.
+
+        Parameters
+        ----------
+        x1 : array of shape (d,)
+            The first decision.
+
+        Returns
+        -------
+        LyapunovState
+            The learner's state, and nothing accumulated.
+        """
         return LyapunovState(scalar(x1), self.learner.init(x1))  # line 3
 
     def decide(self, state: LyapunovState) -> Array:
+        """The decision in a state.
+
+        Parameters
+        ----------
+        state : LyapunovState
+            The state.
+
+        Returns
+        -------
+        array of shape (d,)
+            The learner's decision.
+        """
         return self.learner.decide(state.learner)  # line 5
 
     def move(self, state: LyapunovState, x: Array) -> LyapunovState | None:
-        """The state with x in place of its next decision; None where the learner keeps no iterate."""
+        """The state with another point in place of its next decision.
+
+        Parameters
+        ----------
+        state : LyapunovState
+            The state.
+        x : array of shape (d,)
+            The point.
+
+        Returns
+        -------
+        LyapunovState or None
+            None where the learner keeps no iterate.
+        """
         learner = moved(self.learner, state.learner, x)
         return None if learner is None else LyapunovState(state.Q, learner)
 
     def weigh(self, state: LyapunovState, g: Scalar) -> LyapunovWeights:
-        """Lines 6 to 8 without the gradients."""
+        """Lines 6 to 8 of the algorithm without the gradients: what the round's violation weighs.
+
+        Parameters
+        ----------
+        state : LyapunovState
+            The state.
+        g : float or array
+            The worst constraint's value.
+
+        Returns
+        -------
+        LyapunovWeights
+            The surrogate's weights on the cost and the constraint.
+        """
         Q = state.Q + self.beta * pos(g)  # lines 6, 7
         if not (isinstance(self.potential, ExponentialPotential) and self.learner.scale_free):
             return LyapunovWeights(Q, self.V * self.beta, self.potential.slope(Q) * self.beta * (g > 0.0), None)  # type: ignore[arg-type]
@@ -98,13 +173,44 @@ class Lyapunov(NamedTuple):
         return LyapunovWeights(Q, cost, self.potential.slope(Q, units) * self.beta * (g > 0.0), exp(UNIT * (before - units)))  # type: ignore[arg-type]
 
     def follow(self, state: LyapunovState, weights: LyapunovWeights, grad: Array, modulus: Scalar | None = None) -> LyapunovState:
-        """Line 9: the state after the learner's step on a surrogate's gradient (and modulus, where it is known)."""
+        """Line 9 of the algorithm: the state after the learner's step on a surrogate's gradient.
+
+        Parameters
+        ----------
+        state : LyapunovState
+            The state before the round.
+        weights : LyapunovWeights
+            What `weigh` gave.
+        grad : array of shape (d,)
+            The surrogate's gradient.
+        modulus : float, optional
+            The surrogate's strong convexity, where it is known.
+
+        Returns
+        -------
+        LyapunovState
+            The next state.
+        """
         learner = state.learner if weights.shrink is None else self.learner.rescale(state.learner, weights.shrink)  # type: ignore[attr-defined]
         if modulus is None:
             return LyapunovState(weights.Q, self.learner.step(learner, grad))
         return LyapunovState(weights.Q, self.learner.step(learner, grad, modulus))
 
     def update(self, state: LyapunovState, feedback: Feedback) -> LyapunovState:
+        """The state after a round.
+
+        Parameters
+        ----------
+        state : LyapunovState
+            The state before the round.
+        feedback : Feedback
+            What the round revealed at the decision.
+
+        Returns
+        -------
+        LyapunovState
+            The next state.
+        """
         g, dg = worst(feedback.g, feedback.dg)
         weights = self.weigh(state, g)
         modulus = None if feedback.modulus is None else weights.cost * feedback.modulus
@@ -114,10 +220,21 @@ class Lyapunov(NamedTuple):
         return self.follow(state, weights, weights.cost * feedback.df + weights.constraint * dg, modulus)  # line 8
 
     def certified_regret(self, state: LyapunovState) -> float | None:
-        """The proof's own upper bound on the regret so far: (c sqrt(S_t) - Phi(Q(t))) / (beta V), with the surrogates' S_t as it is.
+        """The proof's own upper bound on the regret so far: ``(c sqrt(S_t) - Phi(Q(t))) / (beta V)``, with the surrogates' S_t as it is.
 
-        Where the learner has a bound of its own on its regret so far, that takes the place of c sqrt(S_t).
-        Every update must have been fed with the feedback at the state's own decision. It holds whatever `lipschitz` was given.
+        Where the learner has a bound of its own on its regret so far, that takes the place of ``c sqrt(S_t)``. Every update must have been
+        fed with
+        the feedback at the state's own decision. It holds whatever `lipschitz` was given.
+
+        Parameters
+        ----------
+        state : LyapunovState
+            The state.
+
+        Returns
+        -------
+        float or None
+            In units of cost; None where the proof gives none.
         """
         overflown = isinstance(self.potential, ExponentialPotential) and self.potential.units(state.Q) > 0.0
         if overflown:
@@ -130,7 +247,18 @@ class Lyapunov(NamedTuple):
         return float((c * S**0.5 - self.potential.value(state.Q)) / (self.beta * self.V))
 
     def alarm(self, state: LyapunovState) -> Alarm | None:
-        """That Q has grown beyond what the theorem allows; None while it has not."""
+        """Whether the accumulated violation has grown beyond what the theorem allows.
+
+        Parameters
+        ----------
+        state : LyapunovState
+            The state.
+
+        Returns
+        -------
+        Alarm or None
+            The alarm; None while all is as proved.
+        """
         if not isinstance(self.potential, ExponentialPotential):
             return None
         reached = self.potential.lam * state.Q

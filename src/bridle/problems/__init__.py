@@ -30,10 +30,33 @@ _PROBLEMS: dict[str, Callable[..., Problem]] = {
 
 @validate.computed
 def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int = 0, **settings: object) -> Problem:
-    """The problem registered as `name`, or the one in the file of that name, which ends in .py or .npz (see docs/problems.md).
+    """The problem registered as `name`, or the one in a file of your own.
 
-    The horizon may be left out where the file knows its own.
+    ``bridle problems NAME`` lists the parameters of one problem with meaning, unit, default and range, and editors complete them.
 
+    Parameters
+    ----------
+    name : str or path
+        A name that `bridle problems` lists, or a file that ends in .py or .npz (see docs/problems.md).
+    horizon : int, optional
+        How many rounds, 1 or above. May be left out where a file knows its own.
+    seed : int, default 0
+        The seed of the instance and of its stream, 0 or above.
+    **settings : object
+        Parameters of the problem.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        The name or a parameter is unknown, the horizon is missing, or a value is out of range.
+
+    Examples
+    --------
     >>> problem("halfspaces", horizon=100, dim=3).constants["lipschitz"]
     1.0
     """

@@ -1,4 +1,4 @@
-"""What a problem is, and what opponents share."""
+"""What a problem is, and what adversaries share."""
 
 from __future__ import annotations
 
@@ -18,17 +18,51 @@ Measures: TypeAlias = Callable[[Round, Array, Array, Array], dict[str, float]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A domain, an adversary, and constants under the parameter names.
+    """What is played on: a domain, an adversary, and constants that are true of them.
 
-    `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round; `convex` and `affine` (which `play`
-    reads off the first round) and `time_varying` say of what kind the functions are; `feasible` is an action that satisfies every
-    constraint (None where it is known that there is none), and `slater` a margin by which some action does; `safe` is the action to fall
-    back on, which keeps every limit whatever comes, as far as one does, and which is known before the first round; `optimum` is the best
-    feasible action over the whole horizon and `optimal_cost` its total cost, where they are known in advance; `least_regret` is what no
-    policy can do better than; `rounds` is how many rounds there are at most. Where no action is feasible, `benchmark` is the one that comes
-    closest: over every `window` rounds in a row its constraints sum to 0 or less, and over any interval to `excess` or less; no action has
-    a smaller window or a smaller excess. `factory`, called with `parameters`, makes the problem again. `measures` says what a game is
-    worth in the problem's own terms, by name, given all rounds, the decisions (T, d), the costs (T,) and the constraints' values (T, k).
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    adversary : Adversary
+        Answers every decision with a round.
+    constants : dict, optional
+        What is known of every round, under the names of policies' parameters; see the notes.
+    name : str, default ""
+        What it is called.
+    parameters : dict, optional
+        What it was made with.
+    factory : callable, optional
+        Called with `parameters`, it makes the problem again.
+    measures : callable, optional
+        What a game is worth in the problem's own terms, by name, given all rounds, the decisions (T, d), the costs (T,) and the
+        constraints'
+        values (T, k).
+
+    Notes
+    -----
+    The constants `lipschitz`, `diameter`, `bound`, `modulus` and `constraints` are numbers that hold for every round. `convex`, `affine`
+    and
+    `time_varying` say of what kind the functions are; `play` reads the first two off the first round. `feasible` is an action that
+    satisfies
+    every constraint, None where it is known that there is none. `slater` is a margin by which some action does. `safe` is an action to fall
+    back
+    on, known before the first round, which keeps every limit whatever comes. `optimum` is the best feasible action over the horizon and
+    `optimal_cost` its total cost, where they are known in advance. `least_regret` is what no policy can do better than. `rounds` is how
+    many
+    rounds there are at most.
+
+    Where no action is feasible, `benchmark` is the one that comes closest: over every `window` rounds in a row its constraints sum to 0 or
+    less,
+    and over any interval to `excess` or less.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> chosen = bridle.Round(bridle.Affine([1.0, 0.0]), (bridle.Affine([0.0, 1.0], -0.5),))
+    >>> problem = bridle.Problem(bridle.Ball(2), bridle.adversaries.Fixed(chosen), {"lipschitz": 1.0})
+    >>> bridle.play(bridle.policy_for("ogd", problem), problem, horizon=20).rounds
+    20
     """
 
     domain: Domain
@@ -44,6 +78,9 @@ class Problem:
             return showing.call("Problem", self.domain, showing.type_name(self.adversary))
         return showing.call("problem", self.name, **self.parameters)
 
+    def _repr_html_(self) -> str:
+        return str(showing.later("bridle.problems.pictures").problem_card(self))
+
     @property
     def horizon(self) -> int | None:
         """How many rounds the problem was made for, if it was."""
@@ -55,7 +92,18 @@ class Problem:
         return int(self.parameters.get("seed", 0))
 
     def with_seed(self, seed: int) -> Problem:
-        """This problem drawn from another seed; without a factory only its stream is drawn anew."""
+        """This problem drawn from another seed; without a factory only its stream is drawn anew.
+
+        Parameters
+        ----------
+        seed : int
+            The seed, 0 or above.
+
+        Returns
+        -------
+        Problem
+            The other problem.
+        """
         parameters = {**self.parameters, "seed": seed}
         if self.factory is None:
             return replace(self, parameters=parameters)
@@ -70,21 +118,59 @@ def constants_of(domain: Domain, **known: Unpack[Constants]) -> Constants:
 
 
 NoState: TypeAlias = tuple[()]
-"""The state of an opponent that remembers nothing."""
+"""The state of an adversary that remembers nothing."""
 
 Kind = TypeVar("Kind", bound=type)
 
 
-def oblivious(opponent: Kind) -> Kind:
-    """Class decorator: the rounds of this opponent do not depend on the decisions, so they can be dealt again without a policy."""
-    opponent.oblivious = True  # type: ignore[attr-defined]
-    return opponent
+def oblivious(adversary: Kind) -> Kind:
+    """Class decorator: the rounds of this adversary do not depend on the decisions, so they can be dealt again without a policy.
+
+    Parameters
+    ----------
+    adversary : type
+        The adversary's class.
+
+    Returns
+    -------
+    type
+        The class, with ``oblivious`` True.
+
+    Examples
+    --------
+    >>> @oblivious
+    ... class Silent:
+    ...     pass
+    >>> Silent.oblivious
+    True
+    """
+    adversary.oblivious = True  # type: ignore[attr-defined]
+    return adversary
 
 
-def adaptive(opponent: Kind) -> Kind:
-    """Class decorator: the rounds of this opponent depend on the decisions it sees."""
-    opponent.oblivious = False  # type: ignore[attr-defined]
-    return opponent
+def adaptive(adversary: Kind) -> Kind:
+    """Class decorator: the rounds of this adversary depend on the decisions it sees.
+
+    Parameters
+    ----------
+    adversary : type
+        The adversary's class.
+
+    Returns
+    -------
+    type
+        The class, with ``oblivious`` False.
+
+    Examples
+    --------
+    >>> @adaptive
+    ... class Spiteful:
+    ...     pass
+    >>> Spiteful.oblivious
+    False
+    """
+    adversary.oblivious = False  # type: ignore[attr-defined]
+    return adversary
 
 
 class RandomStream(Protocol):

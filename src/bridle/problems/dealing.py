@@ -14,10 +14,41 @@ from bridle.ops import Array
 
 
 def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1) -> Iterator[Any]:
-    """The draws of an adversary for `rounds` rounds, block by block or so many blocks at a time; None for one that needs none.
+    """What an adversary draws for its rounds, block by block.
 
-    A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one. Rounds that were there
-    before the game are replayed as they are.
+    A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one. Rounds that were there before
+    the
+    game are replayed as they are.
+
+    Parameters
+    ----------
+    adversary : Adversary
+        What draws.
+    seed : int
+        The seed of the stream, 0 or above.
+    rounds : int
+        How many rounds, 1 or above.
+    dim : int
+        How many coordinates an action has, 1 or above.
+    many : int, default 1
+        How many blocks at a time, 1 or above.
+
+    Yields
+    ------
+    object
+        The draws with a leading time axis; None for an adversary that needs none.
+
+    Raises
+    ------
+    InputError
+        Recorded rounds are fewer than asked for.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> problem = bridle.problem("halfspaces", horizon=5, dim=2)
+    >>> [block.cost.a.shape for block in deal_blocks(problem.adversary, seed=0, rounds=5, dim=2)]
+    [(5, 2)]
     """
     for_adversary, _for_policy = np.random.SeedSequence(seed).spawn(2)
     rng, length = np.random.default_rng(for_adversary), block_length(dim)
@@ -40,7 +71,25 @@ def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1)
 
 
 def player(adversary: Any) -> Any:
-    """What an engine plays against: the adversary itself, or what stands for it at the table where its rounds are dealt from elsewhere."""
+    """What an engine plays against: the adversary itself, or the record that stands for it where its rounds are dealt from elsewhere.
+
+    Parameters
+    ----------
+    adversary : Adversary
+        The adversary.
+
+    Returns
+    -------
+    Adversary
+        The record that an engine compiles.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> problem = bridle.problem("fixed", horizon=5, dim=2)
+    >>> player(problem.adversary) is problem.adversary
+    True
+    """
     return getattr(adversary, "player", adversary)
 
 

@@ -1,6 +1,6 @@
 """Problems with an opponent that tries to hurt.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `violation-seeking` | `ViolationSeeking` | answers a decision with the halfspace that it violates most |
 | `regret-seeking` | `RegretSeeking` | answers with costs that no decision gains from |
@@ -192,7 +192,7 @@ def _sides(point: Array, drift: Array, slater: Scalar, rng: np.random.Generator,
 def violation_seeking(
     horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, slater: float = 0.1, domain: str | Domain = "ball"
 ) -> Problem:
-    """An opponent that answers every decision with the halfspace it violates most, sparing one action.
+    """An adversary that answers every decision with the halfspace it violates most, sparing one action.
 
     x is a point of the domain and f a random linear cost of slope 1 that favours one direction, or (modulus/2) |x - z|^2 with a random
     target z on that side. g is the halfspace of unit normal that x violates most among those that one fixed action satisfies by `slater`.
@@ -208,7 +208,7 @@ def violation_seeking(
 
 
 def regret_seeking(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, domain: str | Domain = "ball") -> Problem:
-    """An opponent whose costs no decision gains from, while in hindsight one action gains sqrt(T).
+    """An adversary whose costs no decision gains from, while in hindsight one action gains sqrt(T).
 
     x is a point of the domain and f(x) a linear cost of slope 1 that is 0 or more at x, counted from the domain's centre, and at right
     angles to the sum of all costs before it (plus (modulus/2) |x - centre|^2). g is one fixed halfspace that holds a quarter of the way

@@ -531,7 +531,7 @@ def problem(
     slater: float = 0.1,
     domain: str | Domain = "ball",
 ) -> Problem:
-    """An opponent that answers every decision with the halfspace it violates most, sparing one action.
+    """An adversary that answers every decision with the halfspace it violates most, sparing one action.
 
     x is a point of the domain and f a random linear cost of slope 1 that favours one direction, or (modulus/2) |x
     - z|^2 with a random target z on that side. g is the halfspace of unit normal that x violates most among those
@@ -581,7 +581,7 @@ def problem(
     modulus: float = 0.0,
     domain: str | Domain = "ball",
 ) -> Problem:
-    """An opponent whose costs no decision gains from, while in hindsight one action gains sqrt(T).
+    """An adversary whose costs no decision gains from, while in hindsight one action gains sqrt(T).
 
     x is a point of the domain and f(x) a linear cost of slope 1 that is 0 or more at x, counted from the domain's
     centre, and at right angles to the sum of all costs before it (plus (modulus/2) |x - centre|^2). g is one
@@ -862,7 +862,7 @@ def problem(
     *,
     dim: int = 10,
 ) -> Problem:
-    """An opponent that makes cheapest exactly what it forbids, wherever the decision is.
+    """An adversary that makes cheapest exactly what it forbids, wherever the decision is.
 
     x is a point of the unit ball, and a the direction in which it lies from (-0.3, 0, ...). f is the linear cost
     -<a, .>, and g the halfspace through that action with the normal a: the one that x violates most.

@@ -1,6 +1,6 @@
 """Problems of the paper.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `lower-bound` | `CoinPerCoordinate` | picks a side of one more coordinate every round: Theorem 3 |
 | `minimax` | `Minimax` | picks the cost of a finite family that is worst at the decision |
@@ -26,22 +26,76 @@ from bridle.problems.dealing import deal_blocks
 
 @oblivious
 class Fixed(NamedTuple):
-    """One round, again and again."""
+    """An adversary that plays one round again and again.
+
+    Parameters
+    ----------
+    round : Round
+        The round.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> chosen = bridle.Round(bridle.Affine([1.0, 0.0]), (bridle.Affine([0.0, 1.0], -0.5),))
+    >>> bridle.play(bridle.policy("anytime", bridle.Ball(2)), bridle.Problem(bridle.Ball(2), Fixed(chosen)), horizon=10).rounds
+    10
+    """
 
     round: Round
 
     def init(self) -> NoState:
+        """The adversary's state before the first round.
+
+        Returns
+        -------
+        tuple
+            Nothing: it remembers nothing.
+        """
         return ()
 
     def answer(self, state: NoState, x: Array) -> tuple[NoState, Round]:
+        """The round that answers a decision.
+
+        Parameters
+        ----------
+        state : tuple
+            Its state.
+        x : array of shape (d,)
+            The decision.
+
+        Returns
+        -------
+        tuple of (tuple, Round)
+            The next state, and the round.
+        """
         return state, self.round
 
 
 @adaptive
 class Minimax(NamedTuple):
-    """Among m linear costs <c_j, x> (plus one quadratic where `modulus` is above 0), the one that is worst at x; one fixed halfspace.
+    """An adversary that picks, of m linear costs, the one that is worst at the decision; its one halfspace stays.
 
     It is convex in the paper's sense (appendix A.7): regret against the average decision is never negative.
+
+    Parameters
+    ----------
+    costs : array of shape (m, d)
+        The slopes of the costs.
+    modulus : float
+        The strong convexity of a quadratic that is added, 0 or above.
+    middle : array of shape (d,)
+        Where that quadratic is 0.
+    a : array of shape (d,)
+        The normal of the halfspace.
+    b : float
+        Its offset: the constraint is ``<a, x> + b``.
+
+    Examples
+    --------
+    >>> import bridle, numpy as np
+    >>> adversary = Minimax(np.array([[1.0, 0.0], [-1.0, 0.0]]), 0.0, np.zeros(2), np.array([0.0, 1.0]), -0.5)
+    >>> adversary.answer(adversary.init(), np.array([0.3, 0.0]))[1].cost.a
+    array([1., 0.])
     """
 
     costs: Array  # (m, d)
@@ -51,9 +105,30 @@ class Minimax(NamedTuple):
     b: Scalar
 
     def init(self) -> NoState:
+        """The adversary's state before the first round.
+
+        Returns
+        -------
+        tuple
+            Nothing: it remembers nothing.
+        """
         return ()
 
     def answer(self, state: NoState, x: Array) -> tuple[NoState, Round]:
+        """The round that answers a decision.
+
+        Parameters
+        ----------
+        state : tuple
+            Its state.
+        x : array of shape (d,)
+            The decision.
+
+        Returns
+        -------
+        tuple of (tuple, Round)
+            The next state, and the round.
+        """
         _, cost = worst((self.costs @ x[..., None])[..., 0], self.costs)
         halfspace = AffineFunction(self.a + 0.0 * x, self.b + scalar(x))
         return state, Round(RoundQuadratic(self.modulus + scalar(x), self.middle + 0.0 * x, cost, scalar(x)), (halfspace,))
@@ -61,10 +136,28 @@ class Minimax(NamedTuple):
 
 @oblivious
 class RandomHalfspaces(NamedTuple):
-    """k fresh halfspaces every round, all satisfied at `point` by a margin of `slater` to twice that, that pull against the costs.
+    """An adversary that draws k fresh halfspaces every round, which one known action satisfies and which pull against the costs.
 
-    Costs favour the direction `drift`, normals lean towards it. With `modulus` above 0 the costs are (modulus/2) |x - z_t|^2 instead, with
-    targets z_t in the domain scattered on the side of `drift`.
+    Parameters
+    ----------
+    domain : Domain
+        Where decisions are made.
+    point : array of shape (d,)
+        The action that satisfies every halfspace.
+    drift : array of shape (d,)
+        The direction that costs favour, and that normals lean towards.
+    modulus : float
+        0: linear costs of slope 1. Above 0: quadratic costs of this strong convexity, with targets on the side of `drift`.
+    slater : float
+        `point` satisfies a halfspace by this margin to twice as much, 0 or above, in units of constraint.
+    each : array of shape (k,)
+        Its length is how many halfspaces a round has.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> bridle.problem("halfspaces", horizon=10, dim=2, constraints=3).adversary.each
+    array([1., 1., 1.])
     """
 
     domain: Domain
@@ -75,9 +168,30 @@ class RandomHalfspaces(NamedTuple):
     each: Array  # (k,)
 
     def init(self) -> NoState:
+        """The adversary's state before the first round.
+
+        Returns
+        -------
+        tuple
+            Nothing: it remembers nothing.
+        """
         return ()
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
+        """Draw the next rounds.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            The source of randomness.
+        rounds : int
+            How many rounds, 1 or above.
+
+        Returns
+        -------
+        Round
+            The rounds, with a leading time axis.
+        """
         d, k = len(self.point), len(self.each)
         cost = instance.drifting(self.domain, self.drift, self.modulus, rng, rounds)
         rows = rng.standard_normal((rounds, k, d))
@@ -87,26 +201,92 @@ class RandomHalfspaces(NamedTuple):
         return Round(cost, (constraint,))
 
     def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
+        """The round that answers a decision: the one that was drawn.
+
+        Parameters
+        ----------
+        state : tuple
+            Its state.
+        x : array of shape (d,)
+            The decision.
+        draw : Round
+            What `deal` drew for this round.
+
+        Returns
+        -------
+        tuple of (tuple, Round)
+            The next state, and the round.
+        """
         return state, draw
 
 
 @oblivious
 class CoinPerCoordinate(NamedTuple):
-    """The instance of Theorem 3: round t constrains coordinate t alone, to one of two sides that a fair coin picks.
+    """The adversary of Theorem 3: round t constrains coordinate t alone, to one of two sides that a fair coin picks.
 
-    Heads: x_t <= low and cost |x_t - low|. Tails: x_t >= high and cost |x_t - high|.
+    Heads: ``x_t <= low``, and the cost is the distance of x_t from `low`. Tails: ``x_t >= high``, and the cost is the distance from `high`.
+
+    Parameters
+    ----------
+    low : float
+        The target of heads, in units of action.
+    high : float
+        The target of tails, above `low`.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> float(bridle.problem("lower-bound", horizon=16).adversary.high)
+    0.1875
     """
 
     low: Scalar
     high: Scalar
 
     def init(self) -> Scalar:
+        """The adversary's state before the first round.
+
+        Returns
+        -------
+        float
+            The coordinate that comes next, 0.
+        """
         return 0.0  # the coordinate of the next round
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Array:
+        """Toss the coins of the next rounds.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            The source of randomness.
+        rounds : int
+            How many rounds, 1 or above.
+
+        Returns
+        -------
+        array of shape (rounds,)
+            0 for heads, 1 for tails.
+        """
         return rng.integers(0, 2, size=rounds).astype(float)
 
     def answer(self, state: Scalar, x: Array, draw: Array) -> tuple[Scalar, Round]:
+        """The round that answers a decision.
+
+        Parameters
+        ----------
+        state : float
+            The coordinate that is constrained.
+        x : array of shape (d,)
+            The decision.
+        draw : float
+            The coin.
+
+        Returns
+        -------
+        tuple of (float, Round)
+            The next state, and the round.
+        """
         target = self.low + draw * (self.high - self.low)
         return state + 1.0, Round(CoordinateDeviation(state, target), (Coordinate(state, 1.0 - 2.0 * draw, target),))
 

@@ -156,10 +156,27 @@ class ComputedRounds(NamedTuple):
 
 
 def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
-    """An adversary that plays recorded rounds: one Round whose arrays have a leading time axis, or single rounds of one kind.
+    """An adversary that plays recorded rounds.
 
-    `first` is the row to begin with; after the last row the table goes on with row 0, until every row was played once.
+    Parameters
+    ----------
+    rounds : Round or iterable of Round
+        One round whose arrays have a leading time axis, or single rounds of one kind.
+    first : int, default 0
+        The row to begin with. After the last row the table goes on with row 0, until every row was played once.
 
+    Returns
+    -------
+    RecordedRounds
+        The adversary, for `bridle.Problem`.
+
+    Raises
+    ------
+    InputError
+        There is no round, the rounds are not of one kind, or `first` is beyond them.
+
+    Examples
+    --------
     >>> from bridle.functions import Affine
     >>> days = Recorded([Round(Affine([price, 1.0]), (Affine([-1.0, 0.0], demand),)) for price, demand in ((2.0, 0.5), (3.0, 0.25))])
     >>> days.rounds, days.replay(1, 2).cost.a.tolist()

@@ -1,6 +1,6 @@
 """The paper's special settings.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `game` | `CoupledGame` | answers a mixed strategy with the worst of its moves |
 | `fixed-constraints` | `FixedConstraints` | changes the costs and never the constraints |

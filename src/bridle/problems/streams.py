@@ -1,6 +1,6 @@
 """Streams that show what a policy does with constraints: near one action, tempting, rare, late, in one dimension, noisy, contradictory.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `scattered`, `pull-out` | `Scattered` | draws random halfspaces that nearly touch one action |
 | `tempting`, `rare-constraint`, `late-temptation` | `Tempting` | forbids what the decision tends to: always, rarely, late |
@@ -156,7 +156,7 @@ def pull_out(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
 
 
 def tempting(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
-    """An opponent that makes cheapest exactly what it forbids, wherever the decision is.
+    """An adversary that makes cheapest exactly what it forbids, wherever the decision is.
 
     x is a point of the unit ball, and a the direction in which it lies from (-0.3, 0, ...). f is the linear cost -<a, .>, and g the
     halfspace through that action with the normal a: the one that x violates most.

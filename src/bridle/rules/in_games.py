@@ -67,8 +67,25 @@ class RuledPolicy:
 
 
 def playing(policy: Configured) -> RuledPolicy:
-    """The policy with its rules, for `bridle.play`: one that mixes rules by itself, all of them policies, as those of `bridle.rules` are.
+    """A policy with its rules, for `bridle.play`.
 
+    Parameters
+    ----------
+    policy : Configured
+        One that mixes rules by itself, such as `rate` made with ``rules=``; all of its rules are policies, as those of `bridle.rules` are.
+
+    Returns
+    -------
+    RuledPolicy
+        What `bridle.play` takes.
+
+    Raises
+    ------
+    InputError
+        The policy does not mix rules by itself, or somebody would have to speak for one of them.
+
+    Examples
+    --------
     >>> import bridle
     >>> problem = bridle.problem("uphill", horizon=300)
     >>> policy = bridle.policy("rate", problem.domain, at_most=0.1, safe=[4.0], rules=bridle.rules.demand_rules(problem.domain))

@@ -112,15 +112,91 @@ class Everything(NamedTuple):
 
 
 def last_quantile(domain: Domain, share: float = 0.95, last: int = RECENT) -> LastQuantile:
-    """The smallest demand that this share of the `last` ones did not exceed."""
+    """A rule: the smallest demand that a share of the last ones did not exceed.
+
+    Parameters
+    ----------
+    domain : Domain
+        Where actions lie; what the rule proposes is moved into it.
+    share : float, default 0.95
+        The share, above 0 and at most 1.
+    last : int, default 200
+        How many of the last demands are looked at, 1 or above, in rounds.
+
+    Returns
+    -------
+    LastQuantile
+        The rule, for ``bridle.policy(..., rules=[...])``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> bridle.rules.last_quantile(bridle.Box(0.0, 10.0, dim=1)).name
+    'quantile 0.95 of the last 200'
+    """
     return LastQuantile(box_of(domain), share_of("share", share), float(validate.whole("last", last)))
 
 
 def autoscaler(domain: Domain, target: float = 0.7, last: int = STAYS[-1]) -> Autoscaler:
-    """A target utilisation of what the highest of the `last` demands needed."""
+    """A rule: a target utilisation of what the highest of the last demands needed.
+
+    Parameters
+    ----------
+    domain : Domain
+        Where actions lie; what the rule proposes is moved into it.
+    target : float, default 0.7
+        The share of the capacity that demand should use, above 0 and at most 1.
+    last : int, default 12
+        How many of the last demands are looked at, 1 or above, in rounds.
+
+    Returns
+    -------
+    Autoscaler
+        The rule, for ``bridle.policy(..., rules=[...])``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> rule = bridle.rules.autoscaler(bridle.Box(0.0, 10.0, dim=1), target=0.5, last=1)
+    >>> bridle.rules.propose([rule], [[1.0], [2.0]])[:, 0, 0].tolist()
+    [10.0, 2.0]
+    """
     return Autoscaler(box_of(domain), share_of("target", target), float(validate.whole("last", last)))
 
 
 def everything(domain: Domain) -> Everything:
-    """All there is."""
+    """A rule: all there is, in every round.
+
+    Parameters
+    ----------
+    domain : Domain
+        Where actions lie.
+
+    Returns
+    -------
+    Everything
+        The rule, for ``bridle.policy(..., rules=[...])``.
+
+    Raises
+    ------
+    InputError
+        The domain is not a box.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> rule = bridle.rules.everything(bridle.Box(0.0, 10.0, dim=1))
+    >>> bridle.rules.propose([rule], [[1.0], [2.0]])[:, 0, 0].tolist()
+    [10.0, 10.0]
+    """
     return Everything(box_of(domain))

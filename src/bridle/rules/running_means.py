@@ -126,7 +126,34 @@ class SameSlot(NamedTuple):
 
 
 def ewma(domain: Domain, multiple: float = 2.0, memory: float = SLOW) -> Ewma:
-    """A running mean + `multiple` mean deviations; `memory` is the weight of a new demand."""
+    """A rule: a running mean of the demands, plus a multiple of their mean deviation.
+
+    Parameters
+    ----------
+    domain : Domain
+        Where actions lie; what the rule proposes is moved into it.
+    multiple : float, default 2.0
+        How many mean deviations are added, 0 or above.
+    memory : float, default 0.05
+        The weight of a new demand, above 0 and at most 1.
+
+    Returns
+    -------
+    Ewma
+        The rule, for ``bridle.policy(..., rules=[...])``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> rule = bridle.rules.ewma(bridle.Box(0.0, 10.0, dim=1), multiple=0.0, memory=1.0)
+    >>> bridle.rules.propose([rule], [[1.0], [2.0], [3.0]])[1:, 0, 0].tolist()
+    [1.0, 2.0]
+    """
     weight = validate.positive("memory", memory)
     if weight > 1.0:
         raise InputError(f"memory must be at most 1, not {validate.show(memory)}")
@@ -134,9 +161,37 @@ def ewma(domain: Domain, multiple: float = 2.0, memory: float = SLOW) -> Ewma:
 
 
 def same_slot(domain: Domain, period: int, multiple: float = 2.0, memory: float = SEASONAL, moved: bool = False) -> SameSlot:
-    """What the same slot of the last days had + `multiple` mean deviations; `period` 288: days of 5-minute slots, 2016: weeks of them.
+    """A rule: what the same slot of the last days had, plus a multiple of the mean deviation.
 
-    `memory` is the weight of the last day. With `moved` it is raised or lowered by how far demand has been off it lately.
+    Parameters
+    ----------
+    domain : Domain
+        Where actions lie; what the rule proposes is moved into it.
+    period : int
+        How many rounds a season has, 1 or above: 288 for days of 5-minute slots, 2016 for weeks of them.
+    multiple : float, default 2.0
+        How many mean deviations are added, 0 or above.
+    memory : float, default 0.3
+        The weight of the last day, above 0 and at most 1.
+    moved : bool, default False
+        Raise or lower the proposal by how far demand has been off it lately.
+
+    Returns
+    -------
+    SameSlot
+        The rule, for ``bridle.policy(..., rules=[...])``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> rule = bridle.rules.same_slot(bridle.Box(0.0, 10.0, dim=1), period=2, multiple=0.0)
+    >>> bridle.rules.propose([rule], [[1.0], [2.0], [5.0]])[2, 0, 0].tolist()
+    1.0
     """
     weight = validate.positive("memory", memory)
     if weight > 1.0:

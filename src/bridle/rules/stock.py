@@ -57,9 +57,29 @@ DemandRule: TypeAlias = Ewma | SameSlot | LastQuantile | Autoscaler | Everything
 def demand_rules(domain: Domain, day: int | None = None, week: int | None = None) -> list[DemandRule]:
     """A stock of rules to mix where nobody has better ones: 21 of them, and 10 more for each season that is told.
 
-    `day` and `week` are how many rounds a day and a week have. In the first round all propose the same, all there is; a session then begins
-    with the first rule in the list, a running mean with room.
+    In the first round all propose the same, all there is. A session then begins with the first rule in the list, a running mean with room.
 
+    Parameters
+    ----------
+    domain : Domain
+        Where actions lie.
+    day : int, optional
+        How many rounds a day has, 1 or above. Default: no daily rules.
+    week : int, optional
+        How many rounds a week has, above `day`. Default: no weekly rules.
+
+    Returns
+    -------
+    list of DemandRule
+        The rules, for ``bridle.policy(..., rules=...)``.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
     >>> import bridle
     >>> [rule.name for rule in demand_rules(bridle.Box(0.0, 1.0, dim=2), day=288)][-7::6]
     ['same slot of 288 + 8 deviations', 'everything']
@@ -78,8 +98,27 @@ def demand_rules(domain: Domain, day: int | None = None, week: int | None = None
 
 
 def propose(rules: Sequence[DemandRule], demands: Array) -> Array:
-    """What each rule would have proposed before each of these demands, (rounds, rules, dim): for looking back at a record.
+    """What each rule would have proposed before each demand of a record: for looking back.
 
+    Parameters
+    ----------
+    rules : sequence of DemandRule
+        The rules.
+    demands : array_like of shape (rounds, d)
+        The record.
+
+    Returns
+    -------
+    array of shape (rounds, rules, d)
+        The proposals.
+
+    Raises
+    ------
+    InputError
+        The record has another shape.
+
+    Examples
+    --------
     >>> import bridle
     >>> rules = [autoscaler(bridle.Box(0.0, 10.0, dim=1), target=0.5, last=1)]
     >>> propose(rules, [[1.0], [2.0], [9.0]])[:, 0, 0].tolist()

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from bridle import __version__
 from bridle.service.calls import json_answer
-from bridle.service.door import Door
+from bridle.service.door import Door, FrontDoor
 from bridle.service.live import LivePictures
 from bridle.service.logs import request_id
 from bridle.service.page import ServiceWatch
@@ -28,8 +28,13 @@ async def not_found(request: Request, wrong: Exception) -> Response:
     return json_answer({"error": text, "request": request_id.get()}, wrong.status_code)
 
 
+def front_door(service: Service) -> FrontDoor:
+    """What serves this service: its hot routes, and the application behind them."""
+    return FrontDoor(make_app(service), service.metrics, service.access, hot_routes(service))
+
+
 def make_app(service: Service) -> FastAPI:
-    """The application that serves this service."""
+    """The application that has all routes of this service, and the document of them."""
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -44,7 +49,7 @@ def make_app(service: Service) -> FastAPI:
         version=__version__,
         summary="Decisions made online under constraints that are revealed too late",
         lifespan=life,
-        middleware=[Middleware(Door, metrics=service.metrics, log=service.access, hot=hot_routes(service))],
+        middleware=[Middleware(Door, metrics=service.metrics, log=service.access)],
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,

@@ -169,7 +169,7 @@ def observing_plainly(body: PlainBody, key: str | None, hosted: Hosted) -> Verb:
 
     def verb(core: DurableCore) -> VerbOutcome:
         notes, numbers = RoundNotes(core, hosted), (body.f, np.array(body.df), np.array(body.g), table(body.dg))
-        applied = core.observe(*numbers) if key is None else core.observe(*numbers, key=key, answer=notes.answer)
+        applied = core.observe_numbers(*numbers) if key is None else core.observe(*numbers, key=key, answer=notes.answer)
         told = applied.answer or notes.answer()
         if not applied.again:
             notes.keep(body.f, body.g)
@@ -183,7 +183,7 @@ def observing_many(events: Sequence[PlainEvent], hosted: Hosted, refused: list[t
     """Feedback of many rounds that is nothing but numbers, and has no keys: each as if it came alone, the answers made at once."""
 
     def verb(core: DurableCore) -> VerbOutcome:
-        notes, session, observe = RoundNotes(core, hosted), core.session, core.observe
+        notes, session, observe = RoundNotes(core, hosted), core.session, core.observe_numbers
         answers: list[RoundAnswer | Complaint] = []
         rows: list[Event] = []
         for i, event in enumerate(events):

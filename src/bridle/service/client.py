@@ -56,13 +56,35 @@ class Caller:
 
 
 class Client(Caller):
-    """A service at `url`, and its sessions by name.
+    """A decision service at `url`, and its sessions by name.
 
-    `key` is one that ``bridle keys add`` has made; it is $BRIDLE_KEY unless given. An attempt may take `timeout` seconds; what was not
-    answered, or answered with "later" (429, 503), is sent again up to `retries` times, each event under its own identity, so that it counts
-    once. A refusal is an `InputError` with the server's sentence (`bridle.service.exchange.RefusedByServer`); if no answer came at all, the
-    error (`Unanswered`) says so and has the identity to ask again with. `transport` and `verify` are those of httpx.
+    What was not answered, or answered with "later" (429, 503), is sent again, each event under its own identity, so that it counts once. It
+    needs httpx, which the extra `client` installs.
 
+    Parameters
+    ----------
+    url : str
+        Where the service is, such as ``http://127.0.0.1:8711``.
+    key : str, optional
+        A key that ``bridle keys add`` has made. Default: the environment variable BRIDLE_KEY.
+    timeout : float, default 10.0
+        How long one attempt may take, above 0, in seconds.
+    retries : int, default 14
+        How often a request is sent again, 0 or above: 14 makes about 20 seconds of pauses, in which a server starts anew.
+    verify : bool or str, default True
+        Whether, or with which certificates, TLS is checked; as for httpx.
+    transport : httpx.BaseTransport, optional
+        As for httpx.
+
+    Raises
+    ------
+    InputError
+        The service refused, with its sentence (`bridle.service.exchange.RefusedByServer`), or did not answer (`Unanswered`), with the
+        identity
+        to ask again with; or httpx is not installed.
+
+    Examples
+    --------
     >>> client = Client("http://127.0.0.1:8711", key="...")
     >>> client.session("shop-17")
     RemoteSession('shop-17' at http://127.0.0.1:8711)
@@ -105,7 +127,13 @@ class Client(Caller):
                 came = Lost(f"{type(wrong).__name__}: {wrong}")
 
     def sessions(self) -> list[Facts]:
-        """All sessions of the service, as facts."""
+        """All sessions of the service.
+
+        Returns
+        -------
+        list of dict
+            Facts of each: its name, its policy, how many rounds it has.
+        """
         return self._drive(self._sessions())
 
     def create(
@@ -117,15 +145,48 @@ class Client(Caller):
         parameters: Mapping[str, object] | None = None,
         **options: object,
     ) -> RemoteSession:
-        """Make a session (scope admin), or find the one that was made so: a registered policy, a domain, and what it is to know.
+        """Make a session, or find the one that was made so. It needs a key of scope admin.
 
-        `policy` is a name with its `parameters`, or what `bridle.policy` gives. `options` are those of `Session` and of the service: names,
-        engine, rules, rules_per, features, x1, certify, levels, tolerance, late, pending, timeout, largest, most_constraints, gates.
+        Parameters
+        ----------
+        name : str
+            What it will be called.
+        policy : str or Configured
+            A registered name with its `parameters`, or what `bridle.policy` gives.
+        domain : Domain or dict, optional
+            Where decisions are made; not needed where `policy` has one.
+        parameters : dict, optional
+            The parameters of the policy, where it is a name.
+        **options : object
+            Those of `Session` and of the service: names, engine, rules, rules_per, features, x1, certify, levels, tolerance, late, pending,
+            timeout,
+            largest, most_constraints, gates.
+
+        Returns
+        -------
+        RemoteSession
+            The session.
+
+        Raises
+        ------
+        InputError
+            The service refused or did not answer.
         """
         return RemoteSession(self, self._drive(self._create(said_session(name, policy, domain, parameters, options))))
 
     def session(self, name: str) -> RemoteSession:
-        """The session of this name; nothing is sent yet."""
+        """The session of this name; nothing is sent yet.
+
+        Parameters
+        ----------
+        name : str
+            What it is called.
+
+        Returns
+        -------
+        RemoteSession
+            The verbs and figures of `Session`, each durable when it returns.
+        """
         return RemoteSession(self, SessionTalks(self._line, name))
 
     def close(self) -> None:
@@ -140,8 +201,30 @@ class Client(Caller):
 
 
 class AsyncClient(Caller):
-    """`Client` for asyncio: the same arguments; what asks the service is awaited, a session's figures too (``await session.cost``).
+    """`Client` for asyncio: what asks the service is awaited, a session's figures too (``await session.cost``).
 
+    Parameters
+    ----------
+    url : str
+        Where the service is, such as ``http://127.0.0.1:8711``.
+    key : str, optional
+        A key that ``bridle keys add`` has made. Default: the environment variable BRIDLE_KEY.
+    timeout : float, default 10.0
+        How long one attempt may take, above 0, in seconds.
+    retries : int, default 14
+        How often a request is sent again, 0 or above.
+    verify : bool or str, default True
+        Whether, or with which certificates, TLS is checked; as for httpx.
+    transport : httpx.AsyncBaseTransport, optional
+        As for httpx.
+
+    Raises
+    ------
+    InputError
+        The service refused or did not answer, or httpx is not installed.
+
+    Examples
+    --------
     >>> client = AsyncClient("http://127.0.0.1:8711", key="...")
     >>> client.session("shop-17")
     AsyncRemoteSession('shop-17' at http://127.0.0.1:8711)
@@ -186,7 +269,13 @@ class AsyncClient(Caller):
                 came = Lost(f"{type(wrong).__name__}: {wrong}")
 
     async def sessions(self) -> list[Facts]:
-        """All sessions of the service, as facts."""
+        """All sessions of the service, to be awaited.
+
+        Returns
+        -------
+        list of dict
+            Facts of each: its name, its policy, how many rounds it has.
+        """
         return await self._drive(self._sessions())
 
     async def create(
@@ -198,15 +287,50 @@ class AsyncClient(Caller):
         parameters: Mapping[str, object] | None = None,
         **options: object,
     ) -> AsyncRemoteSession:
-        """As `Client.create`."""
+        """Make a session, or find the one that was made so; to be awaited, otherwise as `Client.create`.
+
+        Parameters
+        ----------
+        name : str
+            What it will be called.
+        policy : str or Configured
+            A registered name with its `parameters`, or what `bridle.policy` gives.
+        domain : Domain or dict, optional
+            Where decisions are made; not needed where `policy` has one.
+        parameters : dict, optional
+            The parameters of the policy, where it is a name.
+        **options : object
+            As for `Client.create`.
+
+        Returns
+        -------
+        AsyncRemoteSession
+            The session.
+
+        Raises
+        ------
+        InputError
+            The service refused or did not answer.
+        """
         return AsyncRemoteSession(self, await self._drive(self._create(said_session(name, policy, domain, parameters, options))))
 
     def session(self, name: str) -> AsyncRemoteSession:
-        """The session of this name; nothing is sent yet."""
+        """The session of this name; nothing is sent yet.
+
+        Parameters
+        ----------
+        name : str
+            What it is called.
+
+        Returns
+        -------
+        AsyncRemoteSession
+            The verbs and figures of `Session`, to be awaited.
+        """
         return AsyncRemoteSession(self, SessionTalks(self._line, name))
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; to be awaited."""
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:

@@ -57,26 +57,22 @@ class HotRoute(NamedTuple):
 
 
 class Door:
-    """Lets requests in and answers out.
+    """Lets requests in and answers out."""
 
-    What is asked of a session round after round is answered here. All other requests go on to the application, which has those routes too,
-    for its document: to find a route and to build what it is called with takes longer there than a round.
-    """
-
-    def __init__(self, app: ASGIApp, metrics: ServiceMetrics, log: AccessLog, hot: Mapping[str, HotRoute]) -> None:
-        self.app, self.metrics, self.log, self.hot = app, metrics, log, hot
+    def __init__(self, app: ASGIApp, metrics: ServiceMetrics, log: AccessLog) -> None:
+        self.app, self.metrics, self.log = app, metrics, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "http":
+            await self.serve(scope, receive, send)
+        else:
             await self.app(scope, receive, send)
-            return
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, hot: HotRoute | None = None, name: str = "") -> None:
+        """Answer a request: by this route, of the session of this name, or else by the application."""
         asked = next((value for name, value in scope["headers"] if name == b"x-request-id"), None)
         mark = new_id(None if asked is None else asked.decode("latin-1"))
         token, begun, status = request_id.set(mark), perf_counter(), 0
-        path, hot, name = scope["path"], None, ""
-        if scope["method"] == "POST" and path.startswith(SESSIONS):
-            name, _, verb = path[len(SESSIONS) :].partition("/")
-            hot = self.hot.get(verb) if name else None
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -100,33 +96,55 @@ class Door:
                         await send({"type": "http.response.start", "status": 200, "headers": headers})
                         await send({"type": "http.response.body", "body": body})
             except Turned as turned:
-                lines = turned.headers
-                if turned.status == ELSEWHERE:
-                    query = scope["query_string"].decode("latin-1")
-                    lines = {"Location": lines["Location"] + quote(scope["path"]) + (f"?{query}" if query else "")}
-                await complain(answer, mark, turned.status, turned.sentence, lines)
+                await complaint(scope, turned)(scope, receive, answer)
             except ClientDisconnect:
                 status = status or 499
             except Exception:
                 if status:
                     raise
                 LOG.exception("failed")
-                await complain(answer, mark, 500, "the service made a mistake; its log has more under the id of this request", {})
+                await complaint(scope, MISTAKE)(scope, receive, answer)
         finally:
             seconds = perf_counter() - begun
             self.metrics.request(getattr(scope.get("route"), "path", NO_ROUTE) if hot is None else hot.path, status, seconds)
             if LOG.isEnabledFor(logging.INFO):
-                self.log.note(mark, scope["method"], path, status, seconds, scope.get("who", "-"))
+                self.log.note(mark, scope["method"], scope["path"], status, seconds, scope.get("who", "-"))
             request_id.reset(token)
 
 
-async def complain(send: Send, mark: str, status: int, sentence: str, headers: dict[str, str]) -> None:
-    """Answer with what is wrong."""
-    body = json.dumps({"error": sentence, "request": mark}).encode()
-    lines = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    lines += [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": lines})
-    await send({"type": "http.response.body", "body": body})
+class FrontDoor(Door):
+    """The door before the application: what is asked of a session round after round is answered here.
+
+    All other requests go on to the application, which has a door of its own, and these routes too, for its document: to find a route and to
+    build what it is called with takes longer there than a round.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: ServiceMetrics, log: AccessLog, hot: Mapping[str, HotRoute]) -> None:
+        super().__init__(app, metrics, log)
+        self.hot = hot
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST":
+            path = scope["path"]
+            name, _, verb = path[len(SESSIONS) :].partition("/")
+            if name and verb in self.hot and path.startswith(SESSIONS):
+                await self.serve(scope, receive, send, self.hot[verb], name)
+                return
+        await self.app(scope, receive, send)
+
+
+MISTAKE = Turned(500, "the service made a mistake; its log has more under the id of this request")
+
+
+def complaint(scope: Scope, turned: Turned) -> Response:
+    """The answer that says what is wrong."""
+    headers = turned.headers
+    if turned.status == ELSEWHERE:
+        query = scope["query_string"].decode("latin-1")
+        headers = {"Location": headers["Location"] + quote(scope["path"]) + (f"?{query}" if query else "")}
+    body = json.dumps({"error": turned.sentence, "request": request_id.get()})
+    safe = {name: value.encode("latin-1", "replace").decode("latin-1") for name, value in headers.items()}
+    return Response(body, turned.status, safe, "application/json")
 
 
 def refuse_other_sites(headers: Headers) -> None:

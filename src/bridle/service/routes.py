@@ -69,6 +69,7 @@ errors are {"error": SENTENCE, "request": ID}
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -115,6 +116,9 @@ from bridle.session.durable import KeyConflict
 
 ANY_KEY = "a key"
 """The scope of a route whose handler looks at what the key may do itself."""
+
+LARGE = 1_000_000
+"""Bytes of a body that is read in the thread for slow things."""
 
 ONE = "/v1/sessions/{name}"
 OBJECT = dict[str, Any]
@@ -224,7 +228,8 @@ def endpoint(service: Service, entry: RouteEntry) -> Answering:
         if read is not None:
             call.raw = await body_of(headers, receive, most)
             try:
-                call.body = read(call.raw)
+                raw = call.raw
+                call.body = read(raw) if len(raw) < LARGE else await asyncio.get_running_loop().run_in_executor(service.compute, read, raw)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
                 raise await refused(call, BAD_FORM, f"the request cannot be read: {wrong}") from None
         try:

@@ -14,7 +14,7 @@ import uvicorn
 
 from bridle.core import BridleWarning, InputError
 from bridle.service import logs
-from bridle.service.app import make_app
+from bridle.service.app import front_door
 from bridle.service.config import ServiceConfig
 from bridle.service.service import Service
 
@@ -28,6 +28,7 @@ class ServiceServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self.service = service
+        service.requests = self.server_state.tasks
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.service.stopping.set()
@@ -55,7 +56,7 @@ def uvicorn_config(service: Service) -> uvicorn.Config:
     """How uvicorn is to serve this service."""
     config = service.config
     return uvicorn.Config(
-        make_app(service),
+        front_door(service),
         log_config=None,
         access_log=False,
         lifespan="on",

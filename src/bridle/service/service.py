@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -59,6 +59,8 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self._idle: asyncio.Task[None] | None = None
         self.stopping = asyncio.Event()
+        self.requests: Collection[object] | None = None
+        """What is being answered, or waits for its turn to be begun, as far as the server says."""
         self.access = AccessLog()
         self.store: EventStore
         self.writer: GroupWriter
@@ -76,7 +78,7 @@ class Service:
         """Open the database and begin to answer; what takes long goes on beside it, until `why_not` is None."""
         if not hasattr(self, "store"):
             await asyncio.to_thread(self.connect)
-        self.writer = GroupWriter(self.store, self.metrics)
+        self.writer = GroupWriter(self.store, self.metrics, lambda: self.requests is not None and len(self.requests) <= 1)
         self.compute = ThreadPoolExecutor(1, thread_name_prefix="bridle-compute")
         remote = not self.config.db.startswith("sqlite")
         self.lookups = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="bridle-lookup") if remote else None

@@ -1,9 +1,11 @@
 """The writer: one thread that commits whatever waits, so that one commit serves all who came while the last one was under way.
 
 There is no timer. The loop hands a group over once it has dealt with all that was there to be read, and whatever comes while that is being
-committed is the next group: an event that comes alone is committed alone and at once, and under load the groups grow by themselves. Nothing
-is answered before its commit has returned. Where a commit fails, everything after it on the same session fails too, because it rests on
-what is not there: a `JournalLine` that is broken stays so, and the session is made again from its journal."""
+committed is the next group: an event that comes alone is committed alone and at once, and under load the groups grow by themselves. While
+one client asks and the disk is fast, the loop commits itself: to wake another thread and be woken by it takes as long as the commit.
+
+Nothing is answered before its commit has returned. Where a commit fails, everything after it on the same session fails too, because it
+rests on what is not there: a `JournalLine` that is broken stays so, and the session is made again from its journal."""
 
 from __future__ import annotations
 
@@ -20,6 +22,9 @@ from bridle.database.store import EventStore
 from bridle.service.metrics import ServiceMetrics
 
 T = TypeVar("T")
+
+PROMPT = 0.001
+"""Seconds: where a commit takes longer, the loop does not wait for it."""
 
 
 class JournalLine:
@@ -66,14 +71,15 @@ class Doing:
 
 
 class GroupWriter:
-    """The thread; it is started by the loop that it answers to."""
+    """The thread; it is started by the loop that it answers to. `alone` says whether at most one request is being answered."""
 
-    def __init__(self, store: EventStore, metrics: ServiceMetrics) -> None:
-        self.store, self.metrics = store, metrics
+    def __init__(self, store: EventStore, metrics: ServiceMetrics, alone: Callable[[], bool] = lambda: False) -> None:
+        self.store, self.metrics, self.alone = store, metrics, alone
         self.loop = asyncio.get_running_loop()
         self.queue: SimpleQueue[CommitGroup | Doing | None] = SimpleQueue()
         self._gathering: CommitGroup | None = None
         self._under_way = 0
+        self._pace = 10.0 * PROMPT
         self.thread = threading.Thread(target=self._run, name="bridle-writer", daemon=True)
         self.thread.start()
 
@@ -83,6 +89,10 @@ class GroupWriter:
         """Append events to a session: the group that they are committed with."""
         group = self._gathering
         if group is None:
+            if self._pace < PROMPT and not self._under_way and self.alone():
+                group = self._at_once(line, events)
+                if group is not None:
+                    return group
             group = self._gathering = CommitGroup()
             if not self._under_way:
                 self.loop.call_soon(self._hand_over)
@@ -93,10 +103,36 @@ class GroupWriter:
             rows.extend(events)
         return group
 
+    def _at_once(self, line: JournalLine, events: Sequence[Event]) -> CommitGroup | None:
+        """Commit events here, where nobody else is served meanwhile; None where that would mean to wait for another process."""
+        if line.broken is not None:
+            return None
+        begun = perf_counter()
+        try:
+            if not self.store.append_at_once(line.lease, events):
+                return None
+        except StoreError as problem:
+            line.broken = problem
+        except Exception as problem:
+            line.broken = StoreError(f"the database failed: {problem}", certain=False)
+        self._note(len(events), perf_counter() - begun, line.broken is not None)
+        group = CommitGroup()
+        group.problems[line], group.finished = line.broken, True
+        return group
+
+    def _note(self, events: int, seconds: float, failed: bool) -> None:
+        """What came of a commit: what was slow is taken to be so for a while."""
+        self._pace = max(seconds, 0.8 * self._pace)
+        if failed:
+            self.metrics.failed()
+        else:
+            self.metrics.commit(events, seconds)
+
     async def do(self, what: Callable[[], T]) -> T:
         """Do something else with the database, after all that came before."""
         self._hand_over()
         done: asyncio.Future[object] = self.loop.create_future()
+        self._under_way += 1
         self.queue.put(Doing(what, done))
         return await done  # type: ignore[return-value]
 
@@ -106,12 +142,12 @@ class GroupWriter:
             self._under_way += 1
             self.queue.put(group)
 
-    def _finish(self, group: CommitGroup) -> None:
-        """The outcome of a group is known: the next one goes first, so that it is committed while these are answered."""
+    def _finish(self, tell: Callable[..., None], *about: object) -> None:
+        """The outcome of something is known. The next group goes first, so that it is committed while others are answered."""
         self._under_way -= 1
         if not self._under_way:
             self._hand_over()
-        _tell(group)
+        tell(*about)
 
     def stop(self) -> None:
         """Do what waits, and end."""
@@ -124,7 +160,7 @@ class GroupWriter:
         while (job := self.queue.get()) is not None:
             if isinstance(job, CommitGroup):
                 self._commit(job)
-                self._say(self._finish, job)
+                self._say(_tell, job)
                 continue
             try:
                 found = job.what()
@@ -135,7 +171,7 @@ class GroupWriter:
 
     def _say(self, what: Callable[..., None], *about: object) -> None:
         with suppress(RuntimeError):  # the loop has ended: nobody waits any more
-            self.loop.call_soon_threadsafe(what, *about)
+            self.loop.call_soon_threadsafe(self._finish, what, *about)
 
     def _commit(self, group: CommitGroup) -> None:
         """Commit what can be; then the group knows which of its lines are broken."""
@@ -150,10 +186,7 @@ class GroupWriter:
                 problems = [StoreError(f"the database failed: {problem}", certain=False)] * len(whole)
             for (line, _), failed in zip(whole, problems, strict=True):
                 line.broken = failed
-            if any(problems):
-                self.metrics.failed()
-            else:
-                self.metrics.commit(sum(len(events) for _, events in whole), perf_counter() - begun)
+            self._note(sum(len(events) for _, events in whole), perf_counter() - begun, any(problems))
         group.problems = {line: line.broken for line in group.events}
 
 

@@ -56,10 +56,8 @@ def opened(data: bytes, name: str) -> Capsule:
         facts = cast("dict[str, Any]", storage.parse(data[start:end]))
     except ValueError:
         raise InputError(f"cannot read {name}: it is damaged") from None
-    body = data[end:]
-    saved = savefile.parsed(body, name)
-    seal = cast("dict[str, Any]", storage.parse(str(storage.unpack(body)["header"])))["digest"]
-    return Capsule(facts, saved, _digest(data[start:end], seal))
+    saved = savefile.parsed(data[end:], name)
+    return Capsule(facts, saved, _digest(data[start:end], saved.seal))
 
 
 def _digest(head: bytes, seal: str) -> bytes:

@@ -33,7 +33,7 @@ from bridle.ops import Array
 from bridle.session.batch_sums import CurvedSums, Sums, ViolatedSums
 from bridle.session.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
 from bridle.session.rates import RateLimit, limit_names
-from bridle.showing import count, number
+from bridle.showing import count, later, number
 
 SWEEPS = 40
 """At most this many rounds of projections, on the halfspaces and on the domain, for the action that a curved bound is read at."""
@@ -43,23 +43,81 @@ SWEEPS = 40
 class Certificate:
     """What a session proves about itself, as data.
 
-    `rounds` and `since`: how many rounds were observed, and how many of them before certificates were kept (those are not in it).
-    `regret`: an upper bound on the regret against every feasible action, from the observations alone; None with the reason in `why`.
-    `regret_any`: the same against every action of the domain. Both rest on values and gradients being right, on convexity, and on the
-    modulus of a round's cost where one was given with the round (``observe(modulus=...)``); what the policy was told is not used, so that
-    a wrong setting makes neither wrong. `regret_algorithm`: the policy's own proof with what was observed, None where the run contradicts
-    it. `violated` and `above`: how many rounds had a violation beyond rounding, and one above each level. `squared`: the sum of squared
-    distances to the violated constraints, and `squared_bound` the most the policy's proof allows (None where that is less than there
-    are). `conflict`: the proof that no action is feasible; `witness`: an action that satisfies the constraints kept, if one is known.
-    `pending`: rounds whose feedback is still to come; `dropped`: costs and constraints that never will, and `charge` what they may add.
-    `bound`: the policy's theorem for this run, with the charge added. `alarms`: which warnings were given, and in which round. `price`:
-    what one more unit of each limit seems to be worth in cost, where the policy keeps such prices (an estimate); `balance` is the sum of
-    each constraint's values then. `compared`: what the run is compared with, an action, or a fixed mixture or function where rounds are
-    played through maps. `rules` and `weights`: the names of the rules (or memories) whose mixtures are played, and what each is worth.
-    `moved`: what was charged where something else was played than was decided; it is in all other numbers but `squared`, which is about
-    the decisions. `rates`: the limits on how often. `names`: what the limits are called, where the session was told; `violations`: the
-    cumulative violation of each. `known`: whether limits were known before acting, in some round: feasible is then what keeps these too
-    (`regret` holds all the same against what keeps the others alone).
+    `regret` and `regret_any` rest on values and gradients being right, on convexity, and on the modulus of a round's cost where one was
+    given
+    with the round. What the policy was told is not used: a wrong setting makes neither wrong.
+
+    Parameters
+    ----------
+    rounds : int
+        How many rounds were observed.
+    since : int
+        How many of them came before certificates were kept; those are not in it.
+    cost : float
+        The total cost.
+    ccv : float
+        The cumulative violation of the constraint that was violated most.
+    regret : float or None
+        An upper bound on the regret against every feasible action, from the observations alone, in units of cost; None with the reason in
+        `why`.
+    regret_any : float or None
+        The same against every action of the domain.
+    regret_algorithm : float or None
+        The policy's own proof with what was observed; None where the run contradicts it.
+    why : str
+        Why a bound is missing.
+    violated : int
+        How many rounds had a violation beyond rounding.
+    above : tuple of (float, int)
+        How many rounds had a violation above each level.
+    squared : float
+        The sum of squared distances to the violated constraints, in squared units of action.
+    squared_bound : float or None
+        The most of it that the policy's proof allows; None where that is less than there are.
+    conflict : Conflict or None
+        The proof that no action is feasible.
+    witness : array of shape (d,) or None
+        An action that satisfies the constraints kept, if one is known.
+    pending : int
+        How many rounds wait for feedback.
+    dropped : tuple of int
+        How many costs, and the constraints of how many rounds, never came.
+    charge : Charge
+        What these may add to regret and violation.
+    bound : Bound
+        The policy's theorem for this run, with the charge added.
+    alarms : tuple of (str, int)
+        Which warnings were given, and in which round.
+    price : array of shape (k,), optional
+        What one more unit of each limit seems to be worth in cost, where the policy keeps such prices; an estimate.
+    balance : array of shape (k,), optional
+        The sum of each constraint's values, where prices are kept.
+    compared : str
+        What the run is compared with: an action, or a fixed mixture or function where rounds are played through maps.
+    rules : tuple of str
+        The names of the rules, or memories, whose mixtures are played.
+    weights : array, optional
+        What each of them is worth.
+    moved : Moved, optional
+        What was charged where something else was played than was decided. It is in all other numbers but `squared`, which is about
+        decisions.
+    rates : tuple of RateLimit
+        The limits on how often.
+    names : tuple of str
+        What the limits are called, where the session was told.
+    violations : array of shape (k,), optional
+        The cumulative violation of each constraint.
+    known : bool
+        Whether limits were known before acting in some round: feasible is then what keeps these too.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
+    >>> session.observe(f=0.3, df=[1.0, 0.0], g=0.1, dg=[0.0, 1.0])
+    >>> proved = session.certificate()
+    >>> proved.rounds, proved.violated, round(proved.regret, 3)
+    (1, 1, 0.995)
     """
 
     rounds: int
@@ -104,11 +162,19 @@ class Certificate:
             f"  violated in {count(self.violated, 'round')}; {feasible}{alarms}",
         ])  # fmt: skip
 
+    def _repr_html_(self) -> str:
+        return str(later("bridle.session.pictures").certificate_card(self))
+
     def json(self) -> str:
         """All of it as JSON text: every field under its name, numbers that are not finite as null.
 
-        ``limits`` has one object for each limit: its name, its violation, and its balance and price (null where none is kept).
+        Returns
+        -------
+        str
+            ``limits`` in it has one object for each limit: its name, its violation, and its balance and price (null where none is kept).
 
+        Examples
+        --------
         >>> import json, bridle
         >>> session = bridle.Session(bridle.policy("soft", bridle.Ball(2)), names=["latency", "spend"])
         >>> session.observe(f=1.0, df=[1.0, 0.0], g=[0.5, -1.0], dg=[[1.0, 0.0], [0.0, 1.0]])

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.database.rows import Event, Fenced, StoreError
+from bridle.database.rows import Event, Fenced, StoreError, Taken
 from bridle.ops import Array
 from bridle.session.durable import Applied, DurableCore
 from bridle.session.purse import READS
@@ -59,17 +59,17 @@ class Embedded:
 
     def do(self, act: Callable[..., Applied], *given: Any, **named: Any) -> Any:
         """Let something happen: apply it, commit it, and give its value."""
-        core = self.core
-        if self._owner == get_ident():
+        core, thread = self.core, get_ident()
+        if self._owner == thread:
             self._refuse_nested()
         with self.lock:
             try:
-                self._owner = get_ident()
+                self._owner = thread
                 if core.stale or self.ended or self._problem is not None or core.seq != self._last:
                     self.ready()
                 applied = act(*given, **named)
-                if applied.rows:
-                    self.commit(applied.rows)
+                if rows := applied.rows:
+                    self.commit(rows)
             except BaseException as wrong:
                 if core.seq != self._last and not core.stale:
                     core.fail(f"the last call was broken off ({wrong or type(wrong).__name__})")
@@ -80,8 +80,8 @@ class Embedded:
                 self._owner = 0
         if self._entries or core.session._now.kept.log.unsent:
             self.tell()
-        if applied.problem is not None:
-            raise applied.problem
+        if (problem := applied.problem) is not None:
+            raise problem
         return applied.value
 
     def decision(self) -> Array | None:
@@ -199,22 +199,30 @@ class Embedded:
 
 
 class GroupedEvents(Embedded):
-    """Events are handed to a thread that commits whatever waits, at most `window` seconds after the first of it."""
+    """Events wait in a queue, and a thread commits whatever waits, at most `window` seconds after the first of it.
+
+    Who wants them on the disk before commits them itself, since nobody has to be woken for that. What waits leaves the queue only once it
+    is written, or known not to be: an interrupt on the way takes nothing.
+    """
 
     def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None, window: float) -> None:
         super().__init__(core, history)
         self.window = validate.positive("window", window)
         self._queue: list[Event] = []
-        self._changed = threading.Condition()
-        self._idle, self._writing, self._hurry, self._stopped = False, False, False, False
+        self._guard = threading.Lock()
+        self._due, self._written = threading.Condition(self._guard), threading.Condition(self._guard)
+        self._idle, self._writing, self._stopped = False, False, False
         self._thread = threading.Thread(target=self._work, name=f"bridle: {core.name}", daemon=True)
         self._thread.start()
         atexit.register(self.close)  # nothing that was acknowledged is lost at a regular end
 
     def ready(self) -> None:
         """A group that could not be committed is told of once; then the session is rebuilt."""
-        if self._problem is not None:
+        with self._guard:
             problem, self._problem = self._problem, None
+            if problem is not None:
+                self._queue.clear()
+        if problem is not None:
             self.core.fail(problem)
             if isinstance(problem, Fenced):
                 self.ended = f"has another owner now ({problem})"
@@ -222,69 +230,95 @@ class GroupedEvents(Embedded):
         super().ready()
 
     def rebuild(self) -> None:
-        with self._changed:
-            self._queue.clear()
+        with self._guard:
             while self._writing:
-                self._changed.wait()
+                self._written.wait()
+            self._queue.clear()
             self._problem = None  # what it was about is read again
         super().rebuild()
 
     def commit(self, rows: tuple[Event, ...]) -> None:
-        with self._changed:
-            self._queue.extend(rows)
-            self._last = rows[-1].seq
-            if self._idle:
-                self._changed.notify_all()
+        with self._guard:
+            if failed := self._problem is not None:  # since this call began: what came before is not there
+                self._queue.clear()
+            else:
+                self._queue += rows
+                self._last = rows[-1].seq
+                if self._idle:
+                    self._idle = False
+                    self._due.notify()
+        if failed:
+            self.ready()
         if self.core.snapshot_due:
             self.settle()
             self.snapshot()
 
     def settle(self) -> None:
-        with self._changed:
-            self._hurry = True
-            try:
-                self._changed.notify_all()
-                while (self._queue or self._writing) and self._problem is None:
-                    self._changed.wait()
-            finally:
-                self._hurry = False
+        self._write()
         if self._problem is not None:
             self.ready()
 
     def stop(self) -> None:
         atexit.unregister(self.close)
-        with self._changed:
+        with self._guard:
             self._stopped = True
-            self._changed.notify_all()
+            self._due.notify_all()
         if self._thread is not threading.current_thread():
             self._thread.join()
 
+    def _write(self) -> None:
+        """Commit whatever waits; where the database does not, `_problem` says so, and nothing waits any more."""
+        mine, rows, problem = False, list[Event](), None
+        try:
+            with self._guard:
+                while self._writing:
+                    self._written.wait()
+                if self._problem is not None:
+                    self._queue.clear()
+                if not self._queue:
+                    return
+                rows = self._queue.copy()
+                self._writing = mine = True
+            self._append(rows)
+        except StoreError as wrong:
+            problem = wrong
+        finally:
+            if mine:
+                with self._guard:
+                    self._writing = False
+                    if problem is not None:
+                        self._problem = problem
+                        self._queue.clear()
+                    self._written.notify_all()
+
+    def _append(self, rows: list[Event]) -> None:
+        core = self.core
+        try:
+            core.store.append(core.lease, rows)
+        except Taken:  # an interrupt came between the commit and what is noted of it
+            if core.store.head(core.found.id) != rows[-1].seq:
+                raise
+        core.committed(rows[-1].seq)
+        with self._guard:
+            del self._queue[: len(rows)]
+
     def _work(self) -> None:
         while True:
-            with self._changed:
+            with self._guard:
                 while not self._queue and not self._stopped:
                     self._idle = True
-                    self._changed.wait()
+                    self._due.wait()
                 self._idle = False
                 if not self._queue:
                     return
-                if not (self._hurry or self._stopped):
-                    self._changed.wait_for(lambda: self._hurry or self._stopped, self.window)
-                rows, self._queue = self._queue, []
-                self._writing = bool(rows)
-            problem: BaseException | None = None
+                if not self._stopped:
+                    self._due.wait(self.window)
             try:
-                if rows:
-                    self.core.store.append(self.core.lease, rows)
-                    self.core.committed(rows[-1].seq)
+                self._write()
             except BaseException as wrong:
-                problem = wrong
-            with self._changed:
-                self._writing = False
-                if problem is not None:
-                    self._problem = problem
+                with self._guard:
+                    self._problem = wrong
                     self._queue.clear()
-                self._changed.notify_all()
 
 
 class JournaledBudget:

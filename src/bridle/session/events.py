@@ -162,13 +162,16 @@ def observed(payload: bytes, at: int = 0) -> Observed:
     return said
 
 
-def plain_body(evidence: Evidence, f: object, df: object, g: object, dg: object) -> bytes | None:
-    """The whole body of an observation that is floats and arrays of floats, as a compiled round wants it; None for any other."""
+def plain_body(last: int, all_of_them: int, f: object, df: object, g: object, dg: object) -> bytes | None:
+    """The whole body of an observation that is floats and arrays of floats, as a compiled round wants it; None for any other.
+
+    The first two are its `Evidence`.
+    """
     if df.__class__ is not np.ndarray or g.__class__ is not np.ndarray or dg.__class__ is not np.ndarray or f.__class__ is not float:
         return None
     if df.dtype is not FLOAT or g.dtype is not FLOAT or dg.dtype is not FLOAT:
         return None
-    head = BODY.pack(*evidence, VERSION, BOTH, 0, df.size, g.size, 0, 0, f, 0.0)
+    head = BODY.pack(last, all_of_them, VERSION, BOTH, 0, df.size, g.size, 0, 0, f, 0.0)
     return b"".join((head, df.tobytes(), g.tobytes(), dg.tobytes()))
 
 

@@ -78,8 +78,10 @@ def reader(store: EventStore, name: str, restore: Restore) -> ReplayedSession:
 def at_round(store: EventStore, name: str, restore: Restore, round: int | None) -> ReplayedSession:
     """The session after so many rounds were observed, replayed from its beginning; after all of them where none is named."""
     core = reader(store, name, restore)
-    core.rebuild(until=0, after=0)
-    for event in store.tail(core.found.id):
+    core.rewind()
+    if round is not None and round < core.session.rounds:
+        raise InputError(f"round must be at least {core.session.rounds}: the journal of session {name!r} was trimmed, not {round}")
+    for event in store.tail(core.found.id, core.seq):
         if round is not None and core.session.rounds >= round:
             break
         core.advance([event])
@@ -91,8 +93,8 @@ def at_round(store: EventStore, name: str, restore: Restore, round: int | None) 
 def rounds(store: EventStore, name: str, restore: Restore, put: Callable[[HistoryEntry], object]) -> ReplayedSession:
     """Replay a session from its beginning, and give what `history` was told of every round."""
     core = reader(store, name, restore)
-    core.rebuild(until=0, after=0)
-    core.advance(store.tail(core.found.id), replayed=put)
+    core.rewind()
+    core.advance(store.tail(core.found.id, core.seq), replayed=put)
     return core
 
 
@@ -101,11 +103,12 @@ def verify(store: EventStore, name: str, restore: Restore) -> Verified:
     said = Verified(name)
     try:
         core = reader(store, name, restore)
-        core.rebuild(until=0, after=0)
-        snapshots = {row.seq: row for row in store.snapshots(core.found.id)}
+        core.rewind()
+        snapshots = {row.seq: row for row in store.snapshots(core.found.id) if row.seq != core.seq}
+        said.events, said.snapshots = core.seq, int(core.seq > 0)
 
         def looked_at() -> Iterator[Any]:
-            for event in store.tail(core.found.id):
+            for event in store.tail(core.found.id, core.seq):
                 yield event
                 said.events = core.seq
                 row = snapshots.pop(core.seq, None)
@@ -119,6 +122,26 @@ def verify(store: EventStore, name: str, restore: Restore) -> Verified:
     except (ReplayError, Damaged, InputError) as wrong:
         said.wrong.append(str(wrong))
     return said
+
+
+def trim(store: EventStore, name: str, restore: Restore, before: int | None = None) -> tuple[int, int]:
+    """Drop the events before a snapshot, the older of the two unless told, once every digest fits; which event is the first, and was.
+
+    What is dropped cannot be replayed, exported or looked up by its identity any more.
+    """
+    found = find(store, name)
+    kept = [row.seq for row in store.snapshots(found.id)]
+    if not kept:
+        raise InputError(f"session {name!r} cannot be trimmed: it has no snapshot yet; close it, or wait for one")
+    if before is not None and before not in kept:
+        shown = " or ".join(map(str, sorted(kept)))
+        raise InputError(f"before must be the number of a snapshot of session {name!r}, {shown}, not {before}")
+    said = verify(store, name, restore)
+    if said.wrong:
+        raise InputError(f"session {name!r} is not trimmed: {said.wrong[0]}")
+    was = store.first(found.id)
+    store.trim(found.id, min(kept) if before is None else before)
+    return store.first(found.id), was
 
 
 def _wrong(core: ReplayedSession, digest: bytes, body: bytes) -> list[str]:

@@ -73,8 +73,21 @@ def round_of(ticket: int) -> int:
 
 @dataclass(frozen=True)
 class Ticket:
-    """A round that has begun: its number, which stands for it, its decision, and the run that it belongs to.
+    """A round that has begun: the number that stands for it, and its decision.
 
+    Parameters
+    ----------
+    id : int
+        The round's number.
+    x : array of shape (d,)
+        Its decision.
+    run : str, default ""
+        The run that it belongs to.
+    stamp : int, default 0
+        A checksum of the decision: `x` is the caller's, who may change it.
+
+    Examples
+    --------
     >>> int(Ticket(3, np.zeros(2)))
     3
     """

@@ -55,7 +55,7 @@ def open_core(
     capsule.refuse_other_options(given, made.saved, name)
     capsule.refuse_other_budgets(gates, made, name)
     own = policy if made.saved.header.get("policy") is None else None
-    core = DurableCore(store, found, store.take(found, wait), restore, own)
+    core = DurableCore(store, found, store.take(found, wait), restore, own, made)
     try:
         core.rebuild(replayed=replayed)
         if snapshot_every is not None:

@@ -55,7 +55,10 @@ class ReplayedSession:
     Nothing may be asked of it while `stale` says why.
     """
 
-    def __init__(self, store: EventStore, found: Found, restore: Restore, policy: object | None = None) -> None:
+    def __init__(
+        self, store: EventStore, found: Found, restore: Restore, policy: object | None = None, made: capsule.Capsule | None = None
+    ) -> None:
+        self._made = made  # what it was made from, as long as nobody has changed it
         self.store, self.found, self.name = store, found, found.name
         self._restore, self._policy = restore, policy
         self.session: SessionVerbs
@@ -93,9 +96,17 @@ class ReplayedSession:
                     self._begin(found, row.seq, len(row.body), row)
                     break
         else:
-            self._begin(capsule.opened(self.found.spec, f"session {self.name!r}"), 0, len(self.found.spec))
+            self._begin(self._made or capsule.opened(self.found.spec, f"session {self.name!r}"), 0, len(self.found.spec))
+        self._made = None
         self.advance(self.store.tail(self.found.id, after=self.seq), until, replayed)
         self.stale = ""
+
+    def rewind(self) -> None:
+        """Go back as far as the journal goes: to the beginning, or, where it was trimmed, to the oldest snapshot."""
+        first = self.store.first(self.found.id)
+        kept = [row.seq for row in self.store.snapshots(self.found.id) if row.seq >= first - 1]
+        start = 0 if first == 1 or not kept else min(kept)
+        self.rebuild(until=start, after=start)
 
     def _begin(self, found: capsule.Capsule, seq: int, size: int, row: SnapshotRow | None = None) -> None:
         facts = self._facts = found.facts

@@ -200,6 +200,8 @@ class Saved:
     arrays: dict[str, Array]
     checked: bool
     """Whether it had a digest, which fitted."""
+    seal: str = ""
+    """The digest that it had."""
 
     @property
     def start(self) -> Array:
@@ -383,7 +385,7 @@ def parsed(data: bytes, name: str) -> Saved:
         header = cast("dict[str, Any]", storage.parse(str(arrays.pop("header"))))
         if header["library"] != "bridle":
             raise KeyError("library")
-        schema = header["schema"]
+        schema, seal = header["schema"], str(header.get("digest", ""))
     except (KeyError, ValueError, TypeError):
         raise InputError(f"cannot read {name}: it was not written by bridle") from None
     if schema not in READS:
@@ -403,7 +405,7 @@ def parsed(data: bytes, name: str) -> Saved:
             raise InputError(f"cannot read {name}: {key!r} must hold numbers, not {validate.show(value)}")
     if not checked:
         storage.warn_unchecked(name)
-    return Saved(name, cast(Header, header), {key: np.array(value, dtype=float) for key, value in arrays.items()}, checked)
+    return Saved(name, cast(Header, header), {key: np.array(value, dtype=float) for key, value in arrays.items()}, checked, seal)
 
 
 def encode_value(value: object, name: str, arrays: dict[str, Array]) -> RecordCode:

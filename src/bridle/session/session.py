@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from os import PathLike
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 import numpy as np
@@ -51,21 +52,53 @@ ENGINES_OF_SESSIONS = ("python", "numba")
 
 
 class Session(SessionVerbs, ShownSession):
-    """One policy and its state; totals of what was observed; certificates and alarms; rounds whose feedback comes late.
+    """One policy at work on your own stream: decide, observe, and know what is proved.
 
-    `history`, if given, is called after every round with a dict: round, x, f, g, violation, cost and ccv (and ticket, where there is one).
-    `certify=False` leaves out certificates and the alarms that rest on them; `levels` are the violations whose number is counted;
-    `tolerance` is how exact constraint values and gradients are (1e-6 for single precision). `late` says how rounds begun by `ask` are
-    played: "copies" (each by a copy of the policy that waits for nothing) or "pool" (one policy fed whatever arrives; `rate` has that
-    unless told). At most `pending` rounds wait; one that has waited for more than `timeout` further rounds is dropped, and charged. A
-    record with a number above `largest` in size (1e70 unless told), or with more than `most_constraints` (1000, or ten times the most so
-    far), is refused. `names` are those of the limits, one for each value of g: reports, alarms, rates and JSON use them, and records must
-    have as many values.
+    A session keeps the policy's state, totals of what was observed, certificates, alarms, and rounds whose feedback comes late. It lives in
+    memory: `save` writes it to a file, and `Session.open` keeps it in a database where every call survives ``kill -9``.
 
-    ``engine="numba"`` compiles the round from the policy's own source: several times faster, the same decisions up to rounding. The first
-    round takes seconds where nothing was compiled before. Rounds that wait for feedback, or whose number of constraints is not that of
-    the first, are played in Python all the same.
+    Parameters
+    ----------
+    policy : Configured or Policy
+        What decides: from `bridle.policy`, or an object with ``init``, ``decide`` and ``update``.
+    x1 : array_like of shape (d,), optional
+        The first decision, an action of the domain. Default: the domain's centre.
+    domain : Domain, optional
+        Where decisions are made, for a policy that does not say.
+    history : callable, optional
+        Is called after every round with a dict: round, x, f, g, violation, cost and ccv, and ticket where there is one.
+    certify : bool, default True
+        Keep certificates and the alarms that rest on them.
+    levels : sequence of float
+        Violations above each of these are counted, in units of constraint; above 0 and ascending. Default: powers of ten from 1e-6 to 1e3.
+    tolerance : float
+        How exact constraint values and gradients are, relative to their size: 1e-6 for single precision, for instance.
+    late : {"copies", "pool"}, optional
+        How rounds begun by `ask` are played: each by a copy of the policy that waits for nothing, or by one policy that is fed whatever
+        arrives.
+        Default: "copies"; "pool" for policy `rate`.
+    pending : int, default 1000
+        The most rounds that may wait for feedback, 1 or above.
+    timeout : int, optional
+        After how many further rounds a waiting round is dropped and charged. Default: never.
+    engine : {"python", "numba"}, default "python"
+        "numba" compiles the round from the policy's own source: several times faster, with the same decisions up to rounding. The first
+        round
+        then takes seconds where nothing was compiled before.
+    largest : float, optional
+        A record with a larger number than this is refused. Default: 1e70.
+    most_constraints : int, optional
+        A record with more constraints than this is refused. Default: 1000, or ten times the most so far.
+    names : sequence of str, optional
+        The names of the limits, one for each value of g. Reports, alarms, rates and JSON use them, and records must have as many values.
 
+    Raises
+    ------
+    InputError
+        An argument cannot be used; the message names it.
+
+    Examples
+    --------
     >>> import bridle
     >>> session = Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
     >>> session.decide()
@@ -177,11 +210,14 @@ class Session(SessionVerbs, ShownSession):
 
     @property
     def price(self) -> Array:
-        """What one more unit of each limit seems to be worth at present, in units of cost a round: 0 or above; an estimate.
+        """What one more unit of each limit seems to be worth at present, in cost per unit of constraint: 0 or above; an estimate.
 
-        Policies with queues have one (`soft`, `neely2017`, `liakopoulos2019`, `yu2020`; not where they clip). It is in the units given:
-        cost per unit of constraint. On a stream that stays the same it comes near the limit's multiplier; nothing is proved of it.
+        Policies with queues have one (`soft`, `neely2017`, `liakopoulos2019`, `yu2020`; not where they clip). On a stream that stays the
+        same it
+        comes near the limit's multiplier; nothing is proved of it.
 
+        Examples
+        --------
         >>> import bridle
         >>> session = Session(bridle.policy("soft", bridle.Ball(2)))
         >>> session.price
@@ -218,9 +254,21 @@ class Session(SessionVerbs, ShownSession):
     def warm_up(self, constraints: int | None = None) -> None:
         """Do now what the first rounds would pay for: load every solver, and with ``engine="numba"`` compile the round.
 
-        `constraints` is how many a round will have; compiled rounds need to be told, unless the policy was made for a certain number.
         Nothing changes: decisions, certificates and files are what they are without it. A second call has nothing left to do.
 
+        Parameters
+        ----------
+        constraints : int, optional
+            How many constraints a round will have, 0 or above. Compiled rounds need to be told, unless the policy was made for a certain
+            number.
+
+        Raises
+        ------
+        InputError
+            The number is not the policy's, or is needed and missing.
+
+        Examples
+        --------
         >>> import bridle
         >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
         >>> session.warm_up()
@@ -247,8 +295,20 @@ class Session(SessionVerbs, ShownSession):
 
     @validate.undisturbed
     def certificate(self) -> Certificate:
-        """What the observations prove: bounds on regret, counts of violations, whether any action is feasible at all.
+        """What the observations prove: bounds on regret, counts of violations, and whether any action is feasible at all.
 
+        Returns
+        -------
+        Certificate
+            The facts as data; `report` has them in sentences.
+
+        Raises
+        ------
+        InputError
+            The session was made with ``certify=False``.
+
+        Examples
+        --------
         >>> import bridle
         >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
         >>> for _ in range(100):
@@ -268,14 +328,40 @@ class Session(SessionVerbs, ShownSession):
 
     @validate.undisturbed
     def report(self) -> str:
-        """The certificate in plain sentences."""
+        """The certificate in plain sentences.
+
+        Returns
+        -------
+        str
+            Several lines of text.
+
+        Raises
+        ------
+        InputError
+            The session was made with ``certify=False``.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
+        >>> session.observe(f=0.3, df=[1.0, 0.0], g=0.1, dg=[0.0, 1.0])
+        >>> session.report().splitlines()[0].startswith("1 round")
+        True
+        """
         return report_text.report(self.certificate()) + (report_text.UNCHECKED if self.unchecked else "")
 
     @validate.undisturbed
     def bound(self) -> Bound:
-        """The policy's theorem for this run: with the longest gradient seen, over all copies, plus what dropped rounds may add.
+        """The policy's theorem for this run, with the longest gradient seen, plus what dropped rounds may add.
 
-        It takes for granted what a theorem does and no run can show: convexity, and that some action is feasible where none is disproved.
+        It takes for granted what a theorem does and no run can show: that functions are convex, and that some action is feasible where none
+        is
+        disproved.
+
+        Returns
+        -------
+        Bound
+            Bounds on regret and violation; None, with the reason in `why`, where nothing is proved.
         """
         return self._read(self._bound)
 
@@ -287,7 +373,27 @@ class Session(SessionVerbs, ShownSession):
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything needed to go on to one `.npz` file, atomically."""
+        """Write everything needed to go on to one ``.npz`` file, atomically.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it is replaced as a whole, or not at all.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> session = Session(bridle.policy("anytime", bridle.Ball(2)))
+        >>> session.observe(f=0.3, df=[1.0, 0.0], g=0.1, dg=[0.0, 1.0])
+        >>> session.save("run.npz")
+        >>> Session.load("run.npz").cost
+        0.3
+        """
         self._read(lambda nested: savefile.save(path, self._image(nested)))
 
     @classmethod
@@ -298,9 +404,33 @@ class Session(SessionVerbs, ShownSession):
         history: Callable[[HistoryEntry], object] | None = None,
         engine: str | None = None,
     ) -> Session:
-        """The session that was saved, bit for bit; `policy` is needed where the one that was saved is not registered.
+        """The session that was saved, bit for bit.
 
-        `engine` is the one it was saved with, unless another is named.
+        Parameters
+        ----------
+        path : str or path
+            The file that `save` wrote.
+        policy : Configured or Policy, optional
+            The policy, where the one that was saved is not registered.
+        history : callable, optional
+            Is called after every round, as for `Session`.
+        engine : {"python", "numba"}, optional
+            What plays the rounds from now on. Default: what it was saved with.
+
+        Returns
+        -------
+        Session
+            It goes on where the other one was.
+
+        Raises
+        ------
+        InputError
+            The file is damaged, is not of a session, or needs a policy.
+
+        Warns
+        -----
+        UncheckedWarning
+            The file is so old that it has no digest.
         """
         session = cls._restored(savefile.read(path), policy, history, engine)
         session._now.kept.pending.reborn()
@@ -352,15 +482,50 @@ class Session(SessionVerbs, ShownSession):
         wait: float = 0.0,
         **options: Unpack[savefile.SessionOptions],
     ) -> DurableSession:
-        """The session of this name in a database, where every acknowledged call survives ``kill -9``: made, or resumed where it was.
+        """The session of this name in a database, made or resumed, where every acknowledged call survives ``kill -9``.
 
-        `url` is ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``. Each event (ask, observe, forget, a decision with something
-        said before it, a changed limit, a payment) is in its journal, committed, before the call returns; with ``commit="group"`` within
-        `window` seconds. Opening replays the journal since the last snapshot (there is one every `snapshot_every` events, 10,000 unless
-        told, and one when it is closed) and proves that every decision is the same, bit for bit. One process owns it at a time; another
-        that opens it waits `wait` seconds and is refused. `gates` are budgets that are paid in the same journal. The rest is as for
-        `Session`. Where the session is there already, whatever is given must be what it was made with; what is left out is.
+        Each event (ask, observe, forget, a decision with something said before it, a changed limit, a payment) is in the session's journal,
+        committed, before the call returns. Opening replays the journal since the last snapshot and proves that every decision is the same,
+        bit for
+        bit. One process owns a session at a time. Where the session is there already, whatever is given must be what it was made with.
 
+        Parameters
+        ----------
+        url : str
+            The database: ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``.
+        name : str
+            What the session is called there.
+        policy : Configured or Policy, optional
+            What decides; must be given for a new session.
+        x1 : array_like of shape (d,), optional
+            The first decision, an action of the domain.
+        history : callable, optional
+            Is called after every round, as for `Session`.
+        commit : {"each", "group"}, default "each"
+            Commit each event before its call returns, or several together within `window` seconds.
+        window : float
+            With ``commit="group"``, how long an event may wait for others, above 0, in seconds.
+        snapshot_every : int, optional
+            After how many events a snapshot is put. Default: 10,000; there is one too when the session is closed.
+        gates : dict of str to Gate or Pacer, optional
+            Budgets that are paid in the same journal, by name.
+        wait : float, default 0.0
+            How long to wait for another process that owns the session, 0 or above, in seconds.
+        **options : object
+            The other arguments of `Session`: certify, levels, tolerance, late, pending, timeout, engine, largest, most_constraints, names.
+
+        Returns
+        -------
+        DurableSession
+            The session; use it in a ``with`` statement, or `close` it.
+
+        Raises
+        ------
+        InputError
+            An argument contradicts what the session was made with, or it is owned by another process.
+
+        Examples
+        --------
         >>> import bridle
         >>> policy = bridle.policy("anytime", bridle.Ball(2))
         >>> with Session.open("sqlite:///run.db", "shop-17", policy=policy) as session:
@@ -395,9 +560,38 @@ class Session(SessionVerbs, ShownSession):
         replayed: Callable[[HistoryEntry], object] | None = None,
         **options: Unpack[savefile.SessionOptions],
     ) -> DurableCore:
-        """What `open` drives, for who commits the events of many sessions: see `bridle.session.durable`.
+        """What `open` drives, for a program that commits the events of many sessions itself: see `bridle.session.durable`.
 
-        `replayed` is told of every round that is replayed what `history` was told of it.
+        Parameters
+        ----------
+        store : EventStore
+            The database.
+        name : str
+            What the session is called there.
+        policy : Configured or Policy, optional
+            What decides; must be given for a new session.
+        x1 : array_like of shape (d,), optional
+            The first decision.
+        snapshot_every : int, optional
+            After how many events a snapshot is put. Default: 10,000.
+        gates : dict of str to Gate or Pacer, optional
+            Budgets that are paid in the same journal, by name.
+        wait : float, default 0.0
+            How long to wait for another owner, 0 or above, in seconds.
+        replayed : callable, optional
+            Is told of every round that is replayed what `history` was told of it.
+        **options : object
+            The other arguments of `Session`.
+
+        Returns
+        -------
+        DurableCore
+            The session, whose events the caller commits.
+
+        Raises
+        ------
+        InputError
+            An argument contradicts what the session was made with, or it is owned by another process.
         """
         return open_core(Session, Session._restored, store, name, policy, x1, snapshot_every, gates, wait, replayed, options)
 
@@ -471,6 +665,9 @@ class DurableSession(Session):
         pay: Mapping[str, float] | None = None,
     ) -> None:
         """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
+        if key is None and ticket is None and modulus is None and context is None and played is None and pay is None and partial is False:
+            self._embedded.do(self._core.observe_numbers, f, df, g, dg)
+            return
         self._embedded.do(
             self._core.observe, f, df, g, dg, modulus,
             ticket=ticket, partial=partial, context=context, played=played, key=key, pay=pay,
@@ -544,6 +741,9 @@ class DurableSession(Session):
     def _looked_at(self) -> LookedAt:
         stands = self._embedded.ended.removeprefix("is ") or ("to be rebuilt from its journal" if self._core.stale else "open")
         return LookedAt(f"DurableSession {self._core.name!r}", self._plain(self._core), stands)
+
+    def _curve(self, pictures: ModuleType) -> Any:
+        return self._embedded.read(lambda core: pictures.from_journal(core, Session._restored) if self._plain(core).rounds else None)
 
     @property
     def proposals(self) -> Array:

@@ -28,17 +28,41 @@ class SessionVerbs(SessionActions):
     """What a caller does with a session, round by round."""
 
     def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
-        """The decision of this round; the same until `observe` is called.
+        """The decision of this round; it stays the same until `observe` is called.
 
-        `rules` is for a policy made with ``rules=``: what each of them proposes in this round, one a row (but for those that the session
-        asks itself). A row of NaN is a rule that has nothing to say. The decision is the mixture of the others. `features` is for a policy
-        made with ``features=``: the numbers that are known of this round; the decision is an affine function of them.
+        The last word on a round counts: a second call with other arguments replaces the first.
 
-        `known` are limits of this round that are known before acting, and are kept: a pair (A, b) for A x <= b, or convex functions that
-        must not be above 0. The decision is the nearest action to what the policy wants. Where the policy's state can move there too
-        (`anytime`; `soft`; `ons`; OGD and AdaGrad, alone or under the paper's reductions), its theorem stays as it is for the actions that
-        keep these limits; elsewhere the way there is charged, as with `played`. That no action keeps them is an error, and changes nothing.
-        The last word on a round counts.
+        Parameters
+        ----------
+        rules : array_like of shape (rules, d), optional
+            For a policy made with ``rules=``: what each rule proposes in this round, one a row, but for those that the session asks itself.
+            A row of
+            NaN is a rule that has nothing to say. The decision is a mixture of the others.
+        features : array_like of shape (features,), optional
+            For a policy made with ``features=``: the numbers that are known of this round. The decision is an affine function of them.
+        known : tuple (A, b) or sequence of Function, optional
+            Limits of this round that are known before acting, and are kept: ``A x <= b``, or convex functions that must not be above 0. The
+            decision
+            is the nearest action to what the policy wants. Where the policy's state can move there too (`anytime`, `soft`, `ons`, OGD,
+            AdaGrad), its
+            theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with `played`.
+
+        Returns
+        -------
+        array of shape (d,)
+            What to play.
+
+        Raises
+        ------
+        InputError
+            No action keeps the known limits, or an argument does not fit the policy; nothing changes.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> session = bridle.Session(bridle.policy("anytime", bridle.Box(0.0, 1.0, dim=2)))
+        >>> session.decide(known=([[1.0, 1.0]], [0.5]))
+        array([0.25, 0.25])
         """
         silent, nested = rules is None and known is None and features is None, False
         if silent and self._boundary is None and not self._inside:
@@ -71,19 +95,56 @@ class SessionVerbs(SessionActions):
         context: str | int | None = None,
         played: Numbers = None,
     ) -> None:
-        """Take in what was revealed at the decision: cost and constraint values and their gradients.
+        """Take in what was revealed at the decision: values and gradients of the cost and the constraints.
 
-        `g` is a number or ``(k,)``, `dg` is ``(dim,)`` or ``(k, dim)``; `modulus` is the strong convexity of this round's cost, 0 or
-        above, where it is not what the policy was told. A round without a cost leaves out f and df, and has none; one without a constraint
-        leaves out g and dg. k may change from round to round unless the policy was made for a certain number of constraints, or has
-        learned it from the first record that has some (`soft`).
+        A round without a cost leaves out `f` and `df`; one without a constraint leaves out `g` and `dg`.
 
-        With a `ticket` from `ask` it is the feedback of that round; `partial=True` says that its other half, the cost or the constraints,
-        comes later. `context` names what the round was about: where the same name comes again, the same functions must have been meant,
-        and values and gradients that cannot be of one convex function raise an alarm.
+        Parameters
+        ----------
+        f : float, default 0.0
+            The cost at the decision.
+        df : array_like of shape (d,), optional
+            A subgradient of the cost there.
+        g : float or array_like of shape (k,), optional
+            The constraints' values there; above 0 is a violation. k may change from round to round, unless the policy was made for a
+            certain number
+            or has learned it (`soft`).
+        dg : array_like of shape (d,) or (k, d), optional
+            A subgradient of each constraint there.
+        modulus : float, optional
+            The strong convexity of this round's cost, 0 or above, in cost per squared unit of action, where it is not what the policy was
+            told.
+        ticket : Ticket or int, optional
+            What `ask` gave: this is the feedback of that round.
+        partial : bool, default False
+            With a ticket: the other half of the feedback, the cost or the constraints, comes later.
+        context : str or int, optional
+            What the round was about. Where the same name comes again, the same functions must have been meant; values and gradients that
+            cannot be
+            of one convex function raise an alarm.
+        played : array_like of shape (d,), optional
+            The action that was played in place of the decision. Values and gradients are then those at it, and so are all totals and
+            certificates.
+            What the difference may have cost is charged to what is proved (`Certificate.moved`).
 
-        `played` is what was played in place of the decision, an action of the domain: values and gradients are then those at `played`, and
-        so are all totals and certificates; what the difference may have cost is charged to what is proved (`Certificate.moved`).
+        Raises
+        ------
+        InputError
+            A value cannot be used; nothing changes.
+
+        Warns
+        -----
+        BridleWarning
+            Something is wrong with the stream or the policy's assumptions; the round counts all the same.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
+        >>> x = session.decide()
+        >>> session.observe(f=0.3, df=[1.0, 0.0], g=[0.1, -1.0], dg=[[0.0, 1.0], [1.0, 0.0]])
+        >>> session.rounds, session.violations
+        (1, array([0.1, 0. ]))
         """
         counted = False
         before, fast, apart = None, None, False
@@ -149,12 +210,37 @@ class SessionVerbs(SessionActions):
         features: Numbers = None,
         known: Known = None,
     ) -> Array:
-        """One whole round from functions: decide, evaluate, observe; gives the decision that was played. Keywords are as for `decide`.
+        """One whole round from functions: decide, evaluate, observe.
 
-        Each function is a `Function` (a constraint may hold several), a pair (value, gradient) of callables, or one callable, whose
-        gradient JAX then takes. Now and then they are asked again, at the decision and near it, to see whether their values and gradients
-        fit together (not with ``certify=False``).
+        Now and then the functions are asked again, at the decision and near it, to see whether their values and gradients fit together (not
+        with
+        ``certify=False``).
 
+        Parameters
+        ----------
+        cost : Function, tuple or callable
+            The cost: a `Function`, a pair (value, gradient) of callables, or one callable, whose gradient JAX then takes.
+        constraints : iterable of Function, tuple or callable, default ()
+            The constraints, likewise; a `Function` may hold several.
+        rules : array_like of shape (rules, d), optional
+            As for `decide`.
+        features : array_like of shape (features,), optional
+            As for `decide`.
+        known : tuple (A, b) or sequence of Function, optional
+            As for `decide`.
+
+        Returns
+        -------
+        array of shape (d,)
+            The decision that was played.
+
+        Raises
+        ------
+        InputError
+            A function gives what cannot be used; the round has not happened.
+
+        Examples
+        --------
         >>> import bridle
         >>> session = bridle.Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0))
         >>> session.step(cost=bridle.Affine([1.0, 0.0]), constraints=[(lambda x: x[1] - 0.5, lambda x: [0.0, 1.0])])
@@ -191,8 +277,34 @@ class SessionVerbs(SessionActions):
         return costs, limits
 
     def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Ticket:
-        """Begin a round whose feedback comes later: its ticket, with an `id` and the decision `x`. Keywords are as for `decide`.
+        """Begin a round whose feedback comes later.
 
+        Parameters
+        ----------
+        rules : array_like of shape (rules, d), optional
+            As for `decide`.
+        features : array_like of shape (features,), optional
+            As for `decide`.
+        known : tuple (A, b) or sequence of Function, optional
+            As for `decide`.
+
+        Returns
+        -------
+        Ticket
+            The round's `id`, for `observe` and `forget`, and its decision `x`.
+
+        Raises
+        ------
+        InputError
+            An argument does not fit the policy.
+
+        Warns
+        -----
+        DroppedWarning
+            Too many rounds wait, and the oldest was given up.
+
+        Examples
+        --------
         >>> import bridle
         >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
         >>> first, second = session.ask(), session.ask()
@@ -241,7 +353,26 @@ class SessionVerbs(SessionActions):
         return Ticket(number, self._stands_for(each.x, each.terms, each.action).copy(), pending.run, crc32(each.x.tobytes()))
 
     def forget(self, ticket: Ticket | int) -> None:
-        """Give a round up: what has not come of its feedback never will, and is charged to the bounds."""
+        """Give a round up: what has not come of its feedback never will, and is charged to the bounds.
+
+        Parameters
+        ----------
+        ticket : Ticket or int
+            What `ask` gave.
+
+        Raises
+        ------
+        InputError
+            No such round is waiting.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
+        >>> session.forget(session.ask())
+        >>> session.pending, session.dropped
+        (0, (1, 1))
+        """
         counted, number = False, None
         try:
             while self._inside:

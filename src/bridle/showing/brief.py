@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from types import ModuleType
 from typing import TypeVar
 
 import numpy as np
+
+from bridle.showing.numbers import number
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -63,32 +67,27 @@ def _cut(value: object) -> str:
     return text if len(text) <= ROOM else text[: ROOM - 4] + " ..."
 
 
-class Typed(str):
+class BareText(str):
     """A text that is shown as it is, without quotes."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
-def type_name(value: object) -> Typed:
+def type_name(value: object) -> BareText:
     """The type of a value, in the place of the value."""
-    return Typed(type(value).__name__)
+    return BareText(type(value).__name__)
 
 
-def number(value: object) -> str:
-    """A figure for people: four digits, or all that stand before the point, with thousands apart; the least and the most of several.
+def spread(value: object) -> str:
+    """A figure for people; the least and the most of several.
 
-    >>> number(12345.678), number(0.012345), number(None), number(np.array([1.0, 2.5, 2.0]))
-    ('12,346', '0.01235', '-', '1 to 2.5')
+    >>> spread(12345.678), spread(np.array([1.0, 2.5, 2.0]))
+    ('12,346', '1 to 2.5')
     """
-    if value is None:
-        return "-"
     values = np.asarray(value, dtype=float).ravel()
-    if values.size != 1:
-        low, high = (number(end) for end in (values.min(), values.max())) if values.size else ("-", "-")
-        return low if low == high else f"{low} to {high}"
-    real = float(values[0])
-    return f"{real:,.0f}" if abs(real) >= 1000 else f"{real:.4g}"
+    low, high = (number(end) for end in (values.min(), values.max())) if values.size else ("-", "-")
+    return low if low == high else f"{low} to {high}"
 
 
 def count(many: int, one: str, several: str = "") -> str:
@@ -129,3 +128,8 @@ def shown(name: str, **renamed: str) -> Callable[[Kind], Kind]:
         return kind
 
     return decorate
+
+
+def later(module: str) -> ModuleType:
+    """The module that draws what lies below it: a class finds its picture by name, when somebody looks."""
+    return import_module(module)

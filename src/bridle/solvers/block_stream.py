@@ -19,7 +19,17 @@ KEPT_BYTES = 2**28
 
 
 class NoComparator(InputError):
-    """There is no best fixed feasible action, or none could be found; the message says why."""
+    """There is no best fixed feasible action, or none could be found. The message says why.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), bridle.problem("contradiction", horizon=50, dim=2))
+    >>> bridle.regret(trace)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    bridle.solvers.block_stream.NoComparator: no action of the domain satisfies every constraint of the stream: ...
+    """
 
 
 class BlockStream:

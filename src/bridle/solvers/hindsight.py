@@ -51,9 +51,20 @@ TRUSTED = 1e-6
 
 
 class Hindsight(NamedTuple):
-    """The best fixed feasible action `x` and its total cost.
+    """The best fixed feasible action of a stream, and its total cost.
 
-    `violation` is the largest (g_{t,i}(x))^+ of the stream, zero up to the tolerance. No feasible action costs less than `lower`.
+    Parameters
+    ----------
+    x : array of shape (d,)
+        The action.
+    cost : float
+        Its total cost.
+    violation : float
+        The largest violation of any constraint by it, 0 up to the solver's tolerance.
+    lower : float
+        No feasible action costs less than this.
+    rounds : int
+        How many rounds the stream has.
     """
 
     x: Array

@@ -37,9 +37,20 @@ TRUSTED, CLOSE, STEPS = 1e-6, 1e-8, 200
 
 
 class BestPath(NamedTuple):
-    """The cheapest path (T, d), its cost and its length; no path that is allowed costs less than `lower`.
+    """The cheapest path of actions for a stream, one for each round.
 
-    `violation` is the largest constraint value along it, zero up to the tolerance.
+    Parameters
+    ----------
+    path : array of shape (T, d)
+        The actions.
+    cost : float
+        Its total cost.
+    length : float
+        The sum of its moves, in units of action.
+    violation : float
+        The largest constraint value along it, 0 up to the solver's tolerance.
+    lower : float
+        No path that is allowed costs less than this.
     """
 
     path: Array

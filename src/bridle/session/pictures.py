@@ -1,0 +1,192 @@
+"""What a session and its certificate show of themselves: cost, CCV and certified regret so far, as a figure and on cards.
+
+A session keeps totals, not rounds. What is drawn against t comes from its journal, where it has one, or from what its `history` was told;
+without either, where it stands is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import InputError
+from bridle.session import inspection
+from bridle.session.certificate import Certificate
+from bridle.session.durable import DurableCore
+from bridle.session.rates import limit_names
+from bridle.session.replay import Restore
+from bridle.session.rounds import HistoryEntry
+from bridle.showing import cards, count, figures, number, short
+from bridle.showing.marks import UNITS, Axis, Bar, Chart, Line, Quantity, axis, chosen
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POINTS = 60
+"""At how many rounds, log-spaced, a session is looked at."""
+
+
+class SessionCurve(NamedTuple):
+    """What is known of a session after some of its rounds; None where it is not."""
+
+    rounds: list[int]
+    ccv: list[float | None]
+    ccv_bound: list[float | None]
+    regret: list[float | None]
+    regret_bound: list[float | None]
+
+
+def marks(rounds: int) -> list[int]:
+    """The log-spaced rounds at which a session of so many is looked at."""
+    return sorted({int(t) for t in np.geomspace(1, rounds, min(rounds, POINTS)).round()}) if rounds else []
+
+
+def from_history(entries: Sequence[HistoryEntry]) -> SessionCurve:
+    """The curve of what `history` was told, which is of the past and proves nothing: regret and bounds are known now alone."""
+    if not entries:
+        raise InputError("rounds must hold what `history` was told of at least one round, not nothing")
+    if not all(isinstance(entry, dict) and {"round", "ccv"} <= entry.keys() for entry in entries):
+        raise InputError(f"rounds must hold what `history` was told, not {validate.show(entries[0])}")
+    told = {entry["round"]: entry for entry in entries}
+    seen = sorted(told)
+    at = sorted({seen[i - 1] for i in marks(len(seen))})
+    nothing: list[float | None] = [None] * len(at)
+    return SessionCurve(at, [told[t]["ccv"] for t in at], nothing, nothing, nothing)
+
+
+def from_journal(core: DurableCore, restore: Restore) -> SessionCurve:
+    """The curve of a durable session: its journal is replayed from the first event, and what is proved is asked on the way."""
+    wanted = marks(core.session.rounds)
+    again = inspection.reader(core.store, core.name, restore)
+    again.rebuild(until=0, after=0)
+    found: dict[int, tuple[float | None, ...]] = {}
+    for event in core.store.tail(again.found.id):
+        again.advance([event])
+        session: Any = again.session
+        if session.rounds in wanted and session.rounds not in found:
+            proof = _proof(session)
+            bound = None if proof is None else proof.bound
+            found[session.rounds] = session.ccv, _value(bound, "ccv"), None if proof is None else proof.regret, _value(bound, "regret")
+    if not found:
+        raise InputError(f"session {core.name!r} has no rounds to draw yet")
+    columns = [list(each) for each in zip(*found.values(), strict=True)]
+    return SessionCurve(list(found), *columns)
+
+
+def _proof(session: Any) -> Certificate | None:
+    try:
+        proof: Certificate = session.certificate()
+    except InputError:  # it keeps no certificates
+        return None
+    return proof
+
+
+def _value(bound: object, name: str) -> float | None:
+    value = getattr(bound, name, None)
+    return None if value is None else float(value)
+
+
+def line_charts(curve: SessionCurve, name: str, what: Sequence[Quantity]) -> list[Chart]:
+    """Regret and CCV against t."""
+    drawn = []
+    for quantity in what:
+        values, bounds = (curve.ccv, curve.ccv_bound) if quantity == "ccv" else (curve.regret, curve.regret_bound)
+        known = [value for value in values if value is not None]
+        line = Line(0, name, curve.rounds, values, values, values, bounds, None)
+        title = "CCV against t" if quantity == "ccv" else "Regret, certified, against t"
+        log = quantity == "ccv" or all(value > 0.0 for value in known)
+        y = axis(UNITS[quantity] if quantity == "ccv" else "regret is at most (units of total cost)", known, log, 1e-9 * curve.rounds[-1])
+        drawn.append(Chart(quantity, name, curve.rounds[-1], title, title, Axis("round t", "log"), y, [line] if known else [], [NOTHING]))
+    return drawn
+
+
+NOTHING = "Nothing is known of this session's regret."
+
+
+def bar_charts(session: Any, what: Sequence[Quantity]) -> list[Chart]:
+    """Where a session stands: what is proved of its regret, and the violation of each limit, beside what the theorem allows."""
+    proof = _proof(session)
+    bound = None if proof is None else proof.bound
+    violations = session.violations.tolist()
+    rows: dict[Quantity, list[tuple[str, float | None]]] = {
+        "regret": [("certified, at most", None if proof is None else proof.regret), ("theorem", _value(bound, "regret"))],
+        "ccv": [*zip(limit_names(len(violations), session.names), violations, strict=True), ("theorem", _value(bound, "ccv"))],
+    }
+    drawn = []
+    for quantity in what:
+        bars = [Bar(int(label == "theorem"), label, value, value, value) for label, value in rows[quantity] if value is not None]
+        title = f"{'CCV' if quantity == 'ccv' else 'Regret'} after {count(session.rounds, 'round')}"
+        drawn.append(
+            Chart("standing", "session", session.rounds, title, title, Axis(UNITS[quantity], "linear"), Axis("", "linear"), bars, [NOTHING])
+        )
+    return drawn
+
+
+def plot_session(session: Any, curve: SessionCurve | None, what: str | Sequence[str], ax: object, width: str | None) -> Figure:
+    """The figure; without a curve, where the session stands."""
+    figures.require_matplotlib()
+    names = chosen(what)
+    name = getattr(session.policy, "name", type(session.policy).__name__)
+    along = [] if curve is None else [each for each in names if sum(value is not None for value in getattr(curve, each)) > 1]
+    # What is known in the last round alone is a bar.
+    parts = [chart for each in names for chart in (bar_charts(session, [each]) if each not in along else line_charts(curve, name, [each]))]
+    heading = f"{name}, {count(session.rounds, 'round')} observed"
+    return figures.sheet(parts, width, heading) if ax is None else figures.on_axes(ax, parts)
+
+
+def session_card(called: str, session: Any, stands: str, entries: Sequence[HistoryEntry] | None) -> str:
+    """The session on a card of a notebook."""
+    violations = session.violations.tolist()
+    named = dict(zip(limit_names(len(violations), session.names), violations, strict=True)) if len(violations) > 1 or session.names else {}
+    proof = _proof(session) if session.rounds else None
+    facts = {
+        "policy": short(session.policy),
+        "rounds": f"{session.rounds:,} observed, {session.pending:,} pending, {stands}",
+        "total cost": number(session.cost),
+        "CCV": number(session.ccv) + _at_most(None if proof is None else proof.bound.ccv),
+        **{f"violation of {name}": number(value) for name, value in list(named.items())[:8]},
+        **({} if proof is None or proof.regret is None else {"regret": f"at most {number(proof.regret)}, certified"}),
+        **({"alarms": ", ".join(kind for kind, _ in proof.alarms)} if proof is not None and proof.alarms else {}),
+    }
+    charts = line_charts(from_history(entries), "session", ["ccv"]) if entries else []
+    return cards.card(called, facts, charts)
+
+
+def certificate_card(proof: Certificate) -> str:
+    """The certificate on a card of a notebook."""
+    above = [(level, rounds) for level, rounds in proof.above if rounds]
+    facts = {
+        "rounds": f"{proof.rounds:,} observed, {proof.pending:,} pending",
+        "total cost": number(proof.cost),
+        "CCV": number(proof.ccv) + _at_most(proof.bound.ccv),
+        "regret": proof.why if proof.regret is None else f"at most {number(proof.regret)} against every feasible action",
+        **({} if proof.regret_any is None else {"": f"at most {number(proof.regret_any)} against every action"}),
+        "theorem": proof.bound.why or f"regret at most {number(proof.bound.regret)}, CCV at most {number(proof.bound.ccv)}",
+        "violated": f"in {count(proof.violated, 'round')} beyond rounding",
+        "feasible": "no contradiction was found" if proof.conflict is None else f"no action is: {proof.conflict.culprits(proof.names)}",
+        **({"alarms": ", ".join(f"{kind} (round {t:,})" for kind, t in proof.alarms)} if proof.alarms else {}),
+    }
+    charts = []
+    if len(above) > 1:
+        line = Line(
+            0,
+            "rounds",
+            [level for level, _ in above],
+            [float(n) for _, n in above],
+            [None] * len(above),
+            [None] * len(above),
+            [None] * len(above),
+            None,
+        )
+        title = "Rounds with a violation above a level"
+        charts.append(
+            Chart("levels", "certificate", proof.rounds, title, title, Axis("level", "log"), Axis("rounds", "linear"), [line], [])
+        )
+    return cards.card("Certificate", facts, charts, ["All of it in sentences: session.report(); as JSON: certificate.json()."])
+
+
+def _at_most(bound: object) -> str:
+    return "" if bound is None else f" (theorem: at most {number(bound)})"

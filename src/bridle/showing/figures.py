@@ -1,0 +1,309 @@
+"""Figures of matplotlib: one style, for papers and slides; lines with their bands and bounds, trade-offs, bars.
+
+A figure saves itself with fonts that journals take: TrueType in PDF, outlines in SVG. No setting of matplotlib is changed for anybody else,
+and pyplot is not used.
+"""
+
+from __future__ import annotations
+
+import warnings
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from html import escape
+from io import BytesIO
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from bridle.core import InputError
+from bridle.showing.marks import LIGHT, SYMBOLS, Axis, Bar, Chart, Line, Point, drawn_regret, style
+from bridle.showing.numbers import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS = dict(zip(SYMBOLS, "osD^vp*h", strict=True))
+STROKES: dict[str, Any] = {"solid": "solid", "dot": (0, (1, 1.4)), "longdashdot": (0, (7, 2, 1, 2))}
+INK, SOFT, GRID = "#1b1e24", "#5c6370", "#e6e6e2"
+SETTINGS = {
+    "svg.hashsalt": "bridle", "font.family": "DejaVu Sans", "font.size": 9.0, "text.color": INK, "axes.labelcolor": SOFT,
+    "axes.edgecolor": "#c9cac5", "axes.titlesize": 10.0, "axes.titleweight": "bold", "axes.spines.top": False,
+    "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True, "grid.color": GRID, "grid.linewidth": 0.7, "xtick.color": SOFT,
+    "ytick.color": SOFT, "xtick.labelsize": 8.0, "ytick.labelsize": 8.0, "axes.labelsize": 8.5, "text.parse_math": False,
+    "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "path", "savefig.dpi": "figure", "lines.linewidth": 1.7, "lines.markersize": 5.0,
+}  # fmt: skip
+"""The one style. Journals refuse Type 3 fonts, which matplotlib would write without being told."""
+
+SMALL = {
+    "font.size": 7.0, "axes.titlesize": 7.5, "xtick.labelsize": 6.5, "ytick.labelsize": 6.5, "axes.labelsize": 7.0,
+    "lines.linewidth": 1.1, "lines.markersize": 3.2,
+}  # fmt: skip
+WIDTHS = {"column": 3.35, "page": 7.0}
+"""Inches: what a figure may take of a page with two columns, and of a whole one."""
+FEW_POINTS = 9
+"""So many points of a line all have a marker."""
+PANEL: dict[str | None, float] = {"column": 1.9, "page": 2.3}
+"""Inches: how high a panel is at these widths."""
+DOTS = 200  # an inch, of a PNG
+
+
+def require_matplotlib() -> ModuleType:
+    """The package matplotlib, or one line about what to install."""
+    try:
+        import matplotlib
+        import matplotlib.figure
+    except ModuleNotFoundError:
+        raise InputError("figures need the package matplotlib: pip install 'bridle[report]'") from None
+    return matplotlib
+
+
+@contextmanager
+def styled(width: str | None = None) -> Iterator[None]:
+    """The style of every figure, for as long as one is drawn or saved."""
+    with require_matplotlib().rc_context(SETTINGS | (SMALL if width is not None else {})), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a label may hold any character; a box stands for it
+        yield
+
+
+@cache
+def _figure_class() -> type[Figure]:
+    from matplotlib.figure import Figure
+
+    class JournalFigure(Figure):
+        """A figure that is saved as it was drawn: in this style, with fonts that journals take."""
+
+        def savefig(self, fname: Any, **options: Any) -> None:
+            with styled():
+                super().savefig(fname, **options)
+
+        def _repr_html_(self) -> str:
+            """The figure in a notebook, whether or not pyplot is there."""
+            image = BytesIO()
+            self.savefig(image, format="png", metadata={"Software": None})
+            data = b64encode(image.getvalue()).decode()
+            return f'<img alt="{escape(self.get_label())}" style="max-width:100%" src="data:image/png;base64,{data}">'
+
+    return JournalFigure
+
+
+def sheet(parts: Sequence[Chart], width: str | None = None, heading: str | None = None) -> Figure:
+    """Charts side by side, two in a row, under a heading, and the policies they hold below.
+
+    `width` is "column" or "page", of a journal; without one it is for slides and screens. `heading` is the problem unless given.
+    """
+    if width is not None and width not in WIDTHS:
+        raise InputError(f"width must be one of {', '.join(WIDTHS)}, not {width!r}")
+    with styled(width):
+        return _sheet(parts, width, heading)
+
+
+def _sheet(parts: Sequence[Chart], width: str | None, heading: str | None) -> Figure:
+    bars = any(isinstance(mark, Bar) for chart in parts for mark in chart.marks) and not any(
+        isinstance(mark, Line) for chart in parts for mark in chart.marks
+    )
+    shown = sorted({(mark.policy, mark.label) for chart in parts for mark in chart.marks if bars or not isinstance(mark, Bar)})
+    columns = 1 if len(parts) == 1 or width == "column" else 2
+    rows, per_line = -(-len(parts) // columns), 1 if width == "column" else 3 if columns > 1 else 2
+    lines = 0 if bars else -(-(len(shown) + 1) // per_line)
+    each = PANEL.get(width, 3.3)
+    height = (1.2 + 0.27 * max(len(shown), 3)) if bars else 0.2 + each * rows + (0.21 if width is None else 0.17) * lines
+    made = _figure_class()(figsize=(WIDTHS.get(width or "", 9.6 if columns > 1 else 5.6), height), dpi=DOTS, layout="constrained")
+    places = {(chart.problem, chart.horizon) for chart in parts}
+    title = heading if heading is not None else _place(parts[0], 70) if len(places) == 1 else ""
+    made.set_label(f"{title or 'comparison'}: {', '.join(dict.fromkeys(chart.title for chart in parts))}")
+    if title:
+        made.suptitle(title, x=0.012, ha="left", fontsize=11.5 if width is None else 8.5, fontweight="bold")
+    grid = made.subplots(rows, columns, squeeze=False).ravel()
+    for panel, chart in zip(grid, parts, strict=False):
+        draw(panel, chart, title=chart.title if title else f"{_place(chart, 40)}: {chart.title}")
+    for panel in grid[len(parts) :]:
+        panel.set_visible(False)
+    if not bars and shown:
+        _legend(made, parts, shown, per_line, 8.0 if width is None else 6.5)
+    return made
+
+
+def draw(panel: Axes, chart: Chart, title: str | None = None) -> None:
+    """A chart on the axes of a figure."""
+    panel.set_title(chart.title if title is None else title, loc="left")
+    panel.set_xlabel(chart.x.title)
+    panel.set_ylabel(chart.y.title)
+    if not chart.marks:
+        panel.text(0.5, 0.5, "\n".join(chart.notes), ha="center", va="center", transform=panel.transAxes, color=SOFT, wrap=True)
+        panel.set_xticks([])
+        panel.set_yticks([])
+        return
+    (_points if chart.kind == "tradeoff" else _bars if isinstance(chart.marks[0], Bar) else _lines)(panel, chart)
+
+
+def on_axes(given: object, parts: Sequence[Chart]) -> Figure:
+    """The charts on axes of the caller's own, one for each; the figure that they belong to."""
+    panels = list(given) if isinstance(given, Iterable) else [given]
+    if len(panels) != len(parts) or not all(hasattr(panel, "set_xscale") for panel in panels):
+        names = ", ".join(chart.title for chart in parts)
+        raise InputError(f"ax must be {len(parts)} axes of matplotlib, for {names}; `what` says which of them are drawn")
+    with styled():
+        for panel, chart in zip(panels, parts, strict=True):
+            draw(panel, chart)
+            panel.legend(*_handles([chart], sorted({(mark.policy, mark.label) for mark in chart.marks})), frameon=False, fontsize=8)
+    whole: Figure = panels[0].get_figure(root=True)
+    return whole
+
+
+def _place(chart: Chart, length: int) -> str:
+    return _shortened(chart.problem, length) + ("" if chart.horizon is None else f", T = {chart.horizon:,}")
+
+
+def _legend(figure: Figure, parts: Sequence[Chart], shown: list[tuple[int, str]], columns: int, size: float) -> None:
+    """Each policy's line and marker, its label and the fitted exponents; in the trade-off its colour and rank."""
+    handles, texts = _handles(parts, shown)
+    # A label that begins with an underscore would be left out, so the texts are put in afterwards.
+    drawn = figure.legend(
+        handles, ["-"] * len(handles), loc="outside lower left", ncols=columns, frameon=False, fontsize=size, handlelength=2.6
+    )
+    for text, words in zip(drawn.get_texts(), texts, strict=True):
+        text.set_text(words)
+
+
+def _handles(parts: Sequence[Chart], shown: list[tuple[int, str]]) -> tuple[list[Any], list[str]]:
+    """What a legend shows, and what it says of it."""
+    from matplotlib.lines import Line2D
+
+    ranks = {mark.policy: mark.rank for chart in parts for mark in chart.marks if isinstance(mark, Point)}
+    lines = [(chart, mark) for chart in parts for mark in chart.marks if isinstance(mark, Line)]
+    alone = len({(chart.problem, chart.horizon) for chart, _ in lines}) == 1
+    handles, texts = [], []
+    for policy, label in sorted(shown, key=lambda pair: ranks.get(pair[0], 0)):
+        look = _look(policy)
+        handles.append(Line2D([], [], **look | ({"linestyle": "none", "marker": "o", "markersize": 8.0} if ranks else {})))
+        powers = [
+            f"{'CCV' if chart.kind.endswith('ccv') else 'regret'} {'T' if chart.horizon is None else 't'}^{mark.law.exponent:.2f}"
+            for chart, mark in lines if mark.policy == policy and mark.law is not None and alone
+        ]  # fmt: skip
+        rank = f"{ranks[policy]}  " if ranks else ""
+        texts.append(rank + _shortened(label, 34) + (f":  {', '.join(powers)}" if powers else ""))
+    if any(value is not None for _, mark in lines for value in mark.bound):
+        handles.append(Line2D([], [], color=SOFT, linewidth=1.0, linestyle=(0, (5, 3))))
+        texts.append("what the theorem allows")
+    if any(mark.law for _, mark in lines):
+        handles.append(Line2D([], [], color=INK, linewidth=0.9, linestyle="dotted"))
+        texts.append("fitted power law")
+    return handles, texts
+
+
+def _look(policy: int) -> dict[str, Any]:
+    own = style(policy)
+    return {
+        "color": LIGHT[own.colour], "linestyle": STROKES[own.dash], "marker": MARKERS[own.symbol], "markeredgecolor": "white",
+        "markeredgewidth": 0.6,
+    }  # fmt: skip
+
+
+def _lines(panel: Axes, chart: Chart) -> None:
+    """Medians, bands, bounds and fitted power laws; the frame is that of medians and bounds."""
+    marks = [mark for mark in chart.marks if isinstance(mark, Line)]
+    growth = chart.horizon is None
+    sizable = [value for mark in marks for t, value in zip(mark.x, mark.y, strict=True) if value is not None and abs(value) > 1e-9 * t]
+    frame = sizable + [value for mark in marks for value in mark.bound if value is not None]  # what is rounding needs no room
+    scale_axis(panel, "y", chart.y, frame)
+    scale_axis(panel, "x", chart.x, [float(t) for mark in marks for t in mark.x])
+    for above, mark in enumerate(marks):
+        look = _look(mark.policy)
+        x, y = mark.x, [float("nan") if value is None else value for value in mark.y]
+        low, high = ([float("nan") if value is None else value for value in edge] for edge in (mark.low, mark.high))
+        if growth:
+            spans = [[at - a for at, a in zip(y, low, strict=True)], [b - at for at, b in zip(y, high, strict=True)]]
+            panel.errorbar(x, y, yerr=spans, fmt="none", ecolor=look["color"], elinewidth=0.9, capsize=2)
+        else:
+            panel.fill_between(x, low, high, color=look["color"], alpha=0.14, linewidth=0)
+        allowed = [float("nan") if value is None else value for value in mark.bound]
+        panel.plot(x, allowed, color=look["color"], alpha=0.75, linewidth=1.0, linestyle=(0, (5, 3)))
+        few = len(x) <= FEW_POINTS
+        every = max(1, len(x) // 9)
+        # Lines may lie on each other: markers then take turns, or where they cannot, those below are larger.
+        larger = min(1.6 * (len(marks) - 1 - above), 8.0) if few else 0.0
+        size = require_matplotlib().rcParams["lines.markersize"] + larger
+        panel.plot(x, y, markevery=None if few else (above * every // len(marks), every), markersize=size, **look)
+        if mark.law is not None:
+            steps = [mark.law.first * (mark.law.last / mark.law.first) ** (i / 16) for i in range(17)]
+            panel.plot(steps, [mark.law.at(t) for t in steps], color=INK, linewidth=0.9, linestyle="dotted")
+    if chart.y.scale == "symlog":
+        panel.axhline(0.0, color=SOFT, linewidth=0.7)
+
+
+def _points(panel: Axes, chart: Chart) -> None:
+    """Medians with their ranks, single seeds, and corners of equal score."""
+    marks = [mark for mark in chart.marks if isinstance(mark, Point)]
+    below, top = chart.y.threshold, (chart.x.top or 1.0, chart.y.top or 1.0)
+    scale_axis(panel, "x", chart.x, [top[0]])
+    scale_axis(panel, "y", chart.y, [top[1]])
+    panel.set_xlim(-0.4 * chart.x.threshold, 2.0 * top[0])
+    panel.set_ylim(-below, 2.0 * top[1])
+    panel.axhspan(-below, 0.0, color=SOFT, alpha=0.12, linewidth=0, zorder=0)
+    panel.text(0.99, 0.03, "regret below zero counts as zero", ha="right", transform=panel.transAxes, color=SOFT, fontsize=7)
+    for share in (0.001, 0.01, 0.1, 1.0):
+        x, y = (share * end for end in top)
+        panel.plot([x, x, 0.0], [0.0, y, y], color=SOFT, linewidth=0.7, linestyle="dotted", zorder=1)
+    for above, mark in enumerate(reversed(marks), start=3):  # the best on top, each with its own number
+        look = _look(mark.policy)
+        seeds = {"color": look["color"], "marker": look["marker"], "s": 14, "alpha": 0.45, "linewidths": 0}
+        panel.scatter([pair[0] for pair in mark.seeds], [drawn_regret(pair[1], chart.y) for pair in mark.seeds], zorder=2, **seeds)
+        height = drawn_regret(mark.y, chart.y)
+        edge = INK if mark.pareto else "white"
+        panel.plot([mark.x], [height], "o", color=look["color"], markersize=11, markeredgecolor=edge, markeredgewidth=1.4, zorder=above)
+        panel.annotate(
+            str(mark.rank), (mark.x, height), ha="center", va="center", color="white", fontsize=7, fontweight="bold", zorder=above
+        )
+
+
+def _bars(panel: Axes, chart: Chart) -> None:
+    marks = [mark for mark in chart.marks if isinstance(mark, Bar)]
+    spans = [[mark.value - mark.low for mark in marks], [mark.high - mark.value for mark in marks]]
+    colours = [LIGHT[style(mark.policy).colour] for mark in marks]
+    drawn = panel.barh(
+        range(len(marks)),
+        [mark.value for mark in marks],
+        height=0.62,
+        color=colours,
+        xerr=spans,
+        error_kw={"ecolor": INK, "elinewidth": 0.8},
+    )
+    panel.bar_label(drawn, [f"{mark.value:.3g}" for mark in marks], padding=5, fontsize=8)
+    panel.set_yticks(range(len(marks)), [_shortened(mark.label, 34) for mark in marks])
+    panel.tick_params(axis="y", length=0, labelcolor=INK)
+    panel.invert_yaxis()
+    panel.grid(axis="y", visible=False)
+    panel.margins(x=0.12)
+
+
+def scale_axis(panel: Axes, which: str, axis: Axis, values: list[float]) -> None:
+    """The axis's scale, and a frame that holds the values; a logarithmic one reaches at most six decades down."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    set_scale, set_limits = getattr(panel, f"set_{which}scale"), getattr(panel, f"set_{which}lim")
+    if axis.scale == "linear":
+        return
+    if axis.scale == "symlog":
+        set_scale("symlog", linthresh=axis.threshold)
+        top, bottom = max(0.0, *values), min(0.0, *values)
+        set_limits(bottom * 2.0 if bottom < 0.0 else -0.3 * axis.threshold, top * 2.0 if top > 0.0 else 0.3 * axis.threshold)
+    else:
+        set_scale("log")
+        above = [value for value in values if value > 0.0]
+        low, high = max(min(above), max(above) * 1e-6), max(above)
+        room = max(1.8 / (high / low) ** 0.5, 1.15 if which == "x" and len(set(values)) > 2 else 1.6)
+        set_limits(low / room, high * room)
+        if high / low * room**2 < 30.0:
+            panel_axis = getattr(panel, f"{which}axis")
+            panel_axis.set_minor_formatter(FuncFormatter(lambda value, _: number(value, "axis") if f"{value:e}"[0] in "25" else ""))
+            panel_axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "axis")))
+            return
+    panel_axis = getattr(panel, f"{which}axis")
+    panel_axis.set_minor_formatter(NullFormatter())
+    panel_axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "axis")))
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,149 @@
+"""What a figure is made of, whoever draws it: lines, points and bars over axes, and how each policy looks.
+
+The report page, the figures of matplotlib and the small drawings of notebooks all draw the same charts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log10
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+from bridle.core import InputError
+
+LIGHT = ("#4a4fbf", "#ec6633", "#054329", "#b73378", "#1293fe", "#685c06", "#b283a8", "#621776")
+DARK = ("#4079d9", "#bd4d00", "#b3fc9a", "#e87aa6", "#6ab2fb", "#c9b538", "#f8d1fd", "#995b92")
+"""Colours that stay apart also for readers who see few: found by maximising the smallest difference over four kinds of vision."""
+
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star", "hexagon")
+DASHES = ("solid", "dot", "longdashdot")  # never "dash": that is a bound
+
+
+class Style(NamedTuple):
+    """How a policy is drawn everywhere: the place of its colour, its line and its marker."""
+
+    colour: int
+    dash: str
+    symbol: str
+
+
+class PowerLaw(NamedTuple):
+    """The line factor * t^exponent through a curve, fitted to the rounds from `first` to `last`."""
+
+    factor: float
+    exponent: float
+    first: float
+    last: float
+
+    def at(self, t: float) -> float:
+        """The fitted value at round t."""
+        return float(self.factor * t**self.exponent)
+
+
+class Line(NamedTuple):
+    """A policy's curve: median over seeds, band, the theorem's bound at the same x, and the power law fitted to it."""
+
+    policy: int
+    label: str
+    x: Sequence[float]
+    y: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+    bound: list[float | None]
+    law: PowerLaw | None
+
+
+class Point(NamedTuple):
+    """A policy's place in the trade-off: median CCV and regret over seeds, the band of each, and every seed's own."""
+
+    policy: int
+    label: str
+    x: float
+    y: float
+    x_band: tuple[float, float]
+    y_band: tuple[float, float]
+    seeds: list[tuple[float, float]]
+    rank: int
+    pareto: bool
+
+
+class Bar(NamedTuple):
+    """A policy's time a round: median over seeds and band."""
+
+    policy: int
+    label: str
+    value: float
+    low: float
+    high: float
+
+
+class Axis(NamedTuple):
+    """A title, and a scale: log, linear, or symlog, which is linear between -threshold and threshold and logarithmic beyond.
+
+    `top` is where the axis ends, in the trade-off; elsewhere it ends where the values do.
+    """
+
+    title: str
+    scale: str
+    threshold: float = 1.0
+    top: float | None = None
+
+
+class Chart(NamedTuple):
+    """One figure. `marks` are lines, points or bars; where there are none, `notes` say why. `horizon` is None where it is the x axis."""
+
+    kind: str
+    problem: str
+    horizon: int | None
+    title: str
+    caption: str
+    x: Axis
+    y: Axis
+    marks: Sequence[Line] | Sequence[Point] | Sequence[Bar]
+    notes: list[str]
+
+
+def style(policy: int) -> Style:
+    """How the policy at this place of the legend is drawn: 8 colours, then the same with other lines and markers.
+
+    >>> style(0), style(8)
+    (Style(colour=0, dash='solid', symbol='circle'), Style(colour=0, dash='dot', symbol='square'))
+    """
+    lap = policy // len(LIGHT)
+    return Style(policy % len(LIGHT), DASHES[lap % len(DASHES)], SYMBOLS[(policy + lap) % len(SYMBOLS)])
+
+
+Quantity: TypeAlias = Literal["regret", "ccv"]
+"""What is drawn against the round and against T."""
+
+QUANTITIES: tuple[Quantity, ...] = ("regret", "ccv")
+NAMES = {"regret": "regret", "ccv": "CCV"}
+UNITS = {"regret": "regret (units of total cost)", "ccv": "CCV (units of total violation)"}
+
+
+def axis(title: str, values: Sequence[float | None], log: bool = False, rounding: float = 0.0) -> Axis:
+    """A logarithmic axis where every value is above zero, and above what is rounding, or `log` insists; else a symmetric one."""
+    numbers = [value for value in values if value is not None]
+    top = max(map(abs, numbers), default=0.0)
+    if top <= rounding:
+        return Axis(title, "linear")
+    threshold = 10.0 ** (floor(log10(top)) - 2)
+    return Axis(title, "log" if log or min(numbers) > rounding else "symlog", threshold)
+
+
+def drawn_regret(regret: float, axis: Axis) -> float:
+    """Where a regret is drawn in the trade-off: one below zero in the middle of the strip that is kept for it."""
+    return -0.5 * axis.threshold if regret < -1e-6 * axis.threshold else max(regret, 0.0)
+
+
+def chosen(what: str | Sequence[str]) -> list[Quantity]:
+    """What is to be drawn: "regret", "ccv", or both.
+
+    >>> chosen("ccv")
+    ['ccv']
+    """
+    names = [what] if isinstance(what, str) else list(what)
+    for name in names or [""]:
+        if name not in QUANTITIES:
+            raise InputError(f"what must be one or both of {', '.join(QUANTITIES)}, not {what!r}")
+    return cast("list[Quantity]", names)

@@ -1,0 +1,124 @@
+"""Journals whose oldest events were dropped: the session goes on as ever, and what is gone is said to be."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+import bridle
+from bridle.core import InputError
+from bridle.database import open_store
+from bridle.session import inspection
+from bridle.session.session import Session
+
+RESTORE = Session._restored
+
+
+def observe(session, t, **key):
+    rng = np.random.default_rng([5, t])
+    session.observe(f=float(t % 3), df=rng.standard_normal(3), g=0.1 * (t % 4) - 1.0, dg=0.1 * rng.standard_normal(3), **key)
+
+
+def policy():
+    return bridle.policy("anytime", bridle.Ball(3))
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/run.db"
+
+
+def played(url, rounds=45, **options):
+    """A session with so many events and snapshots after 40 and at the end; some have keys, others share rows. Its twin has no journal."""
+    twin = bridle.Session(policy())
+    with bridle.Session.open(url, "shop", policy=policy(), snapshot_every=10, **options) as session:
+        for t in range(rounds):
+            observe(session, t, **({"key": f"order {t}"} if t % 4 == 0 else {}))
+            observe(twin, t)
+    return twin
+
+
+@pytest.mark.parametrize("options", [{}, {"commit": "group", "window": 10.0}])
+def test_a_trimmed_session_goes_on_as_its_twin(options, url):
+    twin = played(url, **options)
+    with open_store(url) as store:
+        first, was = inspection.trim(store, "shop", RESTORE)
+        assert was == 1
+        assert 1 < first <= 40
+        assert store.head(1) == 45
+        assert inspection.trim(store, "shop", RESTORE) == (first, first)
+    with bridle.Session.open(url, "shop", commit="each") as session:
+        observe(session, 44, key="order 44")  # it has had that one
+        assert session.rounds == 45
+        for t in range(45, 70):
+            observe(session, t)
+            observe(twin, t)
+            assert session.decide().tobytes() == twin.decide().tobytes()
+        assert session.cost == twin.cost
+        assert session.certificate().regret == twin.certificate().regret
+    with open_store(url, readonly=True) as store:
+        said = inspection.verify(store, "shop", RESTORE)
+        assert (said.events, said.snapshots, said.wrong) == (70, 2, [])
+
+
+def test_what_was_dropped_is_said_to_be(url):
+    played(url)
+    with open_store(url) as store:
+        inspection.trim(store, "shop", RESTORE, before=40)
+        said = inspection.verify(store, "shop", RESTORE)
+        assert (said.events, said.snapshots, said.wrong) == (45, 2, [])
+        assert inspection.at_round(store, "shop", RESTORE, 42).session.rounds == 42
+        with pytest.raises(InputError, match="round must be at least 40: the journal of session 'shop' was trimmed, not 12"):
+            inspection.at_round(store, "shop", RESTORE, 12)
+        entries = []
+        inspection.rounds(store, "shop", RESTORE, entries.append)
+        assert [entry["round"] for entry in entries] == [41, 42, 43, 44, 45]
+        assert store.answer(1, b"\1order 44") is not None
+        assert store.answer(1, b"\1order 0") is None, "an identity goes with its event"
+
+
+def test_a_session_at_its_last_snapshot_keeps_its_last_event(url):
+    played(url)
+    with open_store(url) as store:
+        assert inspection.trim(store, "shop", RESTORE, before=45) == (45, 1)
+        assert (store.head(1), store.first(1)) == (45, 45)
+        with pytest.raises(InputError, match="round must be at least 45"):
+            inspection.at_round(store, "shop", RESTORE, 44)
+    with bridle.Session.open(url, "shop") as session:
+        observe(session, 45)
+        assert session.rounds == 46
+
+
+def test_what_cannot_be_trimmed_is_refused(url):
+    with open_store(url) as store, pytest.raises(InputError, match="has no session 'shop'"):
+        inspection.trim(store, "shop", RESTORE)
+    session = bridle.Session.open(url, "shop", policy=policy())
+    observe(session, 0)
+    with open_store(url) as store:
+        with pytest.raises(InputError, match="cannot be trimmed: it has no snapshot yet"):
+            inspection.trim(store, "shop", RESTORE)
+        session.close()
+        with pytest.raises(InputError, match="before must be the number of a snapshot of session 'shop', 1, not 7"):
+            inspection.trim(store, "shop", RESTORE, before=7)
+        with pytest.raises(InputError, match="before must be the number of a snapshot of session 'shop', not 7"):
+            store.trim(1, 7)
+
+
+def test_a_damaged_journal_is_not_trimmed(url, tmp_path):
+    played(url)
+    with sqlite3.connect(tmp_path / "run.db") as raw:
+        raw.execute("DELETE FROM event WHERE seq = 3")
+    raw.close()
+    with open_store(url) as store:
+        with pytest.raises(InputError, match=r"session 'shop' is not trimmed: .* event 3 of session 'shop' is missing"):
+            inspection.trim(store, "shop", RESTORE)
+        assert store.first(1) == 1
+
+
+def test_long_journals_are_dropped_piece_by_piece(url, monkeypatch):
+    monkeypatch.setattr("bridle.database.store.TRIMMED", 7)
+    played(url)
+    with open_store(url) as store:
+        assert inspection.trim(store, "shop", RESTORE, before=40) == (40, 1)
