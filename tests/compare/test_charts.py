@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bridle.compare import analysis, charts
+from bridle.compare import analysis, charts, svg_charts
 from helpers import comparison_rows
 
 ROUNDS = [1, 2, 4, 8, 16, 32, 64, 100]
@@ -59,7 +59,8 @@ def test_regret_below_zero_is_said_and_gets_a_signed_axis():
     assert chart.y.scale == "symlog"
     assert chart.y.threshold == 1.0  # two decades below the power of ten of the largest, 200
     assert chart.notes == [
-        "At or below zero at the end, better than the best fixed feasible action: below in every round; fine from round 4 on; "
+        "At or below zero at the end, bought with violation, or measured against a weak fixed action: "
+        "below in every round; fine from round 4 on; "
         "good from round 8 on."
     ]
     assert chart_of(rows[2:3], "regret").y.scale == "log"
@@ -99,6 +100,34 @@ def test_the_trade_off_has_medians_seeds_and_ranks():
     assert point.seeds == [(1.0, 100.0), (2.0, 200.0), (9.0, 900.0)]
     same = chart_of([game("a", np.sqrt, np.sqrt), game("b", np.sqrt, np.sqrt)], "tradeoff")
     assert same.notes == ["On one point: a, b."]
+
+
+def test_the_trade_off_agrees_with_the_ranking():
+    """Each step of the score has a corner, and who ranks before another never lies outside of a corner that holds the other."""
+    rows = comparison_rows.grid()
+    for chart in (chart for chart in charts.all_charts(rows) if chart.kind == "tradeoff"):
+        assert chart.x.top / chart.x.threshold == pytest.approx(chart.y.top / chart.y.threshold)  # a corner of equal score is square
+        ranked = [row for row in analysis.ranking(rows) if (row["problem_label"], row["horizon"]) == (chart.problem, chart.horizon)]
+        scores = {row["label"]: row["score"] for row in ranked}
+        sides = {p.label: max(p.x / chart.x.top, charts.drawn_regret(p.y, chart.y) / chart.y.top, 0.0) for p in chart.marks}
+        order = sorted(chart.marks, key=lambda point: point.rank)
+        assert [point.label for point in order] == [row["label"] for row in ranked if row["rank"]]
+        for before, after in itertools.pairwise(order):
+            assert sides[before.label] <= sides[after.label] + 1e-9
+            assert sides[before.label] / sides[after.label] == pytest.approx(scores[before.label] / scores[after.label])
+        below = [point.label for point in chart.marks if point.y < 0.0]
+        assert any(all(label in note for label in below) for note in chart.notes) or not below
+
+
+def test_circles_never_lie_on_each_other():
+    rng = np.random.default_rng(0)
+    for crowd in (1, 2, 3, 6, 9):
+        places = [(140.0 + dx, 150.0 + dy) for dx, dy in rng.normal(0.0, 2.0, (crowd, 2))] + [(20.0, 20.0), (260.0, 280.0)]
+        moved = svg_charts._moved_apart(places)
+        at = [(x + dx, y + dy) for (x, y), (dx, dy) in zip(places, moved, strict=True)]
+        assert moved[-1] == (0.0, 0.0)
+        assert all(np.hypot(a[0] - b[0], a[1] - b[1]) > 21.0 for i, a in enumerate(at) for b in at[:i])
+        assert all(10.0 <= x <= svg_charts.NARROW - 10.0 and 10.0 <= y <= svg_charts.HEIGHT - 10.0 for x, y in at)
 
 
 def test_growth_is_of_final_values_and_fitted_to_all_horizons():

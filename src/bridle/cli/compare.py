@@ -69,7 +69,7 @@ def compare(
     from bridle.compare.spec import POLICIES, grid
     from bridle.showing.figures import WIDTHS
 
-    for package in ("joblib", "threadpoolctl", "pyarrow", "plotly", *(["matplotlib"] if figures or pdf else [])):
+    for package in ("joblib", "threadpoolctl", "pyarrow", *(["matplotlib"] if figures or pdf else [])):
         validate.require_package(package, "report")
     if dask is not None:
         validate.require_package("distributed", "dask")

@@ -31,7 +31,7 @@ from bridle.problems import Problem, problem, problem_names
 from bridle.solvers.block_stream import NoComparator
 from bridle.solvers.hindsight import MOST_DIMENSIONS
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of the rows and of what is stored beside them."""
 
 POINTS = 32

@@ -19,6 +19,7 @@ from bridle.showing.marks import NAMES, QUANTITIES, UNITS, Bar, Line, Point, Qua
 from bridle.showing.marks import SYMBOLS as SYMBOLS
 from bridle.showing.marks import Axis as Axis
 from bridle.showing.marks import Chart as Chart
+from bridle.showing.marks import drawn_regret as drawn_regret
 from bridle.showing.marks import style as style
 
 
@@ -65,7 +66,7 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
     if below:
         alike = {since: [label for label, own in below if own == since] for since in sorted({since for _, since in below})}
         since_when = "; ".join(f"{', '.join(labels)} {_from(since, int(lines[0].x[0]))}" for since, labels in alike.items())
-        why = "better than the best fixed feasible action" if what == "regret" else "no violation but rounding"
+        why = "bought with violation, or measured against a weak fixed action" if what == "regret" else "no violation but rounding"
         notes.append(f"At {'or below ' if what == 'regret' else ''}zero at the end, {why}: {since_when}.")
     if none:
         notes.append(f"No curve of {NAMES[what]} for {', '.join(none)}.")
@@ -104,24 +105,37 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], median
     for row in medians:
         if row["regret"] is None or row["ccv"] is None:
             continue
-        pairs = [(number_of(run, "ccv"), number_of(run, "regret")) for run in runs[row["label"]]]
-        seeds = [(ccv, regret) for ccv, regret in pairs if ccv is not None and regret is not None]
+        each = [(number_of(run, "ccv"), number_of(run, "regret")) for run in runs[row["label"]]]
+        seeds = [(ccv, regret) for ccv, regret in each if ccv is not None and regret is not None]
         points.append(Point(
             places[row["label"]], row["label"], row["ccv"], row["regret"], _band_of(row, "ccv"), _band_of(row, "regret"), seeds,
             cast(int, row["rank"]), row["pareto"],
         ))  # fmt: skip
     caption = (
-        "Each policy's final regret against its final CCV; the lower left is best. Numbers are ranks, large markers medians over seeds, "
-        "small ones single seeds. Ringed, and joined by a dotted line: no other policy is as good in both and better in one; regret "
-        "below zero counts as zero here."
+        "Final regret against final CCV of each policy, with its rank: the lower left is best. Both axes count rounds of the worst kind, "
+        "as the ranking does, and each thin corner is one score: a policy inside of it ranks before one outside. Circles are medians over "
+        "seeds, small dots single seeds. A ring: on the front, no other policy is as good in both and better in one. In the strip at the "
+        "bottom regret is below zero: bought with violation, or measured against a weak fixed action; it counts as zero."
     )
     notes = [] if points else ["There is no pair of regret and CCV to draw here."]
+    below = [point.label for point in points if point.y < -1e-9 * horizon]
+    notes += [f"Regret below zero: {', '.join(below)}."] if below else []
     for same in grouped(points, lambda point: (point.x, point.y)).values():
         notes += [f"On one point: {', '.join(point.label for point in same)}."] if len(same) > 1 else []
-    x = [value for point in points for value in (point.x, *(pair[0] for pair in point.seeds))]
-    y = [value for point in points for value in (point.y, *(pair[1] for pair in point.seeds))]
-    axes = (axis(UNITS["ccv"], x, False, 1e-9 * horizon), axis(UNITS["regret"], y))
-    return Chart("tradeoff", problem, horizon, "Regret against CCV", caption, *axes, points, notes)
+    played = [row for row in medians if row["rank"] is not None]
+    units = [analysis.unit(played, name) for name in ("violation_range", "cost_range")]
+    pairs = [pair for point in points for pair in ((point.x, point.y), *point.seeds)]
+    most = max((max(ccv / units[0], regret / units[1]) for ccv, regret in pairs), default=0.0)
+    most = most if most > 1e-9 * horizon else 1.0
+    x, y = (
+        Axis(UNITS[name], "symlog", DECADES_DOWN * most * unit, most * unit)
+        for name, unit in zip(("ccv", "regret"), units, strict=True)
+    )  # fmt: skip
+    return Chart("tradeoff", problem, horizon, "Regret against CCV", caption, x, y, points, notes)
+
+
+DECADES_DOWN = 1e-3
+"""How far down the axes of the trade-off are logarithmic, as a share of their ends; below that they are linear, down to zero."""
 
 
 def _pace(problem: str, horizon: int, medians: list[RankedRow], places: dict[str, int]) -> Chart:

@@ -257,7 +257,7 @@ class Comparison(list[GameRow]):
         Raises
         ------
         InputError
-            There are no rows, the file cannot be written, or plotly is not installed.
+            There are no rows, or the file cannot be written.
         """
         from bridle.compare import html_report
 

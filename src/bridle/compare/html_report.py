@@ -1,11 +1,11 @@
 """The report of a comparison: one page that needs no network, with its charts, for a phone as well as for a desk.
 
-Tables and sentences are plain HTML; the charts are drawn by Plotly's own script, which the page carries, from data in JSON.
+Tables and sentences are plain HTML, charts are SVG (`svg_charts`), and a script of a few kilobytes answers the pointer. All of it can be
+read without scripts.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +13,8 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 
-from bridle.compare import analysis, charts
+from bridle.compare import analysis, charts, svg_charts
+from bridle.compare.formulas import formatted
 from bridle.compare.html_page import DRAWN_BY_SCRIPT, fact_list, read_template, render_page, section, write_page
 from bridle.compare.rows import (
     BOUND_OF_METRIC,
@@ -58,25 +59,25 @@ def render_report(rows: list[GameRow], title: str | None, command: str | None, d
     for i, (problem, games) in enumerate(problems.items()):
         own = [(n, chart) for n, chart in numbered if chart.problem == problem]
         sections.append(_problem_section(i, problem, games, [row for row in ranked if problem_of(row) == problem], own, places))
-    sections.append(read_template("reading.html").substitute(low=f"{analysis.LOW:.0%}", high=f"{analysis.HIGH:.0%}"))
-    data = {"policies": [charts.style(i)._asdict() for i in places.values()], "charts": [_as_json(chart) for chart in figures]}
+    sections.append(
+        read_template("reading.html").substitute(ranking=escape(analysis.RANKING), low=f"{analysis.LOW:.0%}", high=f"{analysis.HIGH:.0%}")
+    )
     return render_page(
         "comparison",
         title or _title(list(problems), len(places)),
         _lead(rows),
-        f"{NO_SCRIPT}\n" + "\n".join(sections),
+        svg_charts.definitions() + "\n".join(sections),
         date=date,
         allowed=DRAWN_BY_SCRIPT,
         head='<script>document.documentElement.classList.add("js");</script>\n',
         nav=read_template("comparison_nav.html").substitute(chips="".join(_chip(label, i) for label, i in places.items())),
         scripts=read_template("comparison_scripts.html").substitute(
-            data=_json_in_script(data), plotly=_plotly(), script=read_template("shared.js").template + read_template("report.js").template
+            script=read_template("shared.js").template + read_template("report.js").template
         ),
     )
 
 
 _shown = partial(number, style="page")
-NO_SCRIPT = '<noscript><p class="note">Charts need JavaScript; every table on this page is complete without it.</p></noscript>'
 
 
 # --- sections -------------------------------------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ def _problem_section(
         parts.append(f'<h3>As the horizon grows</h3><div class="charts">{"".join(growing)}</div>')
     notes = _notes(games)
     if notes:
-        parts.append(f'<h3>Notes</h3><ul class="notes">{"".join(f"<li>{escape(note)}</li>" for note in notes)}</ul>')
+        parts.append(f'<h3>Notes</h3><ul class="notes">{"".join(f"<li>{formatted(note)}</li>" for note in notes)}</ul>')
     return "\n".join([*parts, "</section>"])
 
 
@@ -183,7 +184,7 @@ def _about(games: list[GameRow]) -> str:
     size = [f"d = {dim:,}"] if dim else []
     size += [count(constraints, "constraint a round", "constraints a round")] if constraints else []
     more = " ".join(part for part in (about, f"Here: {', '.join(size)}." if size else "") if part)
-    return f'<p class="about">{escape(summary)} <span class="more">{escape(more)}</span></p>'
+    return f'<p class="about">{formatted(summary)} <span class="more">{formatted(more)}</span></p>'
 
 
 def _takeaway(ranked: list[RankedRow]) -> str:
@@ -195,6 +196,7 @@ def _takeaway(ranked: list[RankedRow]) -> str:
         return f"At {horizon} all policies do equally well here: regret {_shown(best['regret'])}, CCV {_shown(best['ccv'])}."
     names = listing([f"<strong>{escape(row['label'])}</strong>" for row in first])
     gained = "regret not known" if best["regret"] is None else f"regret {_shown(best['regret'])}"
+    gained += " (below zero, which counts as zero)" if best["regret"] is not None and best["regret"] < 0.0 == best["regret_lost"] else ""
     others = [row["label"] for row in ranked if row["pareto"] and row["rank"] != 1]
     front = f" Also on the front of regret against CCV: {escape(listing(others))}." if others else ""
     verb = "ranks" if len(first) == 1 else "rank"
@@ -235,6 +237,7 @@ def _notes(games: list[GameRow]) -> list[str]:
 
 # --- parts ----------------------------------------------------------------------------------------------------------------------------
 
+BELOW_ZERO = "below zero: bought with violation, or measured against a weak fixed action; it counts as zero"
 OWN = {"ccv": "", "soft": "soft", "interval": "interval"}
 
 
@@ -249,18 +252,19 @@ def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
             cells = f'<td class="reason" colspan="9"><div>does not apply: {reason}</div></td>'
         else:
             own = f"{_shown(row['native'])}{_of_bound(row['native_bound'])} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
-            score = "-" if row["score"] is None else f"{row['score']:.2f}"
+            score = "-" if row["score"] is None else _shown(row["score"], digits=3)
             cells = _measured(row, "regret") + _measured(row, "ccv")
             cells += f'<td class="dim">{own}</td><td>{_shown(row["us_per_round"], digits=3)}</td><td class="dim">{score}</td>'
         lines.append(_policy_line(row["label"], places[row["label"]], cells, rank, front))
     runs = [row["runs"] for row in ranked if row["runs"]]
     seeds = f"Medians over {count(max(runs), 'seed', 'seeds')}, best first." if runs else ""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} ◆: no other policy is as '
-        "good in both regret and CCV and better in one.</caption>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} The score is the larger of '
+        "regret and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better in one. A slanted regret is "
+        "below zero and counts as zero.</caption>"
         '<thead><tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
         '<th colspan="3" scope="colgroup">CCV (hard)</th><th rowspan="2" scope="col">own metric</th>'
-        '<th rowspan="2" scope="col">µs a round</th><th rowspan="2" scope="col">score</th></tr><tr>'
+        '<th rowspan="2" scope="col">µs a round</th><th rowspan="2" scope="col">score (rounds)</th></tr><tr>'
         + '<th scope="col">median</th><th scope="col">bound</th><th scope="col">grows like</th>' * 2
         + f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
@@ -271,7 +275,9 @@ def _measured(row: RankedRow, name: str) -> str:
     value, bound, power = (number_of(row, name + part) for part in ("", "_bound", "_exponent"))
     grows = "-" if power is None else f"t<sup>{power:.2f}</sup>"
     mark = ' <span title="above its bound">!</span>' if broken else ""
-    return f'<td{_class_if(broken, "broken")}>{_shown(value)}{mark}</td><td class="dim">{_shown(bound)}</td><td>{grows}</td>'
+    below = name == "regret" and value is not None and value < 0.0 and row["regret_lost"] == 0.0
+    shown = f'<span class="below-zero" title="{BELOW_ZERO}">{_shown(value)}</span>' if below else _shown(value)
+    return f'<td{_class_if(broken, "broken")}>{shown}{mark}</td><td class="dim">{_shown(bound)}</td><td>{grows}</td>'
 
 
 def _of_bound(bound: float | None) -> str:
@@ -279,52 +285,30 @@ def _of_bound(bound: float | None) -> str:
 
 
 def _policy_line(label: str, place: int, cells: str, before: str = "", after: str = "") -> str:
-    name = f'{before}{_swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
+    name = f'{before}{svg_charts.swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
     return f'<tr data-policy="{place}"><th scope="row"><div class="entry">{name}</div></th>{cells}</tr>'
 
 
 def _chip(label: str, place: int) -> str:
-    inside = f'{_swatch(place)}<span title="{escape(label)}">{escape(label)}</span>'
+    inside = f'{svg_charts.swatch(place)}<span title="{escape(label)}">{escape(label)}</span>'
     return f'<button type="button" class="chip" aria-pressed="true" data-policy="{place}">{inside}</button>'
 
 
-MARKERS = {
-    "circle": "M4 0A4 4 0 1 1 -4 0A4 4 0 1 1 4 0Z",
-    "square": "M-3.6 -3.6H3.6V3.6H-3.6Z",
-    "diamond": "M0 -5L5 0L0 5L-5 0Z",
-    "triangle-up": "M0 -4.8L4.8 3.6H-4.8Z",
-    "triangle-down": "M0 4.8L4.8 -3.6H-4.8Z",
-    "pentagon": "M0 -4.6L4.4 -1.4L2.7 3.8H-2.7L-4.4 -1.4Z",
-    "star": "M0 -5.4L1.4 -1.8L5.2 -1.7L2.2 .7L3.2 4.4L0 2.2L-3.2 4.4L-2.2 .7L-5.2 -1.7L-1.4 -1.8Z",
-    "hexagon": "M4.4 0L2.2 3.9H-2.2L-4.4 0L-2.2 -3.9H2.2Z",
-}
-STROKES = {"solid": "none", "dot": "2 2", "longdashdot": "6 2 1.5 2"}
-
-
-def _swatch(place: int) -> str:
-    """A policy's line and marker, in its colour, as they are in the charts."""
-    look = charts.style(place)
-    colour = f"var(--p{look.colour})"
-    return (
-        f'<svg class="swatch" viewBox="-13 -6 26 12" aria-hidden="true"><path d="M-13 0H13" stroke="{colour}" stroke-width="2" '
-        f'stroke-dasharray="{STROKES[look.dash]}"/><path d="{MARKERS[look.symbol]}" fill="{colour}"/></svg>'
-    )
-
-
-SCALES = {"log": "log axis", "symlog": "signed log axis", "linear": "linear axis"}
-
-
 def _figure(n: int, chart: charts.Chart) -> str:
-    select = ""
+    tools = ""
+    if chart.marks and chart.kind != "pace":
+        tools = '<button type="button" class="enlarge" aria-pressed="false">Enlarge</button>'
     if chart.marks and chart.kind not in ("tradeoff", "pace"):
-        options = "".join(f'<option value="{key}"{" selected" * (key == chart.y.scale)}>{name}</option>' for key, name in SCALES.items())
-        select = f'<select data-chart="{n}" aria-label="Scale of the vertical axis">{options}</select>'
+        options = "".join(
+            f'<option value="{key}"{" selected" * (key == chart.y.scale)}>{name}</option>' for key, name in svg_charts.SCALES.items()
+        )
+        tools = f'<select data-chart="{n}" aria-label="Scale of the vertical axis">{options}</select>{tools}'
     notes = "".join(f"<li>{escape(note)}</li>" for note in chart.notes)
-    about = escape(f"{chart.title}, {chart.problem}. {chart.caption}")
-    plot = f'<div class="plot{"" if chart.marks else " empty"}" id="plot-{n}" role="img" aria-label="{about}"></div>'
+    picture = svg_charts.draw(chart, f"{chart.title}, {chart.problem}")
     return (
-        f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4>{select}</div>'
-        f"<p>{escape(chart.caption)}</p></figcaption>{plot}{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
+        f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4><span>{tools}</span></div>'
+        f'<p>{escape(chart.caption)}</p></figcaption><div class="plot" id="plot-{n}">{picture}</div>'
+        f"{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
     )
 
 
@@ -338,24 +322,3 @@ def _texts(value: object) -> list[str]:
 
 def _class_if(condition: bool, name: str) -> str:
     return f' class="{name}"' if condition else ""
-
-
-def _as_json(value: object) -> object:
-    """Named tuples as objects, all the way down."""
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {key: _as_json(item) for key, item in zip(value._fields, value, strict=True)}
-    return [_as_json(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _json_in_script(value: object) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element or begin a comment."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ModuleNotFoundError:
-        raise InputError("the report page needs the package plotly: pip install 'bridle[report]'") from None
-    return str(get_plotlyjs())

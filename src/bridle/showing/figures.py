@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bridle.core import InputError
-from bridle.showing.marks import LIGHT, SYMBOLS, Axis, Bar, Chart, Line, Point, style
+from bridle.showing.marks import LIGHT, SYMBOLS, Axis, Bar, Chart, Line, Point, drawn_regret, style
 from bridle.showing.numbers import number
 
 if TYPE_CHECKING:
@@ -234,22 +234,27 @@ def _lines(panel: Axes, chart: Chart) -> None:
 
 
 def _points(panel: Axes, chart: Chart) -> None:
-    """Medians with their ranks, single seeds, and the front."""
+    """Medians with their ranks, single seeds, and corners of equal score."""
     marks = [mark for mark in chart.marks if isinstance(mark, Point)]
-    scale_axis(panel, "x", chart.x, [value for mark in marks for value in (mark.x, *(pair[0] for pair in mark.seeds))])
-    scale_axis(panel, "y", chart.y, [value for mark in marks for value in (mark.y, *(pair[1] for pair in mark.seeds))])
-    front = sorted((mark for mark in marks if mark.pareto), key=lambda mark: (mark.x, -mark.y))
-    panel.step(
-        [mark.x for mark in front], [mark.y for mark in front], where="post", color=SOFT, linewidth=0.9, linestyle="dotted", zorder=1
-    )
+    below, top = chart.y.threshold, (chart.x.top or 1.0, chart.y.top or 1.0)
+    scale_axis(panel, "x", chart.x, [top[0]])
+    scale_axis(panel, "y", chart.y, [top[1]])
+    panel.set_xlim(-0.4 * chart.x.threshold, 2.0 * top[0])
+    panel.set_ylim(-below, 2.0 * top[1])
+    panel.axhspan(-below, 0.0, color=SOFT, alpha=0.12, linewidth=0, zorder=0)
+    panel.text(0.99, 0.03, "regret below zero counts as zero", ha="right", transform=panel.transAxes, color=SOFT, fontsize=7)
+    for share in (0.001, 0.01, 0.1, 1.0):
+        x, y = (share * end for end in top)
+        panel.plot([x, x, 0.0], [0.0, y, y], color=SOFT, linewidth=0.7, linestyle="dotted", zorder=1)
     for above, mark in enumerate(reversed(marks), start=3):  # the best on top, each with its own number
         look = _look(mark.policy)
         seeds = {"color": look["color"], "marker": look["marker"], "s": 14, "alpha": 0.45, "linewidths": 0}
-        panel.scatter([pair[0] for pair in mark.seeds], [pair[1] for pair in mark.seeds], zorder=2, **seeds)
+        panel.scatter([pair[0] for pair in mark.seeds], [drawn_regret(pair[1], chart.y) for pair in mark.seeds], zorder=2, **seeds)
+        height = drawn_regret(mark.y, chart.y)
         edge = INK if mark.pareto else "white"
-        panel.plot([mark.x], [mark.y], "o", color=look["color"], markersize=11, markeredgecolor=edge, markeredgewidth=1.4, zorder=above)
+        panel.plot([mark.x], [height], "o", color=look["color"], markersize=11, markeredgecolor=edge, markeredgewidth=1.4, zorder=above)
         panel.annotate(
-            str(mark.rank), (mark.x, mark.y), ha="center", va="center", color="white", fontsize=7, fontweight="bold", zorder=above
+            str(mark.rank), (mark.x, height), ha="center", va="center", color="white", fontsize=7, fontweight="bold", zorder=above
         )
 
 

@@ -78,11 +78,15 @@ class Bar(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """A title, and a scale: log, linear, or symlog, which is linear between -threshold and threshold and logarithmic beyond."""
+    """A title, and a scale: log, linear, or symlog, which is linear between -threshold and threshold and logarithmic beyond.
+
+    `top` is where the axis ends, in the trade-off; elsewhere it ends where the values do.
+    """
 
     title: str
     scale: str
     threshold: float = 1.0
+    top: float | None = None
 
 
 class Chart(NamedTuple):
@@ -125,6 +129,11 @@ def axis(title: str, values: Sequence[float | None], log: bool = False, rounding
         return Axis(title, "linear")
     threshold = 10.0 ** (floor(log10(top)) - 2)
     return Axis(title, "log" if log or min(numbers) > rounding else "symlog", threshold)
+
+
+def drawn_regret(regret: float, axis: Axis) -> float:
+    """Where a regret is drawn in the trade-off: one below zero in the middle of the strip that is kept for it."""
+    return -0.5 * axis.threshold if regret < -1e-6 * axis.threshold else max(regret, 0.0)
 
 
 def chosen(what: str | Sequence[str]) -> list[Quantity]:

@@ -1,0 +1,132 @@
+"""Where values lie along an axis, and what is written beside it: logarithmic, linear, or linear around zero and logarithmic beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil, floor, isfinite, log10
+from typing import NamedTuple
+
+from bridle.compare.text import number
+
+
+class Tick(NamedTuple):
+    """A place on an axis, from 0 to 1, and what stands beside it."""
+
+    at: float
+    text: str
+
+
+class PageScale(NamedTuple):
+    """An axis from `low` to `high`, which are in its own units: logarithms of values, or values, as `kind` says."""
+
+    kind: str
+    threshold: float
+    low: float
+    high: float
+
+    def at(self, value: float | None) -> float | None:
+        """Where a value lies, 0 being the low end and 1 the high one; None where a logarithmic axis has no place for it."""
+        place = placed(value, self.kind, self.threshold)
+        return None if place is None else (place - self.low) / (self.high - self.low)
+
+    def ticks(self, most: int = 7) -> list[Tick]:
+        """The places that are marked: at least two wherever there is anything to read, and about `most` at the most.
+
+        >>> [tick.text for tick in PageScale("log", 1.0, 0.0, 3.0).ticks()]
+        ['1', '10', '100', '1,000']
+        >>> [tick.text for tick in PageScale("log", 1.0, 0.7, 0.8).ticks()]
+        ['5.2', '5.4', '5.6', '5.8', '6', '6.2']
+        >>> [tick.text for tick in PageScale("linear", 1.0, -1.0, 4.2).ticks(4)]
+        ['0', '2', '4']
+        >>> [tick.text.replace(chr(0x2212), "-") for tick in PageScale("symlog", 0.1, -1.5, 3.0).ticks()]
+        ['-0.1', '0', '0.1', '1', '10']
+        """
+        values = {"log": self._decades, "symlog": self._both_sides}.get(self.kind, self._even)(most)
+        places = [(self.at(value), value) for value in values]
+        return [Tick(at, number(value, "axis")) for at, value in places if at is not None and -1e-9 <= at <= 1.0 + 1e-9]
+
+    def _decades(self, most: int) -> list[float]:
+        every = max(1, ceil((self.high - self.low) / most))
+        powers = [power for power in range(ceil(self.low - 1e-9), floor(self.high + 1e-9) + 1) if power % every == 0]
+        if len(powers) > 2:
+            return [10.0**power for power in powers]
+        digits = [
+            d * 10.0**p for p in range(floor(self.low), ceil(self.high) + 1) for d in (1, 2, 5) if self.low <= log10(d) + p <= self.high
+        ]
+        return digits if len(digits) > 2 else _even(10.0**self.low, 10.0**self.high, most)
+
+    def _both_sides(self, most: int) -> list[float]:
+        top = max(abs(self.low), abs(self.high))
+        every = max(1, ceil((self.high - self.low) / most))
+        first = ceil(log10(self.threshold) - 1e-9)
+        sizes = [10.0 ** (first + step) for step in range(0, ceil(top), every)]
+        inside = [size for size in (*(-size for size in sizes), 0.0, *sizes) if -1e-9 <= (self.at(size) or 0.0) <= 1.0 + 1e-9]
+        if len(inside) > 1:
+            return sorted(inside)
+        return _even(_signed(self.low, self.threshold), _signed(self.high, self.threshold), most)
+
+    def _even(self, most: int) -> list[float]:
+        return _even(self.low, self.high, most)
+
+
+def placed(value: float | None, kind: str, threshold: float) -> float | None:
+    """A value in the units of an axis of this kind."""
+    if value is None or kind == "linear":
+        return value
+    if kind == "log":
+        return log10(value) if value > 0.0 else None
+    size = abs(value) / threshold
+    return (1.0 if value >= 0.0 else -1.0) * (size if size <= 1.0 else 1.0 + log10(size))
+
+
+def _signed(place: float, threshold: float) -> float:
+    """The value at a place of an axis that is linear around zero and logarithmic beyond."""
+    size = abs(place) if abs(place) <= 1.0 else 10.0 ** (abs(place) - 1.0)
+    return (1.0 if place >= 0.0 else -1.0) * size * threshold
+
+
+def reaching(values: Iterable[float | None], kind: str, threshold: float = 1.0) -> PageScale:
+    """The axis of this kind that shows the values, with some room; a logarithmic one reaches at most six decades down."""
+    places = [place for value in values if (place := placed(value, kind, threshold)) is not None and isfinite(place)]
+    if not places:
+        return PageScale(kind, threshold, 0.0, 1.0)
+    low, high = min(places), max(places)
+    if kind == "log":
+        low = max(low, high - 6.0)
+        lacking = max(0.0, 0.5 - (high - low)) / 2.0  # less than half a decade would have no ticks
+        return PageScale(kind, threshold, low - lacking - 0.05 * (high - low), high + lacking + 0.05 * (high - low))
+    if low == high == 0.0:
+        return PageScale(kind, threshold, -0.05, 1.0)
+    room = max(0.06 * (high - low), 0.02 * abs(high), 1e-12)
+    return PageScale(kind, threshold, -0.3 * room if low == 0.0 else low - room, high + room)
+
+
+def _even(low: float, high: float, most: int) -> list[float]:
+    """Round numbers between two, evenly apart."""
+    rough = (high - low) / most
+    power = 10.0 ** floor(log10(rough)) if rough > 0.0 else 1.0
+    step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= rough)
+    return [round(i * step, 12) for i in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
+
+
+def apart(places: Sequence[float], room: float, height: float) -> list[float]:
+    """The places, moved so that neighbours have `room` between them, within 0 to `height`: those that crowd stand around their middle.
+
+    >>> apart([10.0, 11.0, 50.0], 4.0, 60.0)
+    [8.5, 12.5, 50.0]
+    """
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    stacks: list[tuple[list[int], float]] = []
+    for i in order:
+        members, middle = [i], places[i]
+        while stacks and middle - stacks[-1][1] < room * (len(members) + len(stacks[-1][0])) / 2.0:
+            below, centre = stacks.pop()
+            middle = (centre * len(below) + middle * len(members)) / (len(below) + len(members))
+            members = [*below, *members]
+        half = room * (len(members) - 1) / 2.0
+        stacks.append((members, max(half, min(height - half, middle))))
+    moved = list(places)
+    for members, middle in stacks:
+        for k, i in enumerate(members):
+            moved[i] = middle + room * (k - (len(members) - 1) / 2.0)
+    return moved
