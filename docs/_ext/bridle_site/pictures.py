@@ -208,7 +208,7 @@ def _in_the_plane(name: str) -> dict[str, Any] | None:
         return None
     trace = bridle.play(bridle.policy_for("anytime", problem), problem, keep="decisions")
     centre, radius = np.asarray(problem.domain.center()), problem.domain.diameter() / 2.0
-    side = np.linspace(-radius, radius, 41)
+    side = np.linspace(-radius, radius, 31)
     x, y = np.meshgrid(centre[0] + side, centre[1] + side)
     share, rounds = np.zeros(x.shape), list(trace.blocks())
     for i, j in np.ndindex(x.shape):
@@ -220,9 +220,9 @@ def _in_the_plane(name: str) -> dict[str, Any] | None:
 
 def draw_plane(axes: Axes, found: dict[str, Any]) -> None:
     """What is forbidden, and where the decisions went."""
-    axes.contourf(found["x"], found["y"], found["share"], levels=np.linspace(0.0, 1.0, 9), cmap="Oranges", vmin=0.0, vmax=1.6)
+    axes.contourf(found["x"], found["y"], found["share"], levels=np.linspace(0.0, 1.0, 6), cmap="Oranges", vmin=0.0, vmax=1.6)
     axes.add_patch(mpl.patches.Circle(found["centre"], found["radius"], fill=False, color=SOFT, linewidth=1.0))
-    path = found["decisions"][:: max(1, len(found["decisions"]) // 60)]
+    path = found["decisions"][:: max(1, len(found["decisions"]) // 40)]
     axes.scatter(*path.T, c=np.linspace(0.25, 1.0, len(path)), cmap="Blues", vmin=0.0, vmax=1.0, s=9, zorder=3, edgecolors="none")
     axes.set(aspect="equal", xticks=[], yticks=[], title="In two dimensions")
     axes.grid(False)

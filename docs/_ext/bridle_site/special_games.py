@@ -76,7 +76,7 @@ def rate_game(path: Path) -> Any:
         session.observe(f=float(decided[t]), df=[1.0], g=float(wanted - decided[t]), dg=[-1.0])
     share = np.cumsum(demand > decided) / np.arange(1, rounds + 1)
     figure, (left, right) = pictures.two_panels()
-    seen = np.arange(0, rounds, 5)
+    seen = np.arange(0, rounds, 16)
     left.plot(seen, demand[seen], color=pictures.SOFT, linestyle="none", marker=".", markersize=2, label="demand")
     left.plot(seen, decided[seen], color=pictures.ACCENT, label="decision")
     left.legend(fontsize=8, loc="lower right")
