@@ -63,7 +63,7 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
         below += [(label, _since(curve))] if tiny else []
     if below:
         alike = {since: [label for label, own in below if own == since] for since in sorted({since for _, since in below})}
-        since_when = "; ".join(f"{', '.join(labels)} {_from(since, lines[0].x[0])}" for since, labels in alike.items())
+        since_when = "; ".join(f"{', '.join(labels)} {_from(since, int(lines[0].x[0]))}" for since, labels in alike.items())
         why = "bought with violation, or measured against a weak fixed action" if what == "regret" else "no violation but rounding"
         notes.append(f"At {'or below ' if what == 'regret' else ''}zero at the end, {why}: {since_when}.")
     if none:
