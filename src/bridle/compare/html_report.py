@@ -32,6 +32,7 @@ from bridle.compare.rows import (
 from bridle.compare.text import count, listing, number, seed_range
 from bridle.core import InputError
 from bridle.problems import problem_facts
+from bridle.showing.marks import Chart
 
 
 def write_report(
@@ -148,7 +149,7 @@ def _rank_cell(rank: int | None) -> str:
 
 
 def _problem_section(
-    i: int, problem: str, games: list[GameRow], ranked: list[RankedRow], figures: list[tuple[int, charts.Chart]], places: dict[str, int]
+    i: int, problem: str, games: list[GameRow], ranked: list[RankedRow], figures: list[tuple[int, Chart]], places: dict[str, int]
 ) -> str:
     horizons = sorted(grouped(games, horizon_of))
     parts = [f'<section class="problem" id="problem-{i}"><h2>{escape(problem)}</h2>', _about(games)]
@@ -294,7 +295,7 @@ def _chip(label: str, place: int) -> str:
     return f'<button type="button" class="chip" aria-pressed="true" data-policy="{place}">{inside}</button>'
 
 
-def _figure(n: int, chart: charts.Chart) -> str:
+def _figure(n: int, chart: Chart) -> str:
     tools = ""
     if chart.marks and chart.kind != "pace":
         tools = '<button type="button" class="enlarge" aria-pressed="false">Enlarge</button>'
