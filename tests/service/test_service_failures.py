@@ -116,7 +116,7 @@ def test_a_budget_that_is_not_there_takes_nothing_else_along(db, monkeypatch):
     with serving(db) as server, server.client() as client:
         create(client)
         faults = Faults(server.service.store, monkeypatch)
-        faults.delay = 0.3
+        faults.delay = 0.15
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(observe, client, "k0")
             while not faults.begun:
