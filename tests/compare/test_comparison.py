@@ -17,7 +17,7 @@ import pytest
 
 import bridle
 import bridle.compare.analysis
-from bridle.compare import Comparison, compare, comparison, frames, typeset
+from bridle.compare import Comparison, compare, comparison, frames, tables, typeset
 from helpers import comparison_rows
 
 ROWS = Comparison(comparison_rows.grid())
@@ -49,6 +49,14 @@ def test_it_is_the_list_that_it_was(tmp_path):
     assert json.loads(json.dumps(ROWS)) == list(ROWS) == ROWS.rows
     assert ROWS[0]["policy"] == "sinha2024"
     assert len(list(iter(ROWS))) == len(ROWS)
+
+
+def test_rows_that_say_little_are_still_shown():
+    games = [{"problem": "p", "policy": name, "horizon": 9, "cost": 0.0, "regret": None, "ccv": v} for name, v in (("a", 2.0), ("b", 1.0))]
+    shown = Comparison(games)
+    assert repr(shown).startswith("Comparison: 2 games of 1 problem")
+    assert bridle.compare.analysis.BY_COST in shown._repr_html_()
+    assert f"p, T = 9: {bridle.compare.analysis.BY_COST}" in tables.ranking_notes(shown.ranking(), ROWS.rows)
 
 
 def test_a_folder_keeps_the_games_and_gives_them_back(tmp_path):

@@ -113,7 +113,8 @@ RANKING = (
     "Regret and CCV are both counted in rounds of the worst kind: regret over the most that two actions can differ in the cost of one "
     "round, CCV over the most that one round can violate. A policy's score is the larger of the two, and the lowest score is first: little "
     "regret does not pay for violation, nor the other way round. Equal scores go by CCV, then by regret. A regret below zero counts as "
-    "zero: it is bought with violation, or the fixed action that it is measured against is weak, and it earns nothing."
+    "zero: it is bought with violation, or the fixed action that it is measured against is weak, and it earns nothing. Where the regret of "
+    "some policy is not known, the total cost above the lowest takes its place for all: then what is bought with violation counts."
 )
 """How policies are ranked: the one wording of it."""
 
@@ -130,7 +131,7 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     CCV are compared as they are.
 
     So the order does not depend on the units of costs or constraints; no policy stands above one that is at least as good in both and
-    better in one; and which of two policies is better depends on nobody else.
+    better in one; and where every regret is known, which of two policies is better depends on nobody else.
 
     `pareto` says that no other policy is at least as good in both and better in one. A policy that does not apply comes last, with the
     reason.
@@ -147,6 +148,15 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
         for _, own in sorted(grouped(games, horizon_of).items()):
             ranked += _ranked([_medians(label, runs) for label, runs in grouped(own, label_of).items()])
     return ranked
+
+
+def cost_notes(ranked: Iterable[RankedRow]) -> list[str]:
+    """Where policies are ranked by cost in place of regret: a sentence for each problem and horizon."""
+    places = grouped((row for row in ranked if row["ranked_by"] == "cost"), lambda row: (problem_of(row), horizon_of(row)))
+    return [f"{problem}, T = {T:,}: {BY_COST}" for problem, T in places]
+
+
+BY_COST = "not every regret is known, so policies are ranked by total cost above the lowest, and CCV; cost that violation saves counts"
 
 
 def quantiles(values: Iterable[object]) -> tuple[float | None, float | None, float | None]:
