@@ -125,8 +125,8 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     """Who did best: for each problem and horizon, a row for each policy with its medians over seeds, best first.
 
     `RANKING` says how, in the words that tables, pages and the documentation show. CCV is the hard violation, the same for every policy
-    whatever its theorem is about. Rounding counts as zero: a regret below 1e-6 of the total cost, to which the best action is found, and
-    a CCV below 1e-9 a round. Where the regret of some policy is not known, the total cost above the lowest takes its place for all of
+    whatever its theorem is about. Rounding counts as zero: a regret below 1e-6 of the total cost, to which the best action is found, or
+    of a round of the worst kind, and a CCV below 1e-9 of the worst kind a round. Where the regret of some policy is not known, the total cost above the lowest takes its place for all of
     them (`ranked_by`). Where a problem does not say how large a round can be (`cost_range` and `violation_range` of its rows), regret and
     CCV are compared as they are.
 
@@ -208,9 +208,10 @@ def _median_exponent(runs: list[GameRow], quantity: str) -> float | None:
 def _beyond_rounding(row: RankedRow) -> tuple[float | None, float | None]:
     """Regret and CCV with what is only rounding set to 0."""
     regret, violation = row["regret"], row["ccv"]
+    worst_cost, worst_violation = (unit([row], name) for name in get_type_hints(RangeColumns))
     return (
-        None if regret is None else regret if abs(regret) > 1e-6 * max(1.0, abs(row["cost"] or 0.0)) else 0.0,
-        None if violation is None else violation if violation > 1e-9 * row["horizon"] else 0.0,
+        None if regret is None else regret if abs(regret) > 1e-6 * max(worst_cost, abs(row["cost"] or 0.0)) else 0.0,
+        None if violation is None else violation if violation > 1e-9 * worst_violation * row["horizon"] else 0.0,
     )
 
 
