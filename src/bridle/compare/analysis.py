@@ -126,9 +126,9 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
 
     `RANKING` says how, in the words that tables, pages and the documentation show. CCV is the hard violation, the same for every policy
     whatever its theorem is about. Rounding counts as zero: a regret below 1e-6 of the total cost, to which the best action is found, or
-    of a round of the worst kind, and a CCV below 1e-9 of the worst kind a round. Where the regret of some policy is not known, the total cost above the lowest takes its place for all of
-    them (`ranked_by`). Where a problem does not say how large a round can be (`cost_range` and `violation_range` of its rows), regret and
-    CCV are compared as they are.
+    of a round of the worst kind, and a CCV below 1e-9 of the worst kind a round. Where the regret of some policy is not known, the total
+    cost above the lowest takes its place for all of them (`ranked_by`). Where a problem does not say how large a round can be
+    (`cost_range` and `violation_range` of its rows), regret and CCV are compared as they are.
 
     So the order does not depend on the units of costs or constraints; no policy stands above one that is at least as good in both and
     better in one; and where every regret is known, which of two policies is better depends on nobody else.

@@ -200,7 +200,7 @@ def _takeaway(ranked: list[RankedRow]) -> str:
     gained = "regret not known" if best["regret"] is None else f"regret {_shown(best['regret'])}"
     gained += " (below zero, which counts as zero)" if best["regret"] is not None and best["regret"] < 0.0 == best["regret_lost"] else ""
     others = [row["label"] for row in ranked if row["pareto"] and row["rank"] != 1]
-    front = f" Also on the front of regret against CCV: {escape(listing(others))}." if others else ""
+    front = f" Also on the front of {best['ranked_by']} against CCV: {escape(listing(others))}." if others else ""
     verb = "ranks" if len(first) == 1 else "rank"
     return f"At {horizon} {names} {verb} first: median {gained}, CCV {_shown(best['ccv'])}.{front}"
 
