@@ -106,6 +106,10 @@ def test_a_name_that_is_there_twice_is_refused(tmp_path):
                     assert answer.status_code == 400, body
                     assert "is there twice" in answer.json()["error"]
             assert client.get("/v1/sessions/shop").json()["round"] == 0
+            for event in (b'"f": 0.3, "f": 0.4, "g": [0.2], %s' % whole, b'"f": 0.3, %s, "key": null, "key": null' % whole):
+                answer = client.post("/v1/sessions/shop/batch", content=b'{"events": [{%s}]}' % event)  # as many names as with a kind
+                assert answer.status_code == 400, event
+            assert client.get("/v1/sessions/shop").json()["round"] == 0
             twice = b'{"events": [{"kind": "observe", "f": 0.3, %s}, {"kind": "observe", "f": 0.3, %s}]}' % (whole, whole)
             assert client.post("/v1/sessions/shop/batch", content=twice).json()["round"] == 2
     finally:

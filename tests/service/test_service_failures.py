@@ -111,6 +111,27 @@ def test_everything_that_rests_on_a_failed_commit_fails_with_it(db, monkeypatch)
         assert {observe(client, f"k{i}").json()["round"] for i in range(5)} == {1, 2, 3, 4, 5}
 
 
+def test_a_budget_that_is_not_there_takes_nothing_else_along(db, monkeypatch):
+    """It once had the session made again from its journal, and whatever others had under way was refused."""
+    with serving(db) as server, server.client() as client:
+        create(client)
+        faults = Faults(server.service.store, monkeypatch)
+        faults.delay = 0.15
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(observe, client, "k0")
+            while not faults.begun:
+                time.sleep(0.01)
+            second = pool.submit(observe, client, "k1")  # waits for the commit under way
+            while server.service.hosted["shop"]._core.seq < 2:
+                time.sleep(0.01)
+            core = server.service.hosted["shop"]._core
+            for verb, body in (("pay", {"amount": 1.0}), ("bid", {"value": 1.0}), ("budget", {"budget": 1.0})):
+                assert client.post(f"/v1/sessions/shop/{verb}", json={"gate": "nowhere", **body}).status_code == 404
+            assert [first.result().status_code, second.result().status_code] == [200, 200]
+        assert client.get("/v1/sessions/shop").json()["round"] == 2
+        assert server.service.hosted["shop"]._core is core
+
+
 def test_no_decision_leaves_before_what_it_rests_on_is_durable(db, monkeypatch):
     with serving(db) as server, server.client() as client:
         create(client)

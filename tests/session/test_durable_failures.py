@@ -244,6 +244,30 @@ def test_a_group_that_fails_is_told_of_once_and_undone(tmp_path):
         assert_same(plain_after(2), session)
 
 
+@pytest.mark.parametrize("keyed", [False, True], ids=["plain", "with keys"])
+@pytest.mark.parametrize("place", ["append", "committed"])
+def test_what_comes_after_an_interrupted_flush_is_not_lost(tmp_path, monkeypatch, place, keyed):
+    """The group is on the disk, and nobody has noted it: the next one begins with it."""
+    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
+    keys = iter([f"k{i}" for i in range(5)] if keyed else [None] * 5)
+    for _ in range(3):
+        session.observe(**RECORD, key=next(keys))
+    if place == "append":
+        Failing(session, KeyboardInterrupt(), after=True)
+    else:
+        monkeypatch.setattr(session._core, "committed", lambda seq: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        session.flush()
+    monkeypatch.undo()
+    for _ in range(2):
+        session.observe(**RECORD, key=next(keys))
+    session.flush()
+    assert session.durable == (5, 5)
+    session.close()
+    with bridle.Session.open(url_of(tmp_path), "run") as session:
+        assert_same(plain_after(5), session)
+
+
 def test_threads_wait_for_each_other(session):
     def work():
         for _ in range(20):

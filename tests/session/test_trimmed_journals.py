@@ -10,7 +10,7 @@ import pytest
 import bridle
 from bridle.core import InputError
 from bridle.database import open_store
-from bridle.session import inspection
+from bridle.session import inspection, pictures
 from bridle.session.session import Session
 
 RESTORE = Session._restored
@@ -122,3 +122,19 @@ def test_long_journals_are_dropped_piece_by_piece(url, monkeypatch):
     played(url)
     with open_store(url) as store:
         assert inspection.trim(store, "shop", RESTORE, before=40) == (40, 1)
+
+
+@pytest.mark.parametrize("before", [40, 45])
+def test_a_trimmed_session_is_drawn_as_far_back_as_its_journal_goes(url, before):
+    twin, seen = bridle.Session(policy()), {}
+    for t in range(45):
+        observe(twin, t)
+        seen[twin.rounds] = twin.ccv
+    played(url)
+    with open_store(url) as store:
+        inspection.trim(store, "shop", RESTORE, before=before)
+    with bridle.Session.open(url, "shop") as session:
+        curve = pictures.from_journal(session._core, RESTORE)
+    assert before <= curve.rounds[0]
+    assert curve.rounds[-1] == 45
+    assert curve.ccv == [seen[t] for t in curve.rounds]

@@ -214,14 +214,13 @@ def _in_the_plane(name: str) -> dict[str, Any] | None:
     for i, j in np.ndindex(x.shape):
         _, values = values_at(lambda: rounds, [x[i, j], y[i, j]])
         share[i, j] = np.mean(np.max(values, axis=-1) > 1e-9)
-    share[np.hypot(x - centre[0], y - centre[1]) > radius] = np.nan
     return {"x": x, "y": y, "share": share, "decisions": np.asarray(trace.decisions), "centre": centre, "radius": radius}
 
 
 def draw_plane(axes: Axes, found: dict[str, Any]) -> None:
     """What is forbidden, and where the decisions went."""
-    axes.contourf(found["x"], found["y"], found["share"], levels=np.linspace(0.0, 1.0, 6), cmap="Oranges", vmin=0.0, vmax=1.6)
-    axes.add_patch(mpl.patches.Circle(found["centre"], found["radius"], fill=False, color=SOFT, linewidth=1.0))
+    shaded = axes.contourf(found["x"], found["y"], found["share"], levels=np.linspace(0.0, 1.0, 6), cmap="Oranges", vmin=0.0, vmax=1.6)
+    shaded.set_clip_path(axes.add_patch(mpl.patches.Circle(found["centre"], found["radius"], fill=False, color=SOFT, linewidth=1.0)))
     path = found["decisions"][:: max(1, len(found["decisions"]) // 40)]
     axes.scatter(*path.T, c=np.linspace(0.25, 1.0, len(path)), cmap="Blues", vmin=0.0, vmax=1.0, s=9, zorder=3, edgecolors="none")
     axes.set(aspect="equal", xticks=[], yticks=[], title="In two dimensions")

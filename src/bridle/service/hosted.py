@@ -211,7 +211,7 @@ class Hosted:
 
     def _broken_off(self, wrong: BaseException) -> BaseException:
         """What is said where something could not be applied; if it broke off in the middle, the session is made again from its journal."""
-        if isinstance(wrong, InputError):
+        if isinstance(wrong, InputError | Turned):  # nothing was applied
             return wrong
         self._core = None
         return self._trouble(wrong) if isinstance(wrong, StoreError) else wrong

@@ -90,8 +90,10 @@ class ForgetEvent(ForgetBody, forbid_unknown_fields=True, tag_field="kind", tag=
     """A round given up in a batch."""
 
 
-class PlainEvent(PlainBody, forbid_unknown_fields=True, tag_field="kind", tag="observe", gc=False):
-    """Such feedback in a batch."""
+class PlainEvent(PlainBody, forbid_unknown_fields=True, gc=False, kw_only=True):
+    """Such feedback in a batch; its kind is no tag, since that of a struct that stands alone may be left out."""
+
+    kind: Literal["observe"]
 
 
 class PlainBatch(Struct, forbid_unknown_fields=True, gc=False):

@@ -295,9 +295,12 @@ class GroupedEvents(Embedded):
         core = self.core
         try:
             core.store.append(core.lease, rows)
-        except Taken:  # an interrupt came between the commit and what is noted of it
-            if core.store.head(core.found.id) != rows[-1].seq:
+        except Taken:  # an interrupt came between a commit and what is noted of it: others may have come since
+            there = core.store.head(core.found.id)
+            if there < rows[0].seq:
                 raise
+            if rest := [row for row in rows if row.seq > there]:
+                core.store.append(core.lease, rest)
         core.committed(rows[-1].seq)
         with self._guard:
             del self._queue[: len(rows)]

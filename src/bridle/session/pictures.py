@@ -7,6 +7,7 @@ without either, where it stands is drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,13 +59,13 @@ def from_history(entries: Sequence[HistoryEntry]) -> SessionCurve:
 
 
 def from_journal(core: DurableCore, restore: Restore) -> SessionCurve:
-    """The curve of a durable session: its journal is replayed from the first event, and what is proved is asked on the way."""
+    """The curve of a durable session: its journal is replayed as far back as it goes, and what is proved is asked on the way."""
     wanted = marks(core.session.rounds)
     again = inspection.reader(core.store, core.name, restore)
-    again.rebuild(until=0, after=0)
+    again.rewind()
     found: dict[int, tuple[float | None, ...]] = {}
-    for event in core.store.tail(again.found.id):
-        again.advance([event])
+    for events in chain([()], ([event] for event in core.store.tail(again.found.id, again.seq))):
+        again.advance(events)
         session: Any = again.session
         if session.rounds in wanted and session.rounds not in found:
             proof = _proof(session)
