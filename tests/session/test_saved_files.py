@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import warnings
 from pathlib import Path
@@ -56,15 +55,6 @@ def test_gates_and_pacers_of_0_1_0_load():
         gate, pacer = bridle.Gate.load(WRITTEN / "gate.npz"), bridle.Pacer.load(WRITTEN / "pacer.npz")
     assert (gate.budget, gate.spent, gate.left) == (100.0, 30.0, 70.0)
     assert (pacer.budget, pacer.spent, pacer.rounds, pacer.played) == (100.0, 7.0, 10, 1)
-
-
-def test_a_journal_of_0_1_0_goes_on(tmp_path):
-    (tmp_path / "journal.db").write_bytes(gzip.decompress((WRITTEN / "journal.db.gz").read_bytes()))
-    with bridle.Session.open(f"sqlite:///{tmp_path / 'journal.db'}", "shop") as session:
-        assert (session.rounds, session.cost, session.ccv) == (5, 1.5, 0.5)
-        np.testing.assert_allclose(session.decide(), [0.2529816040331112, -0.9674710889844896], rtol=1e-9)
-        session.observe(f=0.3, df=[1.0, 0.5], g=0.1, dg=[-1.0, 0.0])
-        assert session.rounds == 6
 
 
 def test_a_comparison_of_0_1_0_loads_and_is_ranked():
