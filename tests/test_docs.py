@@ -50,6 +50,12 @@ def test_links_lead_somewhere(path):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_no_page_says_a_section_twice(path):
+    headings = re.findall(r"^## .*$", re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL), re.MULTILINE)
+    assert len(headings) == len(set(headings)), f"{path.name}: {headings}"
+
+
 def test_every_public_name_is_documented_and_there():
     for name in bridle.__all__:
         assert getattr(bridle, name).__doc__, name

@@ -193,11 +193,20 @@ def test_rounding_is_no_difference():
     assert ranks([game("a", 1e-3, 0.0), game("b", 0.0, 0.0)]) == {"a": (2, False), "b": (1, True)}
 
 
+@pytest.mark.parametrize("units", [(1e-9, 1.0), (1.0, 1e-12), (1e9, 1e9)])
+def test_small_units_are_no_rounding(units):
+    pairs = [(9.0, 1.0), (1.0, 20.0), (5.0, 2.0)]
+    assert order(field(pairs, units)) == order(field(pairs)) != order(field([(0.0, 0.0)] * 3))
+
+
 def test_where_a_regret_is_not_known_all_are_ranked_by_cost():
     games = [game("a", 9.0, 1.0, cost=10.0), game("b", None, 2.0, cost=-5.0), game("c", 1.0, 3.0, cost=20.0)]
     # costs above the lowest: 15, 0, 25
     assert ranks(games) == {"a": (2, True), "b": (1, True), "c": (3, False)}
-    assert {row["ranked_by"] for row in analysis.ranking(games)} == {"cost"}
+    ranked = analysis.ranking(games)
+    assert {row["ranked_by"] for row in ranked} == {"cost"}
+    assert analysis.cost_notes(ranked) == [f"p, T = 100: {analysis.BY_COST}"]
+    assert analysis.cost_notes(analysis.ranking(games[::2])) == []
 
 
 def test_medians_are_over_seeds_and_bounds_hold_where_they_hold_for_every_seed():

@@ -17,7 +17,7 @@ import pytest
 
 import bridle
 import bridle.compare.analysis
-from bridle.compare import Comparison, compare, comparison, frames, typeset
+from bridle.compare import Comparison, compare, comparison, frames, tables, typeset
 from helpers import comparison_rows
 
 ROWS = Comparison(comparison_rows.grid())
@@ -51,6 +51,14 @@ def test_it_is_the_list_that_it_was(tmp_path):
     assert len(list(iter(ROWS))) == len(ROWS)
 
 
+def test_rows_that_say_little_are_still_shown():
+    games = [{"problem": "p", "policy": name, "horizon": 9, "cost": 0.0, "regret": None, "ccv": v} for name, v in (("a", 2.0), ("b", 1.0))]
+    shown = Comparison(games)
+    assert repr(shown).startswith("Comparison: 2 games of 1 problem")
+    assert bridle.compare.analysis.BY_COST in shown._repr_html_()
+    assert f"p, T = 9: {bridle.compare.analysis.BY_COST}" in tables.ranking_notes(shown.ranking(), ROWS.rows)
+
+
 def test_a_folder_keeps_the_games_and_gives_them_back(tmp_path):
     result = bridle.compare("fixed", "ogd", 30, 2, tmp_path / "kept")
     assert (tmp_path / "kept" / "store").is_dir()
@@ -65,6 +73,18 @@ def test_what_is_no_comparison_is_one_error(tmp_path, content):
         path.write_bytes(content)
     with pytest.raises(bridle.InputError, match=f"cannot read {re.escape(str(path))}"):
         Comparison.load(path)
+
+
+def test_rows_of_0_1_0_load_without_the_columns_that_came_later(tmp_path):
+    from pyarrow import parquet
+
+    path = ROWS.save(tmp_path / "x.parquet")
+    parquet.write_table(parquet.read_table(path).drop_columns(["cost_range", "violation_range"]), path)
+    loaded = Comparison.load(path)
+    assert loaded == [row | {"cost_range": None, "violation_range": None} for row in ROWS]
+    ranked = [row for row in loaded.ranking() if row["rank"] is not None]
+    assert ranked
+    assert all(row["ccv_lost"] == pytest.approx(row["ccv"], abs=1e-6) for row in ranked), "compared as they are"
 
 
 def test_another_table_is_no_comparison(tmp_path):

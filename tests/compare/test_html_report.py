@@ -177,6 +177,11 @@ def test_what_is_not_known_makes_a_page():
     text = read(rows).text
     assert "There is no regret to draw here." in text
     assert "regret not known" in text
+    assert analysis.BY_COST in text
+    assert "The score is the larger of total cost above the lowest and CCV" in text
+    assert analysis.BY_COST not in read(ROWS).text
+    assert "the front of cost against CCV:" in text
+    assert "the front of regret against CCV:" in read(ROWS).text
 
 
 # --- what it is made of ---------------------------------------------------------------------------------------------------------------

@@ -80,6 +80,40 @@ def test_an_error_in_the_middle_of_a_comparison_names_file_and_game(file):
         compare(**GRID, out="broken", jobs=1)
 
 
+LEAVES = """
+from typing import Any, NamedTuple
+
+
+class State(NamedTuple):
+    x: Any
+    t: Any
+
+
+class Leaves(NamedTuple):
+    domain: Any
+
+    def init(self, x1):
+        return State(x1, 0.0 * x1[0])
+
+    def decide(self, state):
+        return state.x
+
+    def update(self, state, feedback):
+        return State(state.x - 10.0 * (state.t >= 149.0) * feedback.df, state.t + 1.0)
+
+
+def policy(domain):
+    return Leaves(domain)
+"""
+
+
+def test_a_policy_that_leaves_the_domain_late_has_no_numbers(file):
+    file.write_text(LEAVES)
+    (row,) = compare("fixed", "./mine.py", horizons=300, seeds=1)
+    assert row["does_not_apply"] == "a decision must be in the domain, and that of round 151 of the game is not"
+    assert row["regret"] is None
+
+
 def test_a_worker_notices_another_policy_of_the_same_name(file, monkeypatch):
     (cell,) = [cell for cell in grid(**{**GRID, "problems": ["fixed"], "seeds": 1}).cells if cell.own]
     file.write_text(ONE.replace("5.0", "9.0"))

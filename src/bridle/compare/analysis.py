@@ -113,7 +113,8 @@ RANKING = (
     "Regret and CCV are both counted in rounds of the worst kind: regret over the most that two actions can differ in the cost of one "
     "round, CCV over the most that one round can violate. A policy's score is the larger of the two, and the lowest score is first: little "
     "regret does not pay for violation, nor the other way round. Equal scores go by CCV, then by regret. A regret below zero counts as "
-    "zero: it is bought with violation, or the fixed action that it is measured against is weak, and it earns nothing."
+    "zero: it is bought with violation, or the fixed action that it is measured against is weak, and it earns nothing. Where the regret of "
+    "some policy is not known, the total cost above the lowest takes its place for all: then what is bought with violation counts."
 )
 """How policies are ranked: the one wording of it."""
 
@@ -124,13 +125,13 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
     """Who did best: for each problem and horizon, a row for each policy with its medians over seeds, best first.
 
     `RANKING` says how, in the words that tables, pages and the documentation show. CCV is the hard violation, the same for every policy
-    whatever its theorem is about. Rounding counts as zero: a regret below 1e-6 of the total cost, to which the best action is found, and
-    a CCV below 1e-9 a round. Where the regret of some policy is not known, the total cost above the lowest takes its place for all of
-    them (`ranked_by`). Where a problem does not say how large a round can be (`cost_range` and `violation_range` of its rows), regret and
-    CCV are compared as they are.
+    whatever its theorem is about. Rounding counts as zero: a regret below 1e-6 of the total cost, to which the best action is found, or
+    of a round of the worst kind, and a CCV below 1e-9 of the worst kind a round. Where the regret of some policy is not known, the total
+    cost above the lowest takes its place for all of them (`ranked_by`). Where a problem does not say how large a round can be
+    (`cost_range` and `violation_range` of its rows), regret and CCV are compared as they are.
 
     So the order does not depend on the units of costs or constraints; no policy stands above one that is at least as good in both and
-    better in one; and which of two policies is better depends on nobody else.
+    better in one; and where every regret is known, which of two policies is better depends on nobody else.
 
     `pareto` says that no other policy is at least as good in both and better in one. A policy that does not apply comes last, with the
     reason.
@@ -147,6 +148,15 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
         for _, own in sorted(grouped(games, horizon_of).items()):
             ranked += _ranked([_medians(label, runs) for label, runs in grouped(own, label_of).items()])
     return ranked
+
+
+def cost_notes(ranked: Iterable[RankedRow]) -> list[str]:
+    """Where policies are ranked by cost in place of regret: a sentence for each problem and horizon."""
+    places = grouped((row for row in ranked if row["ranked_by"] == "cost"), lambda row: (problem_of(row), horizon_of(row)))
+    return [f"{problem}, T = {T:,}: {BY_COST}" for problem, T in places]
+
+
+BY_COST = "not every regret is known, so policies are ranked by total cost above the lowest, and CCV; cost that violation saves counts"
 
 
 def quantiles(values: Iterable[object]) -> tuple[float | None, float | None, float | None]:
@@ -198,9 +208,10 @@ def _median_exponent(runs: list[GameRow], quantity: str) -> float | None:
 def _beyond_rounding(row: RankedRow) -> tuple[float | None, float | None]:
     """Regret and CCV with what is only rounding set to 0."""
     regret, violation = row["regret"], row["ccv"]
+    worst_cost, worst_violation = (unit([row], name) for name in get_type_hints(RangeColumns))
     return (
-        None if regret is None else regret if abs(regret) > 1e-6 * max(1.0, abs(row["cost"] or 0.0)) else 0.0,
-        None if violation is None else violation if violation > 1e-9 * row["horizon"] else 0.0,
+        None if regret is None else regret if abs(regret) > 1e-6 * max(worst_cost, abs(row["cost"] or 0.0)) else 0.0,
+        None if violation is None else violation if violation > 1e-9 * worst_violation * row["horizon"] else 0.0,
     )
 
 

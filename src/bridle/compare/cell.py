@@ -206,7 +206,10 @@ def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[FactColumns, Curv
     source = cell.instance.make()
     policy = policy_for(cell.policy, source, **cell.settings)
     begun = time.perf_counter()
-    trace = play(policy, source, engine=cell.engine, keep="totals" if source.measures is None else "decisions")
+    watched = known is not None or source.measures is not None
+    trace = play(policy, source, engine=cell.engine, keep="decisions" if watched else "totals")
+    if known is not None:
+        _require_inside(source, trace)
     comparator = _own_comparator(trace) if shared is None else _shared_comparator(shared)
     spent = time.perf_counter() - begun
     game = summary(trace, comparator)
@@ -215,6 +218,17 @@ def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[FactColumns, Curv
         raise Unavailable(f"another comparison has another policy {cell.policy} on this worker: wait for its end, or give it another name")
     facts: Mapping[str, object] = {**game, "measures": canonical(game["measures"]) if game["measures"] else None}
     return cast(FactColumns, {name: facts[name] for name in FACTS}), curves, spent
+
+
+def _require_inside(source: Problem, trace: Trace) -> None:
+    """Refuse a game that left the domain, where cost and constraints mean nothing.
+
+    It is for policies of a user's own: of these only the first rounds are tried before, while registered ones are tested.
+    """
+    decisions = np.asarray(trace.decisions)
+    if not source.domain.contains(decisions):
+        first = next((t for t, x in enumerate(decisions, 1) if not source.domain.contains(x)), len(decisions))
+        raise InputError(f"a decision must be in the domain, and that of round {first:,} of the game is not")
 
 
 def ranges(source: Problem) -> RangeColumns:

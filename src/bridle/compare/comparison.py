@@ -310,12 +310,13 @@ class Comparison(list[GameRow]):
         if not self:
             return cards.card(repr(self))
         shown, headings = [], ["problem", "#", "policy", "regret", "bound", "CCV", "bound"]
-        for row in self.ranking():
+        ranked = self.ranking()
+        for row in ranked:
             figures = [number(row[fact]) for fact in ("regret", "regret_bound", "ccv", "ccv_bound")]
             cells = ["does not apply", "", "", ""] if row["does_not_apply"] else figures
             shown.append([f"{problem_of(row)}, T = {horizon_of(row):,}", str(row["rank"] or "-"), row["label"], *cells])
         charts = plots.curves(self, ("regret", "ccv"), "round", problem_of(self[0]), None)
-        return cards.card(repr(self).splitlines()[0], None, charts, [RANKED], cards.table(headings, shown, 3))
+        return cards.card(repr(self).splitlines()[0], None, charts, [RANKED, *analysis.cost_notes(ranked)], cards.table(headings, shown, 3))
 
     def __repr__(self) -> str:
         if not self:
@@ -323,7 +324,7 @@ class Comparison(list[GameRow]):
         kinds = {"problem": problem_of, "policy": label_of, "horizon": horizon_of}
         sizes = {name: len(grouped(self, key)) for name, key in kinds.items()}
         many = [count(sizes["problem"], "problem"), count(sizes["policy"], "policy", "policies"), count(sizes["horizon"], "horizon")]
-        lines = [f"Comparison: {count(len(self), 'game')} of {', '.join(many)}, {count(len({row['seed'] for row in self}), 'seed')}"]
+        lines = [f"Comparison: {count(len(self), 'game')} of {', '.join(many)}, {count(len({row.get('seed') for row in self}), 'seed')}"]
         places = grouped(self.ranking(), lambda row: (problem_of(row), horizon_of(row)))
         for (problem, horizon), ranked in list(places.items())[:SHOWN_PLACES]:
             best = [_in_a_word(row) for row in ranked if row["rank"] is not None][:SHOWN_POLICIES]

@@ -154,6 +154,7 @@ def _problem_section(
     horizons = sorted(grouped(games, horizon_of))
     parts = [f'<section class="problem" id="problem-{i}"><h2>{escape(problem)}</h2>', _about(games)]
     parts.append(f'<p class="takeaway">{_takeaway([row for row in ranked if horizon_of(row) == horizons[-1]])}</p>')
+    parts += [f'<p class="about">{escape(text)}.</p>' for text in analysis.cost_notes(ranked)]
     parts += [f'<p class="alarm">{escape(text)}</p>' for text in _alarms(ranked)]
     if len(horizons) > 1:
         buttons = "".join(
@@ -199,7 +200,7 @@ def _takeaway(ranked: list[RankedRow]) -> str:
     gained = "regret not known" if best["regret"] is None else f"regret {_shown(best['regret'])}"
     gained += " (below zero, which counts as zero)" if best["regret"] is not None and best["regret"] < 0.0 == best["regret_lost"] else ""
     others = [row["label"] for row in ranked if row["pareto"] and row["rank"] != 1]
-    front = f" Also on the front of regret against CCV: {escape(listing(others))}." if others else ""
+    front = f" Also on the front of {best['ranked_by']} against CCV: {escape(listing(others))}." if others else ""
     verb = "ranks" if len(first) == 1 else "rank"
     return f"At {horizon} {names} {verb} first: median {gained}, CCV {_shown(best['ccv'])}.{front}"
 
@@ -259,9 +260,10 @@ def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
         lines.append(_policy_line(row["label"], places[row["label"]], cells, rank, front))
     runs = [row["runs"] for row in ranked if row["runs"]]
     seeds = f"Medians over {count(max(runs), 'seed', 'seeds')}, best first." if runs else ""
+    lost = "total cost above the lowest" if any(row["ranked_by"] == "cost" for row in ranked) else "regret"
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} The score is the larger of '
-        "regret and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better in one. A slanted regret is "
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} The score is the larger of {lost} '
+        "and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better in one. A slanted regret is "
         "below zero and counts as zero.</caption>"
         '<thead><tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
         '<th colspan="3" scope="colgroup">CCV (hard)</th><th rowspan="2" scope="col">own metric</th>'

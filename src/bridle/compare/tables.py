@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
-from bridle.compare.analysis import RANKING_IN_SHORT, RATES, rate_notes
+from bridle.compare.analysis import RANKING_IN_SHORT, RATES, cost_notes, rate_notes
 from bridle.compare.rows import COLUMNS, GameRow, RankedRow, breaks_bound, general_reason_of
 from bridle.compare.text import number
 from bridle.game.summary import BOUNDED
@@ -180,6 +180,7 @@ def ranking_table(ranked: list[RankedRow]) -> Fitting:
 def ranking_notes(ranked: list[RankedRow], rows: list[GameRow]) -> list[str]:
     """What a reader of the ranking should be told in words: what does not apply, what a game warned of, how to read the marks."""
     notes = [f"{RANKING_IN_SHORT}; *: no other policy is better in one and as good in the other; medians over seeds"]
+    notes += cost_notes(ranked)
     refused = [(row["label"], row["problem_label"], general_reason_of(row)) for row in rows if row["does_not_apply"]]
     notes += [f"does not apply: {games}: {reason}" for games, reason in _merged(refused)]
     warned = [(row["label"], row["problem_label"], text) for row in rows for text in row["warnings"]]

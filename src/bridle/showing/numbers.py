@@ -15,8 +15,8 @@ def number(value: object, style: NumberStyle = "table", digits: int = 4) -> str:
     On a page `digits` are significant, a total of almost nothing is said to be that, and a minus sign is as wide as a digit. Beside an
     axis it is a power of ten where zeros would be many.
 
-    >>> number(12345.678), number(0.012345), number(None)
-    ('12,346', '0.01235', '-')
+    >>> number(12345.678), number(0.012345), number(None), number(3e69)
+    ('12,346', '0.01235', '-', '3e+69')
     >>> number(12345.678, "page"), number(1.5, "page"), number(1e-12, "page"), number(2.0, "page", digits=3)
     ('12,346', '1.500', '≈ 0', '2.00')
     >>> number(1000.0, "axis"), number(0.01, "axis"), number(1e6, "axis"), number(2e-5, "axis")
@@ -28,7 +28,7 @@ def number(value: object, style: NumberStyle = "table", digits: int = 4) -> str:
         return " ".join(number(item, style, digits) for item in value)
     real = float(value)  # type: ignore[arg-type]
     if style == "table":
-        return f"{real:,.0f}" if abs(real) >= 1000 else f"{real:.4g}"
+        return f"{real:,.0f}" if 1000 <= abs(real) < 1e15 else f"{real:.4g}"  # beyond 1e15 most digits are noise
     size = _on_page(abs(real), digits) if style == "page" else _beside_axis(abs(real))
     return f"−{size}" if real < 0.0 and size != "≈ 0" else size  # noqa: RUF001  (a minus sign is as wide as a digit)
 
