@@ -141,7 +141,7 @@ class Alarm(Exception):
 
 @contextmanager
 def alarms(rng: random.Random, longest: float) -> Iterator[None]:
-    """An exception out of a signal's handler, once, after a random time; never inside a collection, whose callbacks (JAX has one) swallow it."""
+    """An exception out of a signal's handler, once, after a random time; not in a collection, where callbacks swallow it."""
 
     def ring(*_: object) -> None:
         raise Alarm
