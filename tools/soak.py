@@ -1,7 +1,7 @@
 """What `make test` tries for a minute, for as long as it takes: hostile records, kills, faults, flipped bits, a hundred million rounds.
 
     python tools/soak.py                    everything: an hour or so
-    python tools/soak.py --only kills       one part: records, kills, faults, flips, games, session, known, said, service, hostile, keys
+    python tools/soak.py --only kills       one part: records, kills, faults, products, and others (--help)
     python tools/soak.py --only kills --kind "durable session"       the tasks of a part whose names begin so; may be given again
     python tools/soak.py --share 0.01       a hundredth of each
 
@@ -136,7 +136,19 @@ def fault_tasks(share: float) -> Iterator[tuple[str, Task]]:
 
 def tested(name: str, share: float) -> Result:
     """A test file, with every point of every operation; how many cases it has."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(ROOT / "tests" / "faults" / f"{name}.py")]
+    return pytested([str(ROOT / "tests" / "faults" / f"{name}.py")], share)
+
+
+def product_tasks(share: float) -> Iterator[tuple[str, Task]]:
+    """The products of policies, domains and engines of which `make test` runs enough to cover every value."""
+    for room in sorted(path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name not in ("browser", "postgres")):
+        if any("mark.covering" in file.read_text() for file in (ROOT / "tests" / room).glob("test_*.py")):
+            yield room, lambda _, room=room: pytested([str(ROOT / "tests" / room), "-m", "covering"], share)
+
+
+def pytested(arguments: list[str], share: float) -> Result:
+    """What pytest says of these tests, run as far as they go."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "BRIDLE_SOAK": str(share)})
     last = ran.stdout.strip().splitlines()[-1] if ran.stdout.strip() else ran.stderr[-300:]
     return {"wrong": int(ran.returncode != 0), "what": [] if ran.returncode == 0 else [ran.stdout[-2000:]], "said": last}
@@ -274,6 +286,7 @@ PARTS = {
     "records": Part("hostile records into sessions of every policy", record_tasks),
     "kills": Part("kills while a session is saved, or written to a journal, and a gate or pacer pays", kill_tasks),
     "faults": Part("every file operation, allocation and interrupt of save, load, pay and observe", fault_tasks),
+    "products": Part("every policy with every domain and engine, where make test covers each once or more", product_tasks),
     "flips": Part("every bit of a small file of every kind", flip_tasks),
     "games": Part("compiled rounds of games against exact sums", game_tasks),
     "session": Part("compiled rounds of sessions against exact sums, saved and loaded on the way", session_tasks),
