@@ -38,6 +38,7 @@ import contextlib, io, json, runpy, sys, traceback
 ended = {}
 for name, path, *arguments in json.loads(sys.argv[1]):
     sys.argv, wrong, printed = [path, *arguments], "", io.StringIO()
+    sys.modules.pop("parts.toy", None)  # it reads the arguments when it is imported
     try:
         with contextlib.redirect_stdout(printed):
             runpy.run_path(path, run_name="__main__")
