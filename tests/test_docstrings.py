@@ -127,6 +127,27 @@ def test_a_parameter_without_a_word_is_missing():
     assert list(missing("g", lambda x: x)) == ["g has no docstring"]
 
 
+def with_defaults(a: float = 1.0, b: int = 2, c: str = "x") -> None:
+    """One line.
+
+    Parameters
+    ----------
+    a : float, default 1.5
+        Another.
+    b : int, default 2
+        That one.
+    c : str, default something
+        No value.
+    """
+
+
+def test_a_default_that_is_told_is_the_one_that_is_taken():
+    assert list(missing("f", with_defaults)) == [
+        "f tells a wrong default: a = 1.5, not 1.0",
+        "f tells a wrong default: c = something, which is no value",
+    ]
+
+
 def test_sections_and_entries_are_taken_apart():
     text = inspect.cleandoc(documented.__doc__ or "")
     assert list(sections(text)) == ["", "Parameters", "Returns"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -48,6 +49,23 @@ def taken(thing: object) -> list[str]:
     return [stars.get(p.kind, "") + p.name for p in parameters if p.name not in ("self", "cls")]
 
 
+def wrong_defaults(section: str, thing: object) -> Iterator[str]:
+    """Parameters whose line says ``default X`` where the signature says something else, each with both."""
+    try:
+        parameters = inspect.signature(thing.__init__ if isinstance(thing, type) else thing).parameters  # type: ignore[misc, arg-type]
+    except (TypeError, ValueError):
+        return
+    for parameter, told in re.findall(r"^(\w+) : .*?, default (.+)$", section, re.MULTILINE):
+        if parameter in parameters:
+            try:
+                value = ast.literal_eval(told)
+            except (SyntaxError, ValueError):
+                yield f"{parameter} = {told}, which is no value"
+                continue
+            if value != (real := parameters[parameter].default):
+                yield f"{parameter} = {told}, not {real}"
+
+
 def returns(thing: object) -> bool:
     """Whether it gives something back."""
     return getattr(inspect.unwrap(thing), "__annotations__", {}).get("return", "None") not in ("None", None)  # type: ignore[arg-type]
@@ -71,6 +89,8 @@ def missing(name: str, thing: object, own: str | None = None) -> Iterator[str]:
     for parameter in listed:
         if parameter not in wanted:
             yield f"{name} describes a parameter {parameter}, which it does not have"
+    for told in wrong_defaults(found.get("Parameters", ""), thing):
+        yield f"{name} tells a wrong default: {told}"
     if not isinstance(thing, type) and returns(thing) and not (found.keys() & {"Returns", "Yields"}):
         yield f"{name} does not say what it returns"
     for section in found.keys() & {"Returns", "Raises", "Attributes", "Warns", "Yields"}:

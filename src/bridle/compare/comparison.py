@@ -166,7 +166,7 @@ class Comparison(list[GameRow]):
 
         Parameters
         ----------
-        what : {"regret", "ccv"} or a list of them, default both
+        what : {"regret", "ccv"} or a list of them, default ("regret", "ccv")
             Which of the two is drawn; each has axes of its own.
         against : {"round", "horizon"}, default "round"
             What lies to the right: the rounds of the games, or final values for each horizon.
@@ -209,7 +209,7 @@ class Comparison(list[GameRow]):
         ----------
         parameter : str
             The parameter, of policies or of problems; its values must be numbers.
-        what : {"regret", "ccv"} or a list of them, default both
+        what : {"regret", "ccv"} or a list of them, default ("regret", "ccv")
             Which of the two is drawn; each has axes of its own.
         problem : str, optional
             One of several problems, by its label as rows have it, such as "halfspaces dim=5". Default: all.

@@ -62,7 +62,7 @@ def compare(
     policies : str, policy, or a list of them, optional
         Names, with settings as in "sinha2024:preset=practice", files of your own, "all", or what `bridle.policy` gives. Default: six that
         are for constraints that change, or ignore them.
-    horizons : int or a list of them, default 1000
+    horizons : int or a list of them, default (1000,)
         How many rounds, 1 or above.
     seeds : int or a list of them, default 3
         How many seeds, from 0 on; or which.

@@ -139,7 +139,7 @@ class Trace:
 
         Parameters
         ----------
-        what : {"regret", "ccv"} or a list of them, default both
+        what : {"regret", "ccv"} or a list of them, default ("regret", "ccv")
             Which of the two is drawn; each has axes of its own.
         ax : axes of matplotlib, or a list of them, optional
             Draw on these, one for each chart. Default: on a new figure.

@@ -51,7 +51,7 @@ class ShownSession:
 
         Parameters
         ----------
-        what : {"regret", "ccv"} or a list of them, default both
+        what : {"regret", "ccv"} or a list of them, default ("regret", "ccv")
             Which of the two is drawn; each has axes of its own.
         rounds : list of dict, optional
             What `history` was told. Default: the list of which `history` is the ``append``, as in ``Session(policy, history=log.append)``.
