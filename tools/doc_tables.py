@@ -13,8 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import bridle
 from bridle import advice
 from bridle.cli.listing import PolicyFacts, all_policies, all_problems, parameter_names
+from bridle.policies.levels import most_violations
+from bridle.policies.rate import rate
 
 if TYPE_CHECKING:
     from bridle.problems import ProblemFacts
@@ -49,7 +52,8 @@ FIRST = {
 }
 """The policies to begin with, and when to use each."""
 
-COUNTED = {"rate": "at most at_most T + 81 rounds, given `safe`"}
+MORE = most_violations(0.0, 0, rate(bridle.Box(0.0, 1.0, dim=1)).level.top)
+COUNTED = {"rate": f"at most at_most T + {MORE:.0f} rounds, given `safe`"}
 """What is proved of violations where it is a count of rounds, no order of growth: `levels.most_violations`."""
 
 
