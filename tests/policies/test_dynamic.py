@@ -21,11 +21,11 @@ from bridle.policies.dynamic import dynamic_bound, spread
 class Transcribed:
     """The docstring's update with loops, on a box: it shares no code with the policy but the box's corners."""
 
-    def __init__(self, low, high, x1):
+    def __init__(self, low, high, x1, told=0.0):
         self.low, self.high, self.D = low, high, float(np.linalg.norm(high - low))
         self.thetas = [2.0**i * self.D / sqrt(2.0) for i in range(-8, 18)]
         self.points, self.squares = [x1.copy() for _ in self.thetas], [0.0 for _ in self.thetas]
-        self.L, self.Delta, self.M = np.zeros(26), 0.0, 0.0
+        self.L, self.Delta, self.M = np.zeros(26), 0.0, told
 
     def weights(self):
         if self.Delta == 0.0:
@@ -86,12 +86,14 @@ class Transcribed:
 @pytest.mark.covering(2)
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("told", [None, 2.0])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_update_is_what_the_docstring_says(k, scale, seed):
+def test_the_update_is_what_the_docstring_says(k, scale, seed, told):
     rng = np.random.default_rng([seed, k])
     low, high = -rng.uniform(0.2, 1.0, 3), rng.uniform(0.2, 1.0, 3)
-    policy = bridle.policy("dynamic", bridle.Box(low, high)).record
-    mine, state = Transcribed(low, high, np.zeros(3)), policy.init(np.zeros(3))
+    given = {} if told is None else {"lipschitz": told * scale}
+    policy = bridle.policy("dynamic", bridle.Box(low, high), **given).record
+    mine, state = Transcribed(low, high, np.zeros(3), 0.0 if told is None else told * scale), policy.init(np.zeros(3))
     for t in range(60):
         x = policy.decide(state)
         np.testing.assert_allclose(x, mine.decide(), atol=1e-7)
@@ -100,6 +102,24 @@ def test_the_update_is_what_the_docstring_says(k, scale, seed):
         g = dg @ (x - rng.uniform(low, high)) * 0.7
         state = policy.update(state, Feedback(x, 0.0, df, g, dg))
         mine.update(df, g, dg)
+
+
+def test_a_limit_that_misses_the_domain_is_an_alarm():
+    """One of two is enough; one that only touches is none, and neither is the first round's alarm forgotten."""
+    record = bridle.policy("dynamic", bridle.Box(0.0, 1.0, dim=2)).record
+    state, x, rows = record.init(np.zeros(2)), np.zeros(2), np.eye(2)
+    state = record.update(state, Feedback(x, 0.0, np.ones(2), np.array([sqrt(2.0), -1.0]), rows))
+    assert record.alarm(state) is None
+    for _ in range(2):
+        state = record.update(state, Feedback(record.decide(state), 0.0, np.ones(2), np.array([1.5, -1.0]), rows))
+        assert "the constraint of round 2" in record.alarm(state).text
+
+
+def test_what_is_mixed_has_names():
+    record = bridle.policy("dynamic", bridle.Ball(2)).record
+    assert record.mixed[0] == "step 0.00276 D"
+    assert record.mixed[8:10] == ("step 0.707 D", "step 1.41 D")
+    assert len(record.mixed) == len(record.weights(record.init(np.zeros(2)))) == 26
 
 
 def test_in_a_corner_the_distance_to_the_halfspace_alone_would_not_do():
