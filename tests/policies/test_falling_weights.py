@@ -173,7 +173,7 @@ def test_the_bound_of_yu2026(v, lam, k):
     at = 10 * t
     regret, Y, last, wait, counted, passed, half = yu_terms(v, lam, k, F_, F / F_, at, behind=500.0)
     paid = half * sqrt(counted * log(1 + (exp(Y) - 1) ** 2 * passed))
-    found = bound("yu2026", at, weight=v, lam=lam, constraints=k, facts={"regret": -500.0})
+    found = bound("yu2026", at, weight=v, lam=lam, constraints=k, facts={"regret": -500.0, "constraints": k})
     same(found, at, regret=regret, soft=wait * last + paid, interval=wait * Y + paid)
 
 
@@ -193,7 +193,9 @@ def test_the_bound_of_yu2026_with_noise():
     size = (F + sigma) / C
     regret, Y, _, wait, counted, _, half = yu_terms(1.0, 1.5, k, C, size, at)
     paid = half * sqrt(counted * 2 * log(1 + 2 * sqrt(at) * (exp(Y) - 1)))
-    found = bound("yu2026", at, noise=sigma, constraints=k, facts={"regret": -500.0})  # one run's regret says nothing of its expectation
+    found = bound(
+        "yu2026", at, noise=sigma, constraints=k, facts={"regret": -500.0, "constraints": k}
+    )  # one run's regret says nothing of its expectation
     assert found.interval is None
     assert "in expectation" in found.why
     same(found._replace(why=""), at, regret=regret, soft=wait * Y + paid + 1.5 * size**2 * k * C * sqrt(at) + sigma * sqrt(k * at))
