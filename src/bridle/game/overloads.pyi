@@ -1329,6 +1329,111 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["sarkar2025"],
+    problem: Problem,
+    *,
+    lipschitz: Setting | None = None,
+    lam: Setting = 1.0,
+    V: Setting = 1.0,
+    diameter: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Algorithm 1 without a horizon: a Lyapunov function that changes with time.
+
+    Parameters
+    ----------
+    name : str
+        "sarkar2025".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    lam : float or list of float, optional
+        The rate of the exponential potential in round 1; it falls as 1 / sqrt(t). Default: 1.0. Values: above 0.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Default: 1.0. Values: above 0.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
+    name: Literal["yu2026"],
+    problem: Problem,
+    *,
+    lipschitz: Setting | None = None,
+    bound: Setting | None = None,
+    noise: Setting = 0.0,
+    weight: Setting = 1.0,
+    lam: Setting = 1.5,
+    diameter: Setting | None = None,
+    constraints: int = 1,
+    clip: bool = False,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Limits held on average without Slater, noisy values; no horizon.
+
+    Parameters
+    ----------
+    name : str
+        "yu2026".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    bound : float or list of float, optional
+        F, the largest |g| on the domain, without errors. Where not given: the problem's own. Values: above 0.
+        Unit: constraint.
+    noise : float or list of float, optional
+        sigma, the largest standard deviation of the error in constraint values. Default: 0.0. Values: 0 or above.
+        Unit: constraint.
+    weight : float or list of float, optional
+        V: how much costs weigh against limits; below 1 keeps limits closer and costs more. Default: 1.0. Values:
+        above 0.
+    lam : float or list of float, optional
+        How fast the weight of a limit grows with its queue: larger means limits closer and more regret. Default:
+        1.5. Values: above 0.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit:
+        constraints.
+    clip : bool, optional
+        Feed the positive part of the constraints. Default: False. Values: True or False.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal["steiner"],
     problem: Problem,
     *,
@@ -1659,6 +1764,8 @@ def policy_for(
         "vaze2025",
         "vaze2025-strong",
         "hutchinson2025",
+        "sarkar2025",
+        "yu2026",
         "steiner",
         "ogd",
         "adagrad",
