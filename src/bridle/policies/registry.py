@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from bridle import records, showing, validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy
 from bridle.ops import Array, Scalar
 from bridle.policies import (
     anytime,
@@ -58,7 +58,8 @@ from bridle.records import R
 
 __all__ = [
     "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
-    "for_constraints", "learns_constraints", "names", "parameters", "policy", "record_of", "register", "shared_parameters", "with_room",
+    "for_constraints", "learns_constraints", "names", "parameters", "playing_record", "policy", "record_of", "register",
+    "shared_parameters", "with_room",
 ]  # fmt: skip
 
 # The order of the tables: the paper's own, then those it compares itself with.
@@ -472,6 +473,20 @@ def _one_value(name: str, value: object) -> object:
 def domain_of(policy: object) -> Domain | None:
     """The policy's domain; None if it does not tell."""
     return getattr(policy, "domain", None)
+
+
+def playing_record(policy: object) -> Policy[Any]:
+    """The record that plays, with the methods of a policy."""
+    record: Policy[Any] = record_of(policy)
+    for method in ("init", "decide", "update"):
+        if not hasattr(record, method):
+            make = (
+                f"; bridle.policy({policy!r}, domain) makes the policy of that name"
+                if isinstance(policy, str) and policy in _ENTRIES
+                else ""
+            )
+            raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none{make}")
+    return record
 
 
 def constraints_of(record: object) -> int | None:

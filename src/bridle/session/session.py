@@ -19,7 +19,7 @@ from bridle.core import Bound, Domain, InputError, Policy, S
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
-from bridle.policies.registry import Configured, domain_of, for_constraints, record_of
+from bridle.policies.registry import Configured, domain_of, for_constraints, playing_record
 from bridle.policies.round_maps import RuleMixture
 from bridle.session import clocks, report_text, savefile
 from bridle.session.alarms import ask_again
@@ -126,10 +126,7 @@ class Session(SessionVerbs, ShownSession):
         most_constraints: int | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        record = record_of(policy)
-        for method in ("init", "decide", "update"):
-            if not hasattr(record, method):
-                raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
+        record = playing_record(policy)
         if isinstance(policy, Configured) and policy.runs is not None:
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
