@@ -302,6 +302,42 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["dynamic"],
+    problem: Problem,
+    *,
+    lipschitz: Setting | None = None,
+    diameter: Setting | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Regret against every path at once; no action has to be feasible for long.
+
+    Parameters
+    ----------
+    name : str
+        "dynamic".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    lipschitz : float or list of float, optional
+        The steepest that a cost is anywhere on the domain. Where not given: the steepest that was seen so far.
+        Values: above 0. Unit: cost per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal["soft"],
     problem: Problem,
     *,
@@ -1639,6 +1675,7 @@ def policy_for(
         "sinha2024-strong",
         "sinha2024-ocs",
         "anytime",
+        "dynamic",
         "soft",
         "rate",
         "mahdavi2012",

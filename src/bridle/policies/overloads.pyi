@@ -374,6 +374,61 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["dynamic"],
+    domain: Domain,
+    *,
+    lipschitz: Setting | None = None,
+    diameter: Setting | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Regret against every path at once; no action has to be feasible for long.
+
+    Regret O(sqrt((1 + P) T)) against every path of length P. Violation O(sqrt((1 + P*) T)), P* of each round's
+    best actions. Constraints: time-varying; of several: max-distance. Sees: value and gradient. 26 projections,
+    26 halfspaces, 1 nearest point a round. Supantha & Sinha, ALT 2026.
+
+    Parameters
+    ----------
+    name : str
+        "dynamic".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    lipschitz : float or list of float, optional
+        The steepest that a cost is anywhere on the domain. Where not given: the steepest that was seen so far.
+        Values: above 0. Unit: cost per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("dynamic", bridle.Ball(2))
+    """
+
+@overload
+def policy(
     name: Literal["soft"],
     domain: Domain,
     *,
@@ -2237,6 +2292,7 @@ def policy(
         "sinha2024-strong",
         "sinha2024-ocs",
         "anytime",
+        "dynamic",
         "soft",
         "rate",
         "mahdavi2012",

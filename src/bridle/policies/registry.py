@@ -20,6 +20,7 @@ from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy
 from bridle.ops import Array, Scalar
 from bridle.policies import (
     anytime,
+    dynamic,
     guo2022,
     hutchinson2025,
     jenatton2016,
@@ -67,6 +68,7 @@ _MODULES: tuple[ModuleType, ...] = (
     sinha2024,
     sinha2024_ocs,
     anytime,
+    dynamic,
     soft,
     rate,
     mahdavi2012,

@@ -178,6 +178,14 @@ SEVERAL = _also("constraints", meaning="k, how many constraints a round reveals;
 ANY_NUMBER = _also("constraints", meaning="k, how many constraints a round reveals; only checked")
 
 OF_POLICY: dict[str, dict[str, ParameterWords]] = {
+    "dynamic": {
+        "lipschitz": _also(
+            "lipschitz",
+            meaning="the steepest that a cost is anywhere on the domain",
+            unit="cost per unit of action",
+            absent="the steepest that was seen so far",
+        )
+    },
     "sinha2024": {
         "beta": _also(
             "beta",
