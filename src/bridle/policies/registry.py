@@ -28,6 +28,7 @@ from bridle.policies import (
     mahdavi2012,
     neely2017,
     rate,
+    sarkar2025,
     sinha2023,
     sinha2024,
     sinha2024_ocs,
@@ -40,6 +41,7 @@ from bridle.policies import (
     yi2022,
     yi2023,
     yu2020,
+    yu2026,
     yuan2018,
 )
 from bridle.policies.common import STATE_CONSTANTS
@@ -85,6 +87,8 @@ _MODULES: tuple[ModuleType, ...] = (
     sinha2023,
     vaze2025,
     hutchinson2025,
+    sarkar2025,
+    yu2026,
     steiner,
     unconstrained,
 )  # fmt: skip

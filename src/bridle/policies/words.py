@@ -321,6 +321,14 @@ OF_POLICY: dict[str, dict[str, ParameterWords]] = {
         "preset": _also("preset", values="theory (the theorem's) or practice (reacts at realistic horizons)"),
         "step": _also("step", absent="that of the preset"),
     },
+    "sarkar2025": {
+        "lam": _also("lam", meaning="the rate of the exponential potential in round 1; it falls as 1 / sqrt(t)"),
+        "constraints": SEVERAL,
+    },
+    "yu2026": {
+        "lam": _also("lam", meaning="how fast the weight of a limit grows with its queue: larger means limits closer and more regret"),
+        "bound": _also("bound", meaning="F, the largest |g| on the domain, without errors"),
+    },
     "steiner": {
         "horizon": _also("horizon", meaning="T, how many rounds will be played: how much room the outline may need"),
         "samples": _also(
