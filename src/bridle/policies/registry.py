@@ -21,6 +21,7 @@ from bridle.ops import Array, Scalar
 from bridle.policies import (
     anytime,
     dynamic,
+    bandit2,
     guo2022,
     hutchinson2025,
     jenatton2016,
@@ -91,6 +92,7 @@ _MODULES: tuple[ModuleType, ...] = (
     yu2026,
     steiner,
     unconstrained,
+    bandit2,
 )  # fmt: skip
 _ENTRIES: dict[str, Entry] = {item.name: item for module in _MODULES for item in module.ENTRIES}
 _OF_THE_LIBRARY = frozenset(_ENTRIES)
@@ -451,6 +453,8 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     if isinstance(through, AffineFeatures):
         made = canonical | {key: through.constant(key, canonical[key]) for key in item.actions if key in canonical}
     record = item.mixed(domain, through, **made) if own and item.mixed is not None else item.factory(domain, **made)
+    if through is not None and hasattr(record, "points"):
+        raise InputError(f"{through.keyword} cannot be given: policy {name} tries points of the domain itself")
     return Configured(name, domain, canonical, record, runs, through)
 
 

@@ -152,6 +152,7 @@ class Session(SessionVerbs, ShownSession):
                 f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
             )
         precision = validate.positive("tolerance", tolerance)
+        certify = certify and not hasattr(record, "points")  # certificates are made of gradients, and there are none
         ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         size = LARGEST if largest is None else validate.positive("largest", largest)
         if size > LARGEST:
@@ -170,6 +171,8 @@ class Session(SessionVerbs, ShownSession):
         self.unchecked = False
         """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         if engine == "numba":
+            if self._tries:
+                raise InputError(f"engine must be 'python' in a session of policy {self._called}, which sees values alone")
             check_compiled(record)
             require_compiler()  # if it is missing, now is the time to say so
 
@@ -282,7 +285,7 @@ class Session(SessionVerbs, ShownSession):
         if parts.ledger is not None:
             load_solvers()
         use_domain(parts)
-        if parts.configured is not None:  # a policy of the user's own may take notice
+        if parts.configured is not None and not self._tries:  # a policy of the user's own may take notice
             other = Session(replace(parts.configured, through=None), self._start, domain=parts.domain, certify=False)
             rehearse(other.decide, other.observe, k or 1)
         if compiles and k is not None:
@@ -315,7 +318,8 @@ class Session(SessionVerbs, ShownSession):
         """
         certificate = self._read(self._certificate)
         if certificate is None:
-            raise InputError("certify was False: this session keeps no certificates")
+            why = f"policy {self._called} sees values alone, and no gradients" if self._tries else "certify was False"
+            raise InputError(f"{why}: this session keeps no certificates")
         return certificate
 
     def _certificate(self, nested: bool) -> Certificate | None:
@@ -670,7 +674,17 @@ class DurableSession(Session):
             ticket=ticket, partial=partial, context=context, played=played, key=key, pay=pay,
         )  # fmt: skip
 
-    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, key: str | bytes | None = None) -> Ticket:
+    def ask(
+        self,
+        *,
+        rules: Numbers = None,
+        features: Numbers = None,
+        known: Known = None,
+        points: int | None = None,
+        key: str | bytes | None = None,
+    ) -> Ticket:
+        if points not in (None, 1):
+            raise InputError(f"points must be 1 in a session that is kept in a database, not {validate.show(points)}")
         return self._embedded.do(self._core.ask, rules, features, known, key=key)  # type: ignore[no-any-return]
 
     def forget(self, ticket: Ticket | int) -> None:
