@@ -265,8 +265,8 @@ def SpanningTrees(edges: Iterable[tuple[Hashable, Hashable]]) -> SpanningTreeSet
     """The spanning trees of a graph, and their mixtures.
 
     A coordinate is an edge, in the order in which they are given: 1 where the tree has it, or the share of trees that do. A tree with the
-    mean `x` is drawn by ``bridle.round_randomly(x, rng, to=domain)``. The centre is the mean over all spanning trees; the diameter is an upper
-    bound, exact where two trees share no edge but those that all have.
+    mean `x` is drawn by ``bridle.round_randomly(x, rng, to=domain)``. The centre is the mean over all spanning trees; the diameter is an
+    upper bound, exact where two trees share no edge but those that all have.
 
     Parameters
     ----------

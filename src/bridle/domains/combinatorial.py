@@ -332,8 +332,8 @@ def _counts(tails: Indices, heads: Indices, source: int, target: int) -> tuple[l
 def _widest(tails: Indices, heads: Indices) -> int:
     """The most edges that one of two paths has and the other has not: their squared distance.
 
-    Both are followed at once, always from the node that comes first. So they stand at one node at the same time wherever both pass it, and an
-    edge that both take is seen to be one.
+    Both are followed at once, always from the node that comes first. So they stand at one node at the same time wherever both pass it, and
+    an edge that both take is seen to be one.
     """
     leaving: dict[int, list[int]] = {}
     for edge, tail in enumerate(tails.tolist()):

@@ -1,9 +1,9 @@
 """Points as mixtures of vertices, where a domain has nothing but a linear minimiser.
 
 Wolfe's method (P. Wolfe, Finding the nearest point in a polytope, Mathematical Programming 1976) keeps a mixture of vertices whose weights
-are all above 0, and moves it to the nearest point of the plane through them; where a weight would fall below 0, its vertex is dropped; where
-the plane's nearest point is reached, the linear minimiser offers another vertex or proves that none comes nearer. The distance falls with
-every vertex that is taken in, so that no set of vertices comes twice.
+are all above 0, and moves it to the nearest point of the plane through them; where a weight would fall below 0, its vertex is dropped.
+At the plane's nearest point the linear minimiser offers another vertex, or proves that none comes nearer. The distance falls with every
+vertex that is taken in, so that no set of vertices comes twice.
 
 >>> corners = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
 >>> mixture = nearest_mixture(np.array([3.0, 3.0]), lambda v: corners[(corners @ v).argmin()], 4.0)

@@ -35,6 +35,7 @@ from bridle.policies import (
     sun2017,
     unconstrained,
     vaze2025,
+    wang2025,
     yi2021,
     yi2022,
     yi2023,
@@ -82,6 +83,7 @@ _MODULES: tuple[ModuleType, ...] = (
     sinha2023,
     vaze2025,
     hutchinson2025,
+    wang2025,
     steiner,
     unconstrained,
 )  # fmt: skip
