@@ -1365,6 +1365,116 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["wang2025"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    lipschitz: Setting | None = None,
+    diameter: Setting | None = None,
+    preset: Literal["theory", "practice"] = "theory",
+    V: Setting | None = None,
+    beta: Setting | None = None,
+    lam: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Online Frank-Wolfe: no projections.
+
+    Parameters
+    ----------
+    name : str
+        "wang2025".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    preset : str, optional
+        Which constants to start from. Default: theory. Values: theory or practice (V = lam).
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 1; lam with the preset practice.
+        Values: above 0.
+    beta : float or list of float, optional
+        The scale of costs and constraints alike. Where not given: 4 / (13 G D). Values: above 0. Unit: 1 /
+        (lipschitz times diameter).
+    lam : float or list of float, optional
+        The rate of the exponential potential. Where not given: 0.9 / T^(3/4). Values: above 0.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
+    name: Literal["wang2025-squared"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    diameter: Setting | None = None,
+    preset: str = "theory",
+    V: Setting | None = None,
+    lam: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Online Frank-Wolfe on squared distances: no projections, no Lipschitz constant.
+
+    Parameters
+    ----------
+    name : str
+        "wang2025-squared".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    preset : str, optional
+        Which constants to start from. Default: theory. Values: theory or practice (lam = 1 / (4 D^2), without a
+        bound in advance).
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 10 / (D |first gradient|). Values:
+        above 0.
+    lam : float or list of float, optional
+        The rate of the exponential potential. Where not given: 8 / (169 D^2 sqrt(T)). Values: above 0. Unit: 1 /
+        squared unit of action.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal["steiner"],
     problem: Problem,
     *,
@@ -1696,6 +1806,8 @@ def policy_for(
         "vaze2025",
         "vaze2025-strong",
         "hutchinson2025",
+        "wang2025",
+        "wang2025-squared",
         "steiner",
         "ogd",
         "adagrad",

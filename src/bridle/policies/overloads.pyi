@@ -1817,6 +1817,150 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["wang2025"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    lipschitz: Setting,
+    diameter: Setting | None = None,
+    preset: Literal["theory", "practice"] = "theory",
+    V: Setting | None = None,
+    beta: Setting | None = None,
+    lam: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Online Frank-Wolfe: no projections.
+
+    Regret O(T^(3/4)). Violation O(T^(3/4) log T). Constraints: time-varying; of several: max. Sees: value and
+    gradient. 1 linear minimisation a round. Wang, Wan & Zhang, AAAI 2025.
+
+    Parameters
+    ----------
+    name : str
+        "wang2025".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    preset : str, optional
+        Which constants to start from. Default: theory. Values: theory or practice (V = lam).
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 1; lam with the preset practice.
+        Values: above 0.
+    beta : float or list of float, optional
+        The scale of costs and constraints alike. Where not given: 4 / (13 G D). Values: above 0. Unit: 1 /
+        (lipschitz times diameter).
+    lam : float or list of float, optional
+        The rate of the exponential potential. Where not given: 0.9 / T^(3/4). Values: above 0.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("wang2025", bridle.Ball(2), horizon=1000, lipschitz=1.0)
+    """
+
+@overload
+def policy(
+    name: Literal["wang2025-squared"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    diameter: Setting | None = None,
+    preset: str = "theory",
+    V: Setting | None = None,
+    lam: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Online Frank-Wolfe on squared distances: no projections, no Lipschitz constant.
+
+    Regret O(T^(3/4)). Violation O(T^(3/4) sqrt(log T)). Constraints: time-varying; of several: max-distance.
+    Sees: value and gradient. 1 linear minimisation a round. The bridle developers, This library 2026.
+
+    Parameters
+    ----------
+    name : str
+        "wang2025-squared".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    preset : str, optional
+        Which constants to start from. Default: theory. Values: theory or practice (lam = 1 / (4 D^2), without a
+        bound in advance).
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 10 / (D |first gradient|). Values:
+        above 0.
+    lam : float or list of float, optional
+        The rate of the exponential potential. Where not given: 8 / (169 D^2 sqrt(T)). Values: above 0. Unit: 1 /
+        squared unit of action.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("wang2025-squared", bridle.Ball(2), horizon=1000)
+    """
+
+@overload
+def policy(
     name: Literal["steiner"],
     domain: Domain,
     *,
@@ -2313,6 +2457,8 @@ def policy(
         "vaze2025",
         "vaze2025-strong",
         "hutchinson2025",
+        "wang2025",
+        "wang2025-squared",
         "steiner",
         "ogd",
         "adagrad",

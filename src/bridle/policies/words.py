@@ -202,6 +202,21 @@ OF_POLICY: dict[str, dict[str, ParameterWords]] = {
         "constraints": SEVERAL,
         "initial": _also("initial", meaning="what the sum of squared gradients of learner='adagrad' starts from"),
     },
+    "wang2025": {
+        "preset": _also("preset", values="theory or practice (V = lam)"),
+        "beta": _also(
+            "beta", meaning="the scale of costs and constraints alike", unit="1 / (lipschitz times diameter)", absent="4 / (13 G D)"
+        ),
+        "V": _also("V", absent="1; lam with the preset practice"),
+        "lam": _also("lam", absent="0.9 / T^(3/4)"),
+        "constraints": SEVERAL,
+    },
+    "wang2025-squared": {
+        "preset": _also("preset", values="theory or practice (lam = 1 / (4 D^2), without a bound in advance)"),
+        "V": _also("V", absent="10 / (D |first gradient|)"),
+        "lam": _also("lam", unit="1 / squared unit of action", absent="8 / (169 D^2 sqrt(T))"),
+        "constraints": SEVERAL,
+    },
     "sinha2024-strong": {
         "learner": _also("learner", absent="gradient descent for strongly convex costs"),
         "potential": _also("potential", values="quadratic, power, exponential, or a potential"),
