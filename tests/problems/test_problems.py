@@ -47,6 +47,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "noisy": ({"noise": 0.5}, {"dim": 1}),
     "contradiction": ({"level": 0.75, "dim": 2},),
     "pricing": ({"dim": 1}, {"dim": 2, "elasticity": 1.2, "substitution": 0.9, "stock": 3.0, "season": 0.0, "shock": 0.6}),
+    "experts": ({"adaptive": 1, "dim": 7}, {"share": 0.5, "dim": 2}),
     "recommendation": ({"dim": 2, "least": 0.1, "most": 1.5}, {"dim": 9, "least": 0.0, "most": 9.0}),
 }
 """Parameters to try beside the defaults, and beside `modulus` where there is one."""
@@ -57,6 +58,7 @@ DEPENDS_ON_THE_HORIZON = {
     "p-constrained": "P_T is spread over T rounds",
     "late-temptation": "it begins at T/2",
     "contradiction": "it begins at T/2",
+    "experts": "careless experts are found out in round T",
 }
 """Problems whose first rounds are others when they are made for more rounds, and why."""
 

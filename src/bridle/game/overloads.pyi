@@ -413,6 +413,53 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["experts"],
+    problem: Problem,
+    *,
+    V: Setting | None = None,
+    lam: Setting | None = None,
+    scale: Setting | None = None,
+    drop: bool = True,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Exponential weights on experts, some of which never violate.
+
+    Parameters
+    ----------
+    name : str
+        "experts".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    V : float or list of float, optional
+        The weight of the cost against violations. Where not given: 1 / (10 ranges of the first cost). Values:
+        above 0. Unit: 1 / cost.
+    lam : float or list of float, optional
+        How fast the weight of violations grows. Where not given: 16 / (81 (1 + ln N)). Values: above 0. Unit: 1 /
+        largest violation.
+    scale : float or list of float, optional
+        The least that counts as the largest violation there is of an expert. Where not given: the largest one
+        seen so far. Values: above 0. Unit: constraint.
+    drop : bool, optional
+        Drop experts that have violated a limit. Default: True. Values: True or False.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked. Where not given: any number. Values: a whole
+        number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal["mahdavi2012"],
     problem: Problem,
     *,
@@ -1641,6 +1688,7 @@ def policy_for(
         "anytime",
         "soft",
         "rate",
+        "experts",
         "mahdavi2012",
         "jenatton2016",
         "sun2017",

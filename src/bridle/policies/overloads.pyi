@@ -522,6 +522,71 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["experts"],
+    domain: Domain,
+    *,
+    V: Setting | None = None,
+    lam: Setting | None = None,
+    scale: Setting | None = None,
+    drop: bool = True,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Exponential weights on experts, some of which never violate.
+
+    Assumes: domain: simplex. Regret O(sqrt(T log N)). Violation O(log N log T). Constraints: time-varying; of
+    several: max. Sees: value and gradient. 2 N exponentials a round. Sinha & Vaze, NeurIPS 2025.
+
+    Parameters
+    ----------
+    name : str
+        "experts".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    V : float or list of float, optional
+        The weight of the cost against violations. Where not given: 1 / (10 ranges of the first cost). Values:
+        above 0. Unit: 1 / cost.
+    lam : float or list of float, optional
+        How fast the weight of violations grows. Where not given: 16 / (81 (1 + ln N)). Values: above 0. Unit: 1 /
+        largest violation.
+    scale : float or list of float, optional
+        The least that counts as the largest violation there is of an expert. Where not given: the largest one
+        seen so far. Values: above 0. Unit: constraint.
+    drop : bool, optional
+        Drop experts that have violated a limit. Default: True. Values: True or False.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked. Where not given: any number. Values: a whole
+        number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("experts", bridle.Simplex(2))
+    """
+
+@overload
+def policy(
     name: Literal["mahdavi2012"],
     domain: Domain,
     *,
@@ -2239,6 +2304,7 @@ def policy(
         "anytime",
         "soft",
         "rate",
+        "experts",
         "mahdavi2012",
         "jenatton2016",
         "sun2017",

@@ -20,6 +20,7 @@ from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar
 from bridle.policies import (
     anytime,
+    experts,
     guo2022,
     hutchinson2025,
     jenatton2016,
@@ -68,6 +69,7 @@ _MODULES: tuple[ModuleType, ...] = (
     anytime,
     soft,
     rate,
+    experts,
     mahdavi2012,
     jenatton2016,
     sun2017,
