@@ -674,6 +674,8 @@ class Constants(TypedDict, total=False):
     unseen: Scalar
     Psi: Scalar
     shortfall: Scalar
+    spread: float  # on a simplex: the most that a cost or a constraint differs between two corners
+    below: Scalar  # on a simplex: how far one corner is below 0 in a constraint that another violates, over what that one violates it by
     observed_rounds: Scalar  # what a policy's own proof says of a game so far, and after how many rounds
     observed_regret: Scalar
     observed_violation: Scalar

@@ -20,8 +20,9 @@ from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy
 from bridle.ops import Array, Scalar
 from bridle.policies import (
     anytime,
-    dynamic,
     bandit2,
+    dynamic,
+    experts,
     guo2022,
     hutchinson2025,
     jenatton2016,
@@ -75,6 +76,7 @@ _MODULES: tuple[ModuleType, ...] = (
     dynamic,
     soft,
     rate,
+    experts,
     mahdavi2012,
     jenatton2016,
     sun2017,

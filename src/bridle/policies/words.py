@@ -152,6 +152,10 @@ PARAMETER_WORDS = {
     "safe": ParameterWords(
         "an action that keeps every limit whatever comes, to fall back on", "action", "an action of the domain", "no fallback"
     ),
+    "scale": ParameterWords(
+        "the least that counts as the largest violation there is of an expert", "constraint", ABOVE, "the largest one seen so far"
+    ),
+    "drop": ParameterWords("drop experts that have violated a limit", "yes or no", SWITCH),
     "rules": ParameterWords(
         "how many rules propose actions, or a list of their names, of functions and of policies: mixtures of them are played",
         "rules",
@@ -265,6 +269,11 @@ OF_POLICY: dict[str, dict[str, ParameterWords]] = {
         "step": _also("step", meaning="how far one violation moves the level of caution", unit="levels a violation"),
         "form": _also("form", meaning="what counts as a violation", values="each (every limit has its share) or any (limits share one)"),
         "constraints": _also("constraints", absent="as many as at_most has numbers"),
+    },
+    "experts": {
+        "V": _also("V", meaning="the weight of the cost against violations", unit="1 / cost", absent="1 / (10 ranges of the first cost)"),
+        "lam": _also("lam", meaning="how fast the weight of violations grows", unit="1 / largest violation", absent="16 / (81 (1 + ln N))"),
+        "constraints": ANY_NUMBER,
     },
     "mahdavi2012": {
         "form": _also("form", meaning="which of the paper's two algorithms", values="gradient or mirror-prox"),

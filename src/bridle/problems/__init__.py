@@ -22,6 +22,7 @@ from bridle.problems import (
     bundles,
     from_file,
     hostile,
+    limited_experts,
     markets,
     navigation,
     paper,
@@ -37,6 +38,7 @@ __all__ = ["ParameterFacts", "Problem", "ProblemFacts", "needs", "problem", "pro
 _PROBLEMS: dict[str, Callable[..., Problem]] = {
     **paper.PROBLEMS, **special_settings.PROBLEMS, **hostile.PROBLEMS, **streams.PROBLEMS, **applications.PROBLEMS,
     **auctions.PROBLEMS, **markets.PROBLEMS, **revenue.PROBLEMS, **navigation.PROBLEMS, **bundles.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS, **limited_experts.PROBLEMS,
 }  # fmt: skip
 
 

@@ -1656,6 +1656,56 @@ def problem(
 
 @overload
 def problem(
+    name: Literal["experts"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 100,
+    share: float = 0.1,
+    adaptive: int = 0,
+) -> Problem:
+    """Mixtures of experts, of which the cheap ones violate a limit now and then and a few never do.
+
+    x is the weight of each of `dim` experts, f what they cost on average and g how much they violate a limit on
+    average. `share` of them never violate it and cost 0.5 to 0.8 in the mean; the others cost 0.2 to 0.5 and
+    violate it, by up to 1, in a share of rounds between 0.001 and 1; with `adaptive` the one that has most of the
+    weight does, by 1. In the last round all of them do, by 1, so that it is known who the best expert is that
+    keeps the limit. Costs are off their means by up to 0.2, and two rounds make up for one another: after an even
+    number of rounds every expert has cost its mean.
+
+    Parameters
+    ----------
+    name : str
+        "experts".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        N, how many experts. Default: 100. Values: a whole number, 2 or above. Unit: experts.
+    share : float, optional
+        The share of experts that never violate the limit. Default: 0.1. Values: above 0 and below 1. Unit: share.
+    adaptive : int, optional
+        0: careless experts violate at random; 1: the one with the most weight does. Default: 0. Values: 0 or 1.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("experts", horizon=1000)
+    """
+
+@overload
+def problem(
     name: Literal[
         "lower-bound",
         "minimax",
@@ -1690,6 +1740,7 @@ def problem(
         "revenue",
         "navigation",
         "bundle-auctions",
+        "experts",
     ],
     horizon: int | None = None,
     seed: int = 0,

@@ -133,6 +133,15 @@ OF_PROBLEM: dict[str, dict[str, ParameterWords]] = {
         ),
         "constraints": replace(PARAMETER_WORDS["constraints"], meaning="k, limits that answer a proposal", unit="limits"),
     },
+    "experts": {
+        "dim": replace(PARAMETER_WORDS["dim"], meaning="N, how many experts", unit="experts", values="a whole number, 2 or above"),
+        "share": replace(
+            PARAMETER_WORDS["share"], meaning="the share of experts that never violate the limit", values="above 0 and below 1"
+        ),
+        "adaptive": replace(
+            PARAMETER_WORDS["adaptive"], meaning="0: careless experts violate at random; 1: the one with the most weight does"
+        ),
+    },
     "uphill": {"modulus": replace(PARAMETER_WORDS["modulus"], meaning="strong convexity of the cost", values=ABOVE)},
 }
 """Where a parameter of one problem means something else than usual, or takes other values."""
