@@ -6,7 +6,7 @@ from typing import Generic, NamedTuple, cast
 
 import numpy as np
 
-from bridle.core import Feedback, Policy, S
+from bridle.core import Feedback, Hint, Policy, S
 from bridle.ops import Array, Scalar, maximum, pos, scalar, vector
 
 
@@ -109,6 +109,10 @@ class Summing(NamedTuple, Generic[S]):
 
     def decide(self, state: SummingState[S]) -> Array:
         return self.policy.decide(state.policy)
+
+    def hinted(self, state: SummingState[S], hint: Hint) -> SummingState[S]:
+        """The state with this hint, where the policy takes any."""
+        return state._replace(policy=self.policy.hinted(state.policy, hint)) if hasattr(self.policy, "hinted") else state
 
     def update(self, state: SummingState[S], feedback: Feedback) -> SummingState[S]:
         sums = state.sums.add(feedback.f, feedback.g)
