@@ -49,6 +49,8 @@ ln P_t >= lam (a sum dist_s - b sum r_s) with a = 8 ln(9/8) and b = -(4/c) ln(1 
 (4) r_s = c D |n_s - n'_s| (w_s |n_s - n'_s| / (sqrt(W_s) + sqrt(W_{s-1}))). The square of the bracket is (q - 1) / (q + 1) <= (ln q) / 2
 with q = sqrt(W_s / W_{s-1}), so by Cauchy and Schwarz sum r_s <= (c D / 2) sqrt(E_n ln(W_t / W_0)). By (2) no P_s is above B, so W_t <=
 lam^2 (1 + B^2 E_n). With P_t <= B in (3) that makes  sum dist_s <= (D / a) (8 ln B + (b c / 2) sqrt(E_n ln(1 + B^2 E_n))).
+A constraint that is violated by less than 1e-9 D counts as satisfied, which adds at most that much to each dist_s: on the boundary,
+rounding alone would decide.
 (5) Of two predictors, follow the one with the smaller sum of errors so far: the other's sum never falls behind by more than one error, so
 what was paid to each is at most the smaller sum in the end plus one error, and to one of them no more than its own: 2 min + the largest.
 No shortened m_t is off by more than 2 G. Shortening itself adds at most G to sqrt(E_given), the sum of what gradients grow beyond the
@@ -84,6 +86,9 @@ SPREAD = 1.0 + sqrt(5.0) / 2.0
 
 RATE = 0.125
 """lam D."""
+
+TIE = 1.0 + 1e-9
+"""Predictions are believed while their errors are at most so many times those of none: sums of equal squares must not tie by rounding."""
 
 
 class OptimisticState(NamedTuple):
@@ -158,14 +163,14 @@ class Optimistic(NamedTuple):
         x = self.domain.project(state.y - expected.step * self.weights(state)[0] * expected.df)
         g = hint.g if hint.x is None else hint.g + (hint.dg @ (x - hint.x)[..., None])[..., 0]
         cut, _, _ = linearised(x, Feedback(x, 0.0, x, g, hint.dg), Distance(), 0.0, self.diameter)
-        return state._replace(normal=1.0 * (cut.far > 0.0) * cut.normal + 0.0 * state.y)
+        return state._replace(normal=1.0 * (cut.far > TOUCH * self.diameter) * cut.normal + 0.0 * state.y)
 
     def foresee(self, state: OptimisticState) -> Foresight:
         """What is expected of the next round, as far as it is believed."""
         told_df = minimum(ratio(state.longest, norm(state.df)), 1.0) * state.df
         told_normal = 1.0 * (state.S > 0.0) * state.normal
-        df = 1.0 * (state.told_cost <= state.plain_cost) * told_df
-        normal = 1.0 * (state.told_limits <= state.plain_limits) * told_normal
+        df = 1.0 * (state.told_cost <= TIE * state.plain_cost) * told_df
+        normal = 1.0 * (state.told_limits <= TIE * state.plain_limits) * told_normal
         cost, limits = self.weights(state)
         return Foresight(told_df, told_normal, df, normal, cost * df + limits * normal, ratio(self.diameter, ops.sqrt(state.S)))
 
@@ -180,7 +185,8 @@ class Optimistic(NamedTuple):
     def update(self, state: OptimisticState, feedback: Feedback) -> OptimisticState:
         D, df, expected = self.diameter, feedback.df, self.foresee(state)
         cut, others, missed = linearised(feedback.x, feedback, Distance(), 0.0, D)
-        dist, normal = minimum(pos(cut.far), D), 1.0 * (cut.far > 0.0) * cut.normal
+        violated = 1.0 * (cut.far > TOUCH * D)
+        dist, normal = minimum(violated * cut.far, D), violated * cut.normal
         V = where(state.V > 0.0, state.V, minimum(ratio(10.0, D * norm(df)), STEEPEST))
         cost, limits = self.weights(state._replace(V=V))
         y = self.domain.project(state.y - expected.step * (cost * df + limits * normal))
@@ -190,7 +196,7 @@ class Optimistic(NamedTuple):
             y = y if others is None else sweep(*others, y)
             if b.shape[-1]:
                 y = sweep(A, b, y)
-                A, b, slot = remembered(A, b, slot, cut.normal, cut.level, cut.far > TOUCH * D)
+                A, b, slot = remembered(A, b, slot, cut.normal, cut.level, violated > 0.0)
             y = self.domain.project(y)
         off, turned = df - expected.df, normal - expected.normal
         error, limit_error = cost * off + limits * turned, dot(turned, turned)
@@ -256,7 +262,7 @@ def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t:
     G, D = constants["lipschitz"], constants["diameter"]
     if np.any(np.asarray(record.diameter) < D * (1.0 - 1e-12)):
         return Bound(why=f"the domain's diameter is {D:.4g}, more than the policy was told")
-    D, most = float(record.diameter), 2.0 * t + 4.0
+    D, most = float(record.diameter), TIE * (2.0 * t + 4.0)
     E_f = np.minimum(np.asarray(constants.get("cost_error", np.inf)), most * G * G)
     E_n = np.minimum(np.asarray(constants.get("limit_error", np.inf)), most)
     R, start, trivial = SPREAD * D * np.sqrt(E_f), 1.0 + SPREAD * RATE, G * D * t
@@ -269,7 +275,7 @@ def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t:
     behind = most_behind(constants, t)
     B, last = (start + V * (R + each) for each in (behind, at_least(constants, behind)))
     a, b = log(1.0 + RATE) / RATE, -log(1.0 - 2.0 * SPREAD * RATE) / (2.0 * SPREAD * RATE)
-    far = D / a * (np.log(last) / RATE + 0.5 * b * SPREAD * np.sqrt(E_n * np.log1p(E_n * B * B)))
+    far = TOUCH * D * t + D / a * (np.log(last) / RATE + 0.5 * b * SPREAD * np.sqrt(E_n * np.log1p(E_n * B * B)))
     return Bound(flat(np.minimum(R + start * inverse, trivial)), ccv=flat(np.minimum(G * far, trivial)))
 
 
