@@ -476,6 +476,34 @@ class Tried(NamedTuple):
         return ops.join([each.g[..., None, :] for each in self.each], -2) if others else first.g
 
 
+class Hint(NamedTuple):
+    """What somebody expects of a round before it is decided; None for what is left open.
+
+    Parameters
+    ----------
+    df : array of shape (..., d), optional
+        The gradient of the cost at the decision.
+    g : array of shape (..., k), optional
+        The values of constraints there, or at `x`; above 0 is a violation. Only together with `dg`.
+    dg : array of shape (..., k, d), optional
+        Their gradients there.
+    x : array of shape (..., d), optional
+        The action at which `g` is expected, where that is not the decision: it is then read as affine at what would be decided.
+
+    Examples
+    --------
+    >>> import bridle, numpy as np
+    >>> policy = bridle.policy("optimistic", bridle.Ball(2)).record
+    >>> policy.hinted(policy.init(np.zeros(2)), Hint(df=np.array([1.0, 0.0]))).df
+    array([1., 0.])
+    """
+
+    df: Array | None = None
+    g: Array | None = None
+    dg: Array | None = None
+    x: Array | None = None
+
+
 class Round(NamedTuple):
     """What the adversary chose: one cost, and a tuple of constraints.
 
@@ -679,4 +707,6 @@ class Constants(TypedDict, total=False):
     observed_rounds: Scalar  # what a policy's own proof says of a game so far, and after how many rounds
     observed_regret: Scalar
     observed_violation: Scalar
+    cost_error: Scalar  # summed squared errors of predicted gradients of costs, and of predicted normals of violated constraints
+    limit_error: Scalar
     curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

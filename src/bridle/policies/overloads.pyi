@@ -429,6 +429,72 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["optimistic"],
+    domain: Domain,
+    *,
+    V: Setting | None = None,
+    hint: Literal["last", "none"] = "last",
+    halfspace: bool = True,
+    cuts: int | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Predictions of gradients (hints): what is lost is how wrong they were.
+
+    Regret O(sqrt(E_f)), E_f the squared errors of predicted gradients. Violation O(sqrt(E_n log T) + log T), E_n
+    those of predicted normals. Constraints: time-varying; of several: max-distance. Sees: value and gradient. 3
+    projections, 1 halfspace, 20 checked a round. Lekeufack & Jordan, arXiv 2412.08060, 2024.
+
+    Parameters
+    ----------
+    name : str
+        "optimistic".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: the value of the theorem. Values:
+        above 0.
+    hint : str, optional
+        What is expected of a round of which nobody has given a prediction. Default: last. Values: last (the
+        gradients of the last round) or none.
+    halfspace : bool, optional
+        Project on the revealed halfspaces. Default: True. Values: True or False.
+    cuts : int, optional
+        How many of the last violated halfspaces to keep. Where not given: 20, or 0 with drift. Values: a whole
+        number, 0 or above. Unit: halfspaces.
+    constraints : int, optional
+        k, how many constraints a round reveals. Where not given: any number. Values: a whole number, 1 or above.
+        Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("optimistic", bridle.Ball(2))
+    """
+
+@overload
+def policy(
     name: Literal["soft"],
     domain: Domain,
     *,
@@ -2707,6 +2773,7 @@ def policy(
         "sinha2024-ocs",
         "anytime",
         "dynamic",
+        "optimistic",
         "soft",
         "rate",
         "experts",

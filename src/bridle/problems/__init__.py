@@ -21,6 +21,7 @@ from bridle.problems import (
     auctions,
     bundles,
     from_file,
+    hints,
     hostile,
     limited_experts,
     markets,
@@ -39,6 +40,7 @@ _PROBLEMS: dict[str, Callable[..., Problem]] = {
     **paper.PROBLEMS, **special_settings.PROBLEMS, **hostile.PROBLEMS, **streams.PROBLEMS, **applications.PROBLEMS,
     **auctions.PROBLEMS, **markets.PROBLEMS, **revenue.PROBLEMS, **navigation.PROBLEMS, **bundles.PROBLEMS,
     **auctions.PROBLEMS, **markets.PROBLEMS, **limited_experts.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS, **hints.PROBLEMS,
 }  # fmt: skip
 
 

@@ -1706,6 +1706,67 @@ def problem(
 
 @overload
 def problem(
+    name: Literal["hints"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 10,
+    modulus: float = 0.0,
+    constraints: int = 1,
+    slater: float = 0.1,
+    truth: float = 1.0,
+    error: float = 0.0,
+    domain: str | Domain = "ball",
+) -> Problem:
+    """The problem `halfspaces` with hints: before every decision somebody predicts the round's gradients.
+
+    x, f and g are those of `halfspaces`. A hint of a gradient p is truth p + error |p| z with random z, so that
+    it is exact by default.
+
+    Parameters
+    ----------
+    name : str
+        "hints".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        d, coordinates of a decision. Default: 10. Values: a whole number, 1 or above. Unit: coordinates.
+    modulus : float, optional
+        0: linear costs; above 0: quadratic costs with this strong convexity. Default: 0.0. Values: 0 or above.
+        Unit: cost per squared unit of action.
+    constraints : int, optional
+        k, constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit: constraints.
+    slater : float, optional
+        By how much one action satisfies every constraint. Default: 0.1. Values: 0 or above. Unit: constraint.
+    truth : float, optional
+        What a hint has of the true gradients: 1 is all, 0 nothing, -1 the opposite. Default: 1.0. Values: a
+        number.
+    error : float, optional
+        How long the noise in a hint is, on average, as a multiple of the gradient's length. Default: 0.0. Values:
+        0 or above.
+    domain : str or domain, optional
+        Where decisions are made. Default: ball. Values: ball, box, simplex, l1, or a domain.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("hints", horizon=1000)
+    """
+
+@overload
+def problem(
     name: Literal[
         "lower-bound",
         "minimax",
@@ -1741,6 +1802,7 @@ def problem(
         "navigation",
         "bundle-auctions",
         "experts",
+        "hints",
     ],
     horizon: int | None = None,
     seed: int = 0,

@@ -81,6 +81,8 @@ PARAMETER_WORDS = {
         "0: one weight vector serves all tasks; above 0: by how much every one fails a task in every round", "constraint", FROM_ZERO
     ),
     "period": ParameterWords("rounds between one change of sides, or one constraint, and the next", "rounds", COUNT),
+    "truth": ParameterWords("what a hint has of the true gradients: 1 is all, 0 nothing, -1 the opposite", "none", "a number"),
+    "error": ParameterWords("how long the noise in a hint is, on average, as a multiple of the gradient's length", "none", FROM_ZERO),
     "noise": ParameterWords("largest error of a constraint's value", "constraint", ABOVE),
     "adaptive": ParameterWords(
         "0: scales are drawn at random; 1: the farther a decision is from the feasible action, the larger they are", "0 or 1", "0 or 1"
