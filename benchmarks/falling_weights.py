@@ -55,7 +55,7 @@ HARD = {"halfspaces": "random halfspaces, room to spare", "pull-out": "the cost 
 ALONE = {
     "`sinha2024`, told T": "sinha2024",
     "`sarkar2025`": "sarkar2025",
-    "`anytime`, no halfspaces": "anytime:halfspace=false",
+    "`anytime`, no halfspaces": "anytime:halfspace=0",
     "`anytime`": "anytime",
 }
 
