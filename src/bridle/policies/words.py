@@ -182,6 +182,14 @@ SEVERAL = _also("constraints", meaning="k, how many constraints a round reveals;
 ANY_NUMBER = _also("constraints", meaning="k, how many constraints a round reveals; only checked")
 
 OF_POLICY: dict[str, dict[str, ParameterWords]] = {
+    "dynamic": {
+        "lipschitz": _also(
+            "lipschitz",
+            meaning="the steepest that a cost is anywhere on the domain",
+            unit="cost per unit of action",
+            absent="the steepest that was seen so far",
+        )
+    },
     "sinha2024": {
         "beta": _also(
             "beta",
@@ -197,6 +205,21 @@ OF_POLICY: dict[str, dict[str, ParameterWords]] = {
         "seed": _also("seed", meaning="the seed of learner='ftpl'"),
         "constraints": SEVERAL,
         "initial": _also("initial", meaning="what the sum of squared gradients of learner='adagrad' starts from"),
+    },
+    "wang2025": {
+        "preset": _also("preset", values="theory or practice (V = lam)"),
+        "beta": _also(
+            "beta", meaning="the scale of costs and constraints alike", unit="1 / (lipschitz times diameter)", absent="4 / (13 G D)"
+        ),
+        "V": _also("V", absent="1; lam with the preset practice"),
+        "lam": _also("lam", absent="0.9 / T^(3/4)"),
+        "constraints": SEVERAL,
+    },
+    "wang2025-squared": {
+        "preset": _also("preset", values="theory or practice (lam = 1 / (4 D^2), without a bound in advance)"),
+        "V": _also("V", absent="10 / (D |first gradient|)"),
+        "lam": _also("lam", unit="1 / squared unit of action", absent="8 / (169 D^2 sqrt(T))"),
+        "constraints": SEVERAL,
     },
     "sinha2024-strong": {
         "learner": _also("learner", absent="gradient descent for strongly convex costs"),
@@ -321,6 +344,14 @@ OF_POLICY: dict[str, dict[str, ParameterWords]] = {
     "hutchinson2025": {
         "preset": _also("preset", values="theory (the theorem's) or practice (reacts at realistic horizons)"),
         "step": _also("step", absent="that of the preset"),
+    },
+    "sarkar2025": {
+        "lam": _also("lam", meaning="the rate of the exponential potential in round 1; it falls as 1 / sqrt(t)"),
+        "constraints": SEVERAL,
+    },
+    "yu2026": {
+        "lam": _also("lam", meaning="how fast the weight of a limit grows with its queue: larger means limits closer and more regret"),
+        "bound": _also("bound", meaning="F, the largest |g| on the domain, without errors"),
     },
     "steiner": {
         "horizon": _also("horizon", meaning="T, how many rounds will be played: how much room the outline may need"),
