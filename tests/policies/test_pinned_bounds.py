@@ -461,8 +461,8 @@ def anything(name):
         given = {"lipschitz": None, "bound": None}
     if name == "ons":
         given = {"exp_concavity": 0.2}
-    fixed = name in ("hutchinson2025", "yi2021", "yu2020")
-    return given, {"time_varying": not fixed, "slater": 1.1 if name == "hutchinson2025" else None, "V": 3.0, "shortfall": 0.0}
+    fixed = name in ("hutchinson2025", "yi2021", "yi2021-dynamic", "yu2020")
+    return given, {"time_varying": not fixed, "slater": 1.1 if name == "hutchinson2025" else None, "V": 3.0, "shortfall": 0.0, "below": 0.0}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1021,6 +1021,54 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["yi2021-dynamic"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    lipschitz: Setting | None = None,
+    diameter: Setting | None = None,
+    constraints: int = 1,
+    form: Literal["affine", "function"] = "affine",
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Many proximal steps side by side, against every path.
+
+    Parameters
+    ----------
+    name : str
+        "yi2021-dynamic".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit:
+        constraints.
+    form : str, optional
+        How a constraint is read from its feedback. Default: affine. Values: affine or function (a convex function
+        as it is).
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal["yi2022"],
     problem: Problem,
     *,
@@ -2045,6 +2093,7 @@ def policy_for(
         "yuan2018-strong",
         "yu2020",
         "yi2021",
+        "yi2021-dynamic",
         "yi2022",
         "guo2022",
         "guo2022-strong",

@@ -1348,6 +1348,72 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["yi2021-dynamic"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    lipschitz: Setting,
+    diameter: Setting | None = None,
+    constraints: int = 1,
+    form: Literal["affine", "function"] = "affine",
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Many proximal steps side by side, against every path.
+
+    Assumes: affine constraints (form=affine). Regret O(sqrt((1 + P) T)) against every path of length P. Violation
+    O(sqrt(T)). Constraints: fixed; of several: all. Sees: function (value and gradient where affine). Log T hinge
+    proxes a round. Yi et al., ICML 2021.
+
+    Parameters
+    ----------
+    name : str
+        "yi2021-dynamic".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit:
+        constraints.
+    form : str, optional
+        How a constraint is read from its feedback. Default: affine. Values: affine or function (a convex function
+        as it is).
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("yi2021-dynamic", bridle.Ball(2), horizon=1000, lipschitz=1.0)
+    """
+
+@overload
+def policy(
     name: Literal["yi2022"],
     domain: Domain,
     *,
@@ -2786,6 +2852,7 @@ def policy(
         "yuan2018-strong",
         "yu2020",
         "yi2021",
+        "yi2021-dynamic",
         "yi2022",
         "guo2022",
         "guo2022-strong",
