@@ -217,6 +217,21 @@ def test_the_bound_at_fixed_numbers():
     )
 
 
+def test_a_wider_diameter_that_it_was_told_takes_the_place_of_the_true_one():
+    """In steps and bound; but nothing is worse than G D a round with the true one. A smaller one proves nothing."""
+    t, told = 50_000, bridle.policy("optimistic", bridle.Ball(2, radius=2.0), V=0.3, diameter=5.0)
+    found = told.bound({**FACTS, "cost_error": 700.0, "limit_error": 90.0, "regret": -12.0}, t)
+    B = 1.0 + C / 8.0 + 0.3 * (C * 5.0 * sqrt(700.0) + 12.0 * t)
+    last, a, b = 1.0 + C / 8.0 + 0.3 * (C * 5.0 * sqrt(700.0) + 12.0), 8.0 * log(9.0 / 8.0), -4.0 / C * log(1.0 - C / 4.0)
+    far = 1e-9 * 5.0 * t + 5.0 / a * (8.0 * log(last) + b * C / 2.0 * sqrt(90.0 * log(1.0 + 90.0 * B * B)))
+    assert (found.regret, found.ccv) == pytest.approx((C * 5.0 * sqrt(700.0) + (1.0 + C / 8.0) / 0.3, 3.0 * far), rel=1e-12)
+    assert told.bound(FACTS, 3).ccv == 36.0
+    small = bridle.policy("optimistic", bridle.Ball(2, radius=2.0), V=0.3, diameter=3.9)
+    assert "diameter is 4" in small.bound(FACTS, t).why
+    assert small.record.certified_regret(small.record.init(np.zeros(2))) is None
+    assert POLICY.record.certified_regret(POLICY.record.init(np.zeros(2))) == 0.0
+
+
 def test_without_a_weight_the_first_gradient_decides():
     policy, t = bridle.policy("optimistic", bridle.Ball(2, radius=2.0)), 50_000
     found = policy.bound({**FACTS, "cost_error": 700.0}, t)
