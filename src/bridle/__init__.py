@@ -12,8 +12,9 @@ Decide on your own stream
     talks to a decision service. `Gate` and `Pacer` are budgets that cannot be exceeded.
 
 Say what is allowed and what it costs
-    Domains: `Ball`, `Box`, `Simplex`, `L1Ball`, `Spectrahedron`, `Polyhedron`, `Halfspace`, `Product`. Functions: `Affine`, `Quadratic`,
-    `Logistic`, `Hinge`, `LogWealth`, `Maximum`, `Callable`.
+    Domains: `Ball`, `Box`, `Simplex`, `L1Ball`, `Spectrahedron`, `Polyhedron`, `Halfspace`, `Product`, and
+    for combinatorial actions `Paths`, `Matchings`, `SpanningTrees`. Functions: `Affine`, `Quadratic`, `Logistic`, `Hinge`, `LogWealth`,
+    `Maximum`, `Callable`.
 
 Find out what to use
     `advise` answers from what you know of your task. On the command line, ``bridle policies`` and ``bridle problems`` list what there is,
@@ -55,7 +56,7 @@ from bridle.core import (
     StuckWarning,
     UncheckedWarning,
 )
-from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
+from bridle.domains import Ball, Box, Halfspace, L1Ball, Matchings, Paths, Polyhedron, Product, Simplex, SpanningTrees, Spectrahedron
 from bridle.domains.rounding import round_randomly
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
 from bridle.game.metrics import (
@@ -143,6 +144,7 @@ __all__ = [
     "Logistic",
     "Lyapunov",
     "MLPoly",
+    "Matchings",
     "Maximum",
     "Network",
     "NoComparator",
@@ -150,6 +152,7 @@ __all__ = [
     "NotKeptWarning",
     "OutlierWarning",
     "Pacer",
+    "Paths",
     "Polyhedron",
     "Problem",
     "Product",
@@ -157,6 +160,7 @@ __all__ = [
     "Round",
     "Session",
     "Simplex",
+    "SpanningTrees",
     "Spectrahedron",
     "StronglyConvexOGD",
     "StuckWarning",

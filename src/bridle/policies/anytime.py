@@ -62,6 +62,7 @@ from bridle.policies.anytime_forms import (
     SelfBounding,
     SquaredValue,
     form_for,
+    inverse_weight,
     linearised,
     missed_alarm,
     remembered,
@@ -488,12 +489,7 @@ def anytime_bound(policy: Configuration[Anytime | Lazy | Windowed | Memories | E
     careful, slater = np.any(np.asarray(r) > 0.0), constants.get("slater")
     regret = flat(R + (r * G / slater * G * D * t if careful and slater else 0.0))
     trivial = G * D * t
-    # 1/V: V was given, or found, or is 10 / (D |first gradient|); 0 where no cost ever had a slope.
-    inverse = (
-        np.maximum(record.reach * hold * G / 10.0, 1.0 / STEEPEST)
-        if V is None
-        else np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), np.inf)
-    )
+    inverse = inverse_weight(V, record.reach, hold * G)
     regret = np.minimum(regret + flat(c * theta) * flat(inverse), trivial)
     if V is None:
         return Bound(flat(regret), why="the violation bound depends on V, which the policy takes from the first gradient")

@@ -176,6 +176,17 @@ def missed_alarm(rounds: Scalar, unit: str) -> Alarm | None:
     return Alarm(text, voids_bound=True, infeasible=True)  # the proof compares with a feasible action, and there is none
 
 
+def inverse_weight(V: Scalar | None, reach: Scalar, longest: Scalar) -> Scalar:
+    """1/V, where V was given or found; else the most that it can be for V = 10 / (D |first gradient|), gradients at most `longest` long.
+
+    Infinite where V is 0, since no cost has had a slope.
+    """
+    if V is None:
+        return np.maximum(reach * longest / 10.0, 1.0 / STEEPEST)
+    given = np.asarray(V)
+    return np.where(given > 0.0, 1.0 / np.where(given > 0.0, given, 1.0), np.inf)
+
+
 def form_for(form: str, lipschitz: Setting | None, smoothness: Setting | None) -> Form:
     """The record of the form of this name."""
     validate.one_of("form", form, FORMS)

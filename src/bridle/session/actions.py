@@ -32,6 +32,7 @@ from bridle.session.known_limits import KnownLimits, known_limits, nearest_kept,
 from bridle.session.late_feedback import PendingRounds, Ticket, Waiting
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
+from bridle.session.tried_points import refuse_extras
 from bridle.solvers.nearest_point import CutProjector
 
 LEANS = "something else was played than was decided, and the theorem leans on how costs are curved at the decisions"
@@ -143,6 +144,8 @@ class SessionActions(SessionRounds):
 
         `given` is what maps are made of, by the name under which the caller gives it; a `hint` is what the policy may expect.
         """
+        if self._tries:
+            refuse_extras(self._called, known=known)
         boundary, begun = self._boundary or Boundary(None), self._begun()
         through, last = boundary.through, boundary.said
         last = last if last is not None and last.begun == begun else None

@@ -19,7 +19,7 @@ from bridle.core import Bound, Domain, InputError, Policy, S
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
-from bridle.policies.registry import Configured, domain_of, for_constraints, record_of
+from bridle.policies.registry import Configured, domain_of, for_constraints, playing_record
 from bridle.policies.round_maps import RuleMixture
 from bridle.session import clocks, report_text, savefile
 from bridle.session.alarms import ask_again
@@ -127,10 +127,7 @@ class Session(SessionVerbs, ShownSession):
         most_constraints: int | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        record = record_of(policy)
-        for method in ("init", "decide", "update"):
-            if not hasattr(record, method):
-                raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
+        record = playing_record(policy)
         if isinstance(policy, Configured) and policy.runs is not None:
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
@@ -156,6 +153,7 @@ class Session(SessionVerbs, ShownSession):
                 f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
             )
         precision = validate.positive("tolerance", tolerance)
+        certify = certify and not hasattr(record, "points")  # certificates are made of gradients, and there are none
         ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         size = LARGEST if largest is None else validate.positive("largest", largest)
         if size > LARGEST:
@@ -174,6 +172,8 @@ class Session(SessionVerbs, ShownSession):
         self.unchecked = False
         """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         if engine == "numba":
+            if self._tries:
+                raise InputError(f"engine must be 'python' in a session of policy {self._called}, which sees values alone")
             check_compiled(record)
             require_compiler()  # if it is missing, now is the time to say so
 
@@ -286,7 +286,7 @@ class Session(SessionVerbs, ShownSession):
         if parts.ledger is not None:
             load_solvers()
         use_domain(parts)
-        if parts.configured is not None:  # a policy of the user's own may take notice
+        if parts.configured is not None and not self._tries:  # a policy of the user's own may take notice
             other = Session(replace(parts.configured, through=None), self._start, domain=parts.domain, certify=False)
             rehearse(other.decide, other.observe, k or 1)
         if compiles and k is not None:
@@ -319,7 +319,8 @@ class Session(SessionVerbs, ShownSession):
         """
         certificate = self._read(self._certificate)
         if certificate is None:
-            raise InputError("certify was False: this session keeps no certificates")
+            why = f"policy {self._called} sees values alone, and no gradients" if self._tries else "certify was False"
+            raise InputError(f"{why}: this session keeps no certificates")
         return certificate
 
     def _certificate(self, nested: bool) -> Certificate | None:
@@ -681,8 +682,11 @@ class DurableSession(Session):
         features: Numbers = None,
         known: Known = None,
         hint: HintGiven = None,
+        points: int | None = None,
         key: str | bytes | None = None,
     ) -> Ticket:
+        if points not in (None, 1):
+            raise InputError(f"points must be 1 in a session that is kept in a database, not {validate.show(points)}")
         return self._embedded.do(self._core.ask, rules, features, known, hint, key=key)  # type: ignore[no-any-return]
 
     def forget(self, ticket: Ticket | int) -> None:

@@ -22,6 +22,7 @@ from bridle.session.known_limits import Known
 from bridle.session.late_feedback import Ticket
 from bridle.session.rounds import ENTRANCES
 from bridle.session.savefile import SessionImage
+from bridle.session.tried_points import refuse_extras, values_at
 from bridle.session.turns import mark, wait
 
 
@@ -109,7 +110,8 @@ class SessionVerbs(SessionActions):
         f : float, default 0.0
             The cost at the decision.
         df : array_like of shape (d,), optional
-            A subgradient of the cost there.
+            A subgradient of the cost there. A policy that sees values alone (`bandit1`, `bandit2`) takes none. Where it tries n points a
+            round, `f` holds n numbers and `g` n rows, one for each point, and the round is charged their averages.
         g : float or array_like of shape (k,), optional
             The constraints' values there; above 0 is a violation. k may change from round to round, unless the policy was made for a
             certain number
@@ -158,6 +160,8 @@ class SessionVerbs(SessionActions):
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
+                if self._tries:
+                    refuse_extras(self._called, played=played)
                 if played is not None or self._boundary is not None:
                     f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
                     apart = self._counts and self._values_played() is not None
@@ -240,7 +244,7 @@ class SessionVerbs(SessionActions):
         Returns
         -------
         array of shape (d,)
-            The decision that was played.
+            The decision that was played; ``(n, d)`` of a policy that tries n points a round, which is asked for values alone.
 
         Raises
         ------
@@ -255,6 +259,9 @@ class SessionVerbs(SessionActions):
         array([0., 0.])
         """
         refuse_other_constraints(constraints)
+        if self._tries:
+            refuse_extras(self._called, rules=rules, features=features, known=known, hint=hint)
+            return self._step_tried(cost, tuple(constraints))
         counted, rounds = False, None
         try:
             x = self.decide(rules=rules, features=features, known=known, hint=hint)
@@ -271,6 +278,13 @@ class SessionVerbs(SessionActions):
             raise
         return x
 
+    def _step_tried(self, cost: object, constraints: tuple[object, ...]) -> Array:
+        """`step` for a policy that sees values alone."""
+        points = self._read(lambda _: self._points())
+        f, g = values_at(points, cost, constraints)
+        self.observe(f, g=g)
+        return points[0] if len(points) == 1 else points
+
     # --- feedback that comes late ----------------------------------------------------------------------------------------------------
 
     @property
@@ -284,7 +298,9 @@ class SessionVerbs(SessionActions):
         costs, limits = self._now.kept.pending.lost
         return costs, limits
 
-    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None) -> Ticket:
+    def ask(
+        self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None, points: int | None = None
+    ) -> Ticket:
         """Begin a round whose feedback comes later.
 
         Parameters
@@ -297,11 +313,15 @@ class SessionVerbs(SessionActions):
             As for `decide`.
         hint : array_like of shape (d,) or dict, optional
             As for `decide`.
+        points : int, optional
+            How many points are tried in the round: 2 for `bandit2`, whose rounds begin in no other way; 1 for every other policy. A policy
+            that sees
+            values alone plays one round at a time. Default: 1.
 
         Returns
         -------
         Ticket
-            The round's `id`, for `observe` and `forget`, and its decision `x`.
+            The round's `id`, for `observe` and `forget`, and its decision `x`, or the points to be tried, one a row.
 
         Raises
         ------
@@ -322,14 +342,27 @@ class SessionVerbs(SessionActions):
         >>> session.forget(first)
         >>> session.rounds, session.pending, session.dropped
         (1, 0, (1, 1))
+        >>> session = bridle.Session(bridle.policy("bandit2", bridle.Ball(2), horizon=100, lipschitz=1.0))
+        >>> ticket = session.ask(points=2)
+        >>> session.observe(f=ticket.x @ [1.0, 0.0], g=ticket.x @ [0.0, 1.0] - 0.5, ticket=ticket)
+        >>> ticket.x.shape, session.rounds
+        ((2, 2), 1)
         """
         counted, begun = False, None
+        wanted, tries = 1 if points is None else validate.whole("points", points), self._tries or 1
+        if wanted != tries:
+            tried = f"tries {tries} point{'s' if tries > 1 else ''} a round" if self._tries else "plays its decision"
+            raise InputError(f"points must be {tries} for policy {self._called}, which {tried}, not {wanted}")
         try:
             while self._inside:
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
                 self._hand_back()
+                if self._tries and (waiting := self._now.pending().waiting):
+                    raise InputError(
+                        f"policy {self._called} plays one round at a time: ticket {next(iter(waiting))} waits, observe it first"
+                    )
                 said = rules is not None or features is not None or known is not None or hint is not None or self._unsaid()
                 if said:
                     self._say({"rules": rules, "features": features}, known, hint)
