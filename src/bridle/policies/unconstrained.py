@@ -27,6 +27,7 @@ import numpy as np
 
 from bridle import learners, validate
 from bridle.core import Bound, Constants, Domain, Feedback, Learner
+from bridle.learners.late import AdaGradLate, LateAdaGrad, LateAdaGradState
 from bridle.ops import Array, Scalar
 from bridle.policies.common import diameter_of, exp_concavity_of, flat, unsized
 from bridle.policies.entry import Configuration, Entry, Setting
@@ -68,6 +69,48 @@ class Unconstrained(NamedTuple, Generic[L]):
         return float(self.learner.certified(state)) if hasattr(self.learner, "certified") else None
 
 
+class ArrivedBefore(NamedTuple):
+    """How many gradients had arrived when a decision was made."""
+
+    gradients: Scalar
+
+
+class LateUnconstrained(NamedTuple):
+    """AdaGrad on the costs alone, one learner for rounds whose feedback comes late; the state is the learner's."""
+
+    learner: AdaGradLate
+
+    @property
+    def domain(self) -> Domain:
+        return self.learner.domain
+
+    @property
+    def late(self) -> str:
+        """How rounds whose feedback comes late are played: by one learner, fed with whatever arrives."""
+        return "pool"
+
+    def init(self, x1: Array) -> LateAdaGradState:
+        return self.learner.init(x1)
+
+    def decide(self, state: LateAdaGradState) -> Array:
+        return self.learner.decide(state)
+
+    def update(self, state: LateAdaGradState, feedback: Feedback) -> LateAdaGradState:
+        return self.learner.step(state, feedback.df)
+
+    def made(self, state: LateAdaGradState) -> ArrivedBefore:
+        """What is remembered of a decision until its feedback comes."""
+        return ArrivedBefore(state.observed_rounds)
+
+    def update_late(self, state: LateAdaGradState, feedback: Feedback, made: ArrivedBefore, others: float) -> LateAdaGradState:
+        """The state after feedback on a decision that was made some time ago, while `others` more wait."""
+        return self.learner.step_late(state, feedback.df, state.observed_rounds - made.gradients, others)
+
+    def certified_regret(self, state: LateAdaGradState) -> float:
+        """What the learner's own proof says of the regret so far."""
+        return float(self.learner.certified(state))
+
+
 def ogd(
     domain: Domain,
     lipschitz: Setting,
@@ -87,8 +130,12 @@ def ogd(
     return Unconstrained(learners.OGD(domain, D / (G * T**0.5) if step is None else step))
 
 
-def adagrad(domain: Domain, diameter: Setting | None = None) -> Unconstrained[learners.AdaGradNorm | learners.AdaGradFrom]:
-    """AdaGrad with one step size for all coordinates."""
+def adagrad(
+    domain: Domain, diameter: Setting | None = None, delay: Setting | None = None
+) -> Unconstrained[learners.AdaGradNorm | learners.AdaGradFrom] | LateUnconstrained:
+    """AdaGrad with one step size for all coordinates; with `delay` its steps heed how many rounds wait."""
+    if delay is not None:
+        return LateUnconstrained(LateAdaGrad(domain, delay, diameter))
     return Unconstrained(learners.AdaGrad(domain, diameter))
 
 
@@ -135,10 +182,18 @@ def ogd_bound(policy: Configuration[Unconstrained[learners.ConstantOGD | learner
     return _regret(constants, t, theorem(constants["diameter"], constants["lipschitz"], cast(float, learner.step_size), t))
 
 
-def adagrad_bound(policy: Configuration[Unconstrained[learners.AdaGradNorm]], constants: Constants, t: float) -> Bound:
-    """`bridle.learners.adagrad_regret` with S <= G^2 t, for the diameter the learner was told."""
+def adagrad_bound(policy: Configuration[Unconstrained[learners.AdaGradNorm] | LateUnconstrained], constants: Constants, t: float) -> Bound:
+    """`bridle.learners.adagrad_regret` with S <= G^2 t, for the diameter the learner was told.
+
+    With `delay` it is `bridle.learners.late.late_adagrad_regret`, with the sums that the game has found.
+    """
     if why := unsized(constants):
         return Bound(why=why)
+    if isinstance(policy.record, LateUnconstrained):
+        proved, seen = constants.get("observed_regret"), constants.get("observed_rounds")
+        if proved is None or seen is None or np.any(np.asarray(seen) < t):
+            return Bound(why="the bound depends on how many rounds waited, which a game finds out")
+        return _regret(constants, t, proved)
     return _regret(constants, t, policy.record.learner.adaptivity(constants["diameter"]) * constants["lipschitz"] * sqrt(t))
 
 
