@@ -1065,6 +1065,50 @@ def problem(
 
 @overload
 def problem(
+    name: Literal["tangent"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 10,
+    noise: float = 0.5,
+) -> Problem:
+    """One fixed constraint that a single action satisfies, and that is flat there: no room to spare, and no price that holds it.
+
+    x is a point of the unit ball and f(x) = -x_1. g(x) = |x - (-0.3, 0, ...)|^2 / 2, plus an error between
+    -`noise` and `noise`, drawn anew every round. A price p leaves the violation 1/(2 p^2) a round: it must grow
+    for ever.
+
+    Parameters
+    ----------
+    name : str
+        "tangent".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        d, coordinates of a decision. Default: 10. Values: a whole number, 1 or above. Unit: coordinates.
+    noise : float, optional
+        Largest error of a constraint's value. Default: 0.5. Values: 0 or above. Unit: constraint.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("tangent", horizon=1000)
+    """
+
+@overload
+def problem(
     name: Literal["contradiction"],
     horizon: int,
     seed: int = 0,
@@ -1790,6 +1834,7 @@ def problem(
         "late-temptation",
         "uphill",
         "noisy",
+        "tangent",
         "contradiction",
         "portfolio",
         "capacity",

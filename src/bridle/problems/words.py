@@ -100,6 +100,7 @@ OF_PROBLEM: dict[str, dict[str, ParameterWords]] = {
         "dim": replace(PARAMETER_WORDS["dim"], meaning="d, how many providers", unit="providers", values="a whole number, 2 or above"),
         "data": replace(PARAMETER_WORDS["data"], values="simulated or ratings"),
     },
+    "tangent": {"noise": replace(PARAMETER_WORDS["noise"], values=FROM_ZERO)},
     "pricing": {"dim": replace(PARAMETER_WORDS["dim"], meaning="d, how many products", unit="products")},
     "ad-pacing": {"dim": replace(PARAMETER_WORDS["dim"], meaning="d, segments of the audience", unit="segments")},
     "portfolio": {
