@@ -12,8 +12,9 @@ Decide on your own stream
     talks to a decision service. `Gate` and `Pacer` are budgets that cannot be exceeded.
 
 Say what is allowed and what it costs
-    Domains: `Ball`, `Box`, `Simplex`, `L1Ball`, `Spectrahedron`, `Polyhedron`, `Halfspace`, `Product`. Functions: `Affine`, `Quadratic`,
-    `Logistic`, `Hinge`, `LogWealth`, `Maximum`, `Callable`.
+    Domains: `Ball`, `Box`, `Simplex`, `L1Ball`, `Spectrahedron`, `Polyhedron`, `Halfspace`, `Product`, and
+    for combinatorial actions `Paths`, `Matchings`, `SpanningTrees`. Functions: `Affine`, `Quadratic`, `Logistic`, `Hinge`, `LogWealth`,
+    `Maximum`, `Callable`.
 
 Find out what to use
     `advise` answers from what you know of your task. On the command line, ``bridle policies`` and ``bridle problems`` list what there is,
@@ -43,6 +44,7 @@ from bridle.core import (
     EmptyPromiseWarning,
     Feedback,
     GradientWarning,
+    Hint,
     HorizonWarning,
     InfeasibleWarning,
     InputError,
@@ -54,7 +56,7 @@ from bridle.core import (
     StuckWarning,
     UncheckedWarning,
 )
-from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
+from bridle.domains import Ball, Box, Halfspace, L1Ball, Matchings, Paths, Polyhedron, Product, Simplex, SpanningTrees, Spectrahedron
 from bridle.domains.rounding import round_randomly
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
 from bridle.game.metrics import (
@@ -85,6 +87,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem
+from bridle.problems.hints import with_hints
 from bridle.problems.overloads import problem
 from bridle.service.client import AsyncClient, Client
 from bridle.session.certificate import Certificate
@@ -129,6 +132,7 @@ __all__ = [
     "GradientWarning",
     "Halfspace",
     "Hinge",
+    "Hint",
     "HorizonWarning",
     "InfeasibleWarning",
     "InputError",
@@ -139,6 +143,7 @@ __all__ = [
     "Logistic",
     "Lyapunov",
     "MLPoly",
+    "Matchings",
     "Maximum",
     "Network",
     "NoComparator",
@@ -146,6 +151,7 @@ __all__ = [
     "NotKeptWarning",
     "OutlierWarning",
     "Pacer",
+    "Paths",
     "Polyhedron",
     "Problem",
     "Product",
@@ -153,6 +159,7 @@ __all__ = [
     "Round",
     "Session",
     "Simplex",
+    "SpanningTrees",
     "Spectrahedron",
     "StronglyConvexOGD",
     "StuckWarning",
@@ -185,6 +192,7 @@ __all__ = [
     "squared_ccv",
     "static_violation",
     "violation_rates",
+    "with_hints",
 ]  # fmt: skip
 
 

@@ -59,6 +59,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"bidders": 1, "items": 1, "bundles": 1, "constraints": 3, "noise": 0.0},
         {"bidders": 3, "items": 3, "bundles": 7, "budget": 0.3, "constraints": 4},
     ),
+    "experts": ({"adaptive": 1, "dim": 7}, {"share": 0.5, "dim": 2}),
 }
 """Parameters to try beside the defaults, and beside `modulus` where there is one."""
 
@@ -68,6 +69,7 @@ DEPENDS_ON_THE_HORIZON = {
     "p-constrained": "P_T is spread over T rounds",
     "late-temptation": "it begins at T/2",
     "contradiction": "it begins at T/2",
+    "experts": "careless experts are found out in round T",
 }
 """Problems whose first rounds are others when they are made for more rounds, and why."""
 

@@ -37,7 +37,15 @@ from bridle.learners.wrappers import doubling_epochs
 from bridle.ops import Array, Scalar, exp, maximum, pos, scalar, where, worst
 from bridle.policies.common import at_least, capped_bound, curvature_of, diameter_of, flat, in_advance, most_behind, over_costs, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
-from bridle.policies.reduction_parts import NOT_ADAPTIVE, check_unused, learner_for, learner_or_step, potential_for, regret_constant
+from bridle.policies.reduction_parts import (
+    NOT_ADAPTIVE,
+    check_unused,
+    learner_for,
+    learner_or_step,
+    potential_for,
+    regret_constant,
+    regret_power,
+)
 from bridle.records import same
 
 NU = 0.9
@@ -407,9 +415,10 @@ def reduction_bound(record: Lyapunov, constants: Constants, t: float) -> Bound:
     """Algorithm 1 with any V, beta, potential and adaptive learner, on a problem with these constants.
 
     The learner's regret on the surrogates is at most c sqrt(S_t) or c sqrt(t) max |p_s|, and |p_s| <= beta G (V + Phi'(Q(s))) with Q not
-    decreasing, so  Phi(Q(t)) + V beta Regret_t <= kappa sqrt(t) (V + Phi'(Q(t))),  kappa = c beta G.  Exponential, kappa lam sqrt(t) < 1:
-    drop e^{lam Q} >= 1 for the regret, use Regret_t >= -GDt for the CCV. Power q^n: maximise over Q, resp. q^n <= A q^{n-1} + B implies
-    q <= A + B^{1/n}. Both are also at most GDt, since a constraint that holds somewhere in the domain is nowhere above GD.
+    decreasing, so  Phi(Q(t)) + V beta Regret_t <= kappa sqrt(t) (V + Phi'(Q(t))),  kappa = c beta G.  (A learner whose bound grows with
+    another power of t, its `power`, has that in place of sqrt(t).) Exponential, kappa lam sqrt(t) < 1: drop e^{lam Q} >= 1 for the regret,
+    use Regret_t >= -GDt for the CCV. Power q^n: maximise over Q, resp. q^n <= A q^{n-1} + B implies q <= A + B^{1/n}. Both are also at
+    most GDt, since a constraint that holds somewhere in the domain is nowhere above GD.
     """
     if why := unmet(constants):
         return Bound(why=why)
@@ -417,7 +426,7 @@ def reduction_bound(record: Lyapunov, constants: Constants, t: float) -> Bound:
     c = regret_constant(record.learner, D)
     if c is None:
         return Bound(why=NOT_ADAPTIVE.format(type(record.learner).__name__))
-    s = c * beta * G * sqrt(t)
+    s = c * beta * G * regret_power(record.learner, t)
     if isinstance(phi, ExponentialPotential):
         room = 1.0 - s * phi.lam
         if np.any(room <= 0.0):

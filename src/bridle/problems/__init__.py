@@ -21,7 +21,9 @@ from bridle.problems import (
     auctions,
     bundles,
     from_file,
+    hints,
     hostile,
+    limited_experts,
     markets,
     navigation,
     paper,
@@ -37,6 +39,8 @@ __all__ = ["ParameterFacts", "Problem", "ProblemFacts", "needs", "problem", "pro
 _PROBLEMS: dict[str, Callable[..., Problem]] = {
     **paper.PROBLEMS, **special_settings.PROBLEMS, **hostile.PROBLEMS, **streams.PROBLEMS, **applications.PROBLEMS,
     **auctions.PROBLEMS, **markets.PROBLEMS, **revenue.PROBLEMS, **navigation.PROBLEMS, **bundles.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS, **limited_experts.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS, **hints.PROBLEMS,
 }  # fmt: skip
 
 

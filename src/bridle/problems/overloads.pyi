@@ -1656,6 +1656,117 @@ def problem(
 
 @overload
 def problem(
+    name: Literal["experts"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 100,
+    share: float = 0.1,
+    adaptive: int = 0,
+) -> Problem:
+    """Mixtures of experts, of which the cheap ones violate a limit now and then and a few never do.
+
+    x is the weight of each of `dim` experts, f what they cost on average and g how much they violate a limit on
+    average. `share` of them never violate it and cost 0.5 to 0.8 in the mean; the others cost 0.2 to 0.5 and
+    violate it, by up to 1, in a share of rounds between 0.001 and 1; with `adaptive` the one that has most of the
+    weight does, by 1. In the last round all of them do, by 1, so that it is known who the best expert is that
+    keeps the limit. Costs are off their means by up to 0.2, and two rounds make up for one another: after an even
+    number of rounds every expert has cost its mean.
+
+    Parameters
+    ----------
+    name : str
+        "experts".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        N, how many experts. Default: 100. Values: a whole number, 2 or above. Unit: experts.
+    share : float, optional
+        The share of experts that never violate the limit. Default: 0.1. Values: above 0 and below 1. Unit: share.
+    adaptive : int, optional
+        0: careless experts violate at random; 1: the one with the most weight does. Default: 0. Values: 0 or 1.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("experts", horizon=1000)
+    """
+
+@overload
+def problem(
+    name: Literal["hints"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 10,
+    modulus: float = 0.0,
+    constraints: int = 1,
+    slater: float = 0.1,
+    truth: float = 1.0,
+    error: float = 0.0,
+    domain: str | Domain = "ball",
+) -> Problem:
+    """The problem `halfspaces` with hints: before every decision somebody predicts the round's gradients.
+
+    x, f and g are those of `halfspaces`. A hint of a gradient p is truth p + error |p| z with random z, so that
+    it is exact by default.
+
+    Parameters
+    ----------
+    name : str
+        "hints".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        d, coordinates of a decision. Default: 10. Values: a whole number, 1 or above. Unit: coordinates.
+    modulus : float, optional
+        0: linear costs; above 0: quadratic costs with this strong convexity. Default: 0.0. Values: 0 or above.
+        Unit: cost per squared unit of action.
+    constraints : int, optional
+        k, constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit: constraints.
+    slater : float, optional
+        By how much one action satisfies every constraint. Default: 0.1. Values: 0 or above. Unit: constraint.
+    truth : float, optional
+        What a hint has of the true gradients: 1 is all, 0 nothing, -1 the opposite. Default: 1.0. Values: a
+        number.
+    error : float, optional
+        How long the noise in a hint is, on average, as a multiple of the gradient's length. Default: 0.0. Values:
+        0 or above.
+    domain : str or domain, optional
+        Where decisions are made. Default: ball. Values: ball, box, simplex, l1, or a domain.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("hints", horizon=1000)
+    """
+
+@overload
+def problem(
     name: Literal[
         "lower-bound",
         "minimax",
@@ -1690,6 +1801,8 @@ def problem(
         "revenue",
         "navigation",
         "bundle-auctions",
+        "experts",
+        "hints",
     ],
     horizon: int | None = None,
     seed: int = 0,

@@ -81,6 +81,8 @@ PARAMETER_WORDS = {
         "0: one weight vector serves all tasks; above 0: by how much every one fails a task in every round", "constraint", FROM_ZERO
     ),
     "period": ParameterWords("rounds between one change of sides, or one constraint, and the next", "rounds", COUNT),
+    "truth": ParameterWords("what a hint has of the true gradients: 1 is all, 0 nothing, -1 the opposite", "none", "a number"),
+    "error": ParameterWords("how long the noise in a hint is, on average, as a multiple of the gradient's length", "none", FROM_ZERO),
     "noise": ParameterWords("largest error of a constraint's value", "constraint", ABOVE),
     "adaptive": ParameterWords(
         "0: scales are drawn at random; 1: the farther a decision is from the feasible action, the larger they are", "0 or 1", "0 or 1"
@@ -132,6 +134,15 @@ OF_PROBLEM: dict[str, dict[str, ParameterWords]] = {
             values="0 or above and below 1",
         ),
         "constraints": replace(PARAMETER_WORDS["constraints"], meaning="k, limits that answer a proposal", unit="limits"),
+    },
+    "experts": {
+        "dim": replace(PARAMETER_WORDS["dim"], meaning="N, how many experts", unit="experts", values="a whole number, 2 or above"),
+        "share": replace(
+            PARAMETER_WORDS["share"], meaning="the share of experts that never violate the limit", values="above 0 and below 1"
+        ),
+        "adaptive": replace(
+            PARAMETER_WORDS["adaptive"], meaning="0: careless experts violate at random; 1: the one with the most weight does"
+        ),
     },
     "uphill": {"modulus": replace(PARAMETER_WORDS["modulus"], meaning="strong convexity of the cost", values=ABOVE)},
 }
