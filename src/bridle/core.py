@@ -691,7 +691,8 @@ class Constants(TypedDict, total=False):
     optimum: Array
     optimal_cost: float
     benchmark: Array
-    path: float  # how far the best feasible action of each round moves in all
+    path: float  # how far the best action of each round moves in all, and what these actions cost
+    path_cost: float
     excess: float
     rewards: float  # the largest reward, where costs are -<r, x> and constraints lam_i - r_i x_i
     regret: Scalar | None  # of the game so far

@@ -31,6 +31,7 @@ from bridle.problems import (
     special_settings,
     streams,
 )
+from bridle.problems import applications, auctions, from_file, hostile, markets, moving, paper, special_settings, streams
 from bridle.problems.base import Problem
 from bridle.problems.words import words_for
 
@@ -41,6 +42,7 @@ _PROBLEMS: dict[str, Callable[..., Problem]] = {
     **auctions.PROBLEMS, **markets.PROBLEMS, **revenue.PROBLEMS, **navigation.PROBLEMS, **bundles.PROBLEMS,
     **auctions.PROBLEMS, **markets.PROBLEMS, **limited_experts.PROBLEMS,
     **auctions.PROBLEMS, **markets.PROBLEMS, **hints.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS, **moving.PROBLEMS,
 }  # fmt: skip
 
 
