@@ -584,12 +584,20 @@ def _holds_several(function: Function) -> bool:
     return bool(getattr(function, "several", False))
 
 
-def revealed(policy: Policy[S], state: S, x: Array, chosen: Round) -> Feedback | Tried:
-    """What a policy is shown of a round: its feedback at the decision x, or values at the points that it tries, where it has ``points``.
+def revealed(policy: Policy[S], state: S, x: Array, chosen: Round) -> Feedback:
+    """What a policy is shown of a round: its feedback at the decision x, or a `Tried` at the points that it tries, where it has ``points``.
 
-    The adversary knows x when it chooses. Where a policy tries points around x at random, it does not know these.
+    The adversary knows x when it chooses. Where a policy tries points around x at random, it does not know these. Who passes it on asks
+    both kinds for `x`, `f`, `g`, `modulus` and `round` alone.
     """
-    return chosen.tried_at(policy.points(state)) if hasattr(policy, "points") else chosen.reveal(x)
+    return cast(Feedback, chosen.tried_at(policy.points(state))) if hasattr(policy, "points") else chosen.reveal(x)
+
+
+def tried(feedback: Feedback | Tried) -> tuple[Values, ...]:
+    """The values at the points that a policy with ``points`` tried."""
+    if isinstance(feedback, Tried):
+        return feedback.each
+    raise InputError("the policy sees values at the points that it tries, as Round.tried_at gives them, not a feedback at its decision")
 
 
 class Bound(NamedTuple):
@@ -710,4 +718,5 @@ class Constants(TypedDict, total=False):
     observed_violation: Scalar
     cost_error: Scalar  # summed squared errors of predicted gradients of costs, and of predicted normals of violated constraints
     limit_error: Scalar
+    observed_size: Scalar  # the largest |f| or (g)^+ that a policy has seen, whose theorem needs a bound on both
     curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain
