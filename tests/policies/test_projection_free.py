@@ -84,7 +84,7 @@ def test_the_bound_proves_something_at_realistic_horizons(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_regret_and_violation_are_below_the_bound_under_attack(name):
-    """Regret, violation and squares over their bounds: none is above 1. (At short horizons the bound on violation is that of any policy.)"""
+    """Regret, violation and squares over their bounds: none is above 1. (The bound on violation is then the trivial one.)"""
     worst: dict[str, float] = {}
 
     @settings(max_examples=25)

@@ -1562,6 +1562,8 @@ def policy_for(
     problem: Problem,
     *,
     diameter: Setting | None = None,
+    geometry: Literal["euclidean", "entropy", "p-norm"] = "euclidean",
+    exponent: float | None = None,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1577,6 +1579,12 @@ def policy_for(
     diameter : float or list of float, optional
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
+    geometry : str, optional
+        How distance is measured. Default: euclidean. Values: euclidean, entropy (on a simplex, an L1 ball or a
+        spectrahedron) or p-norm (on an L1 ball).
+    exponent : float, optional
+        p of geometry='p-norm'. Where not given: that of the dual exponent max(2, 2 ln d). Values: above 1, at
+        most 2.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
