@@ -19,6 +19,8 @@ KINDS = {
     "simplex": (bridle.Simplex(5, mass=2.0), "entropy", None),
     "l1": (bridle.L1Ball(radius=1.5, center=[1.0, 0.0, -2.0]), "entropy", None),
     "spectrahedron": (bridle.Spectrahedron(3, trace=2.0), "entropy", None),
+    "paths": (bridle.Paths([("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")], "s", "t"), "entropy", None),
+    "trees": (bridle.SpanningTrees([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)]), "entropy", None),
     "p-norm": (bridle.L1Ball(radius=1.5, center=[1.0, 0.0, -2.0, 0.5]), "p-norm", 1.3),
     "p-norm 2": (bridle.L1Ball(3, radius=0.5), "p-norm", 2.0),
     "p-norm usual": (bridle.L1Ball(12), "p-norm", None),
@@ -80,6 +82,30 @@ def test_a_spectrahedron_with_diagonal_gradients_is_the_simplex_of_its_eigenvalu
         one, two = matrix.step(one, (turn @ np.diag(p) @ turn.T + skew).ravel()), simplex.step(two, np.array(p))
         np.testing.assert_allclose(one.x.reshape(3, 3), turn @ np.diag(two.x) @ turn.T, atol=1e-12)
         assert pytest.approx(two.S) == one.S
+
+
+@pytest.mark.parametrize("kind", ["paths", "trees"])
+def test_exponential_weights_over_all_actions(kind):
+    """Against all of them listed, at costs of any size."""
+    learner, rng = make(kind), np.random.default_rng(5)
+    domain = learner.domain
+    corners = np.unique(domain.linear_argmin(rng.standard_normal((400, domain.dim))), axis=0)
+    assert len(corners) == {"paths": 3, "trees": 8}[kind] == round(np.exp(domain.log_corners))
+    state, total, S, c = learner.init(domain.center()), np.zeros(domain.dim), 0.0, 1.0 / sqrt(2.0 * log(len(corners)))
+    for size in (0.0, 1.0, 0.1, 5.0):
+        p = size * rng.standard_normal(domain.dim)
+        losses = corners @ p
+        state, total, S = learner.step(state, p), total + p, S + (0.5 * np.ptp(losses)) ** 2
+        w = np.exp(-corners @ total / (c * sqrt(S or 1.0)))
+        np.testing.assert_allclose(state.x, w @ corners / w.sum(), atol=1e-12)
+        assert pytest.approx(S) == state.S
+    for size in (30.0, 1e3, 1e6):
+        v = size * rng.standard_normal(domain.dim)
+        w = np.exp(-(corners @ v - (corners @ v).min()))
+        np.testing.assert_allclose(domain.gibbs(v), w @ corners / w.sum(), rtol=1e-9, atol=1e-200)
+    sizes, half = learner.geometry.sizes(), sqrt(log(len(corners)) / 2)
+    assert (sizes.most, 0.5 / sizes.modulus) == pytest.approx((half, half))
+    assert (sizes.diameter, sizes.share) == (2.0, pytest.approx(domain.diameter() ** 2 / 4))
 
 
 def test_the_constants_at_fixed_numbers():
@@ -171,7 +197,8 @@ def test_the_bound_of_the_policy_and_what_is_refused():
     ).regret > 0.0  # fmt: skip
     for make_it, message in (
         (lambda: bridle.AdaFTRL(simplex, geometry="round"), "unknown geometry 'round'"),
-        (lambda: bridle.AdaFTRL(bridle.Ball(2), geometry="entropy"), "domain must be a simplex, an L1 ball or a spectrahedron"),
+        (lambda: bridle.AdaFTRL(bridle.Ball(2), geometry="entropy"), "domain must be a simplex, an L1 ball, a spectrahedron, paths"),
+        (lambda: bridle.AdaFTRL(bridle.Matchings(3), geometry="entropy"), "domain cannot be Matchings for geometry='entropy'"),
         (lambda: bridle.AdaFTRL(simplex, geometry="p-norm"), "domain must be an L1 ball for geometry='p-norm'"),
         (lambda: bridle.AdaFTRL(simplex, 1.0, geometry="entropy"), "diameter is for geometry='euclidean' only"),
         (lambda: bridle.AdaFTRL(simplex, geometry="entropy", exponent=1.5), "exponent is for geometry='p-norm' only, not for 'entropy'"),

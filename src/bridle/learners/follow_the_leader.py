@@ -63,8 +63,8 @@ def AdaFTRL(
     """Follow the regularised leader at any scale of gradients (SOLO FTRL, of the AdaFTRL family).
 
     The regulariser is Euclidean, with c = D / sqrt(5.5), unless `geometry` says otherwise: entropy on a simplex, an L1 ball or a
-    spectrahedron, or a p-norm on an L1 ball. The bound then grows with the logarithm of the dimension and with gradients by their largest
-    coordinates.
+    spectrahedron, over all paths or spanning trees (exponential weights, without listing them), or a p-norm on an L1 ball. The bound then
+    grows with the logarithm of the dimension, or of the number of actions, and with gradients by their largest coordinates.
 
     Parameters
     ----------

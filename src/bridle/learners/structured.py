@@ -1,4 +1,4 @@
-"""Scale-free follow-the-regularised-leader in the geometry of the domain: entropies and p-norms.
+"""Scale-free follow-the-regularised-leader in the geometry of the domain: entropies and p-norms, also over paths and spanning trees.
 
 With a norm |.|, its dual norm |.|*, and a regulariser R >= 0 that is lambda-strongly convex in |.| and 0 at the centre,
 
@@ -11,6 +11,7 @@ as in `bridle.learners.follow_the_leader`, whose R is Euclidean. Each geometry h
 | entropy | simplex of K corners | c sum w ln(K w) | sum of |x_i| | half the range of p |
 | entropy | L1 ball in d dimensions | the same on 2d corners, +-radius in each coordinate | sum of |x_i| | largest |p_i| |
 | entropy | spectrahedron, n x n | c sum l ln(n l) over the eigenvalues l of w | sum of |eigenvalues| | half the range of eigenvalues |
+| entropy | N paths or trees | c sum w ln(N w), least over their weights w that mix to x | sum of |w_i| | half the range of <p, action> |
 | p-norm | L1 ball | (sum of |w_i|^p)^{2/p} c / 2, 1 < p <= 2 | p-norm | q-norm, 1/p + 1/q = 1 |
 
 Guarantee: `structured_regret`: with a = 1/(2 lambda), B at least the diameter in |.|, and every u,
@@ -38,6 +39,7 @@ from typing import NamedTuple, TypeAlias
 from bridle import ops, showing, validate
 from bridle.core import Domain, InputError
 from bridle.domains.closed_form import L1BallSet, SimplexSet, SpectrahedronSet
+from bridle.domains.combinatorial import MatchingSet, PathSet, SpanningTreeSet
 from bridle.domains.half_space_cut import iterate
 from bridle.ops import Array, Scalar, along, ratio, scalar
 
@@ -112,6 +114,22 @@ class SpectralEntropy(NamedTuple):
         return values, vectors
 
 
+class ActionEntropy(NamedTuple):
+    """Entropy of the weights of all paths, or all spanning trees: exponential weights over actions too many to list."""
+
+    domain: PathSet | SpanningTreeSet
+    c: Scalar
+
+    def leader(self, total: Array, scale: Scalar) -> Array:
+        return self.domain.gibbs(scale / self.c * total)
+
+    def dual(self, p: Array) -> Scalar:
+        return -0.5 * (self.domain.linear_min(-p) + self.domain.linear_min(p))
+
+    def sizes(self) -> Sizes:
+        return Sizes(self.c * self.domain.log_corners, self.c, 2.0, 0.25 * self.domain.diameter() ** 2)
+
+
 class Multipliers(NamedTuple):
     """An interval for the multiplier of the ball's limit."""
 
@@ -164,7 +182,7 @@ class PowerNorm(NamedTuple):
         return Sizes(0.5 * self.c, self.c * (self.p - 1.0) / (r * r), 2.0 * r, 1.0)
 
 
-Geometry: TypeAlias = CornerEntropy | SignedEntropy | SpectralEntropy | PowerNorm
+Geometry: TypeAlias = CornerEntropy | SignedEntropy | SpectralEntropy | ActionEntropy | PowerNorm
 
 
 class Sizes(NamedTuple):
@@ -255,9 +273,15 @@ def structured(domain: Domain, geometry: str, exponent: float | None = None) -> 
         return StructuredFTRL(SignedEntropy(domain, domain.radius / sqrt(2.0 * log(2.0 * domain.dim))))
     if isinstance(domain, SpectrahedronSet):
         return StructuredFTRL(SpectralEntropy(domain, domain.trace / sqrt(2.0 * log(max(round(sqrt(domain.dim)), 2)))))
+    if isinstance(domain, (PathSet, SpanningTreeSet)):
+        return StructuredFTRL(ActionEntropy(domain, 1.0 / sqrt(2.0 * max(domain.log_corners, log(2.0)))))
+    if isinstance(domain, MatchingSet):
+        raise InputError(
+            "domain cannot be Matchings for geometry='entropy': nobody can sum over all of them fast; policies ftpl and wang2025 play them"
+        )
     raise InputError(
-        f"domain must be a simplex, an L1 ball or a spectrahedron for geometry='entropy', such as bridle.Simplex(3), not "
-        f"{validate.show(domain)}"
+        "domain must be a simplex, an L1 ball, a spectrahedron, paths or spanning trees for geometry='entropy', such as bridle.Simplex(3), "
+        f"not {validate.show(domain)}"
     )
 
 

@@ -224,13 +224,15 @@ ENTRIES = (
         "adaftrl", adaftrl, "scale-free FTRL, constraints ignored", "Orabona & Pal, TCS 2018", "O(sqrt(T))", "-",
         feedback=_GRADIENT, bound=adaftrl_bound, needs=("diameter",),
         variants=(
-            Variant("geometry", "entropy", {"domains": ("simplex", "L1 ball", "spectrahedron"), "cost": "1 softmax"}),
+            Variant("geometry", "entropy", {
+                "domains": ("simplex", "L1 ball", "spectrahedron", "paths", "spanning trees"), "cost": "1 softmax",
+            }),
             Variant("geometry", "p-norm", {"domains": ("L1 ball",), "cost": "60 sums of powers"}),
         ),
         words={
             "geometry": replace(
                 PARAMETER_WORDS["geometry"],
-                values="euclidean, entropy (on a simplex, an L1 ball or a spectrahedron) or p-norm (on an L1 ball)",
+                values="euclidean, entropy (on a simplex, an L1 ball, a spectrahedron, paths or spanning trees) or p-norm (on an L1 ball)",
             ),
             "exponent": replace(
                 PARAMETER_WORDS["exponent"], meaning="p of geometry='p-norm'", values="above 1, at most 2",
