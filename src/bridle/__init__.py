@@ -44,6 +44,7 @@ from bridle.core import (
     EmptyPromiseWarning,
     Feedback,
     GradientWarning,
+    Hint,
     HorizonWarning,
     InfeasibleWarning,
     InputError,
@@ -86,6 +87,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem
+from bridle.problems.hints import with_hints
 from bridle.problems.overloads import problem
 from bridle.service.client import AsyncClient, Client
 from bridle.session.certificate import Certificate
@@ -131,6 +133,7 @@ __all__ = [
     "GradientWarning",
     "Halfspace",
     "Hinge",
+    "Hint",
     "HorizonWarning",
     "InfeasibleWarning",
     "InputError",
@@ -190,6 +193,7 @@ __all__ = [
     "squared_ccv",
     "static_violation",
     "violation_rates",
+    "with_hints",
 ]  # fmt: skip
 
 

@@ -235,7 +235,7 @@ def refusal(name: str, where: str) -> str:
     """Why a policy is refused on a problem, as a pattern of the error; empty where it must play."""
     if policies.entry(name).strongly_convex and not curved(where) and where not in CURVED:
         return "not strongly convex"
-    placed = takes(where, "domain") or where in ("game", "recommendation")  # on a simplex, or on any domain
+    placed = takes(where, "domain") or where in ("game", "recommendation", "experts")  # on a simplex, or on any domain
     if policies.entry(name).domains == ("simplex",) and not placed:
         return "domain must be a simplex"
     if name == "banditq" and not takes(where, "constraints"):

@@ -84,9 +84,9 @@ class Trace:
     costs : array of shape (T,), optional
         The cost of every round, where `play` was asked to keep it.
     values : array of shape (T, k), optional
-        The constraints' values in every round, where `play` was asked to keep them.
+        The constraints' values in every round, where `play` was asked to keep them; ``(T, n, k)`` for a policy that tries n points a round.
     decisions : array of shape (T, d), optional
-        Every decision, where `play` was asked to keep them.
+        Every decision, where `play` was asked to keep them; the average of its points for a policy that tries several.
     memory : int
         About how many bytes the game was allowed.
     groups : int
@@ -321,7 +321,7 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
     name : str
         A name that `bridle policies` lists.
     problem : Problem
-        Its constants say what the policy is not told here: horizon, lipschitz, modulus, bound.
+        Its constants say what the policy is not told here: horizon, lipschitz, modulus, bound; its seed is that of a policy that draws.
     **parameters : object
         Parameters of the policy; they go before the problem's constants. ``bridle policies NAME`` lists them with meaning, unit and range.
 
@@ -344,10 +344,15 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
     if not isinstance(problem, Problem):
         raise InputError(f"problem must be a Problem such as bridle.problem('fixed', horizon=100), not {validate.show(problem)}")
     facts, item = (
-        {"horizon": problem.horizon, "exp_concavity": exp_concavity_of(problem.constants), **problem.constants},
+        {"horizon": problem.horizon, "seed": problem.seed, "exp_concavity": exp_concavity_of(problem.constants), **problem.constants},
         policies.entry(name),
     )
-    needed = ("constraints", "safe", *(need for need in item.with_settings(parameters).needs if need not in item.needs))
+    needed = (
+        "constraints",
+        "safe",
+        *(["seed"] * item.randomised),
+        *(need for need in item.with_settings(parameters).needs if need not in item.needs),
+    )
     for parameter in policies.parameters(name):
         wanted = parameter.required or parameter.name in needed
         if wanted and parameter.name not in parameters and facts.get(parameter.name) is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, NamedTuple, cast
 
 import numpy as np
 
-from bridle.core import Feedback, Policy, S
-from bridle.ops import Array, Scalar, maximum, pos, scalar, vector
+from bridle.core import Feedback, Hint, Policy, S, Tried
+from bridle.ops import Array, Scalar, along, maximum, pos, scalar, vector
 
 
 class RunningTotals(NamedTuple):
@@ -51,7 +52,11 @@ class Totals(NamedTuple):
 
     def add(self, f: Scalar, g: Array) -> Totals:
         """The totals after one more round; `rounds` stops before the first round that makes a sum infinite or NaN."""
-        violation, queue = pos(g), pos(self.queue + g)  # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+
+        axes, violation = self.queue.ndim, pos(g)
+        worst, squared = along(violation, "max"), charged(violation * violation, axes)
+        worst = worst if violation.ndim == axes else charged(worst, axes) if axes > 1 else worst.mean()
+        g, violation = charged(g, axes), charged(violation, axes)
+        queue = pos(self.queue + g)  # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+
         cost, hard, soft = RunningTotals(self.cost, self.hard, self.soft).add(f, g, violation)
         assert soft is not None
         finite = 0.0 * (cost + soft.sum(axis=-1, keepdims=soft.ndim > 1)) == 0.0  # a sum that is not finite stays so
@@ -60,22 +65,35 @@ class Totals(NamedTuple):
             cast(Array, cost),
             hard,
             soft,
-            self.squared + violation * violation,
-            self.worst + violation.max(axis=-1, keepdims=violation.ndim > 1),
+            self.squared + squared,
+            self.worst + worst,
             queue,
             maximum(self.interval, queue),
         )
 
 
+def charged(values: Array, axes: int) -> Array:
+    """What a round is charged: the values themselves, or, with an axis more than there should be, their average over several points.
+
+    That axis is the one before the last.
+    """
+    return values if values.ndim <= axes else values.mean(axis=-2)
+
+
 def accumulate(before: Totals, f: Array, g: Array) -> Totals:
-    """`Totals.add` over a block of rounds at once: the totals after each of them, every field with a leading time axis."""
+    """`Totals.add` over a block of rounds at once: the totals after each of them, every field with a leading time axis.
+
+    Where several points were played in a round, an axis of `g` before the last, the round is charged the average over them.
+    """
 
     def sums(start: Array, terms: Array) -> Array:
         terms = terms.copy()
         terms[0] += start
         return np.cumsum(terms, axis=0)
 
-    hard, drift = np.maximum(g, 0.0), np.cumsum(g, axis=0)
+    axes = before.hard.ndim + 1
+    violation, g = np.maximum(g, 0.0), charged(g, axes)
+    hard, drift = charged(violation, axes), np.cumsum(g, axis=0)
     # Lindley's recursion in closed form.
     queue = drift + np.maximum(before.queue, np.maximum.accumulate(-drift, axis=0))
     return Totals(
@@ -83,8 +101,8 @@ def accumulate(before: Totals, f: Array, g: Array) -> Totals:
         sums(before.cost, f),
         sums(before.hard, hard),
         sums(before.soft, g),
-        sums(before.squared, hard * hard),
-        sums(before.worst, hard.max(axis=-1)),
+        sums(before.squared, charged(violation * violation, axes)),
+        sums(before.worst, charged(violation.max(axis=-1, keepdims=True), axes)[..., 0]),
         queue,
         np.maximum(before.interval, np.maximum.accumulate(queue, axis=0)),
     )
@@ -110,7 +128,17 @@ class Summing(NamedTuple, Generic[S]):
     def decide(self, state: SummingState[S]) -> Array:
         return self.policy.decide(state.policy)
 
-    def update(self, state: SummingState[S], feedback: Feedback) -> SummingState[S]:
+    @property
+    def points(self) -> Callable[[SummingState[S]], Array]:
+        """The points that the policy tries; an AttributeError where it has none."""
+        tried: Callable[[S], Array] = self.policy.points  # type: ignore[attr-defined]
+        return lambda state: tried(state.policy)
+
+    def hinted(self, state: SummingState[S], hint: Hint) -> SummingState[S]:
+        """The state with this hint, where the policy takes any."""
+        return state._replace(policy=self.policy.hinted(state.policy, hint)) if hasattr(self.policy, "hinted") else state
+
+    def update(self, state: SummingState[S], feedback: Feedback | Tried) -> SummingState[S]:
         sums = state.sums.add(feedback.f, feedback.g)
         return SummingState(self.policy.update(state.policy, feedback), sums)
 
