@@ -249,3 +249,13 @@ def test_the_perturbed_leader_plays_with_linear_minimisers_alone(name, tmp_path)
             session = bridle.Session.load(tmp_path / "ftpl.npz")
     best = float(domain.linear_min(costs.sum(axis=0)))
     assert paid - best <= bridle.learners.adaptive_ftpl_regret(domain.diameter(), domain.dim, float((costs**2).sum()))
+
+
+@pytest.mark.parametrize("name", ["diamond", "square", "wide"])
+def test_projections_without_a_quadratic_program_are_the_same(name, monkeypatch):
+    domain, _ = SMALL[name]
+    points = domain.center() + np.random.default_rng(6).normal(size=(5, domain.dim))
+    by_program = domain.project(points)
+    monkeypatch.setattr("bridle.domains.combinatorial.find_spec", lambda package: None)
+    np.testing.assert_allclose(domain.project(points), by_program, atol=1e-10)
+    check_domain(domain, points=8)

@@ -1,10 +1,11 @@
 """Domains whose corners are combinatorial actions: paths of a network, matchings, spanning trees.
 
-A coordinate stands for an edge, and an action says of every edge how much of it is used: a path, a matching or a tree is a corner, of 0 and
-1, and a decision is a mixture of corners: the mean of one that is drawn at random (``bridle.round_randomly(x, rng, to=domain)``). There are
-far too many corners to list, but the one of least total cost is found at once: the linear minimiser is a pass over the network's nodes in
-their order for paths, and SciPy's solvers for matchings and trees. Projections are possible too, by many linear minimisations
-(`bridle.domains.vertex_mixtures`); policies that need none are ``"ftpl"`` and ``"wang2025"``. All of them run on the Python engine only.
+A coordinate stands for an edge, and an action says of every edge how much of it is used: a path, a matching or a tree is a corner, of 0
+and 1, and a decision is a mixture of corners: the mean of one that is drawn at random (``bridle.round_randomly(x, rng, to=domain)``).
+There are far too many corners to list, but the one of least total cost is found at once: the linear minimiser is a pass over the network's
+nodes in their order for paths, and SciPy's solvers for matchings and trees. Projections are possible too, by a quadratic program where
+DAQP is installed and the inequalities are few, else by many linear minimisations (`bridle.domains.vertex_mixtures`); policies that need
+none are ``"ftpl"`` and ``"wang2025"``. All of them run on the Python engine only.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from heapq import heappop, heappush
+from importlib.util import find_spec
 from math import log
 from typing import NamedTuple
 
@@ -19,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridle import validate
-from bridle.backends import UNBOUNDED, cheapest_matching, cheapest_tree
+from bridle.backends import UNBOUNDED, cheapest_matching, cheapest_tree, quadratic_in_bands
 from bridle.core import InputError
 from bridle.domains.closed_form import all_of, margin
-from bridle.domains.facets import Facets, Slab
+from bridle.domains.facets import Facets, Slab, facets
 from bridle.domains.vertex_mixtures import Mixture, nearest_mixture
 from bridle.ops import Array, Scalar, dot
 from bridle.showing import call
@@ -250,14 +252,28 @@ Combinatorial = PathSet | MatchingSet | SpanningTreeSet
 """A domain whose corners are combinatorial actions."""
 
 
+NEAR = 1e3
+"""Points are projected by a quadratic program up to this many times the domain's scale away: its tolerances are absolute."""
+
+
 def _project(domain: Combinatorial, x: Array) -> Array:
     rows = x.reshape(-1, domain.dim)
     if not np.isfinite(rows).all():
         raise InputError(f"x must be finite to be projected, not {validate.show(x)}")
-    close = margin(domain, 1e-12)
-    onto = np.array([_mixture(domain, row).mean for row in rows])
-    stays = np.linalg.norm(onto - rows, axis=-1, keepdims=True) <= close
+    onto = np.array([_nearest(domain, row) for row in rows])
+    stays = np.linalg.norm(onto - rows, axis=-1, keepdims=True) <= margin(domain, 1e-12)
     return np.where(stays, rows, onto).reshape(x.shape)
+
+
+def _nearest(domain: Combinatorial, x: Array) -> Array:
+    """By DAQP over the inequalities, where there are some and it is installed and finds it; else as a mixture of vertices."""
+    sides = facets(domain)
+    slab = None if sides is None else sides.bands()
+    if slab is not None and np.abs(x).max() <= NEAR and find_spec("daqp") is not None:
+        found, _ = quadratic_in_bands(np.eye(domain.dim), -x, [slab])
+        if found is not None:
+            return found
+    return _mixture(domain, x).mean
 
 
 def _mixture(domain: Combinatorial, x: Array) -> Mixture:
