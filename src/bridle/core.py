@@ -330,9 +330,10 @@ class Learner(Protocol[S]):
     """An algorithm for online convex optimisation: it steps on the gradient of each loss.
 
     It may offer more, which bounds then use: ``adaptivity(diameter)`` is c of a regret bound c sqrt(sum of squared gradients) for every
-    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient|; ``squares(state)`` is that sum so far; ``certified(state)``
-    is the upper bound on regret that its proof gives for what has happened; a scale-free one has ``rescale(state, factor)``, the state had
-    every gradient so far been multiplied by `factor`; ``step_at(state, grad, x)`` is the step for a gradient taken at another decision.
+    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient| (``power`` is the exponent of t where it is not 1/2);
+    ``squares(state)`` is that sum so far; ``certified(state)`` is the upper bound on regret that its proof gives for what has happened; a
+    scale-free one has ``rescale(state, factor)``, the state had every gradient so far been multiplied by `factor`; ``step_at(state, grad,
+    x)`` is the step for a gradient taken at another decision.
     """
 
     @property

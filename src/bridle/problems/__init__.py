@@ -25,13 +25,13 @@ from bridle.problems import (
     hostile,
     limited_experts,
     markets,
+    moving,
     navigation,
     paper,
     revenue,
     special_settings,
     streams,
 )
-from bridle.problems import applications, auctions, from_file, hostile, markets, moving, paper, special_settings, streams
 from bridle.problems.base import Problem
 from bridle.problems.words import words_for
 
