@@ -17,7 +17,7 @@ from bridle.compare.analysis import exponent
 from bridle.compare.run import compare
 from parts.toy import size, target
 
-HORIZONS = size((1_000, 10_000, 100_000, 1_000_000), (20, 30, 40))
+HORIZONS = size((1_000, 10_000, 100_000, 1_000_000), (20, 30, 40, 50))
 SHORTER, ENGINE = HORIZONS[:3], size("numba", "python")
 FOLDER = target(Path(__file__).with_name("falling-weights"))
 BEGIN, END = "<!-- measured by benchmarks/falling_weights.py: {} -->", "<!-- end of {} -->"
@@ -65,7 +65,7 @@ def on_average() -> list[dict[str, Any]]:
     found = []
     for place in AVERAGE:
         for column, spec in place.policies().items():
-            rows = compare((place.problem,), (spec,), HORIZONS, place.seeds, FOLDER, sweep={"dim": [5]}, engine=ENGINE)
+            rows = compare((place.problem,), (spec,), HORIZONS, place.seeds, FOLDER, sweep={"dim": [5]}, engine=ENGINE, jobs=1)
             of = {T: [row for row in rows if row["horizon"] == T] for T in HORIZONS}
             violation = [median(row["soft_violation"] for row in of[T]) for T in HORIZONS]
             regret = [median(row["cost"] - place.cost * T for row in of[T]) for T in HORIZONS]
@@ -78,7 +78,7 @@ def hard() -> list[dict[str, Any]]:
     found = []
     for problem, what in HARD.items():
         for column, spec in ALONE.items():
-            rows = compare((problem,), (spec,), SHORTER, size(5, 1), FOLDER, sweep={"dim": [5]}, engine=ENGINE)
+            rows = compare((problem,), (spec,), SHORTER, size(5, 1), FOLDER, sweep={"dim": [5]}, engine=ENGINE, jobs=1)
             of = {T: [row for row in rows if row["horizon"] == T] for T in SHORTER}
             violation, regret = ([median(row[key] for row in of[T]) for T in SHORTER] for key in ("ccv", "regret"))
             found.append({"where": what, "policy": column, "regret": regret, "violation": violation, "horizons": list(SHORTER)})
