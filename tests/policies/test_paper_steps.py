@@ -282,6 +282,21 @@ def test_an_adversary_that_looks_the_other_way_is_not_convex():
 # --- chasing nested bodies ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("slater", [0.0, 0.05])
+def test_nested_bodies_shrink_around_an_action_that_is_never_cut_off(slater):
+    """The edge of round t lies at 1/sqrt(t) of the first one's distance beyond the margin; of the domain less and less is left."""
+    problem = bridle.problem("nested-bodies", horizon=T, seed=2, dim=2, slater=slater)
+    trace = bridle.play(bridle.policy_for("ogd", problem), problem)
+    cuts = records.join(list(trace.blocks())).constraints[0]
+    kept = problem.constants["feasible"]
+    away = -(cuts.a @ kept + cuts.b)
+    np.testing.assert_allclose(away, slater + (away[0] - slater) / np.sqrt(np.arange(1.0, T + 1)), rtol=1e-9)
+    points = np.random.default_rng(0).uniform(problem.domain.low, problem.domain.high, (4000, 2))
+    left = np.logical_and.accumulate(points @ cuts.a.T + cuts.b <= 0.0, axis=1).sum(axis=0)
+    assert left[0] > 2.0 * left[T // 2] > 0.0
+    assert left[T // 2] > left[-1]
+
+
 @pytest.mark.parametrize("policy", ["steiner", "vaze2025"])
 @pytest.mark.parametrize("d", [1, 2])
 def test_a_chaser_of_nested_bodies_violates_at_most_what_it_moves(policy, d):
