@@ -78,8 +78,8 @@ from bridle.game.metrics import (
 )
 from bridle.game.overloads import policy_for
 from bridle.game.play import Trace, play
-from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
-from bridle.learners.late import LateOGD
+from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, FrankWolfe, MLPoly, StronglyConvexOGD, Track, potentials
+from bridle.learners.late import LateAdaGrad, LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
 from bridle.pacing import pacing_bound
@@ -128,6 +128,7 @@ __all__ = [
     "DroppedWarning",
     "EmptyPromiseWarning",
     "Feedback",
+    "FrankWolfe",
     "Gate",
     "GradientWarning",
     "Halfspace",
@@ -137,6 +138,7 @@ __all__ = [
     "InfeasibleWarning",
     "InputError",
     "L1Ball",
+    "LateAdaGrad",
     "LateOGD",
     "LipschitzWarning",
     "LogWealth",
