@@ -1,8 +1,8 @@
 """The applications that are new to policies: what each earns and how far its limits are broken, for docs/problems.md.
 
 Policies have their own settings, and are told what `policy_for` tells them. `leader` is what people do who know no regret: every 50 rounds
-they solve for the best fixed action of all rounds so far, with all limits so far, and keep to it. All of it is against the best fixed action
-of the whole stream, which keeps every limit and which nobody knows in advance.
+they solve for the best fixed action of all rounds so far, with all limits so far, and keep to it. All of it is against the best fixed
+action of the whole stream, which keeps every limit and which nobody knows in advance.
 """
 
 from __future__ import annotations
@@ -49,10 +49,7 @@ def by_leader(problem: bridle.Problem) -> Outcome:
     for start in range(0, ROUNDS, EVERY):
         if start:
             seen = bridle.play(bridle.policy_for("ogd", problem), problem, horizon=start)
-            try:
-                x = bridle.best_action(seen).x
-            except bridle.NoComparator:
-                pass  # no action keeps all limits so far: stay
+            x = bridle.best_action(seen).x
         for t in range(start, min(start + EVERY, ROUNDS)):
             one = records.take(problem.adversary.replay(t, t + 1), 0.0)
             cost += float(one.cost.value(x))
