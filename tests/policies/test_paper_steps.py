@@ -146,6 +146,7 @@ def test_the_regret_that_theorem_2_rests_on_is_attained_on_quadratics():
 # --- Algorithm 2 ----------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60, 300))
 @given(instances(), st.integers(1, 3), st.integers(1, 12))
 def test_every_line_of_the_proof_of_theorem_4_holds(instance, k, S):
