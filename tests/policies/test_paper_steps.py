@@ -31,7 +31,7 @@ def revealed(cost: Any, constraints: Any, x: np.ndarray) -> Feedback:
 # --- Theorem 1 ------------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(40, 300))
 @given(instances())
 def test_every_line_of_the_proof_of_theorem_1_holds(instance):
     """In the paper's own units: costs and constraints times beta = 1/(2GD), V = 1, lam = 1/(2 sqrt(T))."""
@@ -91,7 +91,7 @@ def test_the_drift_of_a_potential_is_at_most_its_last_slope_times_the_step(poten
 # --- Theorem 2 ------------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(40, 300))
 @given(instances(), st.floats(-2.0, 2.0))
 def test_every_line_of_the_proof_of_theorem_2_holds(instance, log_ratio):
     """With V = 8 G^2 ln(Te) / alpha and Phi(x) = x^2, up to the regret of the surrogates and the bound on Q."""
@@ -147,7 +147,7 @@ def test_the_regret_that_theorem_2_rests_on_is_attained_on_quadratics():
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(40, 300))
 @given(instances(), st.integers(1, 3), st.integers(1, 12))
 def test_every_line_of_the_proof_of_theorem_4_holds(instance, k, S):
     """On S-feasible streams whose slopes turn against every decision: the decomposition, its blocks, and what they sum to."""
