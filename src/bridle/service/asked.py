@@ -209,8 +209,11 @@ def forgetting(ticket: int) -> Verb:
     """A round given up."""
 
     def verb(core: DurableCore) -> VerbOutcome:
-        applied = core.forget(ticket)
-        return VerbOutcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows, applied.again)
+        def answer(_: object = None) -> bytes:
+            return encode(RoundAnswer(core.session.rounds, next_decision(core)))
+
+        applied = core.forget(ticket, answer=answer)
+        return VerbOutcome(applied.answer or answer(), applied.rows, applied.again)
 
     return verb
 
@@ -299,7 +302,7 @@ def one_by_one(verbs: Sequence[Verb], refused: list[tuple[int, str]]) -> Verb:
 
 async def change_limits(call: Call) -> bytes:
     """POST .../limits: a limit, or the domain, is another from now on."""
-    body, service = call.body, call.service
+    body, service, key = call.body, call.service, call.identity
     hosted = await call.session()
     told = {name: getattr(body, name) for name in ("offset", "at_most", "domain") if getattr(body, name) is not msgspec.UNSET}
     if not told:
@@ -308,16 +311,29 @@ async def change_limits(call: Call) -> bytes:
         raise InputError("a domain is changed by itself: leave out offset and at_most")
 
     def verb(core: DurableCore) -> VerbOutcome:
-        if "domain" in told:
-            applied = core.change_domain(domain_of("domain", told["domain"], service.config.limits))
-        else:
-            applied = core.change_limit(body.limit, **told)
-        return VerbOutcome(encode(RoundAnswer(core.session.rounds, next_decision(core))), applied.rows)
+        def answer(_: object = None) -> bytes:
+            return encode(RoundAnswer(core.session.rounds, next_decision(core)))
 
-    answer = await hosted.play(verb)
-    await service.audit(
-        who(call.key), call.name, f"changed {'the domain' if 'domain' in told else f'limit {body.limit}'}: {encode(told)[:500].decode()}"
-    )
+        if "domain" in told:
+            applied = core.change_domain(domain_of("domain", told["domain"], service.config.limits), key=key, answer=answer)
+        else:
+            applied = core.change_limit(body.limit, **told, key=key, answer=answer)
+        return VerbOutcome(applied.answer or answer(), applied.rows, applied.again)
+
+    what = "the domain" if "domain" in told else f"limit {body.limit}"
+    return await change(call, hosted, verb, f"changed {what}: {encode(told)[:500].decode()}")
+
+
+async def change(call: Call, hosted: Hosted, verb: Verb, what: str) -> bytes:
+    """Play a change, and note who made it; also of one that comes again, whose note may not have come that far."""
+    outcome: list[VerbOutcome] = []
+
+    def noted(core: DurableCore) -> VerbOutcome:
+        outcome.append(verb(core))
+        return outcome[-1]
+
+    answer = await hosted.play(noted)
+    await call.service.audit(who(call.key), call.name, what + (" (asked again: it counts once)" if outcome[-1].again else ""))
     return answer
 
 
@@ -366,13 +382,15 @@ async def bid(call: Call) -> bytes:
 
 async def set_budget(call: Call) -> bytes:
     """POST .../budget: what may be spent in all is another from now on."""
-    body = call.body
+    body, key = call.body, call.identity
 
     def verb(core: DurableCore) -> VerbOutcome:
         budget_of(core, body.gate)
-        applied = core.set_budget(body.gate, body.budget, body.rounds)
-        return VerbOutcome(encode(stands(budget_of(core, body.gate))), applied.rows)
 
-    answer = await (await call.session()).play(verb)
-    await call.service.audit(who(call.key), call.name, f"changed the budget of {body.gate} to {body.budget}")
-    return answer
+        def answer(_: object = None) -> bytes:
+            return encode(stands(budget_of(core, body.gate)))
+
+        applied = core.set_budget(body.gate, body.budget, body.rounds, key=key, answer=answer)
+        return VerbOutcome(applied.answer or answer(), applied.rows, applied.again)
+
+    return await change(call, await call.session(), verb, f"changed the budget of {body.gate} to {body.budget}")
