@@ -52,7 +52,7 @@ from bridle.ops import Array
 from bridle.session import capsule, events
 from bridle.session.alarms import Doubt
 from bridle.session.changes import Changes, planes_of, raised_limits
-from bridle.session.events import DIGEST, EventKind, Evidence
+from bridle.session.events import BODY, BOTH, DIGEST, VERSION, EventKind, Evidence
 from bridle.session.feedback import Numbers
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket
@@ -360,9 +360,12 @@ class DurableCore(ReplayedSession):
         self.stale = ""
         return Applied(None, self.seq, (*paid, row), False, row.answer, problem)
 
-    def observe_numbers(self, f: ArrayLike, df: Numbers = None, g: Numbers = None, dg: Numbers = None) -> Applied:
+    def observe_numbers(
+        self, f: ArrayLike, df: Numbers = None, g: Numbers = None, dg: Numbers = None, written: bytes | None = None
+    ) -> Applied:
         """`observe` where nothing but numbers is told, which is what happens most: it is written down in as few steps as there are.
 
+        `written` are the bytes of df, g and dg, where the caller has them: f is a float then, and they are arrays of floats, k of d.
         Nothing here is a call that could be done without: after a commit the processor has forgotten everything, and each costs five times
         what it does in a loop.
         """
@@ -377,7 +380,10 @@ class DurableCore(ReplayedSession):
         fast = session._live
         standing = fast.x.data if fast is not None else session._decision().data
         last, all_of_them = crc32(standing), crc32(standing, self.evidence.all)
-        body = events.plain_body(last, all_of_them, f, df, g, dg)
+        if written is not None:
+            body = BODY.pack(last, all_of_them, VERSION, BOTH, 0, len(df), len(g), 0, 0, f, 0.0) + written  # type: ignore[arg-type]
+        else:
+            body = events.plain_body(last, all_of_them, f, df, g, dg)  # type: ignore[assignment]
         if body is None:
             body = DIGEST.pack(last, all_of_them) + events.observation(f, df, g, dg)
         seq = self.seq + 1
