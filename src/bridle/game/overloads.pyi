@@ -1153,6 +1153,8 @@ def policy_for(
     horizon: Setting | None = None,
     bound: Setting = 1.0,
     V: Setting | None = None,
+    feedback: Literal["full", "bandit"] = "full",
+    seed: Setting = 0,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1173,6 +1175,11 @@ def policy_for(
     V : float or list of float, optional
         The weight of the reward against the queues. Where not given: bound sqrt(T). Values: above 0. Unit:
         constraint.
+    feedback : str, optional
+        What is seen of a round. Default: full. Values: full (every reward) or bandit (that of the arm pulled).
+    seed : float or list of float, optional
+        The seed of the arms that are pulled with feedback='bandit'. Default: 0. Values: a whole number, 0 or
+        above.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -1634,6 +1641,104 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["bandit2"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    lipschitz: Setting | None = None,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Two points a round, values alone.
+
+    Parameters
+    ----------
+    name : str
+        "bandit2".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 1 / (G D sqrt(T)). Values: above 0.
+        Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
+    name: Literal["bandit1"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    lipschitz: Setting | None = None,
+    bound: Setting | None = None,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """One point a round, values alone.
+
+    Parameters
+    ----------
+    name : str
+        "bandit1".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    bound : float or list of float, optional
+        F, the largest |f| and the largest |g| on the domain. Where not given: the problem's own. Values: above 0.
+        Unit: cost and constraint.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
+        potential. Values: above 0. Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal[
         "sinha2024",
         "sinha2024-strong",
@@ -1668,6 +1773,8 @@ def policy_for(
         "mlpoly",
         "track",
         "ons",
+        "bandit2",
+        "bandit1",
     ],
     problem: Problem,
     **parameters: object,

@@ -1515,6 +1515,8 @@ def policy(
     horizon: Setting,
     bound: Setting = 1.0,
     V: Setting | None = None,
+    feedback: Literal["full", "bandit"] = "full",
+    seed: Setting = 0,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1537,6 +1539,11 @@ def policy(
     V : float or list of float, optional
         The weight of the reward against the queues. Where not given: bound sqrt(T). Values: above 0. Unit:
         constraint.
+    feedback : str, optional
+        What is seen of a round. Default: full. Values: full (every reward) or bandit (that of the arm pulled).
+    seed : float or list of float, optional
+        The seed of the arms that are pulled with feedback='bandit'. Default: 0. Values: a whole number, 0 or
+        above.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -2232,6 +2239,140 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["bandit2"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    lipschitz: Setting,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Two points a round, values alone.
+
+    Regret O(sqrt(d T)) in expectation. Violation O(sqrt(d T log T)) in expectation. Constraints: time-varying; of
+    several: max. Sees: values at 2 points. 1 projection a round. After Agarwal, Dekel & Xiao, COLT 2010, and
+    Shamir, JMLR 2017.
+
+    Parameters
+    ----------
+    name : str
+        "bandit2".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 1 / (G D sqrt(T)). Values: above 0.
+        Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("bandit2", bridle.Ball(2), horizon=1000, lipschitz=1.0)
+    """
+
+@overload
+def policy(
+    name: Literal["bandit1"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    lipschitz: Setting,
+    bound: Setting,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """One point a round, values alone.
+
+    Regret O(sqrt(d) T^3/4) in expectation. Violation O(sqrt(d) T^3/4 log T) in expectation. Constraints: time-
+    varying; of several: max. Sees: values at 1 point. 1 projection a round. After Flaxman, Kalai & McMahan, SODA
+    2005.
+
+    Parameters
+    ----------
+    name : str
+        "bandit1".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    bound : float or list of float
+        F, the largest |f| and the largest |g| on the domain. Must be given. Values: above 0. Unit: cost and
+        constraint.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
+        potential. Values: above 0. Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("bandit1", bridle.Ball(2), horizon=1000, lipschitz=1.0, bound=1.0)
+    """
+
+@overload
+def policy(
     name: Literal[
         "sinha2024",
         "sinha2024-strong",
@@ -2266,6 +2407,8 @@ def policy(
         "mlpoly",
         "track",
         "ons",
+        "bandit2",
+        "bandit1",
     ],
     domain: Domain,
     **settings: object,
