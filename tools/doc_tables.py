@@ -2,6 +2,7 @@
 
 Policies (docs/policies.md, and six of them in README.md), problems (docs/problems.md), advice (docs/choosing.md).
 
+python tools/doc_tables.py                 write all of them into their pages
 python tools/doc_tables.py policies        print a table: policies, first, problems or advice
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ from bridle.policies.rate import rate
 if TYPE_CHECKING:
     from bridle.problems import ProblemFacts
 
-MEASURED = Path(__file__).parents[1] / "benchmarks" / "policies.json"
+ROOT = Path(__file__).parents[1]
+MEASURED = ROOT / "benchmarks" / "policies.json"
 """Microseconds a round by policy and engine, as `benchmarks/policies.py` measured them."""
 
 
@@ -89,19 +91,38 @@ def advice_markdown() -> str:
     return "\n".join(lines)
 
 
+def written(page: str, table: str) -> str:
+    """The page with this table in the place of the one that has the same head."""
+    head = table.split("\n", 1)[0] + "\n"
+    if page.count(head) != 1:
+        raise SystemExit(f"the page must hold one table with the head {head!r}")
+    before, rest = page.split(head)
+    old = next((i for i, line in enumerate(rest.split("\n")) if not line.startswith("|")), 0)
+    return before + table + "\n" + "\n".join(rest.split("\n")[old:])
+
+
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "policies": ("docs/policies.md", lambda: policies_markdown(all_policies(), json.loads(MEASURED.read_text()))),
+    "first": ("README.md", lambda: first_markdown(all_policies())),
+    "problems": ("docs/problems.md", lambda: problems_markdown(all_problems())),
+    "advice": ("docs/choosing.md", advice_markdown),
+}
+"""The page of each table, and what makes it."""
+
+
 def main() -> None:
-    """Print the table that the command names."""
+    """Print the table that the command names, or write it into its page."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("table", choices=("policies", "first", "problems", "advice"))
-    match parser.parse_args().table:
-        case "policies":
-            print(policies_markdown(all_policies(), json.loads(MEASURED.read_text())))
-        case "first":
-            print(first_markdown(all_policies()))
-        case "problems":
-            print(problems_markdown(all_problems()))
-        case _:
-            print(advice_markdown())
+    parser.add_argument(
+        "table", nargs="?", choices=tuple(TABLES), help="the table to print; none: all of them are written into their pages"
+    )
+    chosen = parser.parse_args().table
+    if chosen is not None:
+        print(TABLES[chosen][1]())
+        return
+    for name, make in TABLES.values():
+        page = ROOT / name
+        page.write_text(written(page.read_text(), make()))
 
 
 if __name__ == "__main__":

@@ -330,9 +330,10 @@ class Learner(Protocol[S]):
     """An algorithm for online convex optimisation: it steps on the gradient of each loss.
 
     It may offer more, which bounds then use: ``adaptivity(diameter)`` is c of a regret bound c sqrt(sum of squared gradients) for every
-    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient|; ``squares(state)`` is that sum so far; ``certified(state)``
-    is the upper bound on regret that its proof gives for what has happened; a scale-free one has ``rescale(state, factor)``, the state had
-    every gradient so far been multiplied by `factor`; ``step_at(state, grad, x)`` is the step for a gradient taken at another decision.
+    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient| (``power`` is the exponent of t where it is not 1/2);
+    ``squares(state)`` is that sum so far; ``certified(state)`` is the upper bound on regret that its proof gives for what has happened; a
+    scale-free one has ``rescale(state, factor)``, the state had every gradient so far been multiplied by `factor`; ``step_at(state, grad,
+    x)`` is the step for a gradient taken at another decision.
     """
 
     @property
@@ -474,6 +475,34 @@ class Tried(NamedTuple):
         """``(..., k)`` of one point, ``(..., n, k)`` of n points."""
         first, *others = self.each
         return ops.join([each.g[..., None, :] for each in self.each], -2) if others else first.g
+
+
+class Hint(NamedTuple):
+    """What somebody expects of a round before it is decided; None for what is left open.
+
+    Parameters
+    ----------
+    df : array of shape (..., d), optional
+        The gradient of the cost at the decision.
+    g : array of shape (..., k), optional
+        The values of constraints there, or at `x`; above 0 is a violation. Only together with `dg`.
+    dg : array of shape (..., k, d), optional
+        Their gradients there.
+    x : array of shape (..., d), optional
+        The action at which `g` is expected, where that is not the decision: it is then read as affine at what would be decided.
+
+    Examples
+    --------
+    >>> import bridle, numpy as np
+    >>> policy = bridle.policy("optimistic", bridle.Ball(2)).record
+    >>> policy.hinted(policy.init(np.zeros(2)), Hint(df=np.array([1.0, 0.0]))).df
+    array([1., 0.])
+    """
+
+    df: Array | None = None
+    g: Array | None = None
+    dg: Array | None = None
+    x: Array | None = None
 
 
 class Round(NamedTuple):
@@ -671,6 +700,8 @@ class Constants(TypedDict, total=False):
     optimum: Array
     optimal_cost: float
     benchmark: Array
+    path: float  # how far the best action of each round moves in all, and what these actions cost
+    path_cost: float
     excess: float
     rewards: float  # the largest reward, where costs are -<r, x> and constraints lam_i - r_i x_i
     regret: Scalar | None  # of the game so far
@@ -681,8 +712,12 @@ class Constants(TypedDict, total=False):
     unseen: Scalar
     Psi: Scalar
     shortfall: Scalar
+    spread: float  # on a simplex: the most that a cost or a constraint differs between two corners
+    below: Scalar  # on a simplex: how far one corner is below 0 in a constraint that another violates, over what that one violates it by
     observed_rounds: Scalar  # what a policy's own proof says of a game so far, and after how many rounds
     observed_regret: Scalar
     observed_violation: Scalar
+    cost_error: Scalar  # summed squared errors of predicted gradients of costs, and of predicted normals of violated constraints
+    limit_error: Scalar
     observed_size: Scalar  # the largest |f| or (g)^+ that a policy has seen, whose theorem needs a bound on both
     curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

@@ -155,6 +155,15 @@ def test_rules_features_and_known_limits(client, name):
     assert post(client, f"{name}-known", "decide", {"known": known})["x"] == twin.decide(known=(known["A"], known["b"])).tolist()
     assert "known" in post(client, f"{name}-known", "decide", {"known": {"A": [[1.0, 1.0]], "b": [-9.0]}}, 422)["error"]
 
+    create(client, f"{name}-hint", policy="optimistic")
+    twin = bridle.Session(bridle.policy("optimistic", bridle.Box(-1.0, 1.0, dim=2)), most_constraints=1000)
+    for record in ({"f": 0.3, "df": [1.0, 0.0]}, {"f": 0.1, "df": [0.0, -1.0]}):
+        post(client, f"{name}-hint", "observe", record)
+        twin.observe(**record)
+    for hint in ({"df": [0.5, -2.0]}, {"df": [1.0, 1.0], "g": [0.5], "dg": [[1.0, 0.0]], "x": [0.1, 0.2]}):
+        assert post(client, f"{name}-hint", "decide", {"hint": hint})["x"] == twin.decide(hint=hint).tolist()
+    assert "takes no predictions" in post(client, f"{name}-known", "decide", {"hint": {"df": [1.0, 0.0]}}, 422)["error"]
+
     create(client, f"{name}-features", policy="adagrad", features=2)
     twin = bridle.Session(bridle.policy("adagrad", bridle.Box(-1.0, 1.0, dim=2), features=2), most_constraints=1000)
     assert post(client, f"{name}-features", "decide", {"features": [0.5, 2.0]})["x"] == twin.decide(features=[0.5, 2.0]).tolist()

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, cast
 
 import numpy as np
 
-from bridle.core import Feedback, Policy, S
+from bridle.core import Feedback, Hint, Policy, S
 from bridle.ops import Array, Scalar, along, maximum, pos, scalar, vector
 
 
@@ -135,6 +135,10 @@ class Summing(NamedTuple, Generic[S]):
         """The points that the policy tries; an AttributeError where it has none."""
         tried: Callable[[S], Array] = self.policy.points  # type: ignore[attr-defined]
         return lambda state: tried(state.policy)
+
+    def hinted(self, state: SummingState[S], hint: Hint) -> SummingState[S]:
+        """The state with this hint, where the policy takes any."""
+        return state._replace(policy=self.policy.hinted(state.policy, hint)) if hasattr(self.policy, "hinted") else state
 
     def update(self, state: SummingState[S], feedback: Feedback) -> SummingState[S]:
         sums = state.sums.add(feedback.f, feedback.g)

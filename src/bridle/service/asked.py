@@ -57,6 +57,8 @@ def before_acting(core: DurableCore, body: DecideBody) -> dict[str, Any]:
         said["features"] = body.features
     if body.known is not None:
         said["known"] = (body.known.A, body.known.b)
+    if body.hint is not None:
+        said["hint"] = {"df": body.hint.df, "g": body.hint.g, "dg": body.hint.dg, "x": body.hint.x}
     return said
 
 

@@ -24,8 +24,8 @@ rounds
     key with the same body is answered with the first answer, with another body 409. Without a key an event is a new one each time; feedback
     with a ticket has the ticket for an identity. What has no `key` here does no harm when it comes twice.
 
-    POST .../decide   [decide]   {rules?, features?, known?: {A, b}, key?}           -> {x, round}
-    POST .../ask      [decide]   {rules?, features?, known?: {A, b}, key?}           -> {ticket, x}
+    POST .../decide   [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {x, round}
+    POST .../ask      [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {ticket, x}
     POST .../observe  [observe]  {f?, df?, g?, dg?, modulus?, ticket?, partial?, context?, played?, pay?: {GATE: amount}, key?}
                                  -> {round, next: x, or null where rules or features come first}
     POST .../forget   [observe]  {ticket}                                            -> {round, next}

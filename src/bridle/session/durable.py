@@ -54,6 +54,7 @@ from bridle.session.alarms import Doubt
 from bridle.session.changes import Changes, planes_of, raised_limits
 from bridle.session.events import DIGEST, EventKind, Evidence
 from bridle.session.feedback import Numbers
+from bridle.session.hints import HintGiven
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket
 from bridle.session.purse import Paid, Purse
@@ -240,6 +241,7 @@ class DurableCore(ReplayedSession):
         rules: Numbers = None,
         features: Numbers = None,
         known: Known = None,
+        hint: HintGiven = None,
         *,
         key: str | bytes | None = None,
         answer: Callable[[Array], bytes] | None = None,
@@ -249,12 +251,12 @@ class DurableCore(ReplayedSession):
         `answer` makes what is stored as the answer of the decision, to be had again under the same key; the value is None then.
         """
         self.check()
-        session, silent = self.session, rules is None and features is None and known is None
+        session, silent = self.session, rules is None and features is None and known is None and hint is None
         if key is None and silent and not session._unsaid() and (self.changes.planes is None or session._is_said()):
             self.check_held()
             return Applied(session.decide(), self.seq)
         payload, kept, identity = (
-            events.saying(rules, features, known),
+            events.saying(rules, features, known, hint),
             self.changes.known(known),
             None if key is None else events.key_of(key),
         )
@@ -262,7 +264,7 @@ class DurableCore(ReplayedSession):
             return Applied(None, had.seq, (), True, had.answer)
         self.stale = BROKEN_OFF
         try:
-            x = session.decide(rules=rules, features=features, known=kept)
+            x = session.decide(rules=rules, features=features, known=kept, hint=hint)
         except InputError:
             self.stale = ""
             raise
@@ -270,16 +272,24 @@ class DurableCore(ReplayedSession):
         self.stale = ""
         return Applied(x, self.seq, (row,), False, row.answer)
 
-    def ask(self, rules: Numbers = None, features: Numbers = None, known: Known = None, *, key: str | bytes | None = None) -> Applied:
+    def ask(
+        self,
+        rules: Numbers = None,
+        features: Numbers = None,
+        known: Known = None,
+        hint: HintGiven = None,
+        *,
+        key: str | bytes | None = None,
+    ) -> Applied:
         """Begin a round whose feedback comes later: its ticket."""
         self.check()
-        payload, identity = events.saying(rules, features, known), None if key is None else events.key_of(key)
+        payload, identity = events.saying(rules, features, known, hint), None if key is None else events.key_of(key)
         if identity is not None and (had := self._repeat(events.ASK, identity, payload)) is not None:
             return Applied(events.answered_ticket(had.answer or b""), had.seq, (), True, had.answer)
         session, problem, kept = self.session, None, self.changes.known(known)
         self.stale = BROKEN_OFF
         try:
-            ticket = session.ask(rules=rules, features=features, known=kept)
+            ticket = session.ask(rules=rules, features=features, known=kept, hint=hint)
         except BaseException as wrong:
             problem, ticket = self._counted(wrong), session._last_ticket()
         row = self._row(events.ASK, payload, identity, payload, events.ticket_answer(ticket))

@@ -19,7 +19,7 @@ from bridle.core import Bound, Domain, InputError, Policy, S
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
-from bridle.policies.registry import Configured, domain_of, for_constraints, record_of
+from bridle.policies.registry import Configured, domain_of, for_constraints, playing_record
 from bridle.policies.round_maps import RuleMixture
 from bridle.session import clocks, report_text, savefile
 from bridle.session.alarms import ask_again
@@ -29,6 +29,7 @@ from bridle.session.durable import DurableCore
 from bridle.session.embedded import COMMITS, WINDOW, Embedded, GroupedEvents, JournaledBudget
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
+from bridle.session.hints import HintGiven
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
@@ -126,10 +127,7 @@ class Session(SessionVerbs, ShownSession):
         most_constraints: int | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        record = record_of(policy)
-        for method in ("init", "decide", "update"):
-            if not hasattr(record, method):
-                raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
+        record = playing_record(policy)
         if isinstance(policy, Configured) and policy.runs is not None:
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
@@ -648,10 +646,10 @@ class DurableSession(Session):
 
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
-    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
-        if rules is None and features is None and known is None and (x := self._embedded.decision()) is not None:
+    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None) -> Array:
+        if rules is None and features is None and known is None and hint is None and (x := self._embedded.decision()) is not None:
             return x
-        return self._embedded.do(self._core.decide, rules, features, known)  # type: ignore[no-any-return]
+        return self._embedded.do(self._core.decide, rules, features, known, hint)  # type: ignore[no-any-return]
 
     def observe(
         self,
@@ -683,21 +681,29 @@ class DurableSession(Session):
         rules: Numbers = None,
         features: Numbers = None,
         known: Known = None,
+        hint: HintGiven = None,
         points: int | None = None,
         key: str | bytes | None = None,
     ) -> Ticket:
         if points not in (None, 1):
             raise InputError(f"points must be 1 in a session that is kept in a database, not {validate.show(points)}")
-        return self._embedded.do(self._core.ask, rules, features, known, key=key)  # type: ignore[no-any-return]
+        return self._embedded.do(self._core.ask, rules, features, known, hint, key=key)  # type: ignore[no-any-return]
 
     def forget(self, ticket: Ticket | int) -> None:
         self._embedded.do(self._core.forget, ticket)
 
     def step(
-        self, cost: object, constraints: Iterable[object] = (), *, rules: Numbers = None, features: Numbers = None, known: Known = None
+        self,
+        cost: object,
+        constraints: Iterable[object] = (),
+        *,
+        rules: Numbers = None,
+        features: Numbers = None,
+        known: Known = None,
+        hint: HintGiven = None,
     ) -> Array:
         refuse_other_constraints(constraints)
-        x = self.decide(rules=rules, features=features, known=known)
+        x = self.decide(rules=rules, features=features, known=known, hint=hint)
         answers = evaluated(cost, constraints, x, self.names)
         self.observe(**as_observed(answers, len(x)))
         t, domain = self._of(lambda session: (session.rounds, session._actions), at_once=True)

@@ -17,6 +17,7 @@ from bridle.session.actions import SessionActions
 from bridle.session.alarms import COST, Answer, Subject, ask_again
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feedback import Numbers, evaluate
+from bridle.session.hints import HintGiven
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import Ticket
 from bridle.session.rounds import ENTRANCES
@@ -28,7 +29,7 @@ from bridle.session.turns import mark, wait
 class SessionVerbs(SessionActions):
     """What a caller does with a session, round by round."""
 
-    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
+    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None) -> Array:
         """The decision of this round; it stays the same until `observe` is called.
 
         The last word on a round counts: a second call with other arguments replaces the first.
@@ -47,6 +48,10 @@ class SessionVerbs(SessionActions):
             is the nearest action to what the policy wants. Where the policy's state can move there too (`anytime`, `soft`, `ons`, OGD,
             AdaGrad), its
             theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with `played`.
+        hint : array_like of shape (d,) or dict, optional
+            For a policy that takes predictions (`optimistic`): the gradient of the cost that is expected, or a dict with some of `df`, `g`
+            and `dg` as for
+            `observe`, and `x`, the action at which `g` is expected where that is not the decision. A wrong one costs little.
 
         Returns
         -------
@@ -65,7 +70,7 @@ class SessionVerbs(SessionActions):
         >>> session.decide(known=([[1.0, 1.0]], [0.5]))
         array([0.25, 0.25])
         """
-        silent, nested = rules is None and known is None and features is None, False
+        silent, nested = rules is None and known is None and features is None and hint is None, False
         if silent and self._boundary is None and not self._inside:
             fast = self._live  # one reading of what stands: nobody has to wait for it
             return self._decision() if fast is None else fast.x.copy()
@@ -78,7 +83,7 @@ class SessionVerbs(SessionActions):
             if self._boundary is None and silent:
                 return self._decision()
             if not silent or self._unsaid():
-                self._say({"rules": rules, "features": features}, known)
+                self._say({"rules": rules, "features": features}, known, hint)
             return self._action()
         finally:
             self._inside = False
@@ -213,6 +218,7 @@ class SessionVerbs(SessionActions):
         rules: Numbers = None,
         features: Numbers = None,
         known: Known = None,
+        hint: HintGiven = None,
     ) -> Array:
         """One whole round from functions: decide, evaluate, observe.
 
@@ -231,6 +237,8 @@ class SessionVerbs(SessionActions):
         features : array_like of shape (features,), optional
             As for `decide`.
         known : tuple (A, b) or sequence of Function, optional
+            As for `decide`.
+        hint : array_like of shape (d,) or dict, optional
             As for `decide`.
 
         Returns
@@ -252,11 +260,11 @@ class SessionVerbs(SessionActions):
         """
         refuse_other_constraints(constraints)
         if self._tries:
-            refuse_extras(self._called, rules=rules, features=features, known=known)
+            refuse_extras(self._called, rules=rules, features=features, known=known, hint=hint)
             return self._step_tried(cost, tuple(constraints))
         counted, rounds = False, None
         try:
-            x = self.decide(rules=rules, features=features, known=known)
+            x = self.decide(rules=rules, features=features, known=known, hint=hint)
             answers = evaluated(cost, constraints, x, self._parts.names)
             rounds = self.rounds
             self.observe(**as_observed(answers, len(x)))
@@ -290,7 +298,9 @@ class SessionVerbs(SessionActions):
         costs, limits = self._now.kept.pending.lost
         return costs, limits
 
-    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, points: int | None = None) -> Ticket:
+    def ask(
+        self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None, points: int | None = None
+    ) -> Ticket:
         """Begin a round whose feedback comes later.
 
         Parameters
@@ -300,6 +310,8 @@ class SessionVerbs(SessionActions):
         features : array_like of shape (features,), optional
             As for `decide`.
         known : tuple (A, b) or sequence of Function, optional
+            As for `decide`.
+        hint : array_like of shape (d,) or dict, optional
             As for `decide`.
         points : int, optional
             How many points are tried in the round: 2 for `bandit2`, whose rounds begin in no other way; 1 for every other policy. A policy
@@ -351,16 +363,16 @@ class SessionVerbs(SessionActions):
                     raise InputError(
                         f"policy {self._called} plays one round at a time: ticket {next(iter(waiting))} waits, observe it first"
                     )
-                said = rules is not None or features is not None or known is not None or self._unsaid()
+                said = rules is not None or features is not None or known is not None or hint is not None or self._unsaid()
                 if said:
-                    self._say({"rules": rules, "features": features}, known)
+                    self._say({"rules": rules, "features": features}, known, hint)
                 self._valid()  # or what is missing
                 begun, overdue = self._now.played.begun, self._now.pending().overdue()
                 for number in overdue:
                     self._warn_of_dropping(number)  # first: it may be made an error
                     self._give_up(number)
                 if overdue and said:
-                    self._say({"rules": rules, "features": features}, known)  # to the copy that plays now
+                    self._say({"rules": rules, "features": features}, known, hint)  # to the copy that plays now
                 pending = self._now.own_pending()
                 ticket = self._begin_waiting(pending.ask, pending.waiting)
                 self._put(pending)

@@ -1,0 +1,103 @@
+"""The bounds of `dynamic`: each as another road to the same number, with every constant apart from 1."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+import bridle
+from bridle.core import Bound, Feedback
+from bridle.policies.dynamic import STEPS, dynamic_bound, spread
+
+
+def test_the_bound_is_what_the_proof_adds_up_to():
+    """In another order than the code, every constant apart from 1, and t so large that no trivial bound is smaller."""
+    t, G, D, P, best, M = 1e8, 3.0, 0.5, 7.0, 11.0, 2.0
+
+    def right(length):
+        steps = [2.0**i * D / sqrt(2.0) for i in range(-8, 18)]
+        learner = min((D * D / 2.0 + D * length) / theta + theta for theta in steps)
+        return 3.5 * G * sqrt(t) * (learner + D * sqrt(4.0 + log(26.0))) + 4e-9 * G * D * t
+
+    found = dynamic_bound(t, lipschitz=G, diameter=D, path=P, best_path=best, first=M)
+    assert found.regret == pytest.approx(right(P), rel=1e-12)
+    assert found.ccv == pytest.approx(right(best) / (2.0 - G / M) * (1.0 + log(G / M)), rel=1e-12)
+    affine = dynamic_bound(t, lipschitz=G, diameter=D, best_path=best, first=0.01, steep=1.0)
+    assert affine.ccv == pytest.approx(right(best) * (1.0 + log(300.0)), rel=1e-12)
+    told = dynamic_bound(t, lipschitz=G, diameter=D, best_path=best, first=0.01, told=3.5)
+    assert told.ccv == pytest.approx(right(best), rel=1e-12)
+    unknown = dynamic_bound(t, lipschitz=G, diameter=D, best_path=best, first=1.5)
+    assert unknown.ccv is None
+    assert "lipschitz" in unknown.why
+    assert dynamic_bound(t, lipschitz=G, diameter=D).ccv is None
+
+
+def test_few_rounds_have_the_trivial_bound_and_flat_games_none():
+    early = dynamic_bound(1.0, lipschitz=3.0, diameter=0.5, path=7.0, best_path=7.0, told=3.0)
+    assert (early.regret, early.ccv) == (1.5, 1.5)
+    assert dynamic_bound(5.0, lipschitz=0.0, diameter=0.5) == Bound(0.0, ccv=0.0)
+
+
+def test_the_factor_is_below_that_of_the_docstring_up_to_its_last_step():
+    for P in np.geomspace(1e-3, 1e10, 300):
+        assert sqrt(2.0) * sqrt(1.0 + 2.0 * P) * (1.0 - 1e-12) <= spread(P) <= 1.5 * sqrt(1.0 + 2.0 * P)
+    assert spread(0.5) == pytest.approx(2.1213203, rel=1e-7)  # between two steps, where the 1.5 is attained
+    assert STEPS[0, 0] * 256.0 * sqrt(2.0) == pytest.approx(1.0) == STEPS[-1, 0] / 2.0**17 * sqrt(2.0)
+
+
+# --- of a registered policy -------------------------------------------------------------------------------------------------------------
+
+CONSTANTS = {"lipschitz": 2.0, "diameter": 2.0, "constraints": 1, "convex": True, "affine": True, "feasible": np.zeros(2), "first": 1.6}
+
+
+def test_the_policys_bound_is_the_theorems():
+    policy, t = bridle.policy("dynamic", bridle.Ball(2)), 1e6
+    alone = dynamic_bound(t, lipschitz=2.0, diameter=2.0)
+    found = policy.bound(CONSTANTS, t)
+    assert found.regret == alone.regret
+    assert found.ccv == pytest.approx(2.0 * (alone.regret + 4.0 * t) / (2.0 * 1.6), rel=1e-12)
+    assert policy.bound({**CONSTANTS, "first": 0.1}, t).ccv == 4.0 * t
+    behind = policy.bound({**CONSTANTS, "regret": -100.0}, t)
+    assert behind.ccv == pytest.approx(2.0 * (alone.regret + 100.0) / (2.0 * 1.6), rel=1e-12)
+    ahead = policy.bound({**CONSTANTS, "regret": 100.0}, t)
+    assert ahead.ccv == pytest.approx(2.0 * alone.regret / (2.0 * 1.6), rel=1e-12)
+
+
+def test_a_known_path_bounds_the_violation():
+    policy, t = bridle.policy("dynamic", bridle.Ball(2)), 1e6
+    known = {**CONSTANTS, "path": 3.0}
+    by_path = dynamic_bound(t, lipschitz=2.0, diameter=2.0, best_path=3.0, first=1.6)
+    assert policy.bound(known, t).ccv == by_path.ccv
+    assert policy.bound({**known, "feasible": None}, t) == Bound(ccv=by_path.ccv, why=policy.bound({**known, "feasible": None}, t).why)
+    without = policy.bound(CONSTANTS, t).ccv
+    assert policy.bound({**known, "affine": False}, t).ccv == policy.bound({**known, "constraints": 2}, t).ccv == without > by_path.ccv
+    told = bridle.policy("dynamic", bridle.Ball(2), lipschitz=2.0)
+    assert told.bound({**known, "first": 0.1}, t).ccv == dynamic_bound(t, lipschitz=2.0, diameter=2.0, best_path=3.0, told=2.0).ccv
+    assert policy.bound({**known, "first": 0.0, "feasible": None}, t).ccv is None
+
+
+def test_a_bound_that_does_not_apply_says_why():
+    policy, small = bridle.policy("dynamic", bridle.Ball(2)), bridle.policy("dynamic", bridle.Ball(2), diameter=1.9)
+    assert "diameter is 2" in small.bound(CONSTANTS, 10.0).why
+    assert bridle.policy("dynamic", bridle.Ball(2), diameter=3.0).bound(CONSTANTS, 1e6).regret == pytest.approx(
+        dynamic_bound(1e6, lipschitz=2.0, diameter=3.0).regret, rel=1e-12
+    )
+    assert "not convex" in policy.bound({**CONSTANTS, "convex": False}, 10.0).why
+    assert "paths" in policy.bound({**CONSTANTS, "feasible": None}, 10.0).why
+
+
+def test_the_certificate_is_the_proof_with_what_has_happened():
+    """By hand: two rounds in one dimension, of which the second breaks a limit; then with a smaller diameter than the domain's."""
+    for D in (2.0, 1.0):
+        record = bridle.policy("dynamic", bridle.Box(-1.0, 1.0, dim=1), diameter=D).record
+        state = record.init(np.zeros(1))
+        state = record.update(state, Feedback(np.zeros(1), 0.0, np.array([-3.0]), np.array([-1.0]), np.array([[1.0]])))
+        x = record.decide(state)
+        state = record.update(state, Feedback(x, 0.0, np.array([0.5]), np.array([0.25]), np.array([[0.5]])))
+        assert float(state.charged) == pytest.approx(2.0 * 3.0 * 0.5, rel=1e-12)
+        thetas = [2.0**i * D / sqrt(2.0) for i in range(-8, 18)]
+        learner = min(sqrt(S) * (2.0 / theta + theta) for S, theta in zip(np.asarray(state.squares)[:, 0], thetas, strict=True))
+        found = record.certified_regret(state) - float(record.top.certified(state.top))
+        assert found == pytest.approx(learner - 3.0 + 4e-9 * 2.0 * 3.0 * D, rel=1e-12)
