@@ -18,7 +18,7 @@ GameLike: TypeAlias = Mapping[str, object]
 
 NAMES = {
     "regret": "regret", "ccv": "CCV", "interval_violation": "interval violation", "soft_violation": "soft violation",
-    "squared_ccv": "squared CCV",
+    "squared_ccv": "squared CCV", "movement": "movement",
 }  # fmt: skip
 """What is measured and bounded, as people call it."""
 
