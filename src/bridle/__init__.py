@@ -80,7 +80,7 @@ from bridle.game.metrics import (
 )
 from bridle.game.overloads import policy_for
 from bridle.game.play import Trace, play
-from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
+from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, FrankWolfe, MLPoly, StronglyConvexOGD, Track, potentials
 from bridle.learners.late import LateAdaGrad, LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
@@ -131,6 +131,7 @@ __all__ = [
     "DroppedWarning",
     "EmptyPromiseWarning",
     "Feedback",
+    "FrankWolfe",
     "Gate",
     "GradientWarning",
     "Halfspace",

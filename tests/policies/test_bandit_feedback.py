@@ -16,7 +16,7 @@ from bridle.learners import random_stream
 from bridle.policies import bandit2 as two
 from helpers.many_seeds import in_expectation, stage_of
 
-TRYING = ("bandit2",)
+TRYING = ("bandit2", "bandit1")
 """The policies that see values alone, at the points that they try."""
 
 # --- the stream of random numbers -----------------------------------------------------------------------------------------------------

@@ -190,10 +190,13 @@ def weights(rounds: list[tuple[np.ndarray, np.ndarray]], N: int, start: np.ndarr
 
 def test_who_is_dropped_has_no_weight_ever_after():
     """Also where all that it began on are dropped before any cost has told experts apart."""
-    flat, c = np.zeros(4), np.array([0.0, 1.0, 0.0, 0.0])
-    first, second = weights([(flat, c)], 4, start=np.array([0.0, 1.0, 0.0, 0.0]))
-    assert first[1] == 1.0
-    np.testing.assert_allclose(second, [1 / 3, 0.0, 1 / 3, 1 / 3])
+    c = np.array([0.0, 1.0, 0.0, 0.0])
+    for cost, mass in ((0.0, 1.0), (3.0, 1.0), (3.0, 2.5)):  # in the first case Delta is above 0 after the round, in the others 0
+        record = bridle.policy("experts", bridle.Simplex(4, mass=mass), V=1.0).record
+        x = mass * np.array([0.0, 1.0, 0.0, 0.0])
+        state = record.update(record.init(x), Feedback(x, 0.0, cost * (c == 0.0), np.array([mass]), c[None]))
+        assert (float(state.learner.Delta) > 0.0) == (cost == 0.0)
+        np.testing.assert_allclose(record.decide(state), mass * np.array([1 / 3, 0.0, 1 / 3, 1 / 3]))
     cheap = np.array([1.0, 0.0, 1.0, 1.0])
     played = weights([(cheap, 0.0 * c)] * 50 + [(cheap, 1e-6 * c)] + [(cheap, 0.0 * c)] * 200, 4)
     assert played[50][1] > 0.99

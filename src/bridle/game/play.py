@@ -351,7 +351,7 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
     needed = (
         "constraints",
         "safe",
-        *(["seed"] * item.randomised),
+        *(["seed"] * item.with_settings(parameters).randomised),
         *(need for need in item.with_settings(parameters).needs if need not in item.needs),
     )
     for parameter in policies.parameters(name):

@@ -218,8 +218,10 @@ def bounds(trace: Trace, regret: Scalar | None = None, farthest: Scalar | None =
     if not price:
         return sharp, paper
     paper = paper._replace(regret=None, why=paper.why or "the theorem is about costs without the price of moving")
-    if sharp.regret is None or farthest is None:
-        return sharp._replace(regret=None, why=sharp.why or "how far this policy moves at most is not known, and moving has a price"), paper
+    if sharp.regret is None:
+        return sharp, paper
+    if farthest is None:
+        return sharp._replace(regret=None, why="how far this policy moves at most is not known, and moving has a price"), paper
     return sharp._replace(regret=sharp.regret + price * farthest), paper
 
 

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, cast
 
 import numpy as np
 
-from bridle.core import Feedback, Hint, Policy, S, Tried
+from bridle.core import Feedback, Hint, Policy, S
 from bridle.ops import Array, Scalar, along, maximum, pos, scalar, vector
 
 
@@ -56,7 +56,9 @@ class Totals(NamedTuple):
         """The totals after one more round; `rounds` stops before the first round that makes a sum infinite or NaN."""
         axes, violation = self.queue.ndim, pos(g)
         worst, squared = along(violation, "max"), charged(violation * violation, axes)
-        worst = worst if violation.ndim == axes else charged(worst, axes) if axes > 1 else worst.mean()
+        if violation.ndim > axes:
+            worst = charged(cast(Array, worst), axes)
+            worst = worst if axes > 1 else worst[0]
         g, violation = charged(g, axes), charged(violation, axes)
         queue = pos(self.queue + g)  # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+
         cost, hard, soft = RunningTotals(self.cost, self.hard, self.soft).add(f, g, violation)
@@ -154,7 +156,7 @@ class Summing(NamedTuple, Generic[S]):
         """The state with this hint, where the policy takes any."""
         return state._replace(policy=self.policy.hinted(state.policy, hint)) if hasattr(self.policy, "hinted") else state
 
-    def update(self, state: SummingState[S], feedback: Feedback | Tried) -> SummingState[S]:
+    def update(self, state: SummingState[S], feedback: Feedback) -> SummingState[S]:
         sums = state.sums.add(feedback.f, feedback.g)
         return SummingState(self.policy.update(state.policy, feedback), sums)
 

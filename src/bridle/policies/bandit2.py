@@ -61,7 +61,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, InputError, Tried
+from bridle.core import Bound, Constants, Domain, Feedback, InputError, Tried, tried
 from bridle.domains.inner_ball import InnerBall, Shrunk, inner_ball
 from bridle.learners import AdaGradNorm, Iterate
 from bridle.learners.random_stream import RandomStream, direction, seeded
@@ -112,8 +112,8 @@ class TwoPoint(NamedTuple):
         x, away = self.decide(state), self.delta * state.u
         return join([(x + away)[..., None, :], (x - away)[..., None, :]], -2)
 
-    def update(self, state: TwoPointState, tried: Tried) -> TwoPointState:
-        one, two = tried.each
+    def update(self, state: TwoPointState, feedback: Feedback | Tried) -> TwoPointState:
+        one, two = tried(feedback)
         h_one, h_two = squared_violation(one.g), squared_violation(two.g)
         p = self.lam * exp(minimum(self.lam * (state.Q + self.largest), MOST))
         slope = self.dim / (2.0 * self.delta) * (self.V * (one.f - two.f) + p * (h_one - h_two))

@@ -159,10 +159,9 @@ class ConstrainedExperts(NamedTuple):
         hedge, keep = self.learner, 1.0 - gone
         charged = hedge.charged(state, grad, x)
         L: Array = where(gone > 0.0, NEVER + 0.0 * gone, charged.L)
-        # While Delta = 0 it stays where it began, on the experts that are left there, or on all that are left.
-        here, anywhere = keep * charged.x, keep * hedge.prior
-        held = along(here, "sum")
-        start = where(held > 0.0, ratio(hedge.domain.mass, held) * here, hedge.domain.mass / along(anywhere, "sum") * anywhere)
+        # While Delta = 0 it stays where it began, unless someone is gone from there.
+        somebody, left = dot(gone, charged.x) > 0.0, hedge.domain.mass / along(keep, "sum") * keep
+        start: Array = where(somebody, left, charged.x)
         moved = hedge.moved(charged._replace(x=start), L - along(L, "min"), charged.Delta)
         return moved._replace(x=keep * moved.x)
 

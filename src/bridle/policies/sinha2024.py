@@ -23,6 +23,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import e, log, sqrt
 from typing import Any, NamedTuple, cast
 
@@ -497,8 +498,20 @@ def strong_bound(policy: Configuration[Lyapunov], constants: Constants, t: float
     return capped_bound(regret, ccv, G * D, 1.0, t)
 
 
-def doubling_bound(domain: Domain, constants: Constants, T: int, **settings: Any) -> Bound:
-    """Algorithm 1 restarted on epochs of 1, 2, 4, ... rounds (`bridle.Doubling`): the sum of the epochs' own bounds.
+class _Epoch(NamedTuple):
+    """The policy of one epoch, as `strong_bound` asks for it."""
+
+    domain: Domain
+    parameters: Mapping[str, Any]
+    record: Lyapunov
+
+
+def doubling_bound(domain: Domain, constants: Constants, T: int, growth: str = "double", **settings: Any) -> Bound:
+    """Algorithm 1 restarted on epochs that grow (`bridle.Doubling`): the sum of the epochs' own bounds. Their proofs may begin anywhere.
+
+    With a `modulus` it is Algorithm 1 for strongly convex costs. There epochs of 2, 4, 16, ... rounds (``growth="square"``) keep the regret
+    logarithmic, by `bridle.learners.wrappers.squaring_regret`; the horizon of an epoch is at most T^2, and its logarithm at most 2 ln T.
+    For convex costs they have no such use: the violation of an epoch grows with the root of the horizon it was made for.
 
     >>> import bridle
     >>> ball = bridle.Ball(2)
@@ -506,10 +519,21 @@ def doubling_bound(domain: Domain, constants: Constants, T: int, **settings: Any
     >>> bound = doubling_bound(ball, facts, 1000)
     >>> bound.regret < 2**1.5 * ((2**0.5 + 1) * (2000**0.5 - 1) + 5)
     True
+    >>> square, double = (doubling_bound(ball, {**facts, "modulus": 0.5}, 10**6, growth, modulus=0.5) for growth in ("square", "double"))
+    >>> round(square.regret, 1), round(double.regret, 1)
+    (49.3, 188.9)
     """
+    validate.one_of("growth", growth, ("double", "square"))
     settings = {"lipschitz": constants["lipschitz"], **settings}
-    epochs = doubling_epochs(T)
-    parts = [reduction_bound(sinha2024(domain, length, **settings), constants, rounds) for length, rounds in epochs]
+
+    def of_epoch(length: int, rounds: int) -> Bound:
+        if "modulus" not in settings:
+            return reduction_bound(sinha2024(domain, length, **settings), alone, rounds)
+        return strong_bound(_Epoch(domain, settings, sinha2024_strong(domain, length, **settings)), alone, rounds)
+
+    alone: Constants = {**constants}
+    alone.pop("regret", None)  # what is known of regret is about all rounds, and says nothing of one epoch
+    parts = [of_epoch(length, rounds) for length, rounds in doubling_epochs(T, growth)]
     if any(part.why for part in parts):
         return Bound(why=next(part.why for part in parts if part.why))
     return Bound(sum(cast(float, part.regret) for part in parts), sum(cast(float, part.ccv) for part in parts))

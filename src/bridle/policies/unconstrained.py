@@ -20,6 +20,7 @@ True
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -30,7 +31,8 @@ from bridle.core import Bound, Constants, Domain, Feedback, Learner
 from bridle.learners.late import AdaGradLate, LateAdaGrad, LateAdaGradState
 from bridle.ops import Array, Scalar
 from bridle.policies.common import diameter_of, exp_concavity_of, flat, unsized
-from bridle.policies.entry import Configuration, Entry, Setting
+from bridle.policies.entry import Configuration, Entry, Setting, Variant
+from bridle.policies.words import PARAMETER_WORDS
 
 L = TypeVar("L", bound=Learner[Any])
 """The learner that plays."""
@@ -145,9 +147,11 @@ def adagrad(
     return Unconstrained(learners.AdaGrad(domain, diameter))
 
 
-def adaftrl(domain: Domain, diameter: Setting | None = None) -> Unconstrained[learners.SoloFTRL]:
+def adaftrl(
+    domain: Domain, diameter: Setting | None = None, geometry: str = "euclidean", exponent: float | None = None
+) -> Unconstrained[learners.SoloFTRL | learners.StructuredFTRL]:
     """Scale-free follow-the-regularised-leader (SOLO FTRL)."""
-    return Unconstrained(learners.AdaFTRL(domain, diameter))
+    return Unconstrained(learners.AdaFTRL(domain, diameter, geometry, exponent))
 
 
 def ftpl(domain: Domain, samples: int = 1000, seed: int = 0) -> Unconstrained[learners.FixedFTPL | learners.AdaptiveFTPL]:
@@ -203,11 +207,16 @@ def adagrad_bound(policy: Configuration[Unconstrained[learners.AdaGradNorm] | La
     return _regret(constants, t, policy.record.learner.adaptivity(constants["diameter"]) * constants["lipschitz"] * sqrt(t))
 
 
-def adaftrl_bound(policy: Configuration[Unconstrained[learners.SoloFTRL]], constants: Constants, t: float) -> Bound:
-    """`bridle.learners.adaftrl_regret` with S <= G^2 t, for the regulariser's own weight c."""
+def adaftrl_bound(
+    policy: Configuration[Unconstrained[learners.SoloFTRL | learners.StructuredFTRL]], constants: Constants, t: float
+) -> Bound:
+    """`bridle.learners.adaftrl_regret` with S <= G^2 t, for the regulariser's own weight c; or `structured_regret` of the geometry."""
     if why := unsized(constants):
         return Bound(why=why)
-    G, D, c = constants["lipschitz"], constants["diameter"], policy.record.learner.c
+    G, D, learner = constants["lipschitz"], constants["diameter"], policy.record.learner
+    if isinstance(learner, learners.StructuredFTRL):
+        return _regret(constants, t, learner.adaptivity(D) * G * sqrt(t))
+    c = learner.c
     return _regret(constants, t, (D * D / (2.0 * c) + 2.75 * c) * G * sqrt(t) + 3.5 * D * G)
 
 
@@ -275,6 +284,22 @@ ENTRIES = (
     Entry(
         "adaftrl", adaftrl, "scale-free FTRL, constraints ignored", "Orabona & Pal, TCS 2018", "O(sqrt(T))", "-",
         feedback=_GRADIENT, bound=adaftrl_bound, needs=("diameter",),
+        variants=(
+            Variant("geometry", "entropy", {
+                "domains": ("simplex", "L1 ball", "spectrahedron", "paths", "spanning trees"), "cost": "1 softmax",
+            }),
+            Variant("geometry", "p-norm", {"domains": ("L1 ball",), "cost": "60 sums of powers"}),
+        ),
+        words={
+            "geometry": replace(
+                PARAMETER_WORDS["geometry"],
+                values="euclidean, entropy (on a simplex, an L1 ball, a spectrahedron, paths or spanning trees) or p-norm (on an L1 ball)",
+            ),
+            "exponent": replace(
+                PARAMETER_WORDS["exponent"], meaning="p of geometry='p-norm'", values="above 1, at most 2",
+                absent="that of the dual exponent max(2, 2 ln d)",
+            ),
+        },
     ),
     Entry(
         "ftpl", ftpl, "perturbed leader, constraints ignored", "Abernethy, Lee, Sinha & Tewari, COLT 2014", "O(sqrt(T)) in expectation",

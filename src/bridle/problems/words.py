@@ -106,6 +106,7 @@ OF_PROBLEM: dict[str, dict[str, ParameterWords]] = {
         "dim": replace(PARAMETER_WORDS["dim"], meaning="d, how many providers", unit="providers", values="a whole number, 2 or above"),
         "data": replace(PARAMETER_WORDS["data"], values="simulated or ratings"),
     },
+    "tangent": {"noise": replace(PARAMETER_WORDS["noise"], values=FROM_ZERO)},
     "pricing": {"dim": replace(PARAMETER_WORDS["dim"], meaning="d, how many products", unit="products")},
     "ad-pacing": {"dim": replace(PARAMETER_WORDS["dim"], meaning="d, segments of the audience", unit="segments")},
     "portfolio": {
@@ -150,6 +151,9 @@ OF_PROBLEM: dict[str, dict[str, ParameterWords]] = {
             PARAMETER_WORDS["adaptive"], meaning="0: careless experts violate at random; 1: the one with the most weight does"
         ),
     },
+    "drifting-optimum": {"period": replace(PARAMETER_WORDS["period"], meaning="rounds until costs are back where they were")},
+    "jumping-limits": {"period": replace(PARAMETER_WORDS["period"], meaning="rounds between one jump and the next")},
+    "seasonal-limits": {"period": replace(PARAMETER_WORDS["period"], meaning="rounds of a season")},
     "uphill": {"modulus": replace(PARAMETER_WORDS["modulus"], meaning="strong convexity of the cost", values=ABOVE)},
 }
 """Where a parameter of one problem means something else than usual, or takes other values."""
