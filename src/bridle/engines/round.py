@@ -29,13 +29,13 @@ def turn(policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draw: obj
     return policy.update(state, feedback), foe, feedback
 
 
-def hinted_turn(policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draw: object) -> tuple[S, F, Feedback | Tried]:
+def hinted_turn(policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draw: object) -> tuple[S, F, Feedback]:
     """`turn`, before which the adversary tells the policy what it may expect of the round."""
     hint = adversary.hint(foe, policy.decide(state), draw)  # type: ignore[attr-defined]
     return turn(policy, adversary, policy.hinted(state, hint), foe, draw)  # type: ignore[attr-defined]
 
 
-def turn_for(policy: object, adversary: object) -> Callable[[Policy[S], Adversary[F], S, F, object], tuple[S, F, Feedback | Tried]]:
+def turn_for(policy: object, adversary: object) -> Callable[[Policy[S], Adversary[F], S, F, object], tuple[S, F, Feedback]]:
     """The round of this policy and this adversary: with a hint where the one gives them and the other takes them."""
     return hinted_turn if hasattr(adversary, "hint") and hasattr(policy, "hinted") else turn
 
