@@ -69,6 +69,8 @@ from bridle.game.metrics import (
     dynamic_regret,
     interval_violation,
     path_length,
+    movement,
+    movement_bound,
     regret,
     regret_curve,
     smallest_window,
@@ -88,6 +90,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem
+from bridle.problems.base import with_switching
 from bridle.problems.hints import with_hints
 from bridle.problems.overloads import problem
 from bridle.service.client import AsyncClient, Client
@@ -180,6 +183,8 @@ __all__ = [
     "compare",
     "dynamic_regret",
     "interval_violation",
+    "movement",
+    "movement_bound",
     "pacing_bound",
     "path_length",
     "play",
@@ -197,6 +202,7 @@ __all__ = [
     "static_violation",
     "violation_rates",
     "with_hints",
+    "with_switching",
 ]  # fmt: skip
 
 
