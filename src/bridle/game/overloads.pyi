@@ -1815,8 +1815,8 @@ def policy_for(
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
     geometry : str, optional
-        How distance is measured. Default: euclidean. Values: euclidean, entropy (on a simplex, an L1 ball or a
-        spectrahedron) or p-norm (on an L1 ball).
+        How distance is measured. Default: euclidean. Values: euclidean, entropy (on a simplex, an L1 ball, a
+        spectrahedron, paths or spanning trees) or p-norm (on an L1 ball).
     exponent : float, optional
         p of geometry='p-norm'. Where not given: that of the dual exponent max(2, 2 ln d). Values: above 1, at
         most 2.

@@ -2418,9 +2418,9 @@ def policy(
 ) -> Configured:
     """Scale-free FTRL, constraints ignored.
 
-    Assumes: domain: simplex or L1 ball or spectrahedron (geometry=entropy); domain: L1 ball (geometry=p-norm).
-    Regret O(sqrt(T)). Constraints: time-varying; of several: max. Sees: gradient of the cost. 1 projection a
-    round. Orabona & Pal, TCS 2018.
+    Assumes: domain: simplex or L1 ball or spectrahedron or paths or spanning trees (geometry=entropy); domain: L1
+    ball (geometry=p-norm). Regret O(sqrt(T)). Constraints: time-varying; of several: max. Sees: gradient of the
+    cost. 1 projection a round. Orabona & Pal, TCS 2018.
 
     Parameters
     ----------
@@ -2432,8 +2432,8 @@ def policy(
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
     geometry : str, optional
-        How distance is measured. Default: euclidean. Values: euclidean, entropy (on a simplex, an L1 ball or a
-        spectrahedron) or p-norm (on an L1 ball).
+        How distance is measured. Default: euclidean. Values: euclidean, entropy (on a simplex, an L1 ball, a
+        spectrahedron, paths or spanning trees) or p-norm (on an L1 ball).
     exponent : float, optional
         p of geometry='p-norm'. Where not given: that of the dual exponent max(2, 2 ln d). Values: above 1, at
         most 2.
