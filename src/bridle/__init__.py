@@ -68,6 +68,9 @@ from bridle.game.metrics import (
     ccv_max,
     dynamic_regret,
     interval_violation,
+    movement,
+    movement_bound,
+    path_length,
     regret,
     regret_curve,
     smallest_window,
@@ -78,8 +81,8 @@ from bridle.game.metrics import (
 )
 from bridle.game.overloads import policy_for
 from bridle.game.play import Trace, play
-from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
-from bridle.learners.late import LateOGD
+from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, FrankWolfe, MLPoly, StronglyConvexOGD, Track, potentials
+from bridle.learners.late import LateAdaGrad, LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
 from bridle.pacing import pacing_bound
@@ -87,6 +90,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem
+from bridle.problems.base import with_switching
 from bridle.problems.hints import with_hints
 from bridle.problems.overloads import problem
 from bridle.service.client import AsyncClient, Client
@@ -128,6 +132,7 @@ __all__ = [
     "DroppedWarning",
     "EmptyPromiseWarning",
     "Feedback",
+    "FrankWolfe",
     "Gate",
     "GradientWarning",
     "Halfspace",
@@ -137,6 +142,7 @@ __all__ = [
     "InfeasibleWarning",
     "InputError",
     "L1Ball",
+    "LateAdaGrad",
     "LateOGD",
     "LipschitzWarning",
     "LogWealth",
@@ -177,7 +183,10 @@ __all__ = [
     "compare",
     "dynamic_regret",
     "interval_violation",
+    "movement",
+    "movement_bound",
     "pacing_bound",
+    "path_length",
     "play",
     "policy",
     "policy_for",
@@ -193,6 +202,7 @@ __all__ = [
     "static_violation",
     "violation_rates",
     "with_hints",
+    "with_switching",
 ]  # fmt: skip
 
 

@@ -330,9 +330,10 @@ class Learner(Protocol[S]):
     """An algorithm for online convex optimisation: it steps on the gradient of each loss.
 
     It may offer more, which bounds then use: ``adaptivity(diameter)`` is c of a regret bound c sqrt(sum of squared gradients) for every
-    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient|; ``squares(state)`` is that sum so far; ``certified(state)``
-    is the upper bound on regret that its proof gives for what has happened; a scale-free one has ``rescale(state, factor)``, the state had
-    every gradient so far been multiplied by `factor`; ``step_at(state, grad, x)`` is the step for a gradient taken at another decision.
+    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient| (``power`` is the exponent of t where it is not 1/2);
+    ``squares(state)`` is that sum so far; ``certified(state)`` is the upper bound on regret that its proof gives for what has happened; a
+    scale-free one has ``rescale(state, factor)``, the state had every gradient so far been multiplied by `factor`; ``step_at(state, grad,
+    x)`` is the step for a gradient taken at another decision.
     """
 
     @property
@@ -584,12 +585,20 @@ def _holds_several(function: Function) -> bool:
     return bool(getattr(function, "several", False))
 
 
-def revealed(policy: Policy[S], state: S, x: Array, chosen: Round) -> Feedback | Tried:
-    """What a policy is shown of a round: its feedback at the decision x, or values at the points that it tries, where it has ``points``.
+def revealed(policy: Policy[S], state: S, x: Array, chosen: Round) -> Feedback:
+    """What a policy is shown of a round: its feedback at the decision x, or a `Tried` at the points that it tries, where it has ``points``.
 
-    The adversary knows x when it chooses. Where a policy tries points around x at random, it does not know these.
+    The adversary knows x when it chooses. Where a policy tries points around x at random, it does not know these. Who passes it on asks
+    both kinds for `x`, `f`, `g`, `modulus` and `round` alone.
     """
-    return chosen.tried_at(policy.points(state)) if hasattr(policy, "points") else chosen.reveal(x)
+    return cast(Feedback, chosen.tried_at(policy.points(state))) if hasattr(policy, "points") else chosen.reveal(x)
+
+
+def tried(feedback: Feedback | Tried) -> tuple[Values, ...]:
+    """The values at the points that a policy with ``points`` tried."""
+    if isinstance(feedback, Tried):
+        return feedback.each
+    raise InputError("the policy sees values at the points that it tries, as Round.tried_at gives them, not a feedback at its decision")
 
 
 class Bound(NamedTuple):
@@ -682,6 +691,7 @@ class Constants(TypedDict, total=False):
     constraints: int  # k
     slater: float | None  # a margin by which one action satisfies every constraint
     window: float
+    switching: float  # what it costs to move the decision by one unit from one round to the next
     rounds: int  # how many rounds there are at most
     convex: bool
     affine: bool
@@ -691,7 +701,8 @@ class Constants(TypedDict, total=False):
     optimum: Array
     optimal_cost: float
     benchmark: Array
-    path: float  # how far the best feasible action of each round moves in all
+    path: float  # how far the best action of each round moves in all, and what these actions cost
+    path_cost: float
     excess: float
     rewards: float  # the largest reward, where costs are -<r, x> and constraints lam_i - r_i x_i
     regret: Scalar | None  # of the game so far
@@ -709,4 +720,5 @@ class Constants(TypedDict, total=False):
     observed_violation: Scalar
     cost_error: Scalar  # summed squared errors of predicted gradients of costs, and of predicted normals of violated constraints
     limit_error: Scalar
+    observed_size: Scalar  # the largest |f| or (g)^+ that a policy has seen, whose theorem needs a bound on both
     curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

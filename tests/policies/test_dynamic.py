@@ -73,7 +73,7 @@ class Transcribed:
             else -self.Delta / log(26.0) * log(float(w @ np.exp(-log(26.0) * losses / self.Delta)))
         )
         for i, y in enumerate(self.points):
-            v = linear + (toll * normals[int((normals @ y - levels).argmax())] if far(y) > 0.0 else 0.0)
+            v = linear + (toll * normals[int((normals @ y - levels).argmax())] if far(y) > 1e-9 * self.D else 0.0)
             self.squares[i] += float(v @ v)
             if self.squares[i] > 0.0:
                 y = y - self.thetas[i] / sqrt(self.squares[i]) * v
@@ -154,7 +154,7 @@ def games(seed, d, scale, T, moves, path):
 
 def right_side(domain, path, squares, t, M):
     D = domain.diameter()
-    return D * sqrt(squares) * (spread(path / D) + sqrt(4.0 + log(26.0))) + 2e-9 * D * M * t
+    return D * sqrt(squares) * (spread(path / D) + sqrt(4.0 + log(26.0))) + 4e-9 * D * M * t
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

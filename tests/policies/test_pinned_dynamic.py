@@ -19,7 +19,7 @@ def test_the_bound_is_what_the_proof_adds_up_to():
     def right(length):
         steps = [2.0**i * D / sqrt(2.0) for i in range(-8, 18)]
         learner = min((D * D / 2.0 + D * length) / theta + theta for theta in steps)
-        return 3.5 * G * sqrt(t) * (learner + D * sqrt(4.0 + log(26.0))) + 2e-9 * G * D * t
+        return 3.5 * G * sqrt(t) * (learner + D * sqrt(4.0 + log(26.0))) + 4e-9 * G * D * t
 
     found = dynamic_bound(t, lipschitz=G, diameter=D, path=P, best_path=best, first=M)
     assert found.regret == pytest.approx(right(P), rel=1e-12)
@@ -100,4 +100,4 @@ def test_the_certificate_is_the_proof_with_what_has_happened():
         thetas = [2.0**i * D / sqrt(2.0) for i in range(-8, 18)]
         learner = min(sqrt(S) * (2.0 / theta + theta) for S, theta in zip(np.asarray(state.squares)[:, 0], thetas, strict=True))
         found = record.certified_regret(state) - float(record.top.certified(state.top))
-        assert found == pytest.approx(learner - 3.0 + 2e-9 * 2.0 * 3.0 * D, rel=1e-12)
+        assert found == pytest.approx(learner - 3.0 + 4e-9 * 2.0 * 3.0 * D, rel=1e-12)

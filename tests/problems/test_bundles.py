@@ -9,6 +9,7 @@ from scipy.optimize import linprog, milp
 import bridle
 from bridle import records
 from bridle.problems import bundles
+from helpers.pinned_streams import figures
 
 HALLS = [{}, {"bidders": 1, "items": 1, "bundles": 1, "constraints": 3}, {"bidders": 3, "items": 3, "bundles": 7, "constraints": 4}]
 
@@ -33,6 +34,7 @@ def test_the_limits_are_those_of_items_bidders_and_budgets(given):
         np.testing.assert_array_equal(np.flatnonzero(owner), own)
         np.testing.assert_array_equal(owner[own], 1.0)
         dearest = value[own].max()
+        assert not np.delete(spends, own).any(), "nobody pays for others"
         np.testing.assert_allclose(spends[own] * 0.7 * dearest, value[own], rtol=1e-12)
         assert len({tuple(column) for column in items[:, own].T}) == each, "no bundle twice"
     assert value.mean() == pytest.approx(1.0)
@@ -121,3 +123,27 @@ def test_rounds_of_a_computed_stream_are_the_same_however_they_are_asked_for(nam
     for start, stop in ((0, 1), (n - 1, n + 1), (n, 2 * n), (2 * n - 1, 130), (129, 130), (50, 50)):
         for leaf, part in records.leaves(adversary.replay(start, stop)).items():
             np.testing.assert_array_equal(part, whole[leaf][start:stop])
+
+
+def test_the_proposals_of_a_seed_are_answered_so():
+    constants, first, later = figures("bundle-auctions", 0, 60)
+    assert constants == pytest.approx([8.308704607365893, 9.0, 0.0, 1.0], rel=1e-12)
+    assert first == pytest.approx([-13.239254307971, -0.139642684192, 0.721739130435], rel=1e-10)
+    assert later == pytest.approx([-13.379975929731, 0.95153599739, 2.204347826087], rel=1e-10)
+
+
+def test_what_an_auction_cannot_have_is_refused_at_its_edge():
+    made = [{"items": 2, "bundles": 3}, {"noise": 0.99}, {"constraints": 20}, {"bidders": 3, "constraints": 14}]
+    for given in made:
+        assert bridle.problem("bundle-auctions", horizon=5, **given).constants["time_varying"]
+    for given in ({"items": 2, "bundles": 4}, {"noise": 1.0}, {"constraints": 21}, {"bidders": 3, "constraints": 15}):
+        with pytest.raises(bridle.InputError, match=list(given)[-1]):
+            bridle.problem("bundle-auctions", horizon=5, **given)
+
+
+def test_nobody_gets_more_than_all_of_a_bundle():
+    """With room in every limit the relaxed allocation is everything, once."""
+    problem = bridle.problem("bundle-auctions", horizon=10, bidders=1, items=1, bundles=1, budget=5.0, noise=0.0)
+    np.testing.assert_allclose(problem.constants["optimum"], 1.0)
+    np.testing.assert_array_equal(problem.domain.high, 1.0)
+    assert problem.constants["modulus"] == 0.0

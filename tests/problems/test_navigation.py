@@ -11,6 +11,7 @@ import pytest
 import bridle
 from bridle import records
 from bridle.problems import navigation
+from helpers.pinned_streams import figures
 
 ROBOTS = [{}, {"waypoints": 1, "constraints": 1}, {"waypoints": 3, "wind": 8.0, "slater": 0.0, "constraints": 2}]
 LAPS = 40 * navigation.LAPS
@@ -109,3 +110,43 @@ def test_the_free_route_goes_to_one_side_and_obstacles_lie_on_the_other():
         _, across = sides(records.take(laps.replay(0, 50), 7.0), 5)
         assert (side * across[:, 1] >= np.cos(navigation.LEAN) - 1e-12).all()
     assert {bridle.problem("navigation", horizon=5, seed=seed).adversary.stream.side for seed in range(6)} == {-1.0, 1.0}
+
+
+def test_the_laps_of_a_seed_are_these():
+    constants, first, later = figures("navigation", 0, 60)
+    assert constants == pytest.approx([47.27049819919396, 1.04671635835745, 1.386435849366132, 0.02], rel=1e-12)
+    assert first == pytest.approx([1.705407957636, 0.202096426997, 0.36744756159, 0.224068356631], rel=1e-10)
+    assert later == pytest.approx([1.548799277485, -0.099438241796, -0.207695840822, 0.38707131782], rel=1e-10)
+
+
+@pytest.mark.parametrize("slater", [0.0, 0.1, 0.45])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_the_largest_value_is_that_of_all_corners_and_sides(n, seed, slater):
+    """By brute force over where a waypoint is, on which side an obstacle is passed, and how much room it leaves."""
+    problem = bridle.problem("navigation", horizon=5, seed=seed, waypoints=n, slater=slater)
+    turned = np.linspace(-navigation.LEAN, navigation.LEAN, 2001)
+    across = np.stack([np.sin(turned), problem.adversary.stream.side * np.cos(turned)], axis=1)
+    largest = 0.0
+    for q in problem.constants["feasible"].reshape(n, 2):
+        for corner in itertools.product((0.0, 1.0), (-0.5, 0.5)):
+            for gap in (slater, slater + 0.1):
+                largest = max(largest, float(np.abs(across @ (q - np.array(corner)) - gap).max()))
+    assert largest == pytest.approx(problem.constants["bound"], rel=1e-5)
+    assert problem.constants["bound"] >= largest - 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_longest_slope_is_that_of_every_entry_at_its_worst_corner(n):
+    problem = bridle.problem("navigation", horizon=5, seed=1, waypoints=n, wind=2.0)
+    corners = np.array(list(itertools.product(*zip(problem.domain.low, problem.domain.high, strict=True))))
+    way = np.concatenate([np.zeros((len(corners), 1, 2)), corners.reshape(-1, n, 2), np.tile([[[1.0, 0.0]]], (len(corners), 1, 1))], axis=1)
+    slopes = (n + 1) * (2.0 * way[:, 1:-1] - way[:, :-2] - way[:, 2:]).reshape(-1, 2 * n)
+    assert problem.constants["lipschitz"] == pytest.approx(np.linalg.norm(np.abs(slopes).max(axis=0) + 2.0 / n), rel=1e-12)
+
+
+def test_no_room_to_spare_is_no_slater_point():
+    assert bridle.problem("navigation", horizon=5, slater=0.0).constants["slater"] is None
+    assert bridle.problem("navigation", horizon=5, slater=0.5).constants["slater"] == 0.5
+    assert bridle.problem("navigation", horizon=5).constants["feasible"].shape == (12,)
+    assert bridle.problem("navigation", horizon=5).constants["time_varying"]

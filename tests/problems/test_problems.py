@@ -45,6 +45,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "scattered": ({"dim": 1}, {"dim": 2}),
     "rare-constraint": ({"period": 3, "dim": 2},),
     "noisy": ({"noise": 0.5}, {"dim": 1}),
+    "tangent": ({"noise": 0.8}, {"dim": 1}),
     "contradiction": ({"level": 0.75, "dim": 2},),
     "pricing": ({"dim": 1}, {"dim": 2, "elasticity": 1.2, "substitution": 0.9, "stock": 3.0, "season": 0.0, "shock": 0.6}),
     "recommendation": (
@@ -585,6 +586,7 @@ WRONG = [
     ("uphill", {"modulus": 0.0}, "modulus must be above 0, not 0.0"),
     ("uphill", {"dim": 2}, "unknown parameter of problem uphill 'dim'"),
     ("noisy", {"noise": -1.0}, "noise must be above 0, not -1.0"),
+    ("tangent", {"noise": -1.0}, "noise must be 0 or above, not -1.0"),
     ("contradiction", {"level": 0.0}, "level must be above 0, not 0.0"),
     ("rare-constraint", {"period": 0.5}, "period must be a whole number, not 0.5"),
     ("pricing", {"stock": 0.0}, "stock must be above 0, not 0.0"),

@@ -10,6 +10,7 @@ import bridle
 from bridle import records
 from bridle.problems import markets, revenue
 from helpers.instances import real
+from helpers.pinned_streams import figures
 
 NETWORKS = [{}, {"spokes": 1, "load": 0.5}, {"spokes": 2, "load": 2.0, "fares": 1.0, "season": 0.0, "shock": 0.0}]
 DAYS = 60 * markets.MONTH
@@ -116,3 +117,41 @@ def test_more_hours_than_the_year_had_are_refused():
     real("bikes")
     with pytest.raises(bridle.InputError, match="horizon must be at most 8645, the rounds that problem revenue on bikes has, not 9000"):
         bridle.problem("revenue", horizon=9000, data="bikes")
+
+
+def test_the_days_of_a_seed_are_these():
+    constants, first, later = figures("revenue", 0, 60)
+    assert constants == pytest.approx([5.148886412778997, 2.5418876570975755, 0.0, 1.0], rel=1e-12)
+    assert first == pytest.approx(
+        [-5.726254437392, -0.594538691657, -0.376229420858, -0.194884390853, -0.223613702371, -0.281650075948, -0.401633445952], rel=1e-10
+    )
+    assert later == pytest.approx(
+        [-4.843247506404, -0.682874312901, -0.462825826369, -0.317710283465, -0.312048447232, -0.498181074084, -0.55760531644], rel=1e-10
+    )
+
+
+def test_with_cheap_fares_the_longest_slope_is_a_flights():
+    problem = bridle.problem("revenue", horizon=10, fares=0.01, spokes=1, load=0.2)
+    airline = problem.adversary.stream
+    most = 1.4 * 1.15 * 1.3 * 1.25 * airline.mean
+    dearest, longest = np.linalg.norm(airline.fare * most), max(np.linalg.norm(row * most) for row in airline.uses)
+    assert problem.constants["lipschitz"] == pytest.approx(max(dearest, longest), rel=1e-12)
+    cheap = revenue.constants(problem.domain, 0.01 * airline.fare, airline.uses, most)
+    assert cheap["lipschitz"] == pytest.approx(longest, rel=1e-12)
+    assert longest > 0.01 * dearest
+    assert cheap["bound"] == problem.constants["bound"] == 1.0
+    assert cheap["modulus"] == 0.0
+    assert cheap["time_varying"]
+    assert cheap["constraints"] == 2
+
+
+def test_with_few_riders_the_largest_value_is_that_of_an_idle_fleet():
+    table = real("bikes")
+    problem = bridle.problem("revenue", horizon=10, data="bikes", load=0.3, fares=0.001)
+    riders = np.stack([table["registered"], table["casual"]], axis=1) * 0.3 / table["bikers"].mean()
+    assert riders.sum(axis=1).max() < 2.0
+    assert problem.constants["bound"] == 1.0
+    assert problem.constants["lipschitz"] == pytest.approx(np.linalg.norm(riders, axis=1).max(), rel=1e-12)
+    assert problem.constants["lipschitz"] > np.linalg.norm(riders * [1.0, 0.001], axis=1).max()
+    assert problem.constants["constraints"] == 1
+    np.testing.assert_array_equal(problem.domain.high, 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bridle import records
 from bridle.checks.case import PolicyCase, bits
-from bridle.core import Feedback, Policy, Round, Tried, revealed
+from bridle.core import Feedback, Policy, Round, revealed
 from bridle.ops import Array
 
 
@@ -17,7 +17,7 @@ class Walk(NamedTuple):
 
     decisions: list[Array]
     states: list[object]
-    feedbacks: list[Feedback | Tried]
+    feedbacks: list[Feedback]
 
 
 def walk(case: PolicyCase, record: Policy[object], stream: list[Round], x1: Array) -> Walk:

@@ -1,10 +1,11 @@
 """Domains whose corners are combinatorial actions: paths of a network, matchings, spanning trees.
 
-A coordinate stands for an edge, and an action says of every edge how much of it is used: a path, a matching or a tree is a corner, of 0 and
-1, and a decision is a mixture of corners: the mean of one that is drawn at random (``bridle.round_randomly(x, rng, to=domain)``). There are
-far too many corners to list, but the one of least total cost is found at once: the linear minimiser is a pass over the network's nodes in
-their order for paths, and SciPy's solvers for matchings and trees. Projections are possible too, by many linear minimisations
-(`bridle.domains.vertex_mixtures`); policies that need none are ``"ftpl"`` and ``"wang2025"``. All of them run on the Python engine only.
+A coordinate stands for an edge, and an action says of every edge how much of it is used: a path, a matching or a tree is a corner, of 0
+and 1, and a decision is a mixture of corners: the mean of one that is drawn at random (``bridle.round_randomly(x, rng, to=domain)``).
+There are far too many corners to list, but the one of least total cost is found at once: the linear minimiser is a pass over the network's
+nodes in their order for paths, and SciPy's solvers for matchings and trees. Projections are possible too, by a quadratic program where
+DAQP is installed and the inequalities are few, else by many linear minimisations (`bridle.domains.vertex_mixtures`); policies that need
+none are ``"ftpl"`` and ``"wang2025"``. All of them run on the Python engine only.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from heapq import heappop, heappush
+from importlib.util import find_spec
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridle import validate
-from bridle.backends import UNBOUNDED, cheapest_matching, cheapest_tree
+from bridle.backends import UNBOUNDED, cheapest_matching, cheapest_tree, quadratic_in_bands
 from bridle.core import InputError
 from bridle.domains.closed_form import all_of, margin
-from bridle.domains.facets import Facets, Slab
+from bridle.domains.facets import Facets, Slab, facets
 from bridle.domains.vertex_mixtures import Mixture, nearest_mixture
 from bridle.ops import Array, Scalar, dot
 from bridle.showing import call
@@ -94,6 +97,32 @@ class PathSet(NamedTuple):
             flow[each[on], edge] = 1.0
             here[on] = tails[edge]
         return flow.reshape(v.shape)
+
+    def gibbs(self, v: Array) -> Array:
+        """The mean path where each has the weight e^{-<v, path>}: all are weighed at once, node by node (Takimoto and Warmuth 2003)."""
+        costs = v.reshape(-1, self.dim)
+        into, tails = _incoming(self.heads.tobytes()), self.tails.astype(int)
+        weight = np.zeros((len(costs), self.nodes))  # of all paths to a node, as a logarithm
+        share = np.zeros(costs.shape)  # of an edge among those into its head
+        for node in range(1, self.nodes):
+            edges = into[node]
+            each = weight[:, tails[edges]] - costs[:, edges]
+            top = each.max(axis=1, keepdims=True)
+            each = np.exp(each - top)
+            total = each.sum(axis=1, keepdims=True)
+            weight[:, node], share[:, edges] = (top + np.log(total))[:, 0], each / total
+        arriving, flow = np.zeros(weight.shape), np.zeros(costs.shape)
+        arriving[:, -1] = 1.0
+        for node in range(self.nodes - 1, 0, -1):
+            for edge in into[node]:
+                flow[:, edge] = share[:, edge] * arriving[:, node]
+                arriving[:, tails[edge]] += flow[:, edge]
+        return flow.reshape(v.shape)
+
+    @property
+    def log_corners(self) -> float:
+        """The logarithm of the number of paths."""
+        return log(_counts(self.tails.astype(int), self.heads.astype(int), 0, self.nodes - 1)[1][0])
 
     def facets(self) -> Facets:
         rows, supply = _conservation(self)
@@ -208,19 +237,43 @@ class SpanningTreeSet(NamedTuple):
         ranks = v.reshape(-1, self.dim).argsort(axis=-1, kind="stable").argsort(axis=-1) + 1.0
         return np.array([cheapest_tree(row, ends) for row in ranks]).reshape(v.shape)
 
+    def gibbs(self, v: Array) -> Array:
+        """The mean tree where each has the weight e^{-<v, tree>}, by Kirchhoff's theorem."""
+        ends = self.ends.astype(int)
+        return np.array([_tree_means(row, ends)[0] for row in v.reshape(-1, self.dim)]).reshape(v.shape)
+
+    @property
+    def log_corners(self) -> float:
+        """The logarithm of the number of trees."""
+        return _tree_means(np.zeros(self.dim), self.ends.astype(int))[1]
+
 
 Combinatorial = PathSet | MatchingSet | SpanningTreeSet
 """A domain whose corners are combinatorial actions."""
+
+
+NEAR = 1e3
+"""Points are projected by a quadratic program up to this many times the domain's scale away: its tolerances are absolute."""
 
 
 def _project(domain: Combinatorial, x: Array) -> Array:
     rows = x.reshape(-1, domain.dim)
     if not np.isfinite(rows).all():
         raise InputError(f"x must be finite to be projected, not {validate.show(x)}")
-    close = margin(domain, 1e-12)
-    onto = np.array([_mixture(domain, row).mean for row in rows])
-    stays = np.linalg.norm(onto - rows, axis=-1, keepdims=True) <= close
+    onto = np.array([_nearest(domain, row) for row in rows])
+    stays = np.linalg.norm(onto - rows, axis=-1, keepdims=True) <= margin(domain, 1e-12)
     return np.where(stays, rows, onto).reshape(x.shape)
+
+
+def _nearest(domain: Combinatorial, x: Array) -> Array:
+    """By DAQP over the inequalities, where there are some and it is installed and finds it; else as a mixture of vertices."""
+    sides = facets(domain)
+    slab = None if sides is None else sides.bands()
+    if slab is not None and np.abs(x).max() <= NEAR and find_spec("daqp") is not None:
+        found, _ = quadratic_in_bands(np.eye(domain.dim), -x, [slab])
+        if found is not None:
+            return found
+    return _mixture(domain, x).mean
 
 
 def _mixture(domain: Combinatorial, x: Array) -> Mixture:
@@ -369,16 +422,41 @@ def graph(edges: object) -> SpanningTreeSet:
             raise InputError(f"edges must differ, and {validate.show(pair)} is there twice: keep the cheaper of two edges yourself")
         seen.add(tuple(column))
     n, m = len(labels), len(pairs)
-    incidence = (np.arange(n)[:, None] == ends[0]) * 1.0 - (np.arange(n)[:, None] == ends[1])
-    laplacian = incidence @ incidence.T
-    values, vectors = np.linalg.eigh(laplacian)
-    if n > 1 and values[1] < 1e-9 * values[-1]:
-        apart = labels[int(np.argmax(np.abs(vectors[:, 0] - vectors[0, 0])))]
+    reached = {0}
+    for _ in range(n):
+        reached |= {int(node) for column in ends.T if reached & set(column.tolist()) for node in column}
+    if len(reached) < n:
+        apart = next(label for i, label in enumerate(labels) if i not in reached)
         raise InputError(f"edges must join all nodes, and no way leads from {validate.show(labels[0])} to {validate.show(apart)}")
-    # Kirchhoff: of all spanning trees alike, the share that use an edge is its effective resistance. A bridge is in all of them.
-    inverse = (vectors[:, 1:] / values[1:]) @ vectors[:, 1:].T
-    share = np.einsum("ie,ij,je->e", incidence, inverse, incidence)
+    share, _ = _tree_means(np.zeros(m), ends)  # of all trees alike, those that have the edge; a bridge is in all of them
     bridges = int((share > 1.0 - 1e-9).sum())
-    share = np.minimum(share * ((n - 1) / share.sum()), 1.0)
     # Two trees differ in no bridge, and neither has an edge that the other lacks beyond the m - n + 1 that are left over.
     return SpanningTreeSet(ends.astype(float), share, (2.0 * min(n - 1 - bridges, m - n + 1)) ** 0.5)
+
+
+def _tree_means(costs: Array, ends: Indices) -> tuple[Array, float]:
+    """The share of each edge in spanning trees that weigh e^{-cost of the tree}, and the logarithm of the weight of all (Kirchhoff).
+
+    The edges are conductances e^{-cost}. A node is taken out by joining its neighbours to each other (star-mesh transform); the weight of
+    all trees is the product of what each node was joined by when it was taken out. Then the nodes are put back, and with them their
+    effective resistances to all others; conductance times resistance is the share. All numbers are logarithms, so that costs may have any
+    size, and no difference of nearly equal numbers is taken.
+    """
+    n = int(ends.max()) + 1
+    joined = np.full((n, n), -np.inf)
+    joined[ends[0], ends[1]] = joined[ends[1], ends[0]] = -costs
+    by, shares = np.zeros(n), np.full((n, n), -np.inf)
+    for node in range(n - 1, 0, -1):
+        row = joined[node, :node]
+        by[node] = np.logaddexp.reduce(row)
+        shares[node, :node] = row - by[node]
+        joined[:node, :node] = np.logaddexp(joined[:node, :node], row[:, None] + shares[node, :node])
+        np.fill_diagonal(joined, -np.inf)
+    far = np.full((n, n), -np.inf)  # effective resistances: of a mixture of the neighbours, less half of what these are from each other
+    for node in range(1, n):
+        p = shares[node, :node]
+        mixed = np.logaddexp.reduce(far[:node, :node] + p, axis=1)
+        within = np.logaddexp.reduce(mixed + p)
+        near = np.logaddexp(-by[node], mixed)
+        far[node, :node] = far[:node, node] = near + np.log1p(-0.5 * np.exp(within - near))
+    return np.minimum(np.exp(far[ends[0], ends[1]] - costs), 1.0), float(by[1:].sum())

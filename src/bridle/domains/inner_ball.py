@@ -39,7 +39,7 @@ def inner_ball(domain: Domain) -> InnerBall:
 
     >>> from bridle.domains import Simplex
     >>> ball = inner_ball(Simplex(2))
-    >>> round(ball.radius, 6), ball.dim, ball.normals.round(3)
+    >>> round(ball.radius, 6), ball.dim, abs(ball.normals).round(3)
     (0.707107, 1, array([[0.707, 0.707]]))
     """
     c = domain.center()

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridle import records
-from bridle.core import Adversary, Feedback, InputError, Policy, Round, S, Tried, revealed
+from bridle.core import Adversary, Feedback, InputError, Policy, Round, S, revealed
 from bridle.ops import Array
 
 F = TypeVar("F")
 """The state of an adversary."""
 
 
-def turn(policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draw: object) -> tuple[S, F, Feedback | Tried]:
+def turn(policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draw: object) -> tuple[S, F, Feedback]:
     """One round: the policy decides, the adversary answers, the policy updates on what is revealed; `foe` is the adversary's state."""
     x = policy.decide(state)
     foe, chosen = answer(adversary, foe, x, draw)
@@ -84,7 +84,7 @@ class HasSums(Protocol):
     sums: object
 
 
-def row_of(collect: Collect, state: object, feedback: Feedback | Tried) -> object:
+def row_of(collect: Collect, state: object, feedback: Feedback) -> object:
     """What a compiled round keeps, from the policy's state after it and its feedback: a record of which `block_of` makes the block."""
     if collect is Collect.TOTALS:
         return cast(HasSums, state).sums

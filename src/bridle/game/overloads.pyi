@@ -341,6 +341,7 @@ def policy_for(
     name: Literal["optimistic"],
     problem: Problem,
     *,
+    diameter: Setting | None = None,
     V: Setting | None = None,
     hint: Literal["last", "none"] = "last",
     halfspace: bool = True,
@@ -358,6 +359,9 @@ def policy_for(
         "optimistic".
     problem : Problem
         What the policy does not get here it takes from the problem's constants.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
     V : float or list of float, optional
         The weight of the cost against the potential's slope. Where not given: the value of the theorem. Values:
         above 0.
@@ -1331,6 +1335,8 @@ def policy_for(
     horizon: Setting | None = None,
     bound: Setting = 1.0,
     V: Setting | None = None,
+    feedback: Literal["full", "bandit"] = "full",
+    seed: Setting = 0,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1351,6 +1357,11 @@ def policy_for(
     V : float or list of float, optional
         The weight of the reward against the queues. Where not given: bound sqrt(T). Values: above 0. Unit:
         constraint.
+    feedback : str, optional
+        What is seen of a round. Default: full. Values: full (every reward) or bandit (that of the arm pulled).
+    seed : float or list of float, optional
+        The seed of the arms that are pulled with feedback='bandit'. Default: 0. Values: a whole number, 0 or
+        above.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -1813,6 +1824,7 @@ def policy_for(
     problem: Problem,
     *,
     diameter: Setting | None = None,
+    delay: Setting | None = None,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1828,6 +1840,9 @@ def policy_for(
     diameter : float or list of float, optional
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
+    delay : float or list of float, optional
+        How many other rounds may be waiting when late feedback is fed in. Where not given: feedback comes before
+        the next decision. Values: 0 or above. Unit: rounds.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -1845,6 +1860,8 @@ def policy_for(
     problem: Problem,
     *,
     diameter: Setting | None = None,
+    geometry: Literal["euclidean", "entropy", "p-norm"] = "euclidean",
+    exponent: float | None = None,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1860,6 +1877,12 @@ def policy_for(
     diameter : float or list of float, optional
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
+    geometry : str, optional
+        How distance is measured. Default: euclidean. Values: euclidean, entropy (on a simplex, an L1 ball, a
+        spectrahedron, paths or spanning trees) or p-norm (on an L1 ball).
+    exponent : float, optional
+        p of geometry='p-norm'. Where not given: that of the dual exponent max(2, 2 ln d). Values: above 1, at
+        most 2.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -2074,6 +2097,57 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["bandit1"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    lipschitz: Setting | None = None,
+    bound: Setting | None = None,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """One point a round, values alone.
+
+    Parameters
+    ----------
+    name : str
+        "bandit1".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    bound : float or list of float, optional
+        F, the largest |f| and the largest |g| on the domain. Where not given: the problem's own. Values: above 0.
+        Unit: cost and constraint.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
+        potential. Values: above 0. Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal[
         "sinha2024",
         "sinha2024-strong",
@@ -2117,6 +2191,7 @@ def policy_for(
         "track",
         "ons",
         "bandit2",
+        "bandit1",
     ],
     problem: Problem,
     **parameters: object,

@@ -52,7 +52,8 @@ u_t of what the round reveals, with c M_t r_t.) So A_t = sum_{s <= t} M_s r_s is
 with k as in the second, and by parts sum r_t = A_T / M_T + sum_{t < T} (A_t / M_t) (1 - M_t / M_{t+1}) <= k(T) (1 + ln(M_T / M_1)). At last
 g_t(x_t)^+ <= |grad g_t| d_t <= |grad g_t| r_t.
 Without 2 M_t r_t the proof breaks: then the best path may be ahead by all that violations have saved.
-(Values within 1e-9 D M_t of 0 are taken for 0, lest the weights learn from rounding: 2e-9 D M_t T more.)
+(Values within 1e-9 D M_t of 0 are taken for 0, and a learner within 1e-9 D of a halfspace for one inside, lest rounding decide: 4e-9 D
+M_t T more on the right side.)
 
 >>> import bridle
 >>> session = bridle.Session(bridle.policy("dynamic", bridle.Box(0.0, 10.0, dim=1)))
@@ -161,7 +162,7 @@ class Dynamic(NamedTuple):
         losses = (away @ slope[..., None])[..., 0] + toll * (minimum(pos(own[..., 0]), self.reach) - dist)
         # Learners that agree up to rounding have lost the same: the weights have no scale of their own, and would learn from rounding.
         losses = losses * (ops.absolute(losses) > TOUCH * unit * self.reach)
-        v = slope[..., None, :] + _each(toll) * (own > 0.0) * row
+        v = slope[..., None, :] + _each(toll) * (own > TOUCH * _each(self.reach)) * row
         squares = _each(factor * factor) * state.squares + (v * v).sum(axis=-1, keepdims=True)
         points = state.points - ratio(_each(self.reach) * self.steps, ops.sqrt(squares)) * v
         return DynamicState(
@@ -183,7 +184,7 @@ class Dynamic(NamedTuple):
         D, theta = self.domain.diameter(), np.asarray(self.reach * self.steps)[:, 0]
         learner = (np.sqrt(np.asarray(state.squares)[:, 0]) * (0.5 * D * D / theta + theta)).min()
         unit = state.steepest if state.steepest > 0.0 else 1.0
-        return float(self.top.certified(state.top) + learner - state.charged + 2.0 * TOUCH * state.rounds * unit * self.reach)
+        return float(self.top.certified(state.top) + learner - state.charged + (2.0 + TOLL) * TOUCH * state.rounds * unit * self.reach)
 
     def alarm(self, state: DynamicState, unit: str = "round") -> Alarm | None:
         return missed_alarm(state.infeasible, unit)
@@ -236,7 +237,7 @@ def dynamic_bound(
 
     def right(P: float) -> float:
         """The right side, in units of D G."""
-        return (1.0 + TOLL * STEEPER) * sqrt(t) * (spread(P / D) + hedge_regret(len(STEPS), 1.0)) + 2.0 * TOUCH * t
+        return (1.0 + TOLL * STEEPER) * sqrt(t) * (spread(P / D) + hedge_regret(len(STEPS), 1.0)) + (2.0 + TOLL) * TOUCH * t
 
     regret = min(right(path), t) * G * D
     if best_path is None:

@@ -77,7 +77,7 @@ from bridle.domains.half_space_cut import sweep
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Scalar, dot, exp, maximum, minimum, norm, pos, ratio, scalar, where
 from bridle.policies.anytime_forms import STEEPEST, TOUCH, Distance, linearised, missed_alarm, remembered, slots_for
-from bridle.policies.common import at_least, flat, most_behind, unmet
+from bridle.policies.common import at_least, diameter_of, flat, most_behind, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.policies.words import ParameterWords
 
@@ -139,6 +139,7 @@ class Optimistic(NamedTuple):
     domain: Domain
     potential: ExponentialPotential
     diameter: Scalar
+    span: Scalar  # beyond which a halfspace misses the domain: its own diameter where the policy was told a smaller D
     V: Scalar | None
     last: Scalar | None
     slots: Array | None
@@ -162,7 +163,7 @@ class Optimistic(NamedTuple):
         expected = self.foresee(state)
         x = self.domain.project(state.y - expected.step * self.weights(state)[0] * expected.df)
         g = hint.g if hint.x is None else hint.g + (hint.dg @ (x - hint.x)[..., None])[..., 0]
-        cut, _, _ = linearised(x, Feedback(x, 0.0, x, g, hint.dg), Distance(), 0.0, self.diameter)
+        cut, _, _ = linearised(x, Feedback(x, 0.0, x, g, hint.dg), Distance(), 0.0, self.span)
         return state._replace(normal=1.0 * (cut.far > TOUCH * self.diameter) * cut.normal + 0.0 * state.y)
 
     def foresee(self, state: OptimisticState) -> Foresight:
@@ -184,7 +185,7 @@ class Optimistic(NamedTuple):
 
     def update(self, state: OptimisticState, feedback: Feedback) -> OptimisticState:
         D, df, expected = self.diameter, feedback.df, self.foresee(state)
-        cut, others, missed = linearised(feedback.x, feedback, Distance(), 0.0, D)
+        cut, others, missed = linearised(feedback.x, feedback, Distance(), 0.0, self.span)
         violated = 1.0 * (cut.far > TOUCH * D)
         dist, normal = minimum(violated * cut.far, D), violated * cut.normal
         V = where(state.V > 0.0, state.V, minimum(ratio(10.0, D * norm(df)), STEEPEST))
@@ -219,7 +220,7 @@ class Optimistic(NamedTuple):
 
     def certified_regret(self, state: OptimisticState) -> float | None:
         """(2) with S as it is: (c D sqrt(S_t) - (P_t - 1) - c D (sqrt(W_t) - sqrt(W_0))) / V."""
-        if state.units > 0.0:
+        if state.units > 0.0 or self.diameter < self.domain.diameter() * (1.0 - 1e-12):
             return None
         lam, reach = self.potential.lam, SPREAD * self.diameter
         surplus = reach * (sqrt(state.S) - sqrt(state.W) + lam) - np.expm1(lam * state.Q)
@@ -235,6 +236,7 @@ HINTS = ("last", "none")
 
 def optimistic(
     domain: Domain,
+    diameter: Setting | None = None,
     V: Setting | None = None,
     hint: str = "last",
     halfspace: bool = True,
@@ -245,9 +247,11 @@ def optimistic(
     if constraints is not None:
         validate.whole("constraints", constraints)
     validate.one_of("hint", hint, HINTS)
-    D = validate.setting("diameter", domain.diameter())
+    D = diameter_of(domain, diameter)
     potential, weight = ExponentialPotential(RATE / D), None if V is None else validate.setting("V", V)
-    return Optimistic(domain, potential, D, weight, 1.0 if hint == "last" else None, slots_for(halfspace, cuts))
+    return Optimistic(
+        domain, potential, D, np.maximum(D, domain.diameter()), weight, 1.0 if hint == "last" else None, slots_for(halfspace, cuts)
+    )
 
 
 def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t: float) -> Bound:
@@ -262,10 +266,10 @@ def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t:
     G, D = constants["lipschitz"], constants["diameter"]
     if np.any(np.asarray(record.diameter) < D * (1.0 - 1e-12)):
         return Bound(why=f"the domain's diameter is {D:.4g}, more than the policy was told")
-    D, most = float(record.diameter), TIE * (2.0 * t + 4.0)
+    trivial, D, most = G * D * t, float(record.diameter), TIE * (2.0 * t + 4.0)
     E_f = np.minimum(np.asarray(constants.get("cost_error", np.inf)), most * G * G)
     E_n = np.minimum(np.asarray(constants.get("limit_error", np.inf)), most)
-    R, start, trivial = SPREAD * D * np.sqrt(E_f), 1.0 + SPREAD * RATE, G * D * t
+    R, start = SPREAD * D * np.sqrt(E_f), 1.0 + SPREAD * RATE
     V = constants.get("V") if record.V is None else flat(record.V)
     if V is None:
         regret = flat(np.minimum(R + start * max(D * G / 10.0, 1.0 / STEEPEST), trivial))

@@ -432,6 +432,7 @@ def policy(
     name: Literal["optimistic"],
     domain: Domain,
     *,
+    diameter: Setting | None = None,
     V: Setting | None = None,
     hint: Literal["last", "none"] = "last",
     halfspace: bool = True,
@@ -453,6 +454,9 @@ def policy(
         "optimistic".
     domain : Domain
         The set of actions: what decisions are made from.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
     V : float or list of float, optional
         The weight of the cost against the potential's slope. Where not given: the value of the theorem. Values:
         above 0.
@@ -1767,6 +1771,8 @@ def policy(
     horizon: Setting,
     bound: Setting = 1.0,
     V: Setting | None = None,
+    feedback: Literal["full", "bandit"] = "full",
+    seed: Setting = 0,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1789,6 +1795,11 @@ def policy(
     V : float or list of float, optional
         The weight of the reward against the queues. Where not given: bound sqrt(T). Values: above 0. Unit:
         constraint.
+    feedback : str, optional
+        What is seen of a round. Default: full. Values: full (every reward) or bandit (that of the arm pulled).
+    seed : float or list of float, optional
+        The seed of the arms that are pulled with feedback='bandit'. Default: 0. Values: a whole number, 0 or
+        above.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -1830,9 +1841,10 @@ def policy(
 ) -> Configured:
     """Nested projections on all revealed halfspaces.
 
-    Assumes: domain: ball or box or simplex or l1 or polyhedron. Regret O(sqrt(T)). Violation O(T^3/4), O(1) in
-    many instances. Constraints: time-varying; of several: all. Sees: value and gradient. 1 product with all
-    halfspaces; a small quadratic program where some are violated a round. Vaze & Sinha, NeurIPS 2025.
+    Assumes: domain: ball or box or simplex or l1 or polyhedron. Regret O(sqrt(T)). Violation O(T^3/4), O(C_d
+    sqrt(T)) by Sinha & Sarkar 2026, O(1) in many instances. Constraints: time-varying; of several: all. Sees:
+    value and gradient. 1 product with all halfspaces; a small quadratic program where some are violated a round.
+    Vaze & Sinha, NeurIPS 2025.
 
     Parameters
     ----------
@@ -1894,8 +1906,9 @@ def policy(
     """Nested projections for strongly convex costs.
 
     Assumes: strongly convex costs; domain: ball or box or simplex or l1 or polyhedron. Regret O(log T). Violation
-    O(sqrt(T log T)). Constraints: time-varying; of several: all. Sees: value and gradient. 1 product with all
-    halfspaces; a small quadratic program where some are violated a round. Vaze & Sinha, NeurIPS 2025.
+    O(sqrt(T log T)), O(C_d log T) by Sinha & Sarkar 2026. Constraints: time-varying; of several: all. Sees: value
+    and gradient. 1 product with all halfspaces; a small quadratic program where some are violated a round. Vaze &
+    Sinha, NeurIPS 2025.
 
     Parameters
     ----------
@@ -2426,6 +2439,7 @@ def policy(
     domain: Domain,
     *,
     diameter: Setting | None = None,
+    delay: Setting | None = None,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -2444,6 +2458,9 @@ def policy(
     diameter : float or list of float, optional
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
+    delay : float or list of float, optional
+        How many other rounds may be waiting when late feedback is fed in. Where not given: feedback comes before
+        the next decision. Values: 0 or above. Unit: rounds.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -2476,14 +2493,17 @@ def policy(
     domain: Domain,
     *,
     diameter: Setting | None = None,
+    geometry: Literal["euclidean", "entropy", "p-norm"] = "euclidean",
+    exponent: float | None = None,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
 ) -> Configured:
     """Scale-free FTRL, constraints ignored.
 
-    Regret O(sqrt(T)). Constraints: time-varying; of several: max. Sees: gradient of the cost. 1 projection a
-    round. Orabona & Pal, TCS 2018.
+    Assumes: domain: simplex or L1 ball or spectrahedron or paths or spanning trees (geometry=entropy); domain: L1
+    ball (geometry=p-norm). Regret O(sqrt(T)). Constraints: time-varying; of several: max. Sees: gradient of the
+    cost. 1 projection a round. Orabona & Pal, TCS 2018.
 
     Parameters
     ----------
@@ -2494,6 +2514,12 @@ def policy(
     diameter : float or list of float, optional
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
+    geometry : str, optional
+        How distance is measured. Default: euclidean. Values: euclidean, entropy (on a simplex, an L1 ball, a
+        spectrahedron, paths or spanning trees) or p-norm (on an L1 ball).
+    exponent : float, optional
+        p of geometry='p-norm'. Where not given: that of the dual exponent max(2, 2 ln d). Values: above 1, at
+        most 2.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -2833,6 +2859,75 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["bandit1"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    lipschitz: Setting,
+    bound: Setting,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """One point a round, values alone.
+
+    Regret O(sqrt(d) T^3/4) in expectation. Violation O(sqrt(d) T^3/4 log T) in expectation. Constraints: time-
+    varying; of several: max. Sees: values at 1 point. 1 projection a round. After Flaxman, Kalai & McMahan, SODA
+    2005.
+
+    Parameters
+    ----------
+    name : str
+        "bandit1".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    bound : float or list of float
+        F, the largest |f| and the largest |g| on the domain. Must be given. Values: above 0. Unit: cost and
+        constraint.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
+        potential. Values: above 0. Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("bandit1", bridle.Ball(2), horizon=1000, lipschitz=1.0, bound=1.0)
+    """
+
+@overload
+def policy(
     name: Literal[
         "sinha2024",
         "sinha2024-strong",
@@ -2876,6 +2971,7 @@ def policy(
         "track",
         "ons",
         "bandit2",
+        "bandit1",
     ],
     domain: Domain,
     **settings: object,

@@ -20,6 +20,7 @@ from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy
 from bridle.ops import Array, Scalar
 from bridle.policies import (
     anytime,
+    bandit1,
     bandit2,
     dynamic,
     experts,
@@ -101,6 +102,7 @@ _MODULES: tuple[ModuleType, ...] = (
     steiner,
     unconstrained,
     bandit2,
+    bandit1,
 )  # fmt: skip
 _ENTRIES: dict[str, Entry] = {item.name: item for module in _MODULES for item in module.ENTRIES}
 _OF_THE_LIBRARY = frozenset(_ENTRIES)

@@ -165,7 +165,7 @@ def growth(a: Scalar) -> Scalar:
     >>> float(round(growth(0.5), 6))
     0.665183
     """
-    least = 0.0 * np.asarray(a, dtype=float)
+    least: Scalar = 0.0
     for _ in range(12):
         least = least + (2.0 * a - 1.0 + np.exp(-least) - least) / (1.0 + np.exp(-least))
     most = 2.0 * a - 1.0 + np.exp(-least)
@@ -173,14 +173,14 @@ def growth(a: Scalar) -> Scalar:
 
 
 def exponent_at(A: Scalar) -> Scalar:
-    """The y >= 0 with e^y - 1 - y = A, rounded up: y <= ln(1 + A + y) closes in on it from above.
+    """The y >= 0 with e^y - 1 - y = A, rounded up: Newton's steps from above stay above, as the left side is convex.
 
     >>> float(round(exponent_at(exponential(1.0) - 2.0), 6))
     1.0
     """
     y = np.log(2.0 * np.asarray(A) + 1.4)  # e^y/2 - y >= 1 - ln 2, so that e^y <= 2 (A + ln 2)
-    for _ in range(60):
-        y = np.log1p(A + y)
+    for _ in range(30):
+        y = y - (np.expm1(y) - y - A) / np.expm1(y)
     return y  # type: ignore[no-any-return]
 
 

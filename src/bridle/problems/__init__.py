@@ -25,6 +25,7 @@ from bridle.problems import (
     hostile,
     limited_experts,
     markets,
+    moving,
     navigation,
     paper,
     revenue,
@@ -41,6 +42,7 @@ _PROBLEMS: dict[str, Callable[..., Problem]] = {
     **auctions.PROBLEMS, **markets.PROBLEMS, **revenue.PROBLEMS, **navigation.PROBLEMS, **bundles.PROBLEMS,
     **auctions.PROBLEMS, **markets.PROBLEMS, **limited_experts.PROBLEMS,
     **auctions.PROBLEMS, **markets.PROBLEMS, **hints.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS, **moving.PROBLEMS,
 }  # fmt: skip
 
 

@@ -180,7 +180,7 @@ class Exposure(NamedTuple):
         d, m = self.members.shape[1], self.members.sum(axis=1)
         below = m * low - self.floor * (m * low + (d - m) * high)
         above = self.cap * (m * high + (d - m) * low) - m * high
-        return float(np.minimum(below, above).min()) / d
+        return float(np.minimum(below, above).min() / d)
 
 
 def exposure(d: int, groups: int | None, least: float, most: float) -> Exposure:

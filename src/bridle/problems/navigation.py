@@ -86,7 +86,7 @@ def navigation(horizon: int, seed: int = 0, waypoints: int = 6, constraints: int
     if margin > WIDE:
         raise InputError(f"slater must be at most {WIDE:g}, the width beside the straight line, not {margin:g}")
     chain = 2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
-    P, a = (n + 1) * np.kron(chain, np.eye(2)), np.zeros(2 * n)
+    P, a = np.asarray((n + 1.0) * np.kron(chain, np.eye(2)), dtype=np.float64), np.zeros(2 * n)
     a[-2] = -(n + 1.0)  # the last leg ends in (1, 0)
     # A slope's entry is largest where each coordinate that counts for it is at its high end, and each other one at its low end.
     up, down = np.maximum(P, 0.0), np.minimum(P, 0.0)

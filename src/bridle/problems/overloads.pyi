@@ -483,11 +483,13 @@ def problem(
     dim: int = 10,
     slater: float = 0.0,
     domain: str | Domain = "box",
+    switching: float | None = None,
 ) -> Problem:
     """Convex body chasing: halfspaces are revealed one after another, and what all of them leave shrinks around one action.
 
     x is where the chaser stands, and f is 0. g(x) is how far x is outside this round's halfspace, which stays at
-    least `slater` away from the action that is never cut off, and comes nearer to it every round.
+    least `slater` away from the action that is never cut off, and comes nearer to it every round. With
+    `switching`, moving costs that much a unit.
 
     Parameters
     ----------
@@ -503,6 +505,9 @@ def problem(
         By how much one action satisfies every constraint. Default: 0.0. Values: 0 or above. Unit: constraint.
     domain : str or domain, optional
         Where decisions are made. Default: box. Values: ball, box, simplex, l1, or a domain.
+    switching : float, optional
+        What it costs to move the decision by one unit from one round to the next. Where not given: movement is
+        free. Values: 0 or above. Unit: cost per unit of action.
 
     Returns
     -------
@@ -1061,6 +1066,50 @@ def problem(
     --------
     >>> import bridle
     >>> made = bridle.problem("noisy", horizon=1000)
+    """
+
+@overload
+def problem(
+    name: Literal["tangent"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 10,
+    noise: float = 0.5,
+) -> Problem:
+    """One fixed constraint that a single action satisfies, and that is flat there: no room to spare, and no price that holds it.
+
+    x is a point of the unit ball and f(x) = -x_1. g(x) = |x - (-0.3, 0, ...)|^2 / 2, plus an error between
+    -`noise` and `noise`, drawn anew every round. A price p leaves the violation 1/(2 p^2) a round: it must grow
+    for ever.
+
+    Parameters
+    ----------
+    name : str
+        "tangent".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        d, coordinates of a decision. Default: 10. Values: a whole number, 1 or above. Unit: coordinates.
+    noise : float, optional
+        Largest error of a constraint's value. Default: 0.5. Values: 0 or above. Unit: constraint.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("tangent", horizon=1000)
     """
 
 @overload
@@ -1767,6 +1816,160 @@ def problem(
 
 @overload
 def problem(
+    name: Literal["drifting-optimum"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 10,
+    modulus: float = 0.0,
+    period: int = 10000,
+    domain: str | Domain = "ball",
+) -> Problem:
+    """Costs whose best action drifts slowly; one halfspace that stays.
+
+    x is a point of the domain. f pulls to a target that goes to and fro at a steady pace, and is back after
+    `period` rounds: it is linear, or (modulus/2) times the squared distance to the target. g is one halfspace, in
+    the way of the target at times.
+
+    Parameters
+    ----------
+    name : str
+        "drifting-optimum".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        d, coordinates of a decision. Default: 10. Values: a whole number, 1 or above. Unit: coordinates.
+    modulus : float, optional
+        0: linear costs; above 0: quadratic costs with this strong convexity. Default: 0.0. Values: 0 or above.
+        Unit: cost per squared unit of action.
+    period : int, optional
+        Rounds until costs are back where they were. Default: 10000. Values: a whole number, 1 or above. Unit:
+        rounds.
+    domain : str or domain, optional
+        Where decisions are made. Default: ball. Values: ball, box, simplex, l1, or a domain.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("drifting-optimum", horizon=1000)
+    """
+
+@overload
+def problem(
+    name: Literal["jumping-limits"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 10,
+    modulus: float = 0.0,
+    period: int = 500,
+    domain: str | Domain = "ball",
+) -> Problem:
+    """Costs and limits that stay for a while and then jump somewhere else.
+
+    x is a point of the domain. f pulls to a target, and g is the halfspace across the way to it. Both stay for
+    `period` rounds, then they jump to the next of 16 places: no action satisfies the constraints of the first
+    two.
+
+    Parameters
+    ----------
+    name : str
+        "jumping-limits".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        d, coordinates of a decision. Default: 10. Values: a whole number, 1 or above. Unit: coordinates.
+    modulus : float, optional
+        0: linear costs; above 0: quadratic costs with this strong convexity. Default: 0.0. Values: 0 or above.
+        Unit: cost per squared unit of action.
+    period : int, optional
+        Rounds between one jump and the next. Default: 500. Values: a whole number, 1 or above. Unit: rounds.
+    domain : str or domain, optional
+        Where decisions are made. Default: ball. Values: ball, box, simplex, l1, or a domain.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("jumping-limits", horizon=1000)
+    """
+
+@overload
+def problem(
+    name: Literal["seasonal-limits"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 10,
+    modulus: float = 0.0,
+    period: int = 200,
+    domain: str | Domain = "ball",
+) -> Problem:
+    """Costs and limits that go to and fro with the season.
+
+    x is a point of the domain. f pulls to a target, and g is the halfspace across the way to it. Both go to and
+    fro at a steady pace between two actions, and are back after `period` rounds; in each half of a season the
+    other side is forbidden.
+
+    Parameters
+    ----------
+    name : str
+        "seasonal-limits".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        d, coordinates of a decision. Default: 10. Values: a whole number, 1 or above. Unit: coordinates.
+    modulus : float, optional
+        0: linear costs; above 0: quadratic costs with this strong convexity. Default: 0.0. Values: 0 or above.
+        Unit: cost per squared unit of action.
+    period : int, optional
+        Rounds of a season. Default: 200. Values: a whole number, 1 or above. Unit: rounds.
+    domain : str or domain, optional
+        Where decisions are made. Default: ball. Values: ball, box, simplex, l1, or a domain.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("seasonal-limits", horizon=1000)
+    """
+
+@overload
+def problem(
     name: Literal[
         "lower-bound",
         "minimax",
@@ -1790,6 +1993,7 @@ def problem(
         "late-temptation",
         "uphill",
         "noisy",
+        "tangent",
         "contradiction",
         "portfolio",
         "capacity",
@@ -1803,6 +2007,9 @@ def problem(
         "bundle-auctions",
         "experts",
         "hints",
+        "drifting-optimum",
+        "jumping-limits",
+        "seasonal-limits",
     ],
     horizon: int | None = None,
     seed: int = 0,

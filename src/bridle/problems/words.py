@@ -81,6 +81,12 @@ PARAMETER_WORDS = {
         "0: one weight vector serves all tasks; above 0: by how much every one fails a task in every round", "constraint", FROM_ZERO
     ),
     "period": ParameterWords("rounds between one change of sides, or one constraint, and the next", "rounds", COUNT),
+    "switching": ParameterWords(
+        "what it costs to move the decision by one unit from one round to the next",
+        "cost per unit of action",
+        FROM_ZERO,
+        "movement is free",
+    ),
     "truth": ParameterWords("what a hint has of the true gradients: 1 is all, 0 nothing, -1 the opposite", "none", "a number"),
     "error": ParameterWords("how long the noise in a hint is, on average, as a multiple of the gradient's length", "none", FROM_ZERO),
     "noise": ParameterWords("largest error of a constraint's value", "constraint", ABOVE),
@@ -100,6 +106,7 @@ OF_PROBLEM: dict[str, dict[str, ParameterWords]] = {
         "dim": replace(PARAMETER_WORDS["dim"], meaning="d, how many providers", unit="providers", values="a whole number, 2 or above"),
         "data": replace(PARAMETER_WORDS["data"], values="simulated or ratings"),
     },
+    "tangent": {"noise": replace(PARAMETER_WORDS["noise"], values=FROM_ZERO)},
     "pricing": {"dim": replace(PARAMETER_WORDS["dim"], meaning="d, how many products", unit="products")},
     "ad-pacing": {"dim": replace(PARAMETER_WORDS["dim"], meaning="d, segments of the audience", unit="segments")},
     "portfolio": {
@@ -144,6 +151,9 @@ OF_PROBLEM: dict[str, dict[str, ParameterWords]] = {
             PARAMETER_WORDS["adaptive"], meaning="0: careless experts violate at random; 1: the one with the most weight does"
         ),
     },
+    "drifting-optimum": {"period": replace(PARAMETER_WORDS["period"], meaning="rounds until costs are back where they were")},
+    "jumping-limits": {"period": replace(PARAMETER_WORDS["period"], meaning="rounds between one jump and the next")},
+    "seasonal-limits": {"period": replace(PARAMETER_WORDS["period"], meaning="rounds of a season")},
     "uphill": {"modulus": replace(PARAMETER_WORDS["modulus"], meaning="strong convexity of the cost", values=ABOVE)},
 }
 """Where a parameter of one problem means something else than usual, or takes other values."""

@@ -173,7 +173,8 @@ class SessionRounds:
         points = self._points()
         if len(points) != 1:
             raise InputError(f"policy {self._called} tries {self._tries} points a round: begin it with ask(points={self._tries})")
-        return points[0]
+        alone: Array = points[0]
+        return alone
 
     @property
     def _called(self) -> str:

@@ -58,7 +58,7 @@ def checked_values(points: Array, limits: Limits, f: ArrayLike, g: Numbers) -> T
         rows = rows[:, None]
     if rows.ndim != 2 or len(rows) != n or not rows.size:
         wanted = "a number or one number for each constraint" if n == 1 else f"{n} rows, one for each point"
-        raise InputError(f"g must hold {wanted}, not be an array of shape {np.shape(g)}")
+        raise InputError(f"g must hold {wanted}, not be an array of shape {rows.shape}")
     k, most = rows.shape[1], limits.most or MOST_CONSTRAINTS
     if limits.k is not None and k != limits.k:
         called = f" ({', '.join(limits.names)})" if limits.names else ""

@@ -68,7 +68,7 @@ def path_costs(blocks: Blocks, path: ArrayLike) -> Array:
     [1.0, 6.0]
     """
     actions = validate.array("path", path)
-    values = [_value(block.cost, part).sum(axis=1) for block, part in _along(blocks, actions)]
+    values = [values_along(block.cost, part).sum(axis=1) for block, part in _along(blocks, actions)]
     return np.concatenate(values) if values else np.zeros(0)
 
 
@@ -96,7 +96,7 @@ def best_path(blocks: Blocks, domain: Domain, length: float) -> BestPath:
         path = np.stack([np.asarray(domain.project(x)) for x in X])
         cost = float(path_costs(stream, path).sum())
         if excess <= CLOSE * 100.0 and (best is None or cost < best.cost):
-            values = [_limits(block, part)[0].max(initial=0.0) for block, part in _along(stream, path)]
+            values = [limits_along(block, part)[0].max(initial=0.0) for block, part in _along(stream, path)]
             best = BestPath(path, cost, length_of(path), float(max(values)), min(cost, lower))
         if best is not None and (best.cost - lower <= 0.1 * TRUSTED * program.unit or excess <= CLOSE):
             best = best._replace(lower=min(best.cost, lower))
@@ -113,7 +113,7 @@ class _PathProgram:
         self.stream, self.domain, self.T, self.d = stream, domain, stream.rounds, domain.dim
         self.middle, self.D = np.asarray(domain.center(), dtype=float), float(domain.diameter()) or 1.0
         center = np.tile(self.middle, (self.T, 1))
-        slopes = np.concatenate([_grad(block.cost, part) for block, part in _along(stream, center)])
+        slopes = np.concatenate([gradients_along(block.cost, part) for block, part in _along(stream, center)])
         self.level = path_costs(stream, center)
         # How much costs vary over the domain, all rounds together: their unit; and that of one round.
         self.unit = float(np.linalg.norm(slopes, axis=1).sum()) * self.D or float(np.abs(self.level).sum()) or 1.0
@@ -150,7 +150,7 @@ class _PathProgram:
         excess = self._cut_domain(X)
         at = 0
         for block, part in _along(self.stream, X):
-            values, rows = _limits(block, part)
+            values, rows = limits_along(block, part)
             sizes = np.linalg.norm(rows, axis=2)
             far = values / np.where(sizes > 0.0, sizes * self.D, 1.0)
             if (values[sizes == 0.0] > 0.0).any():
@@ -184,7 +184,7 @@ class _PathProgram:
         if self.affine:
             return 0.0
         values = (path_costs(self.stream, X) - self.level) / self.each
-        slopes = np.concatenate([_grad(block.cost, part) for block, part in _along(self.stream, X)]) * self.D / self.each
+        slopes = np.concatenate([gradients_along(block.cost, part) for block, part in _along(self.stream, X)]) * self.D / self.each
         [short] = np.nonzero(values > self.costs + 0.1 * CLOSE) if not everything else [np.arange(self.T)]
         here = short[:, None] * self.d + np.arange(self.d)
         columns = np.concatenate([here, (self.width - self.T + short)[:, None]], axis=1)
@@ -223,27 +223,32 @@ def _along(blocks: Blocks, path: Array) -> Iterator[tuple[Round, Array]]:
     """Each block of a stream with its part of the path."""
     at = 0
     for block in map(batch, blocks()):
-        rounds = 1 if isinstance(block.cost, SingleFunction) else len(np.asarray(block.cost.value(path[0])))
+        rounds = rounds_in(block, path[0])
         yield block, path[at : at + rounds]
         at += rounds
 
 
-def _value(function: object, X: Array) -> Array:
+def rounds_in(block: Round, x: Array) -> int:
+    """How many rounds a block has; x is any action."""
+    return 1 if isinstance(block.cost, SingleFunction) else len(np.asarray(block.cost.value(x)))
+
+
+def values_along(function: object, X: Array) -> Array:
     """Values (n, k) of a sequence of functions, each at its own action."""
     found = np.asarray(function.value(X[0] if isinstance(function, SingleFunction) else X))  # type: ignore[attr-defined]
     return found.reshape(len(X), -1)
 
 
-def _grad(function: object, X: Array) -> Array:
+def gradients_along(function: object, X: Array) -> Array:
     """Gradients (n, d), or (n, k, d)."""
     found = np.asarray(function.grad(X[0] if isinstance(function, SingleFunction) else X))  # type: ignore[attr-defined]
     return np.broadcast_to(found, X.shape) if found.ndim < 3 else found
 
 
-def _limits(block: Round, X: Array) -> tuple[Array, Array]:
+def limits_along(block: Round, X: Array) -> tuple[Array, Array]:
     """Constraint values (n, k) and gradients (n, k, d), each at its own action."""
-    values = [_value(constraint, X) for constraint in block.constraints]
-    rows = [_grad(constraint, X) for constraint in block.constraints]
+    values = [values_along(constraint, X) for constraint in block.constraints]
+    rows = [gradients_along(constraint, X) for constraint in block.constraints]
     if not values:
         return np.zeros((len(X), 0)), np.zeros((len(X), 0, X.shape[1]))
     return np.concatenate(values, axis=1), np.concatenate([row if row.ndim == 3 else row[:, None] for row in rows], axis=1)
