@@ -54,6 +54,7 @@ class MeasuredColumns(TypedDict):
     soft_violation: float | None
     interval_violation: float | None
     squared_ccv: float | None
+    movement: float | None
 
 
 class RateColumns(TypedDict):
@@ -78,6 +79,7 @@ class BoundColumns(TypedDict):
     interval_bound: float | None
     soft_bound: float | None
     squared_bound: float | None
+    movement_bound: float | None
     regret_bound_paper: float | None
     ccv_bound_paper: float | None
     interval_bound_paper: float | None
@@ -99,6 +101,7 @@ class HoldsColumns(TypedDict):
     interval_bound_holds: bool | None
     soft_bound_holds: bool | None
     squared_bound_holds: bool | None
+    movement_bound_holds: bool | None
 
 
 class RunColumns(TypedDict):
