@@ -30,8 +30,8 @@ SIZES = size(
     {"Spectrahedron": (3,), "Paths": (3,), "Matchings": (3,), "SpanningTrees": (4,)},
 )
 REPEATS, MOST_COORDINATES = size(7, 1), 200
-ROUNDS, SEEDS = size(1000, 12), size(3, 1)
-GAMES = size((("Spectrahedron", 30), ("Paths", 8), ("Matchings", 8), ("SpanningTrees", 8)), (("Spectrahedron", 3), ("Paths", 3)))
+ROUNDS, SEEDS = size(400, 12), size(3, 1)
+GAMES = size((("Spectrahedron", 30), ("Paths", 6), ("Matchings", 6), ("SpanningTrees", 6)), (("Spectrahedron", 3), ("Paths", 3)))
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "projection-free.md"
 
 

@@ -136,6 +136,15 @@ def test_the_variants_of_anytime_have_the_bounds_that_the_page_states(given, wha
     assert proved <= stated * (1.0 + 1e-12)
 
 
+def test_the_frontier_is_the_registry_and_what_was_measured():
+    tables, page = doc_tables(), (ROOT / "docs" / "frontier.md").read_text()
+    rows, found = tables.frontier_rows(), json.loads((ROOT / "benchmarks" / "exponents.json").read_text())
+    assert tables.frontier_markdown(rows, found) in page
+    named = {name for row in rows for name in row["policies"]}
+    recent = {name for name in policies.names() if any(year in policies.entry(name).reference for year in ("2025", "2026"))}
+    assert recent - named - {"rate"} == set()  # rate counts rounds, and has no row among sums
+
+
 def test_the_documentation_shows_the_exponents_that_were_measured():
     benchmark = benchmark_named("exponents")
     found = json.loads((ROOT / "benchmarks" / "exponents.json").read_text())

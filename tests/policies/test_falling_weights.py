@@ -332,11 +332,11 @@ def test_noise_goes_without_the_clip():
 def test_an_exponent_that_the_theorem_rules_out_is_an_alarm(name):
     """At BROKEN = 40 plus the logarithm of what the theorem adds up but t; a game that no action satisfies gets there."""
     lam, weight, rounds = 1.2, 30.0, 900.0
-    told = {"bound": 1.0, "weight": weight, "constraints": 2} if name == "yu2026" else {"V": weight}
+    told = {"bound": 1.7, "weight": weight, "constraints": 2} if name == "yu2026" else {"V": weight}
     record = bridle.policy(name, bridle.Ball(1), lipschitz=1.0, lam=lam, **told).record
     if name == "yu2026":
         z = brentq(lambda y: y + 1 - exp(-y) - 2 * PSI * lam**2, 0.0, 50.0)
-        c = 2 * sqrt(2)
+        c = 2 * sqrt(2) / 1.7
         more = sqrt(2) * weight + 2 * (2 * c * lam + (exp(z) - 1 + z) / 2)
         unit = sqrt(rounds + (8 * PSI * lam * (1 + c)) ** 2) / lam
     else:
@@ -353,6 +353,60 @@ def test_an_exponent_that_the_theorem_rules_out_is_an_alarm(name):
     for _ in range(12_000):
         state = record.update(state, Feedback(record.decide(state), 0.0, np.ones(1), np.ones(k), np.zeros((k, 1))))
     assert record.alarm(state) is not None
+
+
+def test_in_a_sweep_the_longest_queue_is_heard():
+    for name, told in (("yu2026", {"bound": 1.7, "weight": [1.0, 30.0]}), ("sarkar2025", {"V": [1.0, 30.0]})):
+        sweep = bridle.policy(name, bridle.Ball(1), lipschitz=1.0, **told).record
+        alone = bridle.policy(name, bridle.Ball(1), lipschitz=1.0, **{key: np.max(value) for key, value in told.items()}).record
+        start, one = sweep.init(np.zeros((2, 1)))._replace(rounds=900.0), alone.init(np.zeros(1))._replace(rounds=900.0)
+        heard = next(q for q in np.arange(500.0, 4000.0, 5.0) if alone.alarm(one._replace(Q=0.0 * one.Q + q)) is not None)
+        for longest, alarmed in ((heard - 5.0, False), (heard, True)):
+            Q = np.where(np.arange(2)[:, None] == 1, longest, 1.0)
+            assert (sweep.alarm(start._replace(Q=Q)) is not None) == alarmed
+
+
+@pytest.mark.parametrize("name", ["yu2026", "sarkar2025"])
+def test_decisions_may_be_moved_and_exponents_do_not_overflow(name):
+    told = {"bound": 1.0, "constraints": 2} if name == "yu2026" else {}
+    record = bridle.policy(name, bridle.Ball(2), lipschitz=1.0, **told).record
+    state = record.init(np.zeros(2))
+    assert record.domain is record.learner.domain
+    assert name != "yu2026" or (state.S.shape, state.Q.shape) == ((2,), (2,))
+    k = 2 if name == "yu2026" else 1
+    state = record.update(state, Feedback(np.zeros(2), 0.0, np.ones(2), np.ones(k), np.ones((k, 2))))
+    moved = record.move(state, np.array([0.5, -0.5]))
+    np.testing.assert_array_equal(record.decide(moved), [0.5, -0.5])
+    assert (moved.learner.seen, float(np.sum(moved.Q))) == (state.learner.seen, float(np.sum(state.Q)))
+    far = record.update(state._replace(Q=0.0 * state.Q + 1e6), Feedback(np.zeros(2), 0.0, np.ones(2), np.ones(k), np.ones((k, 2))))
+    assert np.isfinite(record.decide(far)).all()
+    assert np.isfinite(far.learner.seen)
+
+
+def test_no_bound_is_above_what_any_policy_keeps():
+    """G D a round: of two rounds the theorems promise no more than that."""
+    for settings_, fields in (
+        ({}, ("regret", "soft", "interval")),
+        ({"noise": 0.1}, ("regret", "soft")),
+        ({"clip": True}, ("regret", "ccv")),
+    ):
+        found = bound("yu2026", 2, **settings_)
+        assert [getattr(found, field) for field in fields] == pytest.approx([2 * G * D] * len(fields))
+    found = bound("sarkar2025", 2)
+    assert (found.regret, found.ccv) == pytest.approx((2 * G * D, 2 * G * D))
+
+
+def test_without_its_assumptions_nothing_is_bounded():
+    assert bound("yu2026", facts={"bound": None}).why == "the largest |g| is not known"
+    for name in ("yu2026", "sarkar2025"):
+        assert bound(name, facts={"feasible": None}).why == "no action is known to satisfy every constraint"
+        assert bound(name, facts={"lipschitz": None}).why == "the problem's Lipschitz constant or diameter is not known"
+    for told in ({"lipschitz": [1.0, 2.0]}, {"bound": [1.0, 2.2]}):  # one run of the sweep was told too little
+        assert "pay too little" in bound("yu2026", **told).why
+    assert "in expectation" in bound("yu2026", noise=[0.0, 0.1]).why
+    assert bound("yu2026", lipschitz=G, diameter=D, bound=F).why == ""  # told what is true
+    with pytest.raises(InputError, match="noise must be 0 with clip"):
+        bridle.policy("yu2026", bridle.Ball(2), lipschitz=1.0, bound=1.0, noise=[0.0, 0.5], clip=True)
 
 
 def test_the_shift_of_yu2026_keeps_the_charge_small():

@@ -54,6 +54,8 @@ class MeasuredColumns(TypedDict):
     soft_violation: float | None
     interval_violation: float | None
     squared_ccv: float | None
+    dynamic_regret: float | None
+    path_length: float | None
     movement: float | None
 
 
@@ -86,9 +88,10 @@ class BoundColumns(TypedDict):
 
 
 class WhyColumns(TypedDict):
-    """Why there is no regret or no bound."""
+    """Why there is no regret, no dynamic regret or no bound."""
 
     regret_why: str | None
+    dynamic_why: str | None
     bound_why: str | None
     paper_why: str | None
 

@@ -23,8 +23,9 @@ from bridle.policies.levels import Tally
 from bridle.policies.round_maps import record_of
 from bridle.solvers import hindsight
 from bridle.solvers.block_stream import Blocks, NoComparator
+from bridle.solvers.each_round import best_of_each_round
 from bridle.solvers.hindsight import Hindsight, best_fixed, costs_after, read_once, values_at
-from bridle.solvers.paths import BestPath, path_costs
+from bridle.solvers.paths import BestPath, length_of, path_costs
 from bridle.solvers.paths import best_path as best_path_of
 
 
@@ -500,17 +501,19 @@ def best_action(trace: Trace, run: int | None = None) -> Hindsight:
 
 
 @validate.undisturbed
-def dynamic_regret(trace: Trace, length: float) -> Scalar:
-    """The regret of a game against the best path of actions that moves no farther than `length` in all.
+def dynamic_regret(trace: Trace, length: float | None = None) -> Scalar:
+    """The regret of a game against the best path of actions: the best of each round, or one that moves no farther than `length` in all.
 
-    The path keeps every round's constraints, each in its own round. With length 0 this is `regret`.
+    The path keeps every round's constraints, each in its own round. With length 0 this is `regret`. Regret against a path of your own is
+    ``regret(trace, path)``.
 
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-    length : float
-        The most that the path may move in all, 0 or above, in units of action.
+    length : float, optional
+        The most that the path may move in all, 0 or above, in units of action. Default: any length, so that every round is compared with
+        the best action that it allows.
 
     Returns
     -------
@@ -520,28 +523,34 @@ def dynamic_regret(trace: Trace, length: float) -> Scalar:
     Raises
     ------
     NoComparator
-        There is no such path, none can be found, or T times the dimension is above 2,000.
+        There is no such path, none can be found, or with a length T times the dimension is above 2,000.
 
     Examples
     --------
     >>> import bridle
     >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "halfspaces", horizon=40)
-    >>> bool(regret(trace) <= dynamic_regret(trace, 1.0) <= dynamic_regret(trace, 2.0))
+    >>> bool(regret(trace) <= dynamic_regret(trace, 1.0) <= dynamic_regret(trace, 2.0) <= dynamic_regret(trace))
     True
     """
-    return _number(trace.totals.cost - _per_run(trace, lambda run: np.asarray(best_path(trace, length, run).cost)))
+
+    def cost(run: int | None) -> Array:
+        known = _constant(trace, run, "path_cost") if length is None else None
+        return np.asarray(best_path(trace, length, run).cost if known is None else known)
+
+    return _number(trace.totals.cost - _per_run(trace, cost))
 
 
 @validate.undisturbed
-def best_path(trace: Trace, length: float, run: int | None = None) -> BestPath:
-    """The best path of actions of at most this length, for the stream that a run saw; see `dynamic_regret`.
+def best_path(trace: Trace, length: float | None = None, run: int | None = None) -> BestPath:
+    """The best path of actions for the stream that a run saw: the best of each round, or one of at most this length.
 
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-    length : float
-        The most that the path may move in all, 0 or above, in units of action.
+    length : float, optional
+        The most that the path may move in all, 0 or above, in units of action. Default: any length. Where several actions of a round are
+        equally good, it is then one of them.
     run : int, optional
         Which of several runs, counted from 0.
 
@@ -553,18 +562,88 @@ def best_path(trace: Trace, length: float, run: int | None = None) -> BestPath:
     Raises
     ------
     NoComparator
-        There is no such path, none can be found, or T times the dimension is above 2,000.
+        There is no such path, none can be found, or with a length T times the dimension is above 2,000.
 
     Examples
     --------
     >>> import bridle
     >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "halfspaces", horizon=40)
     >>> found = best_path(trace, length=1.0)
-    >>> found.path.shape, bool(found.length <= 1.0 + 1e-6)
+    >>> found.path.shape, bool(found.length <= 1.0 + 1e-6 < best_path(trace).length)
     ((40, 2), True)
     """
     _check_convex(trace)
+    if length is None:
+        return best_of_each_round(lambda: trace.blocks(run), trace.problem.domain)
     return best_path_of(lambda: trace.blocks(run), trace.problem.domain, length)
+
+
+def path_length(path: ArrayLike) -> float:
+    """How far a path of actions moves: the sum of its steps.
+
+    Parameters
+    ----------
+    path : array_like of shape (T, d)
+        One action for each round.
+
+    Returns
+    -------
+    float
+        In units of action, 0 or above.
+
+    Raises
+    ------
+    InputError
+        The path is not a table of numbers.
+
+    Examples
+    --------
+    >>> path_length([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0]])
+    5.0
+    """
+    actions = validate.array("path", path)
+    if actions.ndim != 2:
+        raise InputError(f"path must have a row for each round, not {validate.show(path)}")
+    return length_of(actions)
+
+
+class MovingBest(NamedTuple):
+    """What a game comes to against the best action of each round, as far as the problem knows it.
+
+    Parameters
+    ----------
+    regret : float or array or None
+        The dynamic regret; None where the problem does not say what is best in each round.
+    length : float or array or None
+        How far these actions move in all.
+    why : str
+        Why there is none, else empty.
+    """
+
+    regret: Scalar | None
+    length: Scalar | None
+    why: str
+
+
+NOT_TOLD = "the problem does not say what is best in each round (bridle.dynamic_regret finds it where it can)"
+
+
+def against_the_known_path(trace: Trace) -> MovingBest:
+    """Dynamic regret and path length where the problem knows them in advance: no stream is read.
+
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("dynamic", bridle.Ball(2)), "jumping-limits", horizon=40)
+    >>> found = against_the_known_path(trace)
+    >>> bool(abs(found.regret - bridle.dynamic_regret(trace)) < 1e-9), against_the_known_path(trace).why
+    (True, '')
+    """
+    runs = range(trace.runs or 1) if trace.runs is not None and not trace.shared_stream else (None,)
+    known = [(_constant(trace, run, "path_cost"), _constant(trace, run, "path")) for run in runs]
+    if any(cost is None or length is None for cost, length in known):
+        why = NOT_TOLD if "path" not in trace.problem.constants else "the problem was made for another number of rounds"
+        return MovingBest(None, None, why)
+    costs, lengths = (np.array(part) if len(known) > 1 else np.asarray(part[0]) for part in zip(*known, strict=True))
+    return MovingBest(_number(trace.totals.cost - costs), _number(lengths + 0.0 * trace.totals.cost), "")
 
 
 def smallest_window(trace: Trace, action: ArrayLike) -> int | None:
@@ -666,8 +745,8 @@ def _total(trace: Trace, comparator: ComparatorLike, run: int | None) -> Array:
     return np.asarray(best_action(trace, run).cost if stated is None else stated)
 
 
-def _constant(trace: Trace, run: int | None, name: Literal["optimal_cost", "optimum"]) -> Any:
-    """What the problem knows in advance about the best action, for the whole of its horizon; else None."""
+def _constant(trace: Trace, run: int | None, name: Literal["optimal_cost", "optimum", "path", "path_cost"]) -> Any:
+    """What the problem knows in advance about the best action, or that of each round, for the whole of its horizon; else None."""
     source = trace.problem if run is None or len(trace.seeds) == 1 else trace.problem.with_seed(trace.seeds[run])
     return source.constants.get(name) if trace.rounds == source.horizon else None
 

@@ -70,6 +70,9 @@ class GameFacts(TypedDict):
     soft_violation: Annotated[Figure, Measured()]
     interval_violation: Annotated[Figure, Measured()]
     squared_ccv: Annotated[Figure, Measured()]
+    dynamic_regret: Figure
+    path_length: Figure
+    dynamic_why: str
     movement: Annotated[Figure, Measured()]
     rates_asked: list[float | None] | list[list[float | None]]
     rates: list[float | None] | list[list[float | None]]
@@ -143,7 +146,7 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
     policy, problem = trace.policy, trace.problem
     ccv, soft = metrics.ccv(trace), metrics.soft_violation(trace)
     interval, squared = metrics.interval_violation(trace), metrics.squared_ccv(trace)
-    often = metrics.violation_rates(trace)
+    often, moving = metrics.violation_rates(trace), metrics.against_the_known_path(trace)
     asked, shares, proved = ([], [], []) if often is None else (cast(list[float | None], plain(part)) for part in often)
     return {
         "problem": problem.name,
@@ -165,6 +168,9 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "soft_violation": figure(soft),
         "interval_violation": figure(interval),
         "squared_ccv": figure(squared),
+        "dynamic_regret": figure(moving.regret),
+        "path_length": figure(moving.length),
+        "dynamic_why": moving.why,
         "movement": figure(movement),
         "rates_asked": asked,
         "rates": shares,

@@ -165,7 +165,7 @@ def growth(a: Scalar) -> Scalar:
     >>> float(round(growth(0.5), 6))
     0.665183
     """
-    least = 0.0 * np.asarray(a, dtype=float)
+    least: Scalar = 0.0
     for _ in range(12):
         least = least + (2.0 * a - 1.0 + np.exp(-least) - least) / (1.0 + np.exp(-least))
     most = 2.0 * a - 1.0 + np.exp(-least)
