@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 # Bytecode is kept whatever the shell says: hundreds of tests start a process, and each would compile the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Nor does pip compile what it installs, most of which is never imported: that took longer than to unpack it.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo serve-demo test test-fast test-browser test-service docs linkcheck dist lint bench mutants soak clean help
 

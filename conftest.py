@@ -1,5 +1,6 @@
 """Documentation examples run as tests, each in a folder of its own; no test leaves a file in the repository or a name in the registry."""
 
+import gc
 import importlib.util
 
 import pytest
@@ -11,6 +12,15 @@ pytest_plugins = ["helpers.fast_lane", "helpers.extent"]
 collect_ignore = ["docs/conf.py"]  # Sphinx reads it
 if not importlib.util.find_spec("cupy"):
     collect_ignore += ["src/bridle/engines/cuda.py"]  # cannot be imported without
+
+# All that is imported and collected stays: to look through it for garbage, again and again while it grows, took a third of the time.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From now on garbage is collected, but not looked for in what was there before the first test."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

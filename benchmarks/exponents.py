@@ -1,8 +1,11 @@
-"""Measured growth of regret and violation from T = 1,000 to 100,000, beside the theorem's: the table of docs/exponents.md.
+"""Measured growth of regret and violation with T, up to 10^5 or 10^6, beside the theorem's: the table of docs/exponents.md.
 
 Every policy plays every problem of the list at every horizon, each game made for its horizon. Of each policy and each of regret and
 violation (in the sense of its own theorem) the table shows the problem on which it came closest to its bound at the longest horizon: there
 the theorem has most to say. Nothing is picked by hand. Runs resume: the rows are kept in benchmarks/exponents/.
+
+    python benchmarks/exponents.py                      every policy
+    python benchmarks/exponents.py sarkar2025 yu2026    these; of the others the figures of exponents.json stay
 """
 
 from __future__ import annotations
@@ -20,17 +23,25 @@ from bridle.compare.run import compare
 from parts.toy import size, target
 
 HORIZONS = size((1_000, 3_162, 10_000, 31_623, 100_000), (20, 30, 40))
-SHORT = size((300, 1_000, 3_000), (4, 5, 6))
+SHORT, NESTED = size((300, 1_000, 3_000), (4, 5, 6)), size((300, 1_000, 3_000, 10_000), (4, 5, 6))
 PROBLEMS = size(
     ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint"), ("fixed",)
 )
 SEEDS, ENGINE = size(3, 1), size("jax", "python")
+LONG = {
+    "sarkar2025": {}, "yu2026": {}, "dynamic": {}, "optimistic": {}, "wang2025": {}, "wang2025-squared": {}, "bandit2": {}, "bandit1": {},
+    "experts": {"domain": "simplex"},
+}  # fmt: skip
+"""Policies of the frontier, played up to 10^6 rounds, five seeds each; and what their problems are set to."""
+LONG_HORIZONS, LONG_SEEDS, LONG_ENGINE = size((1_000, 10_000, 100_000, 1_000_000), (20, 30, 40)), size(5, 1), size("numba", "python")
+LONG_PROBLEMS = size(("halfspaces", "regret-seeking"), ("fixed",))
+
 SLOW = {
     "steiner": ("nested-bodies",),
     "banditq": (),
     "rate": (),
     "vaze2025": ("halfspaces", "violation-seeking", "fixed"),
-    "vaze2025-strong": (),
+    "vaze2025-strong": ("halfspaces:modulus=1.0", "violation-seeking:modulus=1.0"),
 }
 """Policies that the common problems do not suit: some solve programs every round, banditq lives on the simplex with a reward an arm,
 rate bounds no sum."""
@@ -39,26 +50,34 @@ FOLDER = target(Path(__file__).with_name("exponents"))
 BEGIN, END = "<!-- measured by benchmarks/exponents.py -->", "<!-- end -->"
 
 
-def games() -> list[dict[str, Any]]:
-    """The rows of all games: compiled where that can be, the rest shorter and on the Python engine."""
+def games(chosen: list[str]) -> list[dict[str, Any]]:
+    """The rows of all games of these policies: compiled where that can be, the rest shorter and on the Python engine."""
     rows: list[dict[str, Any]] = []
+    common = [name for name in chosen if name not in SLOW and name not in LONG]
     for strong in (False, True):
-        names = [name for name in policies.names() if policies.entry(name).curved == strong and name not in SLOW]
+        names = [name for name in common if policies.entry(name).curved == strong]
         names = [name for name in names if policies.entry(name).domains != ("simplex",)]
         sweep = {"modulus": [1.0]} if strong else {}
-        rows += compare(PROBLEMS, names, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], **sweep}, engine=ENGINE)
-    mixtures = [name for name in policies.names() if policies.entry(name).domains == ("simplex",) and name not in SLOW]
-    rows += compare(PROBLEMS, mixtures, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], "domain": ["simplex"]}, engine=ENGINE)
+        if names:
+            rows += compare(PROBLEMS, names, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], **sweep}, engine=ENGINE)
+    mixtures = [name for name in common if policies.entry(name).domains == ("simplex",)]
+    if mixtures:
+        rows += compare(PROBLEMS, mixtures, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], "domain": ["simplex"]}, engine=ENGINE)
+    for place in LONG_PROBLEMS:  # one after the other, so that a run that stops early has whole problems
+        for name in [name for name in LONG if name in chosen]:
+            sweep = {"dim": [5], **{key: [value] for key, value in LONG[name].items()}}
+            rows += compare((place,), [name], LONG_HORIZONS, LONG_SEEDS, FOLDER, sweep=sweep, engine=LONG_ENGINE)
     for name, places in SLOW.items():
-        if places:
-            rows += compare(places, [name], SHORT, SEEDS, FOLDER, sweep={"dim": [2]})
+        if places and name in chosen:
+            horizons, seeds = (NESTED, LONG_SEEDS) if name.startswith("vaze2025") else (SHORT, SEEDS)
+            rows += compare(places, [name], horizons, seeds, FOLDER, sweep={"dim": [2]})
     return [row for row in rows if row["does_not_apply"] is None]
 
 
-def measure(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def measure(rows: list[dict[str, Any]], chosen: list[str]) -> list[dict[str, Any]]:
     """For each policy and quantity, the problem where it came closest to its bound, with the exponents there."""
     found = []
-    for name in policies.names():
+    for name in chosen:
         native, limit = BOUND_OF_METRIC[policies.entry(name).metric]
         for what, bound in (("regret", "regret_bound"), (native, limit)):
             best: dict[str, Any] | None = None
@@ -107,8 +126,12 @@ def _figure(value: float | None) -> str:
 
 
 def main() -> None:
-    found = measure(games())
     figures = target(Path(__file__).with_name("exponents.json"))
+    chosen = [name for name in policies.names() if name in sys.argv[1:]] or list(policies.names())
+    kept = json.loads(figures.read_text()) if sys.argv[1:] else []
+    fresh = measure(games(chosen), chosen)
+    rows = [row for row in kept if row["policy"] not in chosen] + fresh
+    found = sorted(rows, key=lambda row: policies.names().index(row["policy"]))
     figures.write_text(json.dumps(found, indent=1) + "\n")
     page = target(Path(__file__).parent.parent / "docs" / "exponents.md")
     text = page.read_text()

@@ -83,6 +83,7 @@ html_logo = html_favicon = "../src/bridle/service/templates/icon.svg"
 html_static_path = ["_static"]
 templates_path = ["_templates"]
 html_css_files = ["site.css"]
+html_js_files = ["from-disk.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

@@ -77,14 +77,12 @@ def test_the_versions_agree():
 def test_theorem_functions_named_in_the_docs_exist():
     from bridle import learners
     from bridle.learners import wrappers
-    from bridle.policies import anytime, dynamic, memories, sinha2024, sinha2024_ocs, soft_free
+    from bridle.policies import memories, registry, sinha2023_arms, soft_free
 
+    homes = (*registry._MODULES, memories, sinha2023_arms, soft_free, learners, wrappers)
     text = (ROOT / "docs" / "theorems.md").read_text()
     for name in re.findall(r"`(\w+_(?:bound|regret)|theorem\d)`", text):
-        assert (
-            any(hasattr(module, name) for module in (sinha2024, sinha2024_ocs, anytime, dynamic, memories, soft_free, learners, wrappers))
-            or name == "paper_bound"
-        ), name
+        assert any(hasattr(module, name) for module in homes) or name == "paper_bound", name
 
 
 def benchmark_named(name):
@@ -136,6 +134,16 @@ def test_the_variants_of_anytime_have_the_bounds_that_the_page_states(given, wha
     assert proved <= stated * (1.0 + 1e-12)
 
 
+def test_the_frontier_is_the_registry_and_what_was_measured():
+    tables, page = doc_tables(), (ROOT / "docs" / "frontier.md").read_text()
+    rows, found = tables.frontier_rows(), json.loads((ROOT / "benchmarks" / "exponents.json").read_text())
+    assert tables.frontier_markdown(rows, found) in page
+    named = {name for row in rows for name in row["policies"]}
+    limited = [name for name in policies.names() if policies.entry(name).violation != "-"]
+    recent = {name for name in limited if any(year in policies.entry(name).reference for year in ("2025", "2026"))}
+    assert recent - named == set()
+
+
 def test_the_documentation_shows_the_exponents_that_were_measured():
     benchmark = benchmark_named("exponents")
     found = json.loads((ROOT / "benchmarks" / "exponents.json").read_text())
@@ -163,6 +171,19 @@ def test_the_pages_of_applications_show_what_was_measured(name, mixed):
         allowed = [row[rule] for rule in benchmark.RULES if row[rule][wrong] <= 0.03]
         assert row[mixed][gain] >= 0.95 * max(rule[gain] for rule in allowed), row["kind"]
         assert row[mixed][wrong] <= 0.01, row["kind"]
+
+
+def test_the_documentation_shows_the_applications_as_they_were_measured():
+    """And what it says in words of them."""
+    benchmark, found = benchmark_named("applications"), json.loads((ROOT / "benchmarks" / "applications.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "problems.md").read_text(), "run benchmarks/applications.py"
+    assert [row["kind"] for row in found] == list(benchmark.KINDS)
+    violation = {row["kind"]: {who: each[1] for who, each in row["found"].items()} for row in found}
+    least = [min(each, key=lambda who: each[who]) for each in violation.values()]
+    assert least == ["`vaze2025`", "`vaze2025`", "leader", "`vaze2025`", "`vaze2025`"]
+    for kind, each in violation.items():
+        assert kind == "`recommendation`, 3 groups" or 4.0 <= each["leader"] / each["`vaze2025`"] <= 20.0
+        assert each["`anytime`"] <= 0.02 * each["`ogd`"]
 
 
 def test_the_documentation_shows_capacity_as_it_was_measured():

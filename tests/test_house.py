@@ -7,6 +7,7 @@ import importlib
 import re
 import tomllib
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -24,10 +25,23 @@ def parsed(folder: Path) -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py"))}
 
 
+@cache
+def nodes(folder: Path) -> dict[Path, list[ast.AST]]:
+    """What is in the Python files of a folder, without what is inside an expression: there is no definition and no import in one."""
+    return {path: list(statements(tree)) for path, tree in parsed(folder).items()}
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield from statements(child)
+
+
 def classes() -> dict[str, list[str]]:
     found = defaultdict(list)
-    for path, tree in parsed(PACKAGE).items():
-        for node in ast.walk(tree):
+    for path, within in nodes(PACKAGE).items():
+        for node in within:
             if isinstance(node, ast.ClassDef):
                 found[node.name.lstrip("_")].append(str(path.relative_to(PACKAGE)))
     return found
@@ -38,8 +52,8 @@ def test_a_class_name_means_one_thing():
 
 
 def test_docstrings_can_be_read_without_their_neighbours():
-    nodes = [(path, node) for path, tree in parsed(PACKAGE).items() for node in ast.walk(tree)]
-    documented = [(path, node) for path, node in nodes if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+    everything = [(path, node) for path, within in nodes(PACKAGE).items() for node in within]
+    documented = [(path, node) for path, node in everything if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))]
     leaning = [
         f"{path.relative_to(PACKAGE)}: {text[:60]}"
         for path, node in documented
@@ -51,7 +65,7 @@ def test_docstrings_can_be_read_without_their_neighbours():
 def lines_to_read(path: Path) -> int:
     """How long a file is without the docstrings of its functions and classes, which the reference shows elsewhere."""
     total = len(path.read_text(encoding="utf-8").splitlines())
-    for node in ast.walk(parsed(PACKAGE)[path]):
+    for node in nodes(PACKAGE)[path]:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
             total -= (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
     return total
@@ -119,8 +133,8 @@ def test_documents_name_what_is_there(page):
 def test_no_test_imports_another():
     imports = [
         (path.name, name)
-        for path, tree in parsed(ROOT / "tests").items()
-        for node in ast.walk(tree)
+        for path, within in nodes(ROOT / "tests").items()
+        for node in within
         for name in (
             [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names] if isinstance(node, ast.Import) else []
         )
@@ -141,5 +155,5 @@ def test_tests_mirror_the_rooms():
 
 
 def test_a_test_has_a_name_that_can_be_read():
-    names = [node.name for tree in parsed(ROOT / "tests").values() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    names = [node.name for within in nodes(ROOT / "tests").values() for node in within if isinstance(node, ast.FunctionDef)]
     assert [name for name in names if name.startswith("test_") and len(name) > 75] == []

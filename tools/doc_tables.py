@@ -2,6 +2,7 @@
 
 Policies (docs/policies.md, and six of them in README.md), problems (docs/problems.md), advice (docs/choosing.md).
 
+python tools/doc_tables.py                 write all of them into their pages
 python tools/doc_tables.py policies        print a table: policies, first, problems or advice
 """
 
@@ -9,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import bridle
-from bridle import advice
+from bridle import advice, policies
 from bridle.cli.listing import PolicyFacts, all_policies, all_problems, parameter_names
 from bridle.policies.levels import most_violations
 from bridle.policies.rate import rate
@@ -22,7 +24,8 @@ from bridle.policies.rate import rate
 if TYPE_CHECKING:
     from bridle.problems import ProblemFacts
 
-MEASURED = Path(__file__).parents[1] / "benchmarks" / "policies.json"
+ROOT = Path(__file__).parents[1]
+MEASURED = ROOT / "benchmarks" / "policies.json"
 """Microseconds a round by policy and engine, as `benchmarks/policies.py` measured them."""
 
 
@@ -89,19 +92,93 @@ def advice_markdown() -> str:
     return "\n".join(lines)
 
 
+EXPONENTS = MEASURED.with_name("exponents.json")
+"""The exponents that `benchmarks/exponents.py` measured."""
+
+FRONTIER = Path(__file__).with_name("frontier.toml")
+"""What the literature has, by setting."""
+
+
+class Setting(TypedDict):
+    """A row of the field: what is best known of a setting, who has it, and bridle's policies for it."""
+
+    setting: str
+    feedback: str
+    benchmark: str
+    regret: str
+    violation: str
+    lower: str
+    who: str
+    policies: list[str]
+
+
+class Measured(TypedDict):
+    """A policy's growth as `benchmarks/exponents.py` measured it, of which these fields are read here."""
+
+    policy: str
+    quantity: str
+    measured: float | None
+    horizons: list[int]
+
+
+def frontier_rows() -> list[Setting]:
+    """The rows of the field."""
+    return list(tomllib.loads(FRONTIER.read_text())["rows"])
+
+
+def frontier_markdown(rows: Sequence[Setting], found: Sequence[Measured]) -> str:
+    """The field as the table of docs/frontier.md: bounds of bridle's policies from the registry, exponents as they were measured."""
+    head = ("setting", "feedback", "against", "best regret", "best violation", "lower bound", "who", "in bridle", "measured exponents")
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in rows:
+        items = [policies.entry(name) for name in row["policies"]]
+        here = [f"`{item.name}`: {item.regret} / {item.violation}" for item in items]
+        seen = [text for item in items if (text := _exponents(item.name, found))]
+        words = (row["setting"], row["feedback"], row["benchmark"], row["regret"], row["violation"], row["lower"], row["who"])
+        lines.append("| " + " | ".join([*words, "<br>".join(here) or "not built", "<br>".join(seen) or "-"]) + " |")
+    return "\n".join(lines)
+
+
+def _exponents(name: str, found: Sequence[Measured]) -> str:
+    """The exponents of a policy's regret and violation where it came closest to its bounds, and up to which T."""
+    mine = [row for row in found if row["policy"] == name]
+    texts = [f"{row['quantity']} {row['measured']:.2f}".replace("_", " ") for row in mine if row["measured"] is not None]
+    return f"`{name}`: {', '.join(texts)} (T to {max(row['horizons'][-1] for row in mine):,})" if texts else ""
+
+
+def written(page: str, table: str) -> str:
+    """The page with this table in the place of the one that has the same head."""
+    head = table.split("\n", 1)[0] + "\n"
+    if page.count(head) != 1:
+        raise SystemExit(f"the page must hold one table with the head {head!r}")
+    before, rest = page.split(head)
+    old = next((i for i, line in enumerate(rest.split("\n")) if not line.startswith("|")), 0)
+    return before + table + "\n" + "\n".join(rest.split("\n")[old:])
+
+
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "policies": ("docs/policies.md", lambda: policies_markdown(all_policies(), json.loads(MEASURED.read_text()))),
+    "first": ("README.md", lambda: first_markdown(all_policies())),
+    "problems": ("docs/problems.md", lambda: problems_markdown(all_problems())),
+    "advice": ("docs/choosing.md", advice_markdown),
+    "frontier": ("docs/frontier.md", lambda: frontier_markdown(frontier_rows(), json.loads(EXPONENTS.read_text()))),
+}
+"""The page of each table, and what makes it."""
+
+
 def main() -> None:
-    """Print the table that the command names."""
+    """Print the table that the command names, or write it into its page."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("table", choices=("policies", "first", "problems", "advice"))
-    match parser.parse_args().table:
-        case "policies":
-            print(policies_markdown(all_policies(), json.loads(MEASURED.read_text())))
-        case "first":
-            print(first_markdown(all_policies()))
-        case "problems":
-            print(problems_markdown(all_problems()))
-        case _:
-            print(advice_markdown())
+    parser.add_argument(
+        "table", nargs="?", choices=tuple(TABLES), help="the table to print; none: all of them are written into their pages"
+    )
+    chosen = parser.parse_args().table
+    if chosen is not None:
+        print(TABLES[chosen][1]())
+        return
+    for name, make in TABLES.values():
+        page = ROOT / name
+        page.write_text(written(page.read_text(), make()))
 
 
 if __name__ == "__main__":

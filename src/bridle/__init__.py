@@ -12,8 +12,9 @@ Decide on your own stream
     talks to a decision service. `Gate` and `Pacer` are budgets that cannot be exceeded.
 
 Say what is allowed and what it costs
-    Domains: `Ball`, `Box`, `Simplex`, `L1Ball`, `Spectrahedron`, `Polyhedron`, `Halfspace`, `Product`. Functions: `Affine`, `Quadratic`,
-    `Logistic`, `Hinge`, `LogWealth`, `Maximum`, `Callable`.
+    Domains: `Ball`, `Box`, `Simplex`, `L1Ball`, `Spectrahedron`, `Polyhedron`, `Halfspace`, `Product`, and
+    for combinatorial actions `Paths`, `Matchings`, `SpanningTrees`. Functions: `Affine`, `Quadratic`, `Logistic`, `Hinge`, `LogWealth`,
+    `Maximum`, `Callable`.
 
 Find out what to use
     `advise` answers from what you know of your task. On the command line, ``bridle policies`` and ``bridle problems`` list what there is,
@@ -43,6 +44,7 @@ from bridle.core import (
     EmptyPromiseWarning,
     Feedback,
     GradientWarning,
+    Hint,
     HorizonWarning,
     InfeasibleWarning,
     InputError,
@@ -54,7 +56,7 @@ from bridle.core import (
     StuckWarning,
     UncheckedWarning,
 )
-from bridle.domains import Ball, Box, Halfspace, L1Ball, Polyhedron, Product, Simplex, Spectrahedron
+from bridle.domains import Ball, Box, Halfspace, L1Ball, Matchings, Paths, Polyhedron, Product, Simplex, SpanningTrees, Spectrahedron
 from bridle.domains.rounding import round_randomly
 from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
 from bridle.game.metrics import (
@@ -66,6 +68,8 @@ from bridle.game.metrics import (
     ccv_max,
     dynamic_regret,
     interval_violation,
+    movement,
+    movement_bound,
     path_length,
     regret,
     regret_curve,
@@ -77,8 +81,8 @@ from bridle.game.metrics import (
 )
 from bridle.game.overloads import policy_for
 from bridle.game.play import Trace, play
-from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, MLPoly, StronglyConvexOGD, Track, potentials
-from bridle.learners.late import LateOGD
+from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, FrankWolfe, MLPoly, StronglyConvexOGD, Track, potentials
+from bridle.learners.late import LateAdaGrad, LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
 from bridle.pacing import pacing_bound
@@ -86,6 +90,8 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem
+from bridle.problems.base import with_switching
+from bridle.problems.hints import with_hints
 from bridle.problems.overloads import problem
 from bridle.service.client import AsyncClient, Client
 from bridle.session.certificate import Certificate
@@ -126,20 +132,24 @@ __all__ = [
     "DroppedWarning",
     "EmptyPromiseWarning",
     "Feedback",
+    "FrankWolfe",
     "Gate",
     "GradientWarning",
     "Halfspace",
     "Hinge",
+    "Hint",
     "HorizonWarning",
     "InfeasibleWarning",
     "InputError",
     "L1Ball",
+    "LateAdaGrad",
     "LateOGD",
     "LipschitzWarning",
     "LogWealth",
     "Logistic",
     "Lyapunov",
     "MLPoly",
+    "Matchings",
     "Maximum",
     "Network",
     "NoComparator",
@@ -147,6 +157,7 @@ __all__ = [
     "NotKeptWarning",
     "OutlierWarning",
     "Pacer",
+    "Paths",
     "Polyhedron",
     "Problem",
     "Product",
@@ -154,6 +165,7 @@ __all__ = [
     "Round",
     "Session",
     "Simplex",
+    "SpanningTrees",
     "Spectrahedron",
     "StronglyConvexOGD",
     "StuckWarning",
@@ -171,6 +183,8 @@ __all__ = [
     "compare",
     "dynamic_regret",
     "interval_violation",
+    "movement",
+    "movement_bound",
     "pacing_bound",
     "path_length",
     "play",
@@ -187,6 +201,8 @@ __all__ = [
     "squared_ccv",
     "static_violation",
     "violation_rates",
+    "with_hints",
+    "with_switching",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The solvers of other libraries, each called in one place: HiGHS, DAQP, and Lawson and Hanson's least squares with weights >= 0.
+"""The solvers of other libraries, each called in one place: HiGHS, DAQP, least squares with weights >= 0, matchings, trees, eigenvectors.
 
 Everything above decides what to solve and what an answer is worth; here is only how each library is called, and to which tolerances.
 """
@@ -127,6 +127,48 @@ def least_distance(A: Array, b: Array, iterations: int | None = None) -> tuple[A
     system, aim = np.vstack([-A.T, -b]), np.append(np.zeros(A.shape[1]), 1.0)
     weights: Array = nnls(system, aim, maxiter=iterations)[0]
     return weights, system @ weights - aim
+
+
+def cheapest_matching(costs: Array) -> Array:
+    """Which column each row takes, as a matrix of 0 and 1, at the least cost in all: by SciPy's `linear_sum_assignment`.
+
+    >>> cheapest_matching(np.array([[1.0, 2.0], [0.0, 4.0]]))
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    chosen = np.zeros(costs.shape)
+    chosen[linear_sum_assignment(costs)] = 1.0
+    return chosen
+
+
+def cheapest_tree(ranks: Array, ends: NDArray[np.int_]) -> Array:
+    """Which edges the cheapest spanning tree has, as 0 and 1, by SciPy's `minimum_spanning_tree`.
+
+    The costs of the m edges are the numbers 1 to m in some order: SciPy takes a cost of 0 for no edge, and a rank says which edge it is.
+
+    >>> cheapest_tree(np.array([3.0, 1.0, 2.0]), np.array([[0, 1, 0], [1, 2, 2]]))
+    array([0., 1., 1.])
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    n = int(ends.max()) + 1
+    tree = minimum_spanning_tree(csr_array((ranks, (ends[0], ends[1])), shape=(n, n)))
+    return np.isin(ranks, tree.data) * 1.0
+
+
+def lowest_eigenvector(matrix: Array) -> Array:
+    """A unit vector of a symmetric matrix's least eigenvalue alone, by LAPACK's `syevr`: for large matrices far cheaper than all of them.
+
+    >>> abs(lowest_eigenvector(np.diag([2.0, -1.0, 3.0])))
+    array([0., 1., 0.])
+    """
+    from scipy.linalg import eigh
+
+    vectors: Array = eigh(matrix, subset_by_index=[0, 0], driver="evr")[1]
+    return vectors[:, 0]
 
 
 def package(name: str, need: str) -> ModuleType:

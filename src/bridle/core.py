@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypedDict, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypedDict, TypeVar, cast, runtime_checkable
 
 from bridle import ops
 from bridle.ops import Array, Scalar
@@ -330,9 +330,10 @@ class Learner(Protocol[S]):
     """An algorithm for online convex optimisation: it steps on the gradient of each loss.
 
     It may offer more, which bounds then use: ``adaptivity(diameter)`` is c of a regret bound c sqrt(sum of squared gradients) for every
-    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient|; ``squares(state)`` is that sum so far; ``certified(state)``
-    is the upper bound on regret that its proof gives for what has happened; a scale-free one has ``rescale(state, factor)``, the state had
-    every gradient so far been multiplied by `factor`; ``step_at(state, grad, x)`` is the step for a gradient taken at another decision.
+    sequence, ``steadiness(diameter)`` c of the weaker c sqrt(t) max |gradient| (``power`` is the exponent of t where it is not 1/2);
+    ``squares(state)`` is that sum so far; ``certified(state)`` is the upper bound on regret that its proof gives for what has happened; a
+    scale-free one has ``rescale(state, factor)``, the state had every gradient so far been multiplied by `factor`; ``step_at(state, grad,
+    x)`` is the step for a gradient taken at another decision.
     """
 
     @property
@@ -437,6 +438,73 @@ class Feedback(NamedTuple):
     round: Round | None = None
 
 
+class Values(NamedTuple):
+    """What is revealed of a round at one of the points that were tried: the cost's value and the constraints', and no gradients."""
+
+    x: Array
+    f: Scalar
+    g: Array
+
+
+class Tried(NamedTuple):
+    """What a policy with ``points`` is shown of a round: values at the points that it tried, one after the other.
+
+    All of them were played: the round is charged the average of its costs, and of its violations. So `f` is the average cost, `x` the
+    average of the points, and `g` has one row for each point, unless there is one point alone.
+    """
+
+    each: tuple[Values, ...]
+    round: Round | None = None
+
+    @property
+    def x(self) -> Array:
+        first, *others = self.each
+        return sum((each.x for each in others), first.x) / len(self.each) if others else first.x
+
+    @property
+    def f(self) -> Scalar:
+        first, *others = self.each
+        return sum((each.f for each in others), first.f) / len(self.each) if others else first.f
+
+    @property
+    def modulus(self) -> None:
+        """Values say nothing of strong convexity."""
+
+    @property
+    def g(self) -> Array:
+        """``(..., k)`` of one point, ``(..., n, k)`` of n points."""
+        first, *others = self.each
+        return ops.join([each.g[..., None, :] for each in self.each], -2) if others else first.g
+
+
+class Hint(NamedTuple):
+    """What somebody expects of a round before it is decided; None for what is left open.
+
+    Parameters
+    ----------
+    df : array of shape (..., d), optional
+        The gradient of the cost at the decision.
+    g : array of shape (..., k), optional
+        The values of constraints there, or at `x`; above 0 is a violation. Only together with `dg`.
+    dg : array of shape (..., k, d), optional
+        Their gradients there.
+    x : array of shape (..., d), optional
+        The action at which `g` is expected, where that is not the decision: it is then read as affine at what would be decided.
+
+    Examples
+    --------
+    >>> import bridle, numpy as np
+    >>> policy = bridle.policy("optimistic", bridle.Ball(2)).record
+    >>> policy.hinted(policy.init(np.zeros(2)), Hint(df=np.array([1.0, 0.0]))).df
+    array([1., 0.])
+    """
+
+    df: Array | None = None
+    g: Array | None = None
+    dg: Array | None = None
+    x: Array | None = None
+
+
 class Round(NamedTuple):
     """What the adversary chose: one cost, and a tuple of constraints.
 
@@ -473,17 +541,32 @@ class Round(NamedTuple):
         """
         values, rows = [], []
         for constraint in self.constraints:
-            value, grad = constraint.value(x), constraint.grad(x)
-            if isinstance(value, float):
-                value = ops.namespace(grad).full((1,), value)
-            elif value.ndim == 0:
-                value = value[None]
-            values.append(value)
+            grad = constraint.grad(x)
+            values.append(_row(constraint.value(x), grad))
             rows.append(grad if _holds_several(constraint) else grad[..., None, :])
         if len(rows) > 1 and len({row.ndim for row in rows}) > 1:  # some constraints differ between runs, some do not
             lead = max((row.shape[:-2] for row in rows), key=len)
             rows = [ops.namespace(row).broadcast_to(row, (*lead, *row.shape[-2:])) for row in rows]
         return Feedback(x, self.cost.value(x), self.cost.grad(x), ops.join(values, -1), ops.join(rows, -2), None, self)
+
+    def tried_at(self, points: Array) -> Tried:
+        """The values of this round at points that are tried, and nothing else.
+
+        Parameters
+        ----------
+        points : array of shape (..., n, d)
+            The n points.
+
+        Returns
+        -------
+        Tried
+            The values at each of them.
+        """
+        return Tried(tuple(self._values(points[..., i, :]) for i in range(points.shape[-2])), self)
+
+    def _values(self, x: Array) -> Values:
+        g = ops.join([_row(constraint.value(x), x) for constraint in self.constraints], -1)
+        return Values(x, self.cost.value(x), g if g.ndim == x.ndim else ops.namespace(x).broadcast_to(g, (*x.shape[:-1], g.shape[-1])))
 
     @property
     def convex(self) -> bool:
@@ -491,8 +574,31 @@ class Round(NamedTuple):
         return bool(self.cost.convex and all(constraint.convex for constraint in self.constraints))
 
 
+def _row(value: Scalar, like: Array) -> Array:
+    """The values of a constraint along a last axis, also where it holds one alone."""
+    if isinstance(value, float):
+        return cast(Array, ops.namespace(like).full((1,), value))
+    return value[None] if value.ndim == 0 else value
+
+
 def _holds_several(function: Function) -> bool:
     return bool(getattr(function, "several", False))
+
+
+def revealed(policy: Policy[S], state: S, x: Array, chosen: Round) -> Feedback:
+    """What a policy is shown of a round: its feedback at the decision x, or a `Tried` at the points that it tries, where it has ``points``.
+
+    The adversary knows x when it chooses. Where a policy tries points around x at random, it does not know these. Who passes it on asks
+    both kinds for `x`, `f`, `g`, `modulus` and `round` alone.
+    """
+    return cast(Feedback, chosen.tried_at(policy.points(state))) if hasattr(policy, "points") else chosen.reveal(x)
+
+
+def tried(feedback: Feedback | Tried) -> tuple[Values, ...]:
+    """The values at the points that a policy with ``points`` tried."""
+    if isinstance(feedback, Tried):
+        return feedback.each
+    raise InputError("the policy sees values at the points that it tries, as Round.tried_at gives them, not a feedback at its decision")
 
 
 class Bound(NamedTuple):
@@ -585,6 +691,7 @@ class Constants(TypedDict, total=False):
     constraints: int  # k
     slater: float | None  # a margin by which one action satisfies every constraint
     window: float
+    switching: float  # what it costs to move the decision by one unit from one round to the next
     rounds: int  # how many rounds there are at most
     convex: bool
     affine: bool
@@ -606,7 +713,12 @@ class Constants(TypedDict, total=False):
     unseen: Scalar
     Psi: Scalar
     shortfall: Scalar
+    spread: float  # on a simplex: the most that a cost or a constraint differs between two corners
+    below: Scalar  # on a simplex: how far one corner is below 0 in a constraint that another violates, over what that one violates it by
     observed_rounds: Scalar  # what a policy's own proof says of a game so far, and after how many rounds
     observed_regret: Scalar
     observed_violation: Scalar
+    cost_error: Scalar  # summed squared errors of predicted gradients of costs, and of predicted normals of violated constraints
+    limit_error: Scalar
+    observed_size: Scalar  # the largest |f| or (g)^+ that a policy has seen, whose theorem needs a bound on both
     curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

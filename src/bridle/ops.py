@@ -68,6 +68,7 @@ def _elementwise(name: str, on_float: Callable[[float], float]) -> Callable[[Num
 sqrt = _elementwise("sqrt", math.sqrt)
 exp = _elementwise("exp", math.exp)
 log = _elementwise("log", math.log)
+cos = _elementwise("cos", math.cos)
 absolute: Callable[[Number], Number] = abs  # type: ignore[assignment]  # the built-in, whose declared type loses the kind
 floor = _elementwise("floor", lambda x: float(math.floor(x)) if math.isfinite(x) else x)
 

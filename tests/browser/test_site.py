@@ -93,13 +93,17 @@ def test_axe_would_find_something(site):
 
 
 def test_search_finds_a_policy_from_the_disk(site):
-    """Typed into the search field of the first page, without a server."""
+    """Typed into the search field of the first page, without a server; nothing fails, also after the results are there."""
+    errors(site)
     open_page(site, "index")
     site.find_element(By.CSS_SELECTOR, "button.search-button").click()
     field = WebDriverWait(site, 20).until(lambda driver: next(e for e in driver.find_elements(By.NAME, "q") if e.is_displayed()))
     field.send_keys("hutchinson2025", Keys.ENTER)
     wanted = "#search-results li a[href*='reference/policies/hutchinson2025.html']"
     assert WebDriverWait(site, 30).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, wanted))
+    done = "return document.querySelector('#search-results .search-summary').textContent.includes('finished')"
+    WebDriverWait(site, 30).until(lambda driver: driver.execute_script(done))
+    assert errors(site) == []
 
 
 def test_nothing_is_asked_of_a_network_and_nothing_fails(site):

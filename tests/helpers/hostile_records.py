@@ -307,7 +307,7 @@ def describe(arguments: dict[str, Any]) -> str:
     return ", ".join(shown)
 
 
-SLOW = ("steiner", "vaze2025", "vaze2025-strong", "guo2022", "guo2022-strong", "yi2021")
+SLOW = ("steiner", "vaze2025", "vaze2025-strong", "guo2022", "guo2022-strong", "yi2021", "yi2021-dynamic")
 """Policies that solve programs: one of their kind each."""
 
 

@@ -28,7 +28,7 @@ THE_SEED_DOES_NOT_SHOW = {
 }
 """Problems whose games from the centre are the same with every seed, and why."""
 
-CURVED = {"pricing": 4.0}
+CURVED = {"pricing": 4.0, "navigation": 30.0}
 """Problems whose costs are strongly convex by nature, not by a parameter, and how many times the stated modulus a few of them may show."""
 
 OFFLINE: list[str] = []

@@ -10,7 +10,7 @@ import pytest
 import bridle
 from bridle import learners
 from bridle.learners.late import LateOGD, late_regret
-from bridle.learners.wrappers import delayed_ogd_regret, doubling_epochs
+from bridle.learners.wrappers import SQUARES, delayed_ogd_regret, doubling_epochs, squaring_regret
 
 BALL = bridle.Ball(2)
 D, G, T = 2.5, 1.7, 90
@@ -63,3 +63,29 @@ def test_the_epochs_of_doubling():
     assert doubling_epochs(1) == [(1, 1)]
     assert doubling_epochs(7) == [(1, 1), (2, 2), (4, 4)]
     assert doubling_epochs(11) == [(1, 1), (2, 2), (4, 4), (8, 4)]
+    assert doubling_epochs(2, "square") == [(2, 2)]
+    assert doubling_epochs(7, "square") == [(2, 2), (4, 4), (16, 1)]
+    assert doubling_epochs(22, "square") == [(2, 2), (4, 4), (16, 16)]
+    beyond = doubling_epochs(2**40, "square")
+    assert [length for length, _ in beyond] == [2, 4, 16, 256, 65536, 2**32]
+    assert sum(rounds for _, rounds in beyond) == 2**40
+    assert len(beyond) == SQUARES
+
+
+def test_logarithmic_regret_stays_so_on_squares():
+    """The closed form is above the sum over the epochs, and no more than twice that from T = 100 on; doubling's grows like ln^2."""
+    for T in [*range(1, 300), 65_814, 65_815, 10**6, 10**9]:
+        exact = sum(1.0 + np.log(rounds) for _, rounds in doubling_epochs(T, "square"))
+        assert exact <= squaring_regret(1.0, T) * (1.0 + 1e-12)
+        if T >= 100:
+            assert squaring_regret(1.0, T) <= 2.0 * exact
+    for T in (2, 1):
+        assert squaring_regret(0.7, T) == pytest.approx(0.7 * (1.0 + np.log(T)))
+    assert squaring_regret(0.7, 10**6) == pytest.approx(0.7 * (3 * 13.815510557964274 + 4.316983346365776 + 1.306852819440), rel=1e-11)
+    assert squaring_regret(0.7, 3) == pytest.approx(0.7 * (3 * 1.0986122886681098 + 0.6644487074538895 + 1.306852819440), rel=1e-11)
+    # Where an epoch ends, nothing is lost but the M-th epoch's ln T against ln n, and log2 log2 T against M - 1.
+    T = 2 + 4 + 16 + 256 + 65_536
+    exact = sum(1.0 + np.log(rounds) for _, rounds in doubling_epochs(T, "square"))
+    assert exact == pytest.approx(5.0 + 31.0 * np.log(2.0))
+    doubled = [sum(1.0 + np.log(rounds) for _, rounds in doubling_epochs(T)) for T in (10**3, 10**6)]
+    assert doubled[1] / doubled[0] > 3.0 > squaring_regret(1.0, 10**6) / squaring_regret(1.0, 10**3)

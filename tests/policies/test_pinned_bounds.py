@@ -93,6 +93,33 @@ def test_algorithm_1_that_is_doubled():
     assert paper.doubling_bound(BALL, facts, rounds).ccv < ccv  # by default it is told the true constant
 
 
+def test_algorithm_1_strong_that_is_squared():
+    """The sum over epochs of 2, 4, 16, ... rounds of Algorithm 1 for strongly convex costs; the horizon's factor stays logarithmic."""
+    regret = ccv = 0.0
+    facts = {**FACTS, "modulus": MU_}
+    for epoch, rounds in ((2, 2), (4, 4), (16, 16), (256, 256), (65_536, 30_000)):
+        part = bridle.policy("sinha2024-strong", BALL, horizon=epoch, lipschitz=G_, modulus=MU_).bound(facts, rounds)
+        regret, ccv = regret + part.regret, ccv + part.ccv
+    T = 2 + 4 + 16 + 256 + 30_000
+    same(paper.doubling_bound(BALL, facts, T, "square", lipschitz=G_, modulus=MU_), T, regret=regret, ccv=ccv)
+    known = paper.doubling_bound(BALL, {**facts, "regret": 0.0}, T, "square", lipschitz=G_, modulus=MU_)
+    assert known.ccv == pytest.approx(ccv)  # regret over all epochs says nothing of one
+    assert "not strongly convex" in paper.doubling_bound(BALL, {**FACTS, "modulus": 0.0}, T, "square", modulus=MU_).why
+    with pytest.raises(bridle.InputError, match="growth"):
+        paper.doubling_bound(BALL, facts, T, "cube")
+
+
+def test_the_remark_after_theorem_2_leaves_no_jump():
+    """A regret of -1e-9 has the violation bound of regret 0, nearly; one of -ln T has a logarithmic one, and below -GDt it ends."""
+    policy = bridle.policy("sinha2024-strong", BALL, horizon=T, lipschitz=G_, modulus=MU_)
+    for of in (policy.bound, policy.paper_bound):
+        at = [of({**FACTS, "lipschitz": G_, "modulus": MU_, "diameter": 2.0, "regret": r}, t).ccv for r in (0.0, -1e-9, -log(T), -1e12)]
+        assert at[1] == pytest.approx(at[0], rel=1e-9)
+        assert at[0] < at[2] < 2.0 * at[0]
+        assert at[3] == pytest.approx(of({**FACTS, "lipschitz": G_, "modulus": MU_, "diameter": 2.0}, t).ccv)
+        assert at[3] > at[2]
+
+
 def test_algorithm_1_strong():
     """V = 8 G^2 ln(eT)/mu, c = G^2 harm(t)/(2 mu V): Regret <= c V/(1 - 4c), and Q the root of Q^2 - V G D t = c (V + 2Q)^2."""
     V = 8 * G_**2 * log(e * T) / MU_
@@ -434,8 +461,8 @@ def anything(name):
         given = {"lipschitz": None, "bound": None}
     if name == "ons":
         given = {"exp_concavity": 0.2}
-    fixed = name in ("hutchinson2025", "yi2021", "yu2020")
-    return given, {"time_varying": not fixed, "slater": 1.1 if name == "hutchinson2025" else None, "V": 3.0, "shortfall": 0.0}
+    fixed = name in ("hutchinson2025", "yi2021", "yi2021-dynamic", "yu2020")
+    return given, {"time_varying": not fixed, "slater": 1.1 if name == "hutchinson2025" else None, "V": 3.0, "shortfall": 0.0, "below": 0.0}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -185,7 +185,7 @@ def test_the_command_line_lists_every_policy(capsys):
         assert rows[name]["metric"] == policies.entry(name).metric
     fixed = "fixed in the paper, time-varying here"
     assert {name for name in NAMES if rows[name]["constraints"] == fixed} == {"mahdavi2012", "jenatton2016", "yuan2018", "yuan2018-strong"}
-    assert {name for name in NAMES if rows[name]["constraints"] == "fixed"} == {"yu2020", "yi2021", "hutchinson2025"}
+    assert {name for name in NAMES if rows[name]["constraints"] == "fixed"} == {"yu2020", "yi2021", "yi2021-dynamic", "hutchinson2025"}
     assert rows["banditq"]["domains"] == ["simplex"]
     assert rows["sun2017"]["assumes"] == ["domain: simplex (mirror=entropic)"]
     assert rows["mahdavi2012"]["assumes"] == ["fixed constraints, affine constraints (form=mirror-prox)"]
@@ -235,7 +235,7 @@ def refusal(name: str, where: str) -> str:
     """Why a policy is refused on a problem, as a pattern of the error; empty where it must play."""
     if policies.entry(name).strongly_convex and not curved(where) and where not in CURVED:
         return "not strongly convex"
-    placed = takes(where, "domain") or where in ("game", "recommendation")  # on a simplex, or on any domain
+    placed = takes(where, "domain") or where in ("game", "recommendation", "experts")  # on a simplex, or on any domain
     if policies.entry(name).domains == ("simplex",) and not placed:
         return "domain must be a simplex"
     if name == "banditq" and not takes(where, "constraints"):

@@ -143,7 +143,7 @@ def test_limits_are_shares_of_the_attention_of_the_hour(given):
     hours = rounds(problem, 50)
     for t in (0, 23, 24, 49):
         hour, x = records.take(hours, float(t)), rng.dirichlet(np.ones(d))
-        v = (np.diag(hour.constraints[0].A[d:]) - np.diag(hour.constraints[0].A[:d])) / (2.0 - page.most - page.least)
+        v = (np.diag(hour.constraints[0].A[d:]) - np.diag(hour.constraints[0].A[:d])) / (2.0 - page.limits.cap - page.limits.floor)
         attention = v * x
         g = hour.constraints[0].value(x)
         np.testing.assert_allclose(g[:d], given.get("least", 0.4) / d * attention.sum() - attention, atol=1e-14)
@@ -171,11 +171,55 @@ def test_the_constants_of_the_page_are_nearly_attained(given):
     np.testing.assert_array_equal(known["feasible"], problem.domain.center())
 
 
+GROUPS = [{"dim": 5, "groups": 2}, {"dim": 7, "groups": 3, "least": 0.5, "most": 1.8}, {"dim": 4, "groups": 2, "most": 2.5}]
+
+
+@pytest.mark.parametrize("given", GROUPS, ids=str)
+def test_a_group_is_limited_as_a_whole_and_no_member_alone(given):
+    """Counted provider by provider, with the sizes of the groups written down here."""
+    problem = bridle.problem("recommendation", horizon=50, seed=1, **given)
+    d, rng = problem.domain.dim, np.random.default_rng(0)
+    groups = {5: [[0, 1, 2], [3, 4]], 7: [[0, 1, 2], [3, 4], [5, 6]], 4: [[0, 1], [2, 3]]}[d]
+    alone, hours = rounds(bridle.problem("recommendation", horizon=50, seed=1, dim=d), 50), rounds(problem, 50)
+    v = alone.constraints[0].A[:, d:, :].sum(axis=1) / (1.0 - d * min(1.0, 2.4 / d))
+    np.testing.assert_array_equal(hours.cost.a, alone.cost.a)
+    assert problem.constants["constraints"] == 2 * len(groups)
+    for t in (0, 24, 49):
+        x = rng.dirichlet(np.ones(d))
+        attention, g = v[t] * x, records.take(hours, float(t)).constraints[0].value(x)
+        for i, group in enumerate(groups):
+            even = len(group) / d * attention.sum()
+            assert g[i] == pytest.approx(given.get("least", 0.4) * even - attention[group].sum(), abs=1e-12)
+            most = min(attention.sum(), given.get("most", 2.4) * even)
+            assert g[len(groups) + i] == pytest.approx(attention[group].sum() - most, abs=1e-12)
+
+
+@pytest.mark.parametrize("given", GROUPS, ids=str)
+def test_the_constants_of_groups_are_nearly_attained(given):
+    problem = bridle.problem("recommendation", horizon=10, seed=2, **given)
+    known, hours = problem.constants, rounds(problem, HOURS)
+    A = hours.constraints[0].A
+    steepest = max(np.linalg.norm(hours.cost.a, axis=1).max(), np.linalg.norm(A, axis=2).max())
+    assert 0.6 * known["lipschitz"] <= steepest <= known["lipschitz"]
+    assert 0.9 * known["bound"] <= abs(A).max() <= known["bound"] * (1.0 + 1e-12)
+    limits, high = problem.adversary.stream.limits, 1.0 + markets.PRESENT + markets.WANDER
+    rows = limits.rounds(np.ones((1, problem.domain.dim)), np.full((1, problem.domain.dim), high)).constraints[0].A
+    assert np.linalg.norm(rows, axis=2).max() == pytest.approx(high * limits.steepest, rel=1e-12)
+    room = -A.mean(axis=2).max()
+    assert known["slater"] <= room <= known["slater"] + 0.3 / problem.domain.dim * 3.0
+
+
+def test_every_provider_in_a_group_of_its_own_is_what_it_is_without_groups():
+    one, two = (bridle.problem("recommendation", horizon=10, seed=5, groups=groups) for groups in (None, 6))
+    assert records.same(rounds(one, 100), rounds(two, 100))
+    assert one.constants["lipschitz"] == two.constants["lipschitz"]
+
+
 def test_clicks_and_attention_follow_the_readers_of_the_day():
     problem = bridle.problem("recommendation", horizon=10, dim=3)
     page, hours = problem.adversary.stream, rounds(problem, 300 * markets.HOURS)
     r = -hours.cost.a
-    v = hours.constraints[0].A[:, 3:, :].sum(axis=1) / (1.0 - 3 * page.most)
+    v = hours.constraints[0].A[:, 3:, :].sum(axis=1) / (1.0 - 3 * page.limits.cap)
     np.testing.assert_allclose(r.mean(axis=0), page.rate, rtol=0.05)
     np.testing.assert_allclose(v.mean(axis=0), 1.0, atol=0.01)
     turn = np.exp(2j * np.pi * np.arange(markets.HOURS) / markets.HOURS)
@@ -230,9 +274,10 @@ def test_with_ratings_a_round_is_a_hundred_real_ones():
     assert problem.constants["rounds"] == 1000
 
 
-def test_with_ratings_the_constants_are_attained():
+@pytest.mark.parametrize("groups", [None, 2])
+def test_with_ratings_the_constants_are_attained(groups):
     real("ratings"), real("films")
-    problem = bridle.problem("recommendation", horizon=10, data="ratings")
+    problem = bridle.problem("recommendation", horizon=10, data="ratings", groups=groups)
     rounds = problem.adversary.replay(0, 1000)
     corner = [abs(rounds.constraints[0].A @ x).max() for x in np.eye(6)]
     slopes = np.linalg.norm(rounds.cost.a, axis=1).max(), np.linalg.norm(rounds.constraints[0].A, axis=2).max()

@@ -45,9 +45,22 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "scattered": ({"dim": 1}, {"dim": 2}),
     "rare-constraint": ({"period": 3, "dim": 2},),
     "noisy": ({"noise": 0.5}, {"dim": 1}),
+    "tangent": ({"noise": 0.8}, {"dim": 1}),
     "contradiction": ({"level": 0.75, "dim": 2},),
     "pricing": ({"dim": 1}, {"dim": 2, "elasticity": 1.2, "substitution": 0.9, "stock": 3.0, "season": 0.0, "shock": 0.6}),
-    "recommendation": ({"dim": 2, "least": 0.1, "most": 1.5}, {"dim": 9, "least": 0.0, "most": 9.0}),
+    "recommendation": (
+        {"dim": 2, "least": 0.1, "most": 1.5},
+        {"dim": 9, "least": 0.0, "most": 9.0},
+        {"dim": 7, "groups": 3, "least": 0.5, "most": 1.8},
+    ),
+    "revenue": ({"spokes": 1, "load": 0.5}, {"spokes": 2, "load": 2.0, "fares": 1.0, "season": 0.0, "shock": 0.0}),
+    "navigation": ({"waypoints": 1, "constraints": 1}, {"waypoints": 3, "wind": 0.0, "slater": 0.0}, {"waypoints": 2, "wind": 30.0}),
+    "bundle-auctions": (
+        {"noise": 0.0},
+        {"bidders": 1, "items": 1, "bundles": 1, "constraints": 3, "noise": 0.0},
+        {"bidders": 3, "items": 3, "bundles": 7, "budget": 0.3, "constraints": 4},
+    ),
+    "experts": ({"adaptive": 1, "dim": 7}, {"share": 0.5, "dim": 2}),
 }
 """Parameters to try beside the defaults, and beside `modulus` where there is one."""
 
@@ -57,6 +70,7 @@ DEPENDS_ON_THE_HORIZON = {
     "p-constrained": "P_T is spread over T rounds",
     "late-temptation": "it begins at T/2",
     "contradiction": "it begins at T/2",
+    "experts": "careless experts are found out in round T",
 }
 """Problems whose first rounds are others when they are made for more rounds, and why."""
 
@@ -518,7 +532,9 @@ def test_it_says_what_it_is(name):
     assert facts["about"] in row.replace("\\[", "[")
 
 
-@pytest.mark.parametrize("module", ["paper", "special_settings", "hostile", "streams", "applications", "markets"])
+@pytest.mark.parametrize(
+    "module", ["paper", "special_settings", "hostile", "streams", "applications", "markets", "revenue", "navigation", "bundles"]
+)
 def test_the_table_of_a_file_names_every_problem_and_its_opponent(module):
     module = getattr(problems, module)
     rows = [line.split("|") for line in module.__doc__.splitlines() if line.startswith("| `")]
@@ -570,6 +586,7 @@ WRONG = [
     ("uphill", {"modulus": 0.0}, "modulus must be above 0, not 0.0"),
     ("uphill", {"dim": 2}, "unknown parameter of problem uphill 'dim'"),
     ("noisy", {"noise": -1.0}, "noise must be above 0, not -1.0"),
+    ("tangent", {"noise": -1.0}, "noise must be 0 or above, not -1.0"),
     ("contradiction", {"level": 0.0}, "level must be above 0, not 0.0"),
     ("rare-constraint", {"period": 0.5}, "period must be a whole number, not 0.5"),
     ("pricing", {"stock": 0.0}, "stock must be above 0, not 0.0"),
@@ -581,6 +598,20 @@ WRONG = [
     ("recommendation", {"dim": 1}, "dim must be 2 or above, not 1"),
     ("recommendation", {"least": 1.1}, "least must be at most 1, an even share, not 1.1"),
     ("recommendation", {"most": 0.9}, "most must be 1, an even share, or above, not 0.9"),
+    ("recommendation", {"groups": 7}, "groups must be at most 6, the providers there are, not 7"),
+    ("recommendation", {"groups": 1}, "groups must be 2 or above, not 1"),
+    ("revenue", {"load": 0.0}, "load must be above 0, not 0.0"),
+    ("revenue", {"fares": -1.0}, "fares must be above 0, not -1.0"),
+    ("revenue", {"spokes": 0}, "spokes must be 1 or above, not 0"),
+    ("revenue", {"shock": 1.0}, "shock must be below 1, not 1: demand would vanish"),
+    ("revenue", {"data": "trains"}, "unknown data 'trains'"),
+    ("navigation", {"waypoints": 0}, "waypoints must be 1 or above, not 0"),
+    ("navigation", {"slater": 0.6}, "slater must be at most 0.5, the width beside the straight line, not 0.6"),
+    ("navigation", {"wind": -1.0}, "wind must be 0 or above, not -1.0"),
+    ("bundle-auctions", {"items": 2, "bundles": 4}, "bundles must be at most 3 where there are 2 items, not 4"),
+    ("bundle-auctions", {"constraints": 21}, "constraints must be at most 20, the limits there are, not 21"),
+    ("bundle-auctions", {"noise": 1.0}, "noise must be below 1, not 1: a bundle could be worth nothing"),
+    ("bundle-auctions", {"budget": 0.0}, "budget must be above 0, not 0.0"),
     ("nested-body", {}, "unknown problem 'nested-body'; did you mean nested-bodies"),
 ]
 

@@ -179,6 +179,27 @@ def test_noise_is_even_and_once_large_makes_what_is_told_infeasible():
     assert mild.constants["slater"] >= 0.2
 
 
+def test_tangent_leaves_one_action_and_no_price_holds_it():
+    exact = bridle.problem("tangent", horizon=50, dim=3, noise=0.0)
+    (block,) = unplayed(exact).blocks()
+    point, many = exact.constants["feasible"], block.constraints[0]
+    assert exact.constants["optimal_cost"] == pytest.approx(50 * 0.3)
+    for values in zip(*many, strict=True):
+        g = type(many)(*values)
+        assert g.value(point) == 0.0
+        assert g.value(point + np.array([0.02, 0.0, -0.01])) == pytest.approx(0.5 * (0.02**2 + 0.01**2))  # above 0 everywhere else
+        for price in (1.0, 10.0, 100.0):  # the least of -x_1 + price g is at 1/price from the point, and violates by 1/(2 price^2)
+            x = point + np.array([1.0 / price, 0.0, 0.0])
+            np.testing.assert_allclose(block.cost.a[0] + price * g.grad(x), 0.0, atol=1e-12)
+            assert g.value(x) == pytest.approx(0.5 / price**2)
+    told = bridle.problem("tangent", horizon=4000, noise=0.4)
+    errors = np.concatenate([block.constraints[0].b for block in unplayed(told).blocks()])
+    assert (abs(errors) <= 0.4).all()
+    assert abs(errors.mean()) < 0.02
+    assert told.constants["feasible"] is None
+    assert told.constants["bound"] == pytest.approx(0.845 + 0.4)
+
+
 def test_a_contradiction_is_proved_within_a_hundred_rounds_and_not_before():
     problem = bridle.problem("contradiction", horizon=400, dim=5)
     session = bridle.Session(bridle.policy("anytime", problem.domain))

@@ -319,6 +319,19 @@ def test_rules_without_a_word_are_null():
     assert bodies == [{"rules": [[1.0, 2.0], None], "known": {"A": [[1.0, 0.0]], "b": [0.5]}}]
 
 
+def test_a_hint_is_sent_as_its_parts():
+    bodies = []
+
+    def line(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        return httpx.Response(200, json={"x": [0.0, 0.0], "round": 0, "ticket": 1})
+
+    remote = client(line).session("shop")
+    remote.decide(hint=[1.0, 2.0])
+    remote.ask(hint={"g": 0.5, "dg": [1.0, 0.0]})
+    assert bodies == [{"hint": {"df": [1.0, 2.0]}}, {"hint": {"g": [0.5], "dg": [[1.0, 0.0]]}}]
+
+
 def test_a_session_is_described_as_the_service_reads_it():
     made = bridle.policy("rate", bridle.Box(0.0, 40.0, dim=1), at_most=0.05, safe=[40.0], rules=["ewma", "same slot"])
     assert said_session("shop", made, None, None, {"names": ["short"], "engine": None}) == {

@@ -401,7 +401,11 @@ def test_the_number_of_constraints_is_what_the_policy_was_made_for_or_free():
     ("policy", "more", "message"),
     [
         (None, {}, "policy must have a method `init`; None has none"),
-        ("sinha2024", {}, "policy must have a method `init`; 'sinha2024' has none"),
+        (
+            "sinha2024",
+            {},
+            r"policy must have a method `init`; 'sinha2024' has none; bridle.policy\('sinha2024', domain\) makes the policy of that name",
+        ),
         (make_policy(), {"x1": [0.0, 0.0]}, r"x1 must have shape \(3,\), not \(2,\)"),
         (make_policy(), {"x1": [2.0, 0.0, 0.0]}, "x1 must lie in the domain"),
         (make_policy(), {"x1": [np.nan, 0.0, 0.0]}, "x1 must be finite, not nan at index 0"),

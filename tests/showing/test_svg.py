@@ -38,11 +38,18 @@ def test_higher_values_are_drawn_higher_and_inside(scale):
 
 
 def test_a_logarithmic_axis_is_one():
-    at = svg.scale(Axis("", "log"), [1.0, 10000.0], (0.0, 400.0))
-    assert [round(at.at(10.0**k)) for k in range(5)] == [0, 100, 200, 300, 400]
-    assert set(at.ticks) <= {10.0**k for k in range(5)}
-    narrow = svg.scale(Axis("", "log"), [2.3, 7.1], (0.0, 1.0))
-    assert narrow.ticks == [5.0]
+    ruler = svg.Ruler(svg.over(Axis("", "log"), [1.0, 10000.0]), 0.0, 400.0)
+    places = [ruler.at(10.0**k) for k in range(5)]
+    assert np.allclose(np.diff(places), places[1] - places[0])
+    assert 0.0 < places[0] < 25.0 < 375.0 < places[-1] < 400.0
+    assert [text for _, text in ruler.ticks()] == ["1", "100", "10,000"]
+    assert [round(at) for at, _ in ruler.ticks()] == [round(place) for place in places[::2]]
+
+
+def test_without_anything_above_zero_an_axis_is_linear():
+    scale = svg.over(Axis("", "log"), [-3.0, 0.0])
+    assert scale.kind == "linear"
+    assert scale.at(-3.0) < scale.at(0.0) <= 1.0
 
 
 def test_a_line_is_broken_where_nothing_is_known_and_a_lone_value_is_a_dot():

@@ -12,7 +12,7 @@ from bridle import domains, engines, policies, records
 from bridle.checks.case import MakePolicy, PolicyCase, bits, gentle_rounds, python_only, rough_rounds
 from bridle.checks.sessions import check_session
 from bridle.checks.walk import check_same_walk, walk
-from bridle.core import BridleWarning, Domain, InputError, Policy
+from bridle.core import BridleWarning, Domain, InputError, Policy, revealed
 from bridle.game.play import play, policy_for
 from bridle.policies import own
 from bridle.policies.common import exp_concavity_of
@@ -185,7 +185,7 @@ def _check_batch(case: PolicyCase, record: Policy[object]) -> None:
         off = float(np.max(np.abs(x - np.array([path.decisions[t - 1] for path in alone]))))
         case.require(off <= 1e-12 * scale, f"3 runs at once must be the 3 runs one by one; off by {off:.3g} in round {t}")
         if one_round is not None:
-            state = case.attempt(f"update of 3 runs in round {t}", record.update, state, one_round.reveal(x))
+            state = case.attempt(f"update of 3 runs in round {t}", record.update, state, revealed(record, state, x, one_round))
 
 
 def _check_scale(case: PolicyCase, scale_free: bool) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bridle import records
 from bridle.checks.case import PolicyCase, bits
-from bridle.core import Feedback, Policy, Round
+from bridle.core import Feedback, Policy, Round, revealed
 from bridle.ops import Array
 
 
@@ -40,7 +40,8 @@ def walk(case: PolicyCase, record: Policy[object], stream: list[Round], x1: Arra
         path.decisions.append(x.copy())
         if one_round is None:
             break
-        feedback = one_round.reveal(x)
+        _check_points(case, record, state, t)
+        feedback = revealed(record, state, x, one_round)
         feedback_bits = bits(feedback)
         after = case.attempt(f"update in round {t}", record.update, state, feedback)
         case.require(bits(state) == before, f"update must not change the state it is given, in round {t}")
@@ -53,6 +54,17 @@ def walk(case: PolicyCase, record: Policy[object], stream: list[Round], x1: Arra
         case.require(x.tobytes() == then.tobytes(), f"the decision of round {t} must stay as it was, and later rounds changed it")
     case.require(np.array_equal(x1, start), "init must not change x1, and no update may")
     return path
+
+
+def _check_points(case: PolicyCase, record: Policy[object], state: object, t: int) -> None:
+    """What a policy that sees values alone tries is in the domain, and around its decision."""
+    if not hasattr(record, "points"):
+        return
+    points, x = case.attempt("points", record.points, state), record.decide(state)
+    case.require(
+        points.ndim == 2 and points.shape[1:] == x.shape, "points must have shape (n, {}), not {}, in round {}", len(x), points.shape, t
+    )
+    case.require(case.domain.contains(points), "points must be in the domain, and {} of round {} are not", points, t)
 
 
 def check_same_walk(case: PolicyCase, one: Walk, two: Walk, message: str) -> None:

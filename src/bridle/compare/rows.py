@@ -56,6 +56,7 @@ class MeasuredColumns(TypedDict):
     squared_ccv: float | None
     dynamic_regret: float | None
     path_length: float | None
+    movement: float | None
 
 
 class RateColumns(TypedDict):
@@ -80,6 +81,7 @@ class BoundColumns(TypedDict):
     interval_bound: float | None
     soft_bound: float | None
     squared_bound: float | None
+    movement_bound: float | None
     regret_bound_paper: float | None
     ccv_bound_paper: float | None
     interval_bound_paper: float | None
@@ -102,6 +104,7 @@ class HoldsColumns(TypedDict):
     interval_bound_holds: bool | None
     soft_bound_holds: bool | None
     squared_bound_holds: bool | None
+    movement_bound_holds: bool | None
 
 
 class RunColumns(TypedDict):

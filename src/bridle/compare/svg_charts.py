@@ -13,9 +13,9 @@ from html import escape
 from math import cos, hypot, log10, pi, sin
 
 from bridle.compare import charts
-from bridle.compare.scales import PageScale, apart, placed, reaching
 from bridle.compare.text import number
 from bridle.showing.marks import Bar, Chart, Line, Point
+from bridle.showing.scales import PageScale, apart, placed, reaching
 
 HEIGHT = 300.0
 """How high the plotted area is, in pixels; its width is the reader's."""

@@ -18,7 +18,7 @@ GameLike: TypeAlias = Mapping[str, object]
 
 NAMES = {
     "regret": "regret", "ccv": "CCV", "interval_violation": "interval violation", "soft_violation": "soft violation",
-    "squared_ccv": "squared CCV",
+    "squared_ccv": "squared CCV", "movement": "movement",
 }  # fmt: skip
 """What is measured and bounded, as people call it."""
 
@@ -70,6 +70,8 @@ def game_table(facts: GameLike) -> Table:
     table.add_row("total cost", number(facts["cost"]), "", "", "")
     for measured, bound in BOUNDED:
         held = facts[f"{bound}_holds"]
+        if measured == "movement" and facts[measured] is None:  # it was not kept
+            continue
         table.add_row(
             NAMES[measured], number(facts[measured]), number(facts[bound]), number(facts.get(f"{bound}_paper")),
             "" if held is None else "yes" if held else "NO",

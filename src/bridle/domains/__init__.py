@@ -1,7 +1,7 @@
 """Sets of admissible decisions: projections, linear minimisers, sizes.
 
-The public names are factories that check their arguments and return a record of `closed_form`, `half_space_cut` or `polyhedron`. All but
-`Polyhedron` are plain arithmetic and compile.
+The public names are factories that check their arguments and return a record of `closed_form`, `half_space_cut`, `polyhedron` or
+`combinatorial`. All but those of the last two are plain arithmetic and compile.
 
 >>> Ball(dim=2, radius=1.0).project(np.array([3.0, 4.0]))
 array([0.6, 0.8])
@@ -9,17 +9,22 @@ array([0.6, 0.8])
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import ops, validate
 from bridle.core import Domain, InputError
 from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
+from bridle.domains.combinatorial import MatchingSet, PathSet, SpanningTreeSet, graph, network
 from bridle.domains.half_space_cut import BallCut, DomainCut
 from bridle.domains.polyhedron import Polyhedron, PolyhedronSet
 from bridle.ops import Array, norm
 
-__all__ = ["Ball", "Box", "Halfspace", "L1Ball", "Polyhedron", "Product", "Simplex", "Spectrahedron"]
+__all__ = [
+    "Ball", "Box", "Halfspace", "L1Ball", "Matchings", "Paths", "Polyhedron", "Product", "Simplex", "SpanningTrees", "Spectrahedron",
+]  # fmt: skip
 
 
 @validate.computed
@@ -181,6 +186,109 @@ def Spectrahedron(size: int, trace: float = 1.0) -> SpectrahedronSet:
     """
     n, total = validate.whole("size", size), validate.positive("trace", trace)
     return SpectrahedronSet(total, (np.eye(n) * (total / n)).ravel())
+
+
+@validate.computed
+def Paths(edges: Iterable[tuple[Hashable, Hashable]], source: Hashable, target: Hashable) -> PathSet:
+    """The paths of a network from one node to another, and their mixtures: the unit flows.
+
+    A coordinate is an edge, in the order in which they are given: 1 where the path takes it, or the share of paths that do. The network has
+    no cycle; where a node may be reached at several steps, give it once for each. A path with the mean `x` is drawn by
+    ``bridle.round_randomly(x, rng, to=domain)``. The centre is the mean over all paths, and the diameter is exact.
+
+    Parameters
+    ----------
+    edges : iterable of (node, node)
+        Where each edge begins and where it ends; nodes are numbers or names. Two edges may join the same nodes.
+    source : node
+        Where every path begins.
+    target : node
+        Where every path ends.
+
+    Returns
+    -------
+    PathSet
+        The domain; ``linear_argmin(v)`` is the cheapest path with costs `v`, which may be negative.
+
+    Raises
+    ------
+    InputError
+        There is a cycle, or an edge that lies on no path from `source` to `target`.
+
+    Examples
+    --------
+    >>> roads = Paths([("home", "bridge"), ("home", "tunnel"), ("bridge", "work"), ("tunnel", "work")], "home", "work")
+    >>> roads.linear_argmin(np.array([3.0, 1.0, 1.0, 2.0]))
+    array([0., 1., 0., 1.])
+    """
+    return network(edges, source, target)
+
+
+@validate.computed
+def Matchings(rows: int, columns: int | None = None) -> MatchingSet:
+    """The ways to give each row a column of its own, and their mixtures.
+
+    A coordinate is a pair of a row and a column, row by row: 1 where they are matched, or how often they are. With as many columns as rows
+    the mixtures are the doubly stochastic matrices. A matching with the mean `x` is drawn by ``bridle.round_randomly(x, rng, to=domain)``.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows there are, 1 or above: each is matched.
+    columns : int, optional
+        How many columns there are, no fewer than `rows`. Default: as many as rows.
+
+    Returns
+    -------
+    MatchingSet
+        The domain; ``linear_argmin(v)`` is the cheapest matching with costs `v`.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> Matchings(2).linear_argmin(np.array([1.0, 2.0, 0.0, 4.0]))
+    array([0., 1., 1., 0.])
+    """
+    m = validate.whole("rows", rows)
+    n = m if columns is None else validate.whole("columns", columns)
+    if n < m:
+        raise InputError(f"columns must be {m} or above, one for each row, not {n}")
+    return MatchingSet(np.full((m, n), 1.0 / n))
+
+
+@validate.computed
+def SpanningTrees(edges: Iterable[tuple[Hashable, Hashable]]) -> SpanningTreeSet:
+    """The spanning trees of a graph, and their mixtures.
+
+    A coordinate is an edge, in the order in which they are given: 1 where the tree has it, or the share of trees that do. A tree with the
+    mean `x` is drawn by ``bridle.round_randomly(x, rng, to=domain)``. The centre is the mean over all spanning trees; the diameter is an
+    upper bound, exact where two trees share no edge but those that all have.
+
+    Parameters
+    ----------
+    edges : iterable of (node, node)
+        The nodes that each edge joins, numbers or names; no edge comes twice.
+
+    Returns
+    -------
+    SpanningTreeSet
+        The domain; ``linear_argmin(v)`` is the cheapest spanning tree with costs `v`, which may be negative.
+
+    Raises
+    ------
+    InputError
+        The graph is not connected, or an edge comes twice or joins a node to itself.
+
+    Examples
+    --------
+    >>> SpanningTrees([("a", "b"), ("b", "c"), ("c", "a")]).linear_argmin(np.array([3.0, 1.0, -2.0]))
+    array([0., 1., 1.])
+    """
+    return graph(edges)
 
 
 @validate.computed

@@ -14,13 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import ops
-from bridle.backends import UNBOUNDED
+from bridle.backends import UNBOUNDED, lowest_eigenvector
 from bridle.core import Domain
 from bridle.domains.facets import LISTED_DIMENSIONS, BallPart, ConePart, Facets, Slab, facets, side_by_side
 from bridle.ops import Array, Flag, Scalar, absolute, along, dot, norm
 from bridle.showing import LISTED, call
 
 EPS = 2.0**-52
+
+LARGE = 40
+"""Of a matrix with so many rows or more the lowest eigenvector is found without the others."""
 
 
 class BallSet(NamedTuple):
@@ -252,7 +255,12 @@ class SpectrahedronSet(NamedTuple):
 
     def linear_argmin(self, v: Array) -> Array:
         matrix = _square(v)
-        lowest: Array = ops.namespace(v).linalg.eigh(0.5 * (matrix + _transposed(matrix)))[1][..., 0]
+        matrix = 0.5 * (matrix + _transposed(matrix))
+        if isinstance(v, np.ndarray) and matrix.shape[-1] >= LARGE:
+            rows = matrix.reshape(-1, *matrix.shape[-2:])
+            lowest = np.array([lowest_eigenvector(row) for row in rows]).reshape(matrix.shape[:-1])
+        else:
+            lowest = ops.namespace(v).linalg.eigh(matrix)[1][..., 0]
         return self.trace * (lowest[..., :, None] * lowest[..., None, :]).reshape(v.shape)
 
     def facets(self) -> Facets:

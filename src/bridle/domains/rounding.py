@@ -1,4 +1,4 @@
-"""Rounding at random without bias: whole numbers, levels, or points of a finite set whose mean is the decision.
+"""Rounding at random without bias: whole numbers, levels, points of a finite set, or combinatorial actions whose mean is the decision.
 
 A system that can only do some actions plays another one than was decided (``Session.observe(..., played=...)``), and what is proved is
 charged with the sum of <grad f_t, played - decided>. Where the mean of what is played is the decision, and the gradient does not depend on
@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike
 from bridle import validate
 from bridle.backends import linear_program
 from bridle.core import InputError
+from bridle.domains.combinatorial import Combinatorial
 from bridle.ops import Array
 
 EXACT = 1e-9
 """A point is a mixture of others if it is one up to this part of their spread."""
 
 
-def round_randomly(x: ArrayLike, rng: np.random.Generator, to: ArrayLike | None = None, *, keep_sum: bool = False) -> Array:
+def round_randomly(x: ArrayLike, rng: np.random.Generator, to: ArrayLike | Combinatorial | None = None, *, keep_sum: bool = False) -> Array:
     """Round a point at random without bias: the mean of the result is the point itself.
 
     Use it where a system can only do some actions, and tell the session what was done (``Session.observe(..., played=...)``).
@@ -31,10 +32,11 @@ def round_randomly(x: ArrayLike, rng: np.random.Generator, to: ArrayLike | None 
         The decision to round.
     rng : numpy.random.Generator
         The source of randomness, such as ``numpy.random.default_rng(seed)``; use the same one in every round.
-    to : array_like, optional
+    to : array_like or domain, optional
         A list of levels: every coordinate is rounded to one of its two nearest. Or an array of shape (m, d): one of these points is drawn,
         with
-        the weights that spread least among all whose mean is `x`. Default: whole numbers.
+        the weights that spread least among all whose mean is `x`. Or a domain of combinatorial actions, such as `bridle.Paths`: one of its
+        paths, matchings or trees is drawn. Default: whole numbers.
     keep_sum : bool, default False
         Draw whole numbers together, so that their sum is that of `x`, rounded up or down. A whole sum stays as it is.
 
@@ -57,6 +59,9 @@ def round_randomly(x: ArrayLike, rng: np.random.Generator, to: ArrayLike | None 
     4
     >>> round_randomly([3.0], rng, to=[1.0, 2.0, 4.0]).tolist() in ([2.0], [4.0])
     True
+    >>> import bridle
+    >>> round_randomly([0.5, 0.5, 0.5, 0.5], rng, to=bridle.Matchings(2)).tolist() in ([1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0])
+    True
     """
     point = validate.vector("x", x)
     if not isinstance(rng, np.random.Generator):
@@ -65,6 +70,8 @@ def round_randomly(x: ArrayLike, rng: np.random.Generator, to: ArrayLike | None 
         return _whole_together(point, rng) if keep_sum else np.floor(point) + (rng.random(len(point)) < point - np.floor(point))
     if keep_sum:
         raise InputError("keep_sum is for whole numbers: it cannot be given with to")
+    if isinstance(to, Combinatorial):
+        return _action(validate.vector("x", x, to.dim), to, rng)
     choices = validate.array("to", to)
     if choices.ndim == 1 and choices.size:
         return _levels(point, np.unique(choices), rng)
@@ -93,6 +100,13 @@ def _levels(x: Array, levels: Array, rng: np.random.Generator) -> Array:
     gap = high - low
     share = np.where(gap > 0.0, (x - low) / np.where(gap > 0.0, gap, 1.0), 0.0)
     return np.where(rng.random(len(x)) < share, high, low)
+
+
+def _action(x: Array, domain: Combinatorial, rng: np.random.Generator) -> Array:
+    points, weights = domain.mixture(x)
+    if float(np.abs(weights @ points - x).max()) > EXACT:  # an action has entries of 0 and 1
+        raise InputError(f"x must be a mixture of the actions of to; {validate.show(x)} is none")
+    return np.array(points[rng.choice(len(points), p=weights)])
 
 
 def mixture_of(x: Array, points: Array) -> Array | None:

@@ -20,6 +20,8 @@ from bridle.solvers.program import region
 def keeping_turn(policy: Policy[Any]) -> Callable[[Policy[Any], Adversary[Any], Any, Any, object], tuple[Any, Any, Feedback]]:
     """`turn` for rounds whose limits are known: of one policy, whose domain is looked at once."""
     domain = getattr(policy, "domain", None)
+    if hasattr(policy, "points"):
+        raise InputError("limits that are known before acting cannot be kept: the policy tries points at random around its decision")
     if domain is None:
         raise InputError("limits that are known before acting cannot be kept: the policy does not say what its domain is")
     where, straight = region(domain), np.eye(domain.dim)

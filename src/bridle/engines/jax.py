@@ -21,7 +21,7 @@ import numpy as np
 from bridle import ops, records
 from bridle.core import Adversary, InputError, Policy, S
 from bridle.engines import runs
-from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun, block_length, block_of, check_compiled, row_of, turn
+from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun, block_length, block_of, check_compiled, row_of, turn_for
 from bridle.ops import Array, Flag, Scalar
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def one_round(collect: Collect) -> Callable[[Sides[S, F], States[S, F], object],
 
     def one(constants: Sides[S, F], states: States[S, F], draw: object) -> tuple[States[S, F], object]:
         (policy, adversary), (state, foe) = constants, states
-        state, foe, feedback = turn(policy, adversary, state, foe, draw)
+        state, foe, feedback = turn_for(policy, adversary)(policy, adversary, state, foe, draw)
         return (state, foe), row_of(collect, state, feedback)
 
     return one

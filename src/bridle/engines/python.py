@@ -7,7 +7,7 @@ import numpy as np
 from bridle import records
 from bridle.core import Round, S
 from bridle.engines.foretold import keeping_turn
-from bridle.engines.round import Block, BlockRounds, BlockValues, Collect, F, Marks, SingleRun, gather, turn
+from bridle.engines.round import Block, BlockRounds, BlockValues, Collect, F, Marks, SingleRun, gather, turn_for
 from bridle.ops import Array, Scalar
 
 
@@ -19,7 +19,7 @@ def advance(run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | 
     decisions: list[Array] = []
     chosen: list[Round] = []
     with_decisions, with_rounds = collect is Collect.DECISIONS, collect is Collect.ROUNDS  # an enum's members are slow to look up
-    take = keeping_turn(policy) if getattr(adversary, "foretold", False) else turn
+    take = keeping_turn(policy) if getattr(adversary, "foretold", False) else turn_for(policy, adversary)
     for draw in records.unstack(draws, rounds):
         state, foe, feedback = take(policy, adversary, state, foe, draw)
         f.append(feedback.f)

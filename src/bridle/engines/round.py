@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridle import records
-from bridle.core import Adversary, Feedback, InputError, Policy, Round, S
+from bridle.core import Adversary, Feedback, InputError, Policy, Round, S, revealed
 from bridle.ops import Array
 
 F = TypeVar("F")
@@ -25,8 +25,19 @@ def turn(policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draw: obj
     """One round: the policy decides, the adversary answers, the policy updates on what is revealed; `foe` is the adversary's state."""
     x = policy.decide(state)
     foe, chosen = answer(adversary, foe, x, draw)
-    feedback = chosen.reveal(x)
+    feedback = revealed(policy, state, x, chosen)
     return policy.update(state, feedback), foe, feedback
+
+
+def hinted_turn(policy: Policy[S], adversary: Adversary[F], state: S, foe: F, draw: object) -> tuple[S, F, Feedback]:
+    """`turn`, before which the adversary tells the policy what it may expect of the round."""
+    hint = adversary.hint(foe, policy.decide(state), draw)  # type: ignore[attr-defined]
+    return turn(policy, adversary, policy.hinted(state, hint), foe, draw)  # type: ignore[attr-defined]
+
+
+def turn_for(policy: object, adversary: object) -> Callable[[Policy[S], Adversary[F], S, F, object], tuple[S, F, Feedback]]:
+    """The round of this policy and this adversary: with a hint where the one gives them and the other takes them."""
+    return hinted_turn if hasattr(adversary, "hint") and hasattr(policy, "hinted") else turn
 
 
 def answer(adversary: Adversary[F], foe: F, x: Array, draw: object) -> tuple[F, Round]:

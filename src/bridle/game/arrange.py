@@ -12,7 +12,7 @@ from bridle import problems, validate
 from bridle.core import Domain, InputError, Policy
 from bridle.game.schedule import trial_decision
 from bridle.ops import Array, Scalar
-from bridle.policies.registry import domain_of, record_of
+from bridle.policies.registry import domain_of, playing_record
 from bridle.problems import Problem
 
 
@@ -85,13 +85,9 @@ def start_points(x1: ArrayLike | None, domain: Domain, runs: int | None) -> Arra
 
 def _playing_record(policy: object) -> Policy[object]:
     """The record that plays, with the methods of a policy."""
-    record: Policy[object] = record_of(policy)
     if getattr(policy, "through", None) is not None:
         raise InputError("policy decides on weights (rules): somebody must say in every round what they stand for, as a Session is told")
-    for method in ("init", "decide", "update"):
-        if not hasattr(record, method):
-            raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
-    return record
+    return playing_record(policy)
 
 
 def _named(name: str, policy: object, horizon: int | None, seed: int | Sequence[int] | None) -> Problem:

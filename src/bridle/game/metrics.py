@@ -6,6 +6,7 @@ Every function gives a float for one run and an array for several.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +14,10 @@ from numpy.typing import ArrayLike
 
 from bridle import records, validate
 from bridle.core import InputError, Round
+from bridle.engines.round import Collect
 from bridle.game.play import Trace
+from bridle.game.totals import moves
+from bridle.learners import adagrad_movement
 from bridle.ops import Array, Scalar
 from bridle.policies.levels import Tally
 from bridle.policies.round_maps import record_of
@@ -178,6 +182,96 @@ def squared_ccv(trace: Trace) -> Scalar:
     True
     """
     return _number(trace.totals.squared.max(axis=-1))
+
+
+def movement(trace: Trace) -> Scalar:
+    """How far the decisions of a game moved: the sum of the distances from each to the next.
+
+    It is kept where the game was played with ``keep="movement"`` or ``"decisions"``, or the problem has a price of moving
+    (`with_switching`).
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    float or array of shape (runs,)
+        In units of action, 0 or above.
+
+    Raises
+    ------
+    InputError
+        It was not kept.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=50, keep="movement")
+    >>> bool(movement(trace) > 0.0)
+    True
+    """
+    if trace.totals.moved is None:
+        raise InputError("movement was not kept: play the game with keep='movement'")
+    return _number(trace.totals.moved)
+
+
+def movement_bound(trace: Trace) -> Scalar | None:
+    """The most that the decisions of a game can have moved, by the proof of its policy's steps.
+
+    A step D / sqrt(2 S) along a gradient v, S the sum of all |v|^2 so far, and a projection move the decision by at most D |v| / sqrt(2 S).
+    By Cauchy and Schwarz t of them sum up to at most sqrt(t sum D^2 |v|^2 / (2 S)) <= D sqrt((t/2) (1 + ln(S_t / S_1))), with S_1 the first
+    S above 0 (`bridle.learners.adagrad_movement`). Both are those of the game. Exact Steiner points of nested bodies have a bound of their
+    own (`bridle.policies.steiner.steiner_distance`).
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    float, array of shape (runs,) or None
+        In units of action; None for a policy that takes other steps, such as onto halfspaces.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> plain = bridle.policy("anytime", bridle.Ball(2), halfspace=False)
+    >>> trace = bridle.play(plain, bridle.problem("halfspaces", horizon=200, dim=2), keep="movement")
+    >>> bool(bridle.movement(trace) <= movement_bound(trace))
+    True
+    """
+    record = record_of(trace.policy)
+    if hasattr(record, "most_travelled"):
+        found: float | None = record.most_travelled(trace.rounds)
+        return found
+    if not hasattr(record, "adagrad_steps") or trace.state is None or (last := record.adagrad_steps(trace.state)) is None:
+        return None
+    first = _first_squares(trace, record)
+    if first is None:
+        return None
+    most = np.asarray(adagrad_movement(last.diameter, trace.rounds, last.squares, first))
+    return _number(most if trace.runs is None else np.broadcast_to(most, (trace.runs, 1))[:, 0])
+
+
+def _first_squares(trace: Trace, record: Any) -> Array | None:
+    """S after the first round in which it is above 0, from playing the beginning of the game again; None where runs differ in that."""
+    game = trace.schedule()
+
+    def after(rounds: int) -> Array:
+        *_, (_, state, _) = replace(game, rounds=rounds).advance(Collect.VALUES, trace.memory)
+        return np.asarray(record.adagrad_steps(state).squares)
+
+    low, high = 0, 1
+    while high < trace.rounds and not after(high).any():
+        low, high = high, min(2 * high, trace.rounds)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if after(middle).any() else (middle, high)
+    S = after(high)
+    return S if S.all() or not S.any() else None
 
 
 class ViolationRates(NamedTuple):
@@ -643,7 +737,8 @@ def _total(trace: Trace, comparator: ComparatorLike, run: int | None) -> Array:
     if comparator is not None:
         given = _given(trace, comparator)
         if given.ndim == 2:
-            return np.asarray(path_costs(lambda: trace.blocks(run), given).sum())
+            switched = trace.problem.constants.get("switching", 0.0) * moves(given, None).sum()  # a path moves, too
+            return np.asarray(path_costs(lambda: trace.blocks(run), given).sum() + switched)
         total, _ = values_at(lambda: trace.blocks(run), given, totals=True)
         return np.asarray(total)
     stated = _constant(trace, run, "optimal_cost")

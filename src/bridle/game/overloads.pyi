@@ -338,6 +338,57 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["optimistic"],
+    problem: Problem,
+    *,
+    diameter: Setting | None = None,
+    V: Setting | None = None,
+    hint: Literal["last", "none"] = "last",
+    halfspace: bool = True,
+    cuts: int | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Predictions of gradients (hints): what is lost is how wrong they were.
+
+    Parameters
+    ----------
+    name : str
+        "optimistic".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: the value of the theorem. Values:
+        above 0.
+    hint : str, optional
+        What is expected of a round of which nobody has given a prediction. Default: last. Values: last (the
+        gradients of the last round) or none.
+    halfspace : bool, optional
+        Project on the revealed halfspaces. Default: True. Values: True or False.
+    cuts : int, optional
+        How many of the last violated halfspaces to keep. Where not given: 20, or 0 with drift. Values: a whole
+        number, 0 or above. Unit: halfspaces.
+    constraints : int, optional
+        k, how many constraints a round reveals. Where not given: any number. Values: a whole number, 1 or above.
+        Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal["soft"],
     problem: Problem,
     *,
@@ -436,6 +487,53 @@ def policy_for(
     form : str, optional
         What counts as a violation. Default: each. Values: each (every limit has its share) or any (limits share
         one).
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
+    name: Literal["experts"],
+    problem: Problem,
+    *,
+    V: Setting | None = None,
+    lam: Setting | None = None,
+    scale: Setting | None = None,
+    drop: bool = True,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Exponential weights on experts, some of which never violate.
+
+    Parameters
+    ----------
+    name : str
+        "experts".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    V : float or list of float, optional
+        The weight of the cost against violations. Where not given: 1 / (10 ranges of the first cost). Values:
+        above 0. Unit: 1 / cost.
+    lam : float or list of float, optional
+        How fast the weight of violations grows. Where not given: 16 / (81 (1 + ln N)). Values: above 0. Unit: 1 /
+        largest violation.
+    scale : float or list of float, optional
+        The least that counts as the largest violation there is of an expert. Where not given: the largest one
+        seen so far. Values: above 0. Unit: constraint.
+    drop : bool, optional
+        Drop experts that have violated a limit. Default: True. Values: True or False.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked. Where not given: any number. Values: a whole
+        number, 1 or above. Unit: constraints.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -927,6 +1025,54 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["yi2021-dynamic"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    lipschitz: Setting | None = None,
+    diameter: Setting | None = None,
+    constraints: int = 1,
+    form: Literal["affine", "function"] = "affine",
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Many proximal steps side by side, against every path.
+
+    Parameters
+    ----------
+    name : str
+        "yi2021-dynamic".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit:
+        constraints.
+    form : str, optional
+        How a constraint is read from its feedback. Default: affine. Values: affine or function (a convex function
+        as it is).
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal["yi2022"],
     problem: Problem,
     *,
@@ -1189,6 +1335,8 @@ def policy_for(
     horizon: Setting | None = None,
     bound: Setting = 1.0,
     V: Setting | None = None,
+    feedback: Literal["full", "bandit"] = "full",
+    seed: Setting = 0,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1209,6 +1357,11 @@ def policy_for(
     V : float or list of float, optional
         The weight of the reward against the queues. Where not given: bound sqrt(T). Values: above 0. Unit:
         constraint.
+    feedback : str, optional
+        What is seen of a round. Default: full. Values: full (every reward) or bandit (that of the arm pulled).
+    seed : float or list of float, optional
+        The seed of the arms that are pulled with feedback='bandit'. Default: 0. Values: a whole number, 0 or
+        above.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -1365,6 +1518,221 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["sarkar2025"],
+    problem: Problem,
+    *,
+    lipschitz: Setting | None = None,
+    lam: Setting = 1.0,
+    V: Setting = 1.0,
+    diameter: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Algorithm 1 without a horizon: a Lyapunov function that changes with time.
+
+    Parameters
+    ----------
+    name : str
+        "sarkar2025".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    lam : float or list of float, optional
+        The rate of the exponential potential in round 1; it falls as 1 / sqrt(t). Default: 1.0. Values: above 0.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Default: 1.0. Values: above 0.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
+    name: Literal["yu2026"],
+    problem: Problem,
+    *,
+    lipschitz: Setting | None = None,
+    bound: Setting | None = None,
+    noise: Setting = 0.0,
+    weight: Setting = 1.0,
+    lam: Setting = 1.5,
+    diameter: Setting | None = None,
+    constraints: int = 1,
+    clip: bool = False,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Limits held on average without Slater, noisy values; no horizon.
+
+    Parameters
+    ----------
+    name : str
+        "yu2026".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    bound : float or list of float, optional
+        F, the largest |g| on the domain, without errors. Where not given: the problem's own. Values: above 0.
+        Unit: constraint.
+    noise : float or list of float, optional
+        sigma, the largest standard deviation of the error in constraint values. Default: 0.0. Values: 0 or above.
+        Unit: constraint.
+    weight : float or list of float, optional
+        V: how much costs weigh against limits; below 1 keeps limits closer and costs more. Default: 1.0. Values:
+        above 0.
+    lam : float or list of float, optional
+        How fast the weight of a limit grows with its queue: larger means limits closer and more regret. Default:
+        1.5. Values: above 0.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit:
+        constraints.
+    clip : bool, optional
+        Feed the positive part of the constraints. Default: False. Values: True or False.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
+    name: Literal["wang2025"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    lipschitz: Setting | None = None,
+    diameter: Setting | None = None,
+    preset: Literal["theory", "practice"] = "theory",
+    V: Setting | None = None,
+    beta: Setting | None = None,
+    lam: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Online Frank-Wolfe: no projections.
+
+    Parameters
+    ----------
+    name : str
+        "wang2025".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    preset : str, optional
+        Which constants to start from. Default: theory. Values: theory or practice (V = lam).
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 1; lam with the preset practice.
+        Values: above 0.
+    beta : float or list of float, optional
+        The scale of costs and constraints alike. Where not given: 4 / (13 G D). Values: above 0. Unit: 1 /
+        (lipschitz times diameter).
+    lam : float or list of float, optional
+        The rate of the exponential potential. Where not given: 0.9 / T^(3/4). Values: above 0.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
+    name: Literal["wang2025-squared"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    diameter: Setting | None = None,
+    preset: str = "theory",
+    V: Setting | None = None,
+    lam: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Online Frank-Wolfe on squared distances: no projections, no Lipschitz constant.
+
+    Parameters
+    ----------
+    name : str
+        "wang2025-squared".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    preset : str, optional
+        Which constants to start from. Default: theory. Values: theory or practice (lam = 1 / (4 D^2), without a
+        bound in advance).
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 10 / (D |first gradient|). Values:
+        above 0.
+    lam : float or list of float, optional
+        The rate of the exponential potential. Where not given: 8 / (169 D^2 sqrt(T)). Values: above 0. Unit: 1 /
+        squared unit of action.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal["steiner"],
     problem: Problem,
     *,
@@ -1456,6 +1824,7 @@ def policy_for(
     problem: Problem,
     *,
     diameter: Setting | None = None,
+    delay: Setting | None = None,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1471,6 +1840,9 @@ def policy_for(
     diameter : float or list of float, optional
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
+    delay : float or list of float, optional
+        How many other rounds may be waiting when late feedback is fed in. Where not given: feedback comes before
+        the next decision. Values: 0 or above. Unit: rounds.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -1488,6 +1860,8 @@ def policy_for(
     problem: Problem,
     *,
     diameter: Setting | None = None,
+    geometry: Literal["euclidean", "entropy", "p-norm"] = "euclidean",
+    exponent: float | None = None,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1503,6 +1877,12 @@ def policy_for(
     diameter : float or list of float, optional
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
+    geometry : str, optional
+        How distance is measured. Default: euclidean. Values: euclidean, entropy (on a simplex, an L1 ball, a
+        spectrahedron, paths or spanning trees) or p-norm (on an L1 ball).
+    exponent : float, optional
+        p of geometry='p-norm'. Where not given: that of the dual exponent max(2, 2 ln d). Values: above 1, at
+        most 2.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -1670,14 +2050,114 @@ def policy_for(
 
 @overload
 def policy_for(
+    name: Literal["bandit2"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    lipschitz: Setting | None = None,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Two points a round, values alone.
+
+    Parameters
+    ----------
+    name : str
+        "bandit2".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 1 / (G D sqrt(T)). Values: above 0.
+        Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
+    name: Literal["bandit1"],
+    problem: Problem,
+    *,
+    horizon: Setting | None = None,
+    lipschitz: Setting | None = None,
+    bound: Setting | None = None,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """One point a round, values alone.
+
+    Parameters
+    ----------
+    name : str
+        "bandit1".
+    problem : Problem
+        What the policy does not get here it takes from the problem's constants.
+    horizon : float or list of float, optional
+        T, how many rounds will be played. Where not given: the problem's own. Values: a whole number, 1 or above.
+        Unit: rounds.
+    lipschitz : float or list of float, optional
+        G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
+        Values: above 0. Unit: cost and constraint per unit of action.
+    bound : float or list of float, optional
+        F, the largest |f| and the largest |g| on the domain. Where not given: the problem's own. Values: above 0.
+        Unit: cost and constraint.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
+        potential. Values: above 0. Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+    """
+
+@overload
+def policy_for(
     name: Literal[
         "sinha2024",
         "sinha2024-strong",
         "sinha2024-ocs",
         "anytime",
         "dynamic",
+        "optimistic",
         "soft",
         "rate",
+        "experts",
         "mahdavi2012",
         "jenatton2016",
         "sun2017",
@@ -1687,6 +2167,7 @@ def policy_for(
         "yuan2018-strong",
         "yu2020",
         "yi2021",
+        "yi2021-dynamic",
         "yi2022",
         "guo2022",
         "guo2022-strong",
@@ -1696,6 +2177,10 @@ def policy_for(
         "vaze2025",
         "vaze2025-strong",
         "hutchinson2025",
+        "sarkar2025",
+        "yu2026",
+        "wang2025",
+        "wang2025-squared",
         "steiner",
         "ogd",
         "adagrad",
@@ -1705,6 +2190,8 @@ def policy_for(
         "mlpoly",
         "track",
         "ons",
+        "bandit2",
+        "bandit1",
     ],
     problem: Problem,
     **parameters: object,

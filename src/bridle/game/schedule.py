@@ -261,7 +261,8 @@ def _as_accumulated(sums: Totals, rounds: Marks, runs: int | None) -> Totals:
 def _across_runs(block: BlockValues, size: int, runs: int) -> BlockValues:
     """The block of several runs with every axis spelled out, also where all runs saw the same number."""
     f = np.broadcast_to(block.f, (size, runs, 1))[..., 0]
-    g = np.broadcast_to(block.g if block.g.ndim == 3 else block.g[:, None], (size, runs, block.g.shape[-1]))
+    own = block.g if block.g.ndim > 2 else block.g[:, None]
+    g = np.broadcast_to(own, (size, runs, *own.shape[2:]))
     return BlockValues(f, g, block.x)
 
 

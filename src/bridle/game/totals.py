@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, NamedTuple, cast
 
 import numpy as np
 
-from bridle.core import Feedback, Policy, S
-from bridle.ops import Array, Scalar, maximum, pos, scalar, vector
+from bridle.core import Feedback, Hint, Policy, S
+from bridle.ops import Array, Scalar, along, maximum, pos, scalar, vector
 
 
 class RunningTotals(NamedTuple):
@@ -37,7 +38,8 @@ class Totals(NamedTuple):
     """All sums of a game after so many rounds. Shapes: ``()`` and ``(k,)`` for one run, ``(B,)`` and ``(B, k)`` for B runs.
 
     Over the rounds so far: `cost` of f; `hard` of (g_i)^+; `soft` of g_i; `squared` of ((g_i)^+)^2; `worst` of (max_i g_i)^+. `queue` is
-    the largest sum of g_i over an interval that ends now, `interval` over any interval (the empty one counts 0).
+    the largest sum of g_i over an interval that ends now, `interval` over any interval (the empty one counts 0). `moved` is how far the
+    decision has moved from round to round, where that is kept; its price, where there is one, is in `cost`.
     """
 
     rounds: Array
@@ -48,10 +50,17 @@ class Totals(NamedTuple):
     worst: Array
     queue: Array
     interval: Array
+    moved: Array | None = None
 
     def add(self, f: Scalar, g: Array) -> Totals:
         """The totals after one more round; `rounds` stops before the first round that makes a sum infinite or NaN."""
-        violation, queue = pos(g), pos(self.queue + g)  # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+
+        axes, violation = self.queue.ndim, pos(g)
+        worst, squared = along(violation, "max"), charged(violation * violation, axes)
+        if violation.ndim > axes:
+            worst = charged(cast(Array, worst), axes)
+            worst = worst if axes > 1 else worst[0]
+        g, violation = charged(g, axes), charged(violation, axes)
+        queue = pos(self.queue + g)  # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+
         cost, hard, soft = RunningTotals(self.cost, self.hard, self.soft).add(f, g, violation)
         assert soft is not None
         finite = 0.0 * (cost + soft.sum(axis=-1, keepdims=soft.ndim > 1)) == 0.0  # a sum that is not finite stays so
@@ -60,22 +69,48 @@ class Totals(NamedTuple):
             cast(Array, cost),
             hard,
             soft,
-            self.squared + violation * violation,
-            self.worst + violation.max(axis=-1, keepdims=violation.ndim > 1),
+            self.squared + squared,
+            self.worst + worst,
             queue,
             maximum(self.interval, queue),
         )
 
 
-def accumulate(before: Totals, f: Array, g: Array) -> Totals:
-    """`Totals.add` over a block of rounds at once: the totals after each of them, every field with a leading time axis."""
+def charged(values: Array, axes: int) -> Array:
+    """What a round is charged: the values themselves, or, with an axis more than there should be, their average over several points.
+
+    That axis is the one before the last.
+    """
+    return values if values.ndim <= axes else values.mean(axis=-2)
+
+
+def moves(decisions: Array, last: Array | None) -> Array:
+    """How far the decision moved to each of a block of rounds, from `last` to the first of them; in the first round of a game it does not.
+
+    >>> moves(np.array([[0.0, 0.0], [3.0, 4.0]]), None)
+    array([0., 5.])
+    """
+    steps = np.diff(decisions, axis=0, prepend=decisions[:1] if last is None else last[None])
+    return np.asarray(np.sqrt((steps * steps).sum(axis=-1)))
+
+
+def accumulate(before: Totals, f: Array, g: Array, steps: Array | None = None, price: float = 0.0) -> Totals:
+    """`Totals.add` over a block of rounds at once: the totals after each of them, every field with a leading time axis.
+
+    Where several points were played in a round, an axis of `g` before the last, the round is charged the average over them. `steps` is how
+    far the decision moved to each round, where that is kept, and `price` what a unit of it costs.
+    """
 
     def sums(start: Array, terms: Array) -> Array:
         terms = terms.copy()
         terms[0] += start
         return np.cumsum(terms, axis=0)
 
-    hard, drift = np.maximum(g, 0.0), np.cumsum(g, axis=0)
+    moved = None if steps is None else sums(np.zeros(()) if before.moved is None else before.moved, steps)
+    f = f if steps is None or not price else f + price * steps
+    axes = before.hard.ndim + 1
+    violation, g = np.maximum(g, 0.0), charged(g, axes)
+    hard, drift = charged(violation, axes), np.cumsum(g, axis=0)
     # Lindley's recursion in closed form.
     queue = drift + np.maximum(before.queue, np.maximum.accumulate(-drift, axis=0))
     return Totals(
@@ -83,10 +118,11 @@ def accumulate(before: Totals, f: Array, g: Array) -> Totals:
         sums(before.cost, f),
         sums(before.hard, hard),
         sums(before.soft, g),
-        sums(before.squared, hard * hard),
-        sums(before.worst, hard.max(axis=-1)),
+        sums(before.squared, charged(violation * violation, axes)),
+        sums(before.worst, charged(violation.max(axis=-1, keepdims=True), axes)[..., 0]),
         queue,
         np.maximum(before.interval, np.maximum.accumulate(queue, axis=0)),
+        moved,
     )
 
 
@@ -109,6 +145,16 @@ class Summing(NamedTuple, Generic[S]):
 
     def decide(self, state: SummingState[S]) -> Array:
         return self.policy.decide(state.policy)
+
+    @property
+    def points(self) -> Callable[[SummingState[S]], Array]:
+        """The points that the policy tries; an AttributeError where it has none."""
+        tried: Callable[[S], Array] = self.policy.points  # type: ignore[attr-defined]
+        return lambda state: tried(state.policy)
+
+    def hinted(self, state: SummingState[S], hint: Hint) -> SummingState[S]:
+        """The state with this hint, where the policy takes any."""
+        return state._replace(policy=self.policy.hinted(state.policy, hint)) if hasattr(self.policy, "hinted") else state
 
     def update(self, state: SummingState[S], feedback: Feedback) -> SummingState[S]:
         sums = state.sums.add(feedback.f, feedback.g)

@@ -17,7 +17,15 @@ from collections.abc import Callable
 from typing import Any
 
 from bridle.core import Learner
-from bridle.learners.adagrad import AdaGrad, AdaGradFrom, AdaGradNorm, adagrad_regret, adaptive_step
+from bridle.learners.adagrad import (
+    AdaGrad,
+    AdaGradFrom,
+    AdaGradNorm,
+    AdaGradSteps,
+    adagrad_movement,
+    adagrad_regret,
+    adaptive_step,
+)
 from bridle.learners.adahedge import AdaHedge, Hedge, HedgeState, hedge_regret, hedge_variance_regret
 from bridle.learners.base import Grouped, Iterate, moved
 from bridle.learners.follow_the_leader import (
@@ -32,6 +40,7 @@ from bridle.learners.follow_the_leader import (
     adaptive_ftpl_regret,
     ftpl_regret,
 )
+from bridle.learners.frank_wolfe import FrankWolfe, FrankWolfeLearner, FrankWolfeState, frank_wolfe_regret
 from bridle.learners.gradient_descent import (
     OGD,
     ConstantOGD,
@@ -45,21 +54,25 @@ from bridle.learners.gradient_descent import (
 from bridle.learners.mlpoly import MLPoly, MLPolyLearner, PolyState, poly_psi, poly_regret
 from bridle.learners.newton_step import ONS, NewtonState, NewtonStep, directions, ons_regret
 from bridle.learners.played_hedge import PlayedExperts, PlayedHedge, PlayedHedgeState, played_gap, played_regret
+from bridle.learners.structured import StructuredFTRL, StructuredState, structured_regret
 from bridle.learners.track import Track, Tracking, TrackState, share_regret, track_regret
 
 __all__ = [
-    "FTPL", "LEARNERS", "OGD", "ONS", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaHedge", "AdaptiveFTPL", "ConstantOGD",
-    "CurvedOGD", "DecreasingOGD", "FixedFTPL", "Grouped", "Hedge", "HedgeState", "Iterate", "LeaderState", "MLPoly", "MLPolyLearner",
-    "NewtonState", "NewtonStep", "PlayedExperts", "PlayedHedge", "PlayedHedgeState", "PolyState", "SoloFTRL", "SoloState",
-    "StronglyConvexOGD", "Track", "TrackState", "Tracking", "adaftrl_regret", "adagrad_regret", "adaptive_ftpl_regret", "adaptive_step",
-    "decreasing_ogd_regret", "directions", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "moved", "ogd_regret", "ons_regret",
-    "played_gap", "played_regret", "poly_psi", "poly_regret", "share_regret", "strongly_convex_regret", "track_regret",
+    "FTPL", "LEARNERS", "OGD", "ONS", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaGradSteps", "AdaHedge", "AdaptiveFTPL",
+    "ConstantOGD", "CurvedOGD", "DecreasingOGD", "FixedFTPL", "FrankWolfe", "FrankWolfeLearner", "FrankWolfeState", "Grouped", "Hedge",
+    "HedgeState", "Iterate", "LeaderState", "MLPoly", "MLPolyLearner", "NewtonState", "NewtonStep", "PlayedExperts", "PlayedHedge",
+    "PlayedHedgeState", "PolyState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "StructuredFTRL", "StructuredState", "Track",
+    "TrackState", "Tracking", "adaftrl_regret", "adagrad_movement", "adagrad_regret", "adaptive_ftpl_regret", "adaptive_step",
+    "decreasing_ogd_regret", "directions", "frank_wolfe_regret", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "moved",
+    "ogd_regret", "ons_regret", "played_gap", "played_regret", "poly_psi", "poly_regret", "share_regret", "strongly_convex_regret",
+    "structured_regret", "track_regret",
 ]  # fmt: skip
 
 LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "adagrad": AdaGrad,
     "adaftrl": AdaFTRL,
     "adahedge": AdaHedge,
+    "frank-wolfe": FrankWolfe,
     "ftpl": FTPL,
     "mlpoly": MLPoly,
     "ogd": OGD,

@@ -86,6 +86,11 @@ class Hedge(NamedTuple):
 
     def step_at(self, state: HedgeState, grad: Array, x: Array) -> HedgeState:
         """The state after a gradient that belongs to the decision `x`, which may be an earlier one."""
+        charged = self.charged(state, grad, x)
+        return self.moved(charged, charged.L, charged.Delta)
+
+    def charged(self, state: HedgeState, grad: Array, x: Array) -> HedgeState:
+        """The state with a round's losses and what they cost at `x`, before the decision after them."""
         losses = self.domain.mass * grad
         losses = losses - along(losses, "min")
         L, s = state.L + losses, along(losses, "max")
@@ -94,7 +99,7 @@ class Hedge(NamedTuple):
         _, total = self.masses(L, state.Delta)
         mixed = least - (ops.log(total) - state.log_mass) * state.Delta / self.c
         Delta = state.Delta + pos(dot(x, losses) / self.domain.mass - mixed)
-        return self.moved(state, L, Delta)._replace(before=state.Delta, squared_ranges=state.squared_ranges + s * s)
+        return state._replace(L=L, Delta=Delta, before=state.Delta, squared_ranges=state.squared_ranges + s * s)
 
     def masses(self, L: Array, Delta: Scalar) -> tuple[Array, Scalar]:
         """pi e^{-c L / Delta} and its sum Z; pi itself while Delta = 0."""

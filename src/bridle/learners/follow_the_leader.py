@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import ops, showing, validate
-from bridle.core import Domain
+from bridle.core import Domain, InputError
 from bridle.learners.base import Setting, diameter_or_own
+from bridle.learners.structured import GEOMETRIES, StructuredFTRL, structured
 from bridle.ops import Array, Scalar, dot, ratio, scalar
 
 
@@ -56,31 +57,40 @@ class SoloFTRL(NamedTuple):
         return state.S
 
 
-def AdaFTRL(domain: Domain, diameter: Setting | None = None) -> SoloFTRL:
+def AdaFTRL(
+    domain: Domain, diameter: Setting | None = None, geometry: str = "euclidean", exponent: float | None = None
+) -> SoloFTRL | StructuredFTRL:
     """Follow the regularised leader at any scale of gradients (SOLO FTRL, of the AdaFTRL family).
 
-    The regulariser is Euclidean, with c = D / sqrt(5.5).
+    The regulariser is Euclidean, with c = D / sqrt(5.5), unless `geometry` says otherwise: entropy on a simplex, an L1 ball or a
+    spectrahedron, over all paths or spanning trees (exponential weights, without listing them), or a p-norm on an L1 ball. The bound then
+    grows with the logarithm of the dimension, or of the number of actions, and with gradients by their largest coordinates.
 
     Parameters
     ----------
     domain : Domain
         Where decisions are made.
     diameter : float or list of float, optional
-        D, above 0, in units of action. Default: the domain's own diameter.
+        D of the Euclidean regulariser, above 0, in units of action. Default: the domain's own diameter.
+    geometry : {"euclidean", "entropy", "p-norm"}, default "euclidean"
+        The regulariser. With another than the Euclidean, the first decision is the domain's centre: ``x1`` is not used.
+    exponent : float, optional
+        p of the p-norm, above 1 and at most 2. Default: that of the dual exponent ``max(2, 2 ln(dim))``.
 
     Returns
     -------
-    SoloFTRL
+    SoloFTRL or StructuredFTRL
         The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
 
     Raises
     ------
     InputError
-        A value is out of range.
+        A value is out of range, or the geometry is not for this domain.
 
     Notes
     -----
-    Guarantee: `bridle.learners.adaftrl_regret`, as published; it is not proved again here.
+    Guarantee: `bridle.learners.adaftrl_regret`, as published; it is not proved again here. Of the other geometries:
+    `bridle.learners.structured_regret`, proved in `bridle.learners.structured`.
 
     Reference: Orabona, Pal 2018.
 
@@ -91,6 +101,13 @@ def AdaFTRL(domain: Domain, diameter: Setting | None = None) -> SoloFTRL:
     >>> learner.decide(learner.step(learner.init(np.zeros(1)), np.array([1e-9]))).round(6)
     array([-2.])
     """
+    validate.one_of("geometry", geometry, GEOMETRIES)
+    if geometry != "euclidean":
+        if diameter is not None:
+            raise InputError(f"diameter is for geometry='euclidean' only, not for {validate.show(geometry)}: {validate.show(diameter)}")
+        return structured(domain, geometry, exponent)
+    if exponent is not None:
+        raise InputError(f"exponent is for geometry='p-norm' only, not for 'euclidean': {validate.show(exponent)}")
     return SoloFTRL(domain, diameter_or_own(domain, diameter) / sqrt(5.5))
 
 

@@ -7,6 +7,7 @@ learner, `Delayed(policy, 5)` a policy, `Doubling(lambda T: ...)` whichever its 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log, log2
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -254,7 +255,8 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
 
     Notes
     -----
-    Guarantee: `bridle.policies.sinha2024.doubling_bound`, for Algorithm 1.
+    Guarantee: `bridle.policies.sinha2024.doubling_bound`, for Algorithm 1 and both kinds of growth; `squaring_regret`, for "square" and
+    whatever has logarithmic regret.
 
     Reference: the standard doubling trick, named in the paper's section 2.2.
 
@@ -268,8 +270,8 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
     """
     validate.one_of("growth", growth, ("double", "square"))
     count = validate.whole("epochs", epochs)
-    count = count if growth == "double" else min(count, 6)  # 2^(2^5) rounds: nobody outlives the sixth epoch
-    lengths = [2 ** (m if growth == "double" else 2**m) for m in range(count)]
+    count = count if growth == "double" else min(count, SQUARES)
+    lengths = [epoch_length(m, growth) for m in range(count)]
     if not callable(make):
         raise InputError(f"make must be callable with a horizon, not {validate.show(make)}")
     stages = [_algorithm(f"make({length})", make(length)) for length in lengths]
@@ -298,13 +300,45 @@ def delayed_ogd_regret(D: float, G: float, step: float, T: float, delay: float) 
     return D * D / (2.0 * step) + step * G * G * T * (0.5 + delay)
 
 
-def doubling_epochs(T: int) -> list[tuple[int, int]]:
+SQUARES = 6
+"""How many epochs of 2, 4, 16, ... rounds there are: the sixth has 2^32, and nobody outlives it."""
+
+
+def epoch_length(m: int, growth: str) -> int:
+    """How many rounds epoch m = 0, 1, ... is made for.
+
+    >>> [epoch_length(m, "double") for m in range(4)], [epoch_length(m, "square") for m in range(4)]
+    ([1, 2, 4, 8], [2, 4, 16, 256])
+    """
+    return int(2**m if growth == "double" else 2 ** (2**m))
+
+
+def doubling_epochs(T: int, growth: str = "double") -> list[tuple[int, int]]:
     """The epochs of T rounds: (horizon the epoch was made for, rounds played in it).
 
-    >>> doubling_epochs(6)
-    [(1, 1), (2, 2), (4, 3)]
+    >>> doubling_epochs(6), doubling_epochs(30, "square")
+    ([(1, 1), (2, 2), (4, 3)], [(2, 2), (4, 4), (16, 16), (256, 8)])
     """
-    last = int(T + 1).bit_length() - 1
-    played = [(2**m, 2**m) for m in range(last)]
-    rest = T - (2**last - 1)
-    return played + ([(2**last, rest)] if rest else [])
+    epochs, left = [], int(T)
+    while left > 0:
+        length = epoch_length(len(epochs), growth)
+        last = growth == "square" and len(epochs) == SQUARES - 1
+        epochs.append((length, left if last else min(length, left)))
+        left -= epochs[-1][1]
+    return epochs
+
+
+def squaring_regret(c: float, T: int) -> float:
+    """Epochs of 2, 4, 16, 256, ... rounds, regret at most c (1 + ln n) after n rounds of each: c (3 ln T + log2 log2 T + 2 - ln 2) in all.
+
+    Proof. Epoch m = 0, 1, ... has 2^(2^m) rounds. Let M be the one that round T lies in. Where M = 0, T <= 2, all is in one epoch: c (1 +
+    ln T). Else epoch M - 1 is over, so T > 2^(2^(M-1)): 2^M ln 2 < 2 ln T and M < 1 + log2 log2 T. The epochs before M have had
+    c (1 + 2^m ln 2) each, c (M + (2^M - 1) ln 2) together; epoch M at most c (1 + ln T). Epochs of 1, 2, 4, ... rounds would have
+    c (ln T)^2 / ln 4 or so: that is what squares are for. Up to the end of the sixth epoch, for T <= 2^32.
+
+    >>> round(squaring_regret(1.0, 1000), 2)
+    25.35
+    """
+    if T <= 2:
+        return c * (1.0 + log(T))
+    return c * (3.0 * log(T) + log2(log2(T)) + 2.0 - log(2.0))

@@ -49,12 +49,11 @@ import numpy as np
 from bridle import ops, records, validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.half_space_cut import sweep
-from bridle.learners import AdaHedge, adaptive_step
+from bridle.learners import AdaGradSteps, AdaHedge, adaptive_step
 from bridle.learners.potentials import UNIT, ExponentialPotential
-from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, pos, put, ratio, scalar, where, worst
+from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, pos, ratio, scalar, where
 from bridle.policies.anytime_entropy import EntropicAnytime, entropic_bound
 from bridle.policies.anytime_forms import (
-    SLACK,
     STEEPEST,
     TOUCH,
     Distance,
@@ -63,7 +62,11 @@ from bridle.policies.anytime_forms import (
     SelfBounding,
     SquaredValue,
     form_for,
+    inverse_weight,
+    linearised,
     missed_alarm,
+    remembered,
+    slots_for,
 )
 from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, switch, unmet
 from bridle.policies.entry import Configuration, Entry, Setting, Variant
@@ -188,31 +191,14 @@ class Anytime(NamedTuple):
             y = y if others is None else sweep(*others, y)
             if b.shape[-1]:
                 y, violated = sweep(A, b, y), cut.far > TOUCH * self.reach
-                A, b = put(A, slot, cut.normal, violated), put(b[..., None], slot, cut.level + 0.0 * cut.normal[..., :1], violated)[..., 0]
-                slot = where(slot + violated < float(b.shape[-1]), slot + violated, 0.0 * slot)  # type: ignore[arg-type]
+                A, b, slot = remembered(A, b, slot, cut.normal, cut.level, violated)
         rounds = state.rounds + 1.0
         infeasible = where(state.infeasible > 0.0, state.infeasible, missed * rounds)  # type: ignore[arg-type]
         return AnytimeState(self.domain.project(y), weights.Q, S, H, weights.V, weights.units, A, b, slot, rounds, infeasible)
 
     def linearise(self, x: Array, feedback: Feedback) -> tuple[LinearisedConstraint, tuple[Array, Array] | None, Flag]:
         """The halfspace that counts, all of them where there are several, and whether one of them misses the domain."""
-        if feedback.g.shape[-1] == 1:
-            g, dg = worst(feedback.g, feedback.dg)
-            length = norm(dg)
-            far: Scalar = ratio(g, length) + self.margin * (length > 0.0)  # type: ignore[assignment]
-            normal = ratio(1.0, length) * dg
-            return LinearisedConstraint(g, dg, normal, far, dot(normal, x) - far), None, g > length * (self.span * SLACK)
-        lengths = ops.sqrt((feedback.dg * feedback.dg).sum(axis=-1))
-        distances = ratio(feedback.g, lengths) + self.margin * (lengths > 0.0)
-        normals = ratio(1.0, lengths)[..., None] * feedback.dg
-        levels = (normals @ x[..., None])[..., 0] - distances
-        rank = self.form.rank(feedback.g, distances)
-        (_, dg), (_, normal) = worst(rank, feedback.dg), worst(rank, normals)
-        # The numbers that go with them, taken along as columns.
-        _, row = worst(rank, ops.columns(feedback.g, distances, levels))
-        g, far, level = (row[..., i : i + 1] if feedback.g.ndim > 1 else ops.first(row[i : i + 1]) for i in range(3))
-        missed = (feedback.g > lengths * (self.span * SLACK)).any(axis=-1, keepdims=feedback.g.ndim > 1)
-        return LinearisedConstraint(g, dg, normal, far, level), (normals, levels), missed
+        return linearised(x, feedback, self.form, self.margin, self.span)
 
     def halfspace(self, feedback: Feedback) -> tuple[Array, Scalar] | None:
         """The halfspace of a violated round, for others to `steer` by; None where it is not violated or may not hold for long."""
@@ -246,6 +232,11 @@ class Anytime(NamedTuple):
         spread = (own * (own + 2.0 * drift) / self.diameter + self.diameter) / sqrt(2.0)
         surplus = spread * sqrt(state.S) - 2.0 * c * np.expm1(self.potential.lam * state.Q)
         return float(ops.ratio(surplus, float(state.V)))
+
+    def adagrad_steps(self, state: AnytimeState) -> AdaGradSteps | None:
+        """What its steps are made of, where they are AdaGrad's and nothing more: no halfspaces, no modulus, no units counted apart."""
+        plain = self.slots is None and self.modulus is None and not np.any(np.asarray(state.units) > 0.0)
+        return AdaGradSteps(self.diameter, state.S) if plain else None
 
     def certified_squares(self, state: AnytimeState, squares: float, gain: float) -> float | None:
         """The most that the squared distances can add up to, with sum |grad f|^2 = `squares` and no action losing more than `gain`.
@@ -393,7 +384,7 @@ def anytime(
         for name, value in given.items():
             if value is not None:
                 raise InputError(f"{name} is for geometry='euclidean' only, not for 'entropy': {validate.show(value)}")
-        return _entropic(domain, V, lam, _slots(halfspace, cuts, moving=False))
+        return _entropic(domain, V, lam, slots_for(halfspace, cuts))
     D = diameter_of(domain, diameter)
     P, r = _nonnegative("drift", drift), _nonnegative("margin", margin)
     measure = form_for(form, lipschitz, smoothness)
@@ -412,7 +403,7 @@ def anytime(
     room = 1.0 if modulus is None else 2.0  # the curved step's cross term is twice as large
     # theta = kappa lam e^{lam largest} = 1/2, or just below where the weights are predictable.
     lam = validate.setting("lam", 1.0 / ((2.5 if early else 2.0) * room * kappa) if lam is None else lam)
-    slots = _slots(halfspace, cuts, bool(moving))
+    slots = slots_for(halfspace, cuts, bool(moving))
     record = Anytime(
         domain, measure, ExponentialPotential(lam), D, wide, np.maximum(D, domain.diameter()),
         None if V is None else validate.setting("V", V), r, None if modulus is None else validate.setting("modulus", modulus),
@@ -440,14 +431,6 @@ def _side_by_side(record: Anytime) -> Anytime:
 
     settings = {name: of_all(getattr(record, name)) for name in ("reach", "diameter", "span", "V", "margin", "ahead")}
     return record._replace(potential=ExponentialPotential(of_all(record.potential.lam)), **settings)  # type: ignore[arg-type]
-
-
-def _slots(halfspace: bool, cuts: int | None, moving: bool) -> Array | None:
-    """As many ones as halfspaces are kept; None where there is no halfspace step."""
-    slots = np.ones(0 if moving else 20 if cuts is None else validate.whole("cuts", cuts, 0)) if switch("halfspace", halfspace) else None
-    if slots is None and cuts:
-        raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
-    return slots
 
 
 def _entropic(domain: Domain, V: Setting | None, lam: Setting | None, slots: Array | None) -> EntropicAnytime:
@@ -511,12 +494,7 @@ def anytime_bound(policy: Configuration[Anytime | Lazy | Windowed | Memories | E
     careful, slater = np.any(np.asarray(r) > 0.0), constants.get("slater")
     regret = flat(R + (r * G / slater * G * D * t if careful and slater else 0.0))
     trivial = G * D * t
-    # 1/V: V was given, or found, or is 10 / (D |first gradient|); 0 where no cost ever had a slope.
-    inverse = (
-        np.maximum(record.reach * hold * G / 10.0, 1.0 / STEEPEST)
-        if V is None
-        else np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), np.inf)
-    )
+    inverse = inverse_weight(V, record.reach, hold * G)
     regret = np.minimum(regret + flat(c * theta) * flat(inverse), trivial)
     if V is None:
         return Bound(flat(regret), why="the violation bound depends on V, which the policy takes from the first gradient")

@@ -43,8 +43,8 @@ from bridle.domains.half_space_cut import iterate
 from bridle.learners import Hedge
 from bridle.learners.base import over_groups
 from bridle.learners.potentials import UNIT, ExponentialPotential
-from bridle.ops import Array, Flag, Scalar, along, dot, exp, minimum, pos, put, ratio, scalar, where, worst
-from bridle.policies.anytime_forms import SLACK, STEEPEST, TOUCH, missed_alarm
+from bridle.ops import Array, Flag, Scalar, along, dot, exp, minimum, pos, ratio, scalar, where, worst
+from bridle.policies.anytime_forms import SLACK, STEEPEST, TOUCH, missed_alarm, remembered
 from bridle.policies.common import at_least, flat, most_behind, unmet
 
 R = TypeVar("R")
@@ -147,9 +147,7 @@ class EntropicAnytime(NamedTuple):
             kept = (ops.join([normals, A], -2), ops.join([levels, b], -1)) if b.shape[-1] else (normals, levels)
             learner = self.sweep(learner, *kept, (normal, level))
             if b.shape[-1]:
-                violated = far > TOUCH
-                A, b = put(A, slot, normal, violated), put(b[..., None], slot, level + 0.0 * normal[..., :1], violated)[..., 0]
-                slot = where(slot + violated < float(b.shape[-1]), slot + violated, 0.0 * slot)  # type: ignore[arg-type]
+                A, b, slot = remembered(A, b, slot, normal, level, far > TOUCH)
         rounds = state.rounds + 1.0
         infeasible = where(state.infeasible > 0.0, state.infeasible, missed * rounds)  # type: ignore[arg-type]
         return EntropicState(learner, Q, V, units, A, b, slot, rounds, infeasible)

@@ -10,9 +10,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from bridle import validate
-from bridle.core import Alarm, InputError
-from bridle.ops import Array, Number, Scalar, minimum, pos
+from bridle import ops, validate
+from bridle.core import Alarm, Feedback, InputError
+from bridle.ops import Array, Flag, Number, Scalar, dot, minimum, norm, pos, put, ratio, where, worst
+from bridle.policies.common import switch
 from bridle.policies.entry import Setting
 
 SLACK = 1.0 + 1e-9
@@ -125,6 +126,46 @@ class SelfBounding(NamedTuple):
 Form: TypeAlias = Distance | SquaredValue | SelfBounding
 
 
+def linearised(
+    x: Array, feedback: Feedback, form: Form, margin: Scalar, span: Scalar
+) -> tuple[LinearisedConstraint, tuple[Array, Array] | None, Flag]:
+    """The halfspace that counts, all of them where there are several, and whether one of them is farther away than `span`.
+
+    `margin` is the distance to keep from each of them.
+    """
+    if feedback.g.shape[-1] == 1:
+        g, dg = worst(feedback.g, feedback.dg)
+        length = norm(dg)
+        far: Scalar = ratio(g, length) + margin * (length > 0.0)  # type: ignore[assignment]
+        normal = ratio(1.0, length) * dg
+        return LinearisedConstraint(g, dg, normal, far, dot(normal, x) - far), None, g > length * (span * SLACK)
+    lengths = ops.sqrt((feedback.dg * feedback.dg).sum(axis=-1))
+    distances = ratio(feedback.g, lengths) + margin * (lengths > 0.0)
+    normals = ratio(1.0, lengths)[..., None] * feedback.dg
+    levels = (normals @ x[..., None])[..., 0] - distances
+    rank = form.rank(feedback.g, distances)
+    (_, dg), (_, normal) = worst(rank, feedback.dg), worst(rank, normals)
+    # The numbers that go with them, taken along as columns.
+    _, row = worst(rank, ops.columns(feedback.g, distances, levels))
+    g, far, level = (row[..., i : i + 1] if feedback.g.ndim > 1 else ops.first(row[i : i + 1]) for i in range(3))
+    missed = (feedback.g > lengths * (span * SLACK)).any(axis=-1, keepdims=feedback.g.ndim > 1)
+    return LinearisedConstraint(g, dg, normal, far, level), (normals, levels), missed
+
+
+def remembered(A: Array, b: Array, slot: Scalar, normal: Array, level: Scalar, violated: Flag) -> tuple[Array, Array, Scalar]:
+    """The halfspaces kept and the place of the next, with this one in place of the oldest where it is violated."""
+    A, b = put(A, slot, normal, violated), put(b[..., None], slot, level + 0.0 * normal[..., :1], violated)[..., 0]
+    return A, b, where(slot + violated < float(b.shape[-1]), slot + violated, 0.0 * slot)  # type: ignore[arg-type]
+
+
+def slots_for(halfspace: bool, cuts: int | None, moving: bool = False) -> Array | None:
+    """As many ones as halfspaces are kept; None where there is no halfspace step; where the feasible action moves none is kept."""
+    slots = np.ones(0 if moving else 20 if cuts is None else validate.whole("cuts", cuts, 0)) if switch("halfspace", halfspace) else None
+    if slots is None and cuts:
+        raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
+    return slots
+
+
 def missed_alarm(rounds: Scalar, unit: str) -> Alarm | None:
     """That one constraint misses the whole domain, in the first of these rounds (0: in none, and there is no alarm)."""
     infeasible = np.asarray(rounds)
@@ -133,6 +174,17 @@ def missed_alarm(rounds: Scalar, unit: str) -> Alarm | None:
     t = infeasible[infeasible > 0.0].min()
     text = f"no action of the domain satisfies the constraint of {unit} {t:g}: nothing is feasible, and no bound holds"
     return Alarm(text, voids_bound=True, infeasible=True)  # the proof compares with a feasible action, and there is none
+
+
+def inverse_weight(V: Scalar | None, reach: Scalar, longest: Scalar) -> Scalar:
+    """1/V, where V was given or found; else the most that it can be for V = 10 / (D |first gradient|), gradients at most `longest` long.
+
+    Infinite where V is 0, since no cost has had a slope.
+    """
+    if V is None:
+        return np.maximum(reach * longest / 10.0, 1.0 / STEEPEST)
+    given = np.asarray(V)
+    return np.where(given > 0.0, 1.0 / np.where(given > 0.0, given, 1.0), np.inf)
 
 
 def form_for(form: str, lipschitz: Setting | None, smoothness: Setting | None) -> Form:

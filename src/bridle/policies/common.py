@@ -75,7 +75,10 @@ def excess(constants: Constants) -> float | str:
     return "neither a feasible action, nor a window, nor the least static violation is known"
 
 
-STATE_CONSTANTS = ("V", "H", "first", "unseen", "Psi", "shortfall", "observed_rounds", "observed_regret", "observed_violation")
+STATE_CONSTANTS = (
+    "V", "H", "first", "unseen", "Psi", "shortfall", "below", "observed_rounds", "observed_regret", "observed_violation",
+    "observed_size", "cost_error", "limit_error",
+)  # fmt: skip
 """The fields of a policy's state that its bound may be about: a game's own constants."""
 
 

@@ -102,6 +102,7 @@ class Entry:
     paper_constraints: str = "time-varying"
     affine: bool = False
     strongly_convex: bool = False
+    randomised: bool = False  # it draws with its parameter `seed`, which is the problem's where nobody says otherwise
     rewards: bool = False  # costs -<r, x> and constraints lam_i - r_i x_i, as the problem's constant `rewards` says
     slater: str = "no"  # or "sharper" (the violation bound improves with a Slater point) or "required"
     domains: tuple[str, ...] = ()

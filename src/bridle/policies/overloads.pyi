@@ -429,6 +429,76 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["optimistic"],
+    domain: Domain,
+    *,
+    diameter: Setting | None = None,
+    V: Setting | None = None,
+    hint: Literal["last", "none"] = "last",
+    halfspace: bool = True,
+    cuts: int | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Predictions of gradients (hints): what is lost is how wrong they were.
+
+    Regret O(sqrt(E_f)), E_f the squared errors of predicted gradients. Violation O(sqrt(E_n log T) + log T), E_n
+    those of predicted normals. Constraints: time-varying; of several: max-distance. Sees: value and gradient. 3
+    projections, 1 halfspace, 20 checked a round. Lekeufack & Jordan, arXiv 2412.08060, 2024.
+
+    Parameters
+    ----------
+    name : str
+        "optimistic".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: the value of the theorem. Values:
+        above 0.
+    hint : str, optional
+        What is expected of a round of which nobody has given a prediction. Default: last. Values: last (the
+        gradients of the last round) or none.
+    halfspace : bool, optional
+        Project on the revealed halfspaces. Default: True. Values: True or False.
+    cuts : int, optional
+        How many of the last violated halfspaces to keep. Where not given: 20, or 0 with drift. Values: a whole
+        number, 0 or above. Unit: halfspaces.
+    constraints : int, optional
+        k, how many constraints a round reveals. Where not given: any number. Values: a whole number, 1 or above.
+        Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("optimistic", bridle.Ball(2))
+    """
+
+@overload
+def policy(
     name: Literal["soft"],
     domain: Domain,
     *,
@@ -573,6 +643,71 @@ def policy(
     --------
     >>> import bridle
     >>> made = bridle.policy("rate", bridle.Ball(2))
+    """
+
+@overload
+def policy(
+    name: Literal["experts"],
+    domain: Domain,
+    *,
+    V: Setting | None = None,
+    lam: Setting | None = None,
+    scale: Setting | None = None,
+    drop: bool = True,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Exponential weights on experts, some of which never violate.
+
+    Assumes: domain: simplex. Regret O(sqrt(T log N)). Violation O(log N log T). Constraints: time-varying; of
+    several: max. Sees: value and gradient. 2 N exponentials a round. Sinha & Vaze, NeurIPS 2025.
+
+    Parameters
+    ----------
+    name : str
+        "experts".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    V : float or list of float, optional
+        The weight of the cost against violations. Where not given: 1 / (10 ranges of the first cost). Values:
+        above 0. Unit: 1 / cost.
+    lam : float or list of float, optional
+        How fast the weight of violations grows. Where not given: 16 / (81 (1 + ln N)). Values: above 0. Unit: 1 /
+        largest violation.
+    scale : float or list of float, optional
+        The least that counts as the largest violation there is of an expert. Where not given: the largest one
+        seen so far. Values: above 0. Unit: constraint.
+    drop : bool, optional
+        Drop experts that have violated a limit. Default: True. Values: True or False.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked. Where not given: any number. Values: a whole
+        number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("experts", bridle.Simplex(2))
     """
 
 @overload
@@ -1217,6 +1352,72 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["yi2021-dynamic"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    lipschitz: Setting,
+    diameter: Setting | None = None,
+    constraints: int = 1,
+    form: Literal["affine", "function"] = "affine",
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Many proximal steps side by side, against every path.
+
+    Assumes: affine constraints (form=affine). Regret O(sqrt((1 + P) T)) against every path of length P. Violation
+    O(sqrt(T)). Constraints: fixed; of several: all. Sees: function (value and gradient where affine). Log T hinge
+    proxes a round. Yi et al., ICML 2021.
+
+    Parameters
+    ----------
+    name : str
+        "yi2021-dynamic".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit:
+        constraints.
+    form : str, optional
+        How a constraint is read from its feedback. Default: affine. Values: affine or function (a convex function
+        as it is).
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("yi2021-dynamic", bridle.Ball(2), horizon=1000, lipschitz=1.0)
+    """
+
+@overload
+def policy(
     name: Literal["yi2022"],
     domain: Domain,
     *,
@@ -1570,6 +1771,8 @@ def policy(
     horizon: Setting,
     bound: Setting = 1.0,
     V: Setting | None = None,
+    feedback: Literal["full", "bandit"] = "full",
+    seed: Setting = 0,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1592,6 +1795,11 @@ def policy(
     V : float or list of float, optional
         The weight of the reward against the queues. Where not given: bound sqrt(T). Values: above 0. Unit:
         constraint.
+    feedback : str, optional
+        What is seen of a round. Default: full. Values: full (every reward) or bandit (that of the arm pulled).
+    seed : float or list of float, optional
+        The seed of the arms that are pulled with feedback='bandit'. Default: 0. Values: a whole number, 0 or
+        above.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -1633,9 +1841,10 @@ def policy(
 ) -> Configured:
     """Nested projections on all revealed halfspaces.
 
-    Assumes: domain: ball or box or simplex or l1 or polyhedron. Regret O(sqrt(T)). Violation O(T^3/4), O(1) in
-    many instances. Constraints: time-varying; of several: all. Sees: value and gradient. 1 product with all
-    halfspaces; a small quadratic program where some are violated a round. Vaze & Sinha, NeurIPS 2025.
+    Assumes: domain: ball or box or simplex or l1 or polyhedron. Regret O(sqrt(T)). Violation O(T^3/4), O(C_d
+    sqrt(T)) by Sinha & Sarkar 2026, O(1) in many instances. Constraints: time-varying; of several: all. Sees:
+    value and gradient. 1 product with all halfspaces; a small quadratic program where some are violated a round.
+    Vaze & Sinha, NeurIPS 2025.
 
     Parameters
     ----------
@@ -1697,8 +1906,9 @@ def policy(
     """Nested projections for strongly convex costs.
 
     Assumes: strongly convex costs; domain: ball or box or simplex or l1 or polyhedron. Regret O(log T). Violation
-    O(sqrt(T log T)). Constraints: time-varying; of several: all. Sees: value and gradient. 1 product with all
-    halfspaces; a small quadratic program where some are violated a round. Vaze & Sinha, NeurIPS 2025.
+    O(sqrt(T log T)), O(C_d log T) by Sinha & Sarkar 2026. Constraints: time-varying; of several: all. Sees: value
+    and gradient. 1 product with all halfspaces; a small quadratic program where some are violated a round. Vaze &
+    Sinha, NeurIPS 2025.
 
     Parameters
     ----------
@@ -1813,6 +2023,290 @@ def policy(
     --------
     >>> import bridle
     >>> made = bridle.policy("hutchinson2025", bridle.Ball(2), horizon=1000, lipschitz=1.0, slater=0.1)
+    """
+
+@overload
+def policy(
+    name: Literal["sarkar2025"],
+    domain: Domain,
+    *,
+    lipschitz: Setting,
+    lam: Setting = 1.0,
+    V: Setting = 1.0,
+    diameter: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Algorithm 1 without a horizon: a Lyapunov function that changes with time.
+
+    Regret O(sqrt(T)). Violation O(sqrt(T) log T). Constraints: time-varying; of several: max. Sees: value and
+    gradient. 1 projection a round. Sarkar & Sinha, arXiv 2025.
+
+    Parameters
+    ----------
+    name : str
+        "sarkar2025".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    lam : float or list of float, optional
+        The rate of the exponential potential in round 1; it falls as 1 / sqrt(t). Default: 1.0. Values: above 0.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Default: 1.0. Values: above 0.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("sarkar2025", bridle.Ball(2), lipschitz=1.0)
+    """
+
+@overload
+def policy(
+    name: Literal["yu2026"],
+    domain: Domain,
+    *,
+    lipschitz: Setting,
+    bound: Setting,
+    noise: Setting = 0.0,
+    weight: Setting = 1.0,
+    lam: Setting = 1.5,
+    diameter: Setting | None = None,
+    constraints: int = 1,
+    clip: bool = False,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Limits held on average without Slater, noisy values; no horizon.
+
+    Regret O(sqrt(T)). Violation soft O(sqrt(T) log T). Constraints: time-varying; of several: all. Sees: value
+    and gradient. 1 projection a round. Yu, Lee & Lee, arXiv 2026.
+
+    Parameters
+    ----------
+    name : str
+        "yu2026".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    bound : float or list of float
+        F, the largest |g| on the domain, without errors. Must be given. Values: above 0. Unit: constraint.
+    noise : float or list of float, optional
+        sigma, the largest standard deviation of the error in constraint values. Default: 0.0. Values: 0 or above.
+        Unit: constraint.
+    weight : float or list of float, optional
+        V: how much costs weigh against limits; below 1 keeps limits closer and costs more. Default: 1.0. Values:
+        above 0.
+    lam : float or list of float, optional
+        How fast the weight of a limit grows with its queue: larger means limits closer and more regret. Default:
+        1.5. Values: above 0.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    constraints : int, optional
+        k, how many constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit:
+        constraints.
+    clip : bool, optional
+        Feed the positive part of the constraints. Default: False. Values: True or False.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("yu2026", bridle.Ball(2), lipschitz=1.0, bound=1.0)
+    """
+
+@overload
+def policy(
+    name: Literal["wang2025"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    lipschitz: Setting,
+    diameter: Setting | None = None,
+    preset: Literal["theory", "practice"] = "theory",
+    V: Setting | None = None,
+    beta: Setting | None = None,
+    lam: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Online Frank-Wolfe: no projections.
+
+    Regret O(T^(3/4)). Violation O(T^(3/4) log T). Constraints: time-varying; of several: max. Sees: value and
+    gradient. 1 linear minimisation a round. Wang, Wan & Zhang, AAAI 2025.
+
+    Parameters
+    ----------
+    name : str
+        "wang2025".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    preset : str, optional
+        Which constants to start from. Default: theory. Values: theory or practice (V = lam).
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 1; lam with the preset practice.
+        Values: above 0.
+    beta : float or list of float, optional
+        The scale of costs and constraints alike. Where not given: 4 / (13 G D). Values: above 0. Unit: 1 /
+        (lipschitz times diameter).
+    lam : float or list of float, optional
+        The rate of the exponential potential. Where not given: 0.9 / T^(3/4). Values: above 0.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("wang2025", bridle.Ball(2), horizon=1000, lipschitz=1.0)
+    """
+
+@overload
+def policy(
+    name: Literal["wang2025-squared"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    diameter: Setting | None = None,
+    preset: str = "theory",
+    V: Setting | None = None,
+    lam: Setting | None = None,
+    constraints: int | None = None,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Online Frank-Wolfe on squared distances: no projections, no Lipschitz constant.
+
+    Regret O(T^(3/4)). Violation O(T^(3/4) sqrt(log T)). Constraints: time-varying; of several: max-distance.
+    Sees: value and gradient. 1 linear minimisation a round. The bridle developers, This library 2026.
+
+    Parameters
+    ----------
+    name : str
+        "wang2025-squared".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    diameter : float or list of float, optional
+        D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
+        action.
+    preset : str, optional
+        Which constants to start from. Default: theory. Values: theory or practice (lam = 1 / (4 D^2), without a
+        bound in advance).
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 10 / (D |first gradient|). Values:
+        above 0.
+    lam : float or list of float, optional
+        The rate of the exponential potential. Where not given: 8 / (169 D^2 sqrt(T)). Values: above 0. Unit: 1 /
+        squared unit of action.
+    constraints : int, optional
+        k, how many constraints a round reveals; only checked, since the worst of any number counts. Where not
+        given: any number. Values: a whole number, 1 or above. Unit: constraints.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("wang2025-squared", bridle.Ball(2), horizon=1000)
     """
 
 @overload
@@ -1945,6 +2439,7 @@ def policy(
     domain: Domain,
     *,
     diameter: Setting | None = None,
+    delay: Setting | None = None,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
@@ -1963,6 +2458,9 @@ def policy(
     diameter : float or list of float, optional
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
+    delay : float or list of float, optional
+        How many other rounds may be waiting when late feedback is fed in. Where not given: feedback comes before
+        the next decision. Values: 0 or above. Unit: rounds.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -1995,14 +2493,17 @@ def policy(
     domain: Domain,
     *,
     diameter: Setting | None = None,
+    geometry: Literal["euclidean", "entropy", "p-norm"] = "euclidean",
+    exponent: float | None = None,
     rules: int | Sequence[object] | None = None,
     rules_per: Literal["round", "coordinate"] | None = None,
     features: int | None = None,
 ) -> Configured:
     """Scale-free FTRL, constraints ignored.
 
-    Regret O(sqrt(T)). Constraints: time-varying; of several: max. Sees: gradient of the cost. 1 projection a
-    round. Orabona & Pal, TCS 2018.
+    Assumes: domain: simplex or L1 ball or spectrahedron or paths or spanning trees (geometry=entropy); domain: L1
+    ball (geometry=p-norm). Regret O(sqrt(T)). Constraints: time-varying; of several: max. Sees: gradient of the
+    cost. 1 projection a round. Orabona & Pal, TCS 2018.
 
     Parameters
     ----------
@@ -2013,6 +2514,12 @@ def policy(
     diameter : float or list of float, optional
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
+    geometry : str, optional
+        How distance is measured. Default: euclidean. Values: euclidean, entropy (on a simplex, an L1 ball, a
+        spectrahedron, paths or spanning trees) or p-norm (on an L1 ball).
+    exponent : float, optional
+        p of geometry='p-norm'. Where not given: that of the dual exponent max(2, 2 ln d). Values: above 1, at
+        most 2.
     rules : int or list, optional
         How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
         are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
@@ -2287,14 +2794,150 @@ def policy(
 
 @overload
 def policy(
+    name: Literal["bandit2"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    lipschitz: Setting,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """Two points a round, values alone.
+
+    Regret O(sqrt(d T)) in expectation. Violation O(sqrt(d T log T)) in expectation. Constraints: time-varying; of
+    several: max. Sees: values at 2 points. 1 projection a round. After Agarwal, Dekel & Xiao, COLT 2010, and
+    Shamir, JMLR 2017.
+
+    Parameters
+    ----------
+    name : str
+        "bandit2".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: 1 / (G D sqrt(T)). Values: above 0.
+        Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("bandit2", bridle.Ball(2), horizon=1000, lipschitz=1.0)
+    """
+
+@overload
+def policy(
+    name: Literal["bandit1"],
+    domain: Domain,
+    *,
+    horizon: Setting,
+    lipschitz: Setting,
+    bound: Setting,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+    rules: int | Sequence[object] | None = None,
+    rules_per: Literal["round", "coordinate"] | None = None,
+    features: int | None = None,
+) -> Configured:
+    """One point a round, values alone.
+
+    Regret O(sqrt(d) T^3/4) in expectation. Violation O(sqrt(d) T^3/4 log T) in expectation. Constraints: time-
+    varying; of several: max. Sees: values at 1 point. 1 projection a round. After Flaxman, Kalai & McMahan, SODA
+    2005.
+
+    Parameters
+    ----------
+    name : str
+        "bandit1".
+    domain : Domain
+        The set of actions: what decisions are made from.
+    horizon : float or list of float
+        T, how many rounds will be played. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    lipschitz : float or list of float
+        G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
+        cost and constraint per unit of action.
+    bound : float or list of float
+        F, the largest |f| and the largest |g| on the domain. Must be given. Values: above 0. Unit: cost and
+        constraint.
+    V : float or list of float, optional
+        The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
+        potential. Values: above 0. Unit: 1 / cost.
+    delta : float or list of float, optional
+        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        below the radius of the ball inside the domain. Unit: action.
+    seed : float or list of float, optional
+        The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
+    rules : int or list, optional
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
+        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
+        Unit: rules.
+    rules_per : str, optional
+        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
+    features : int, optional
+        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
+        none. Values: a whole number, 1 or above. Unit: numbers.
+
+    Returns
+    -------
+    Configured
+        The policy with these parameters, for `bridle.play` and `bridle.Session`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.policy("bandit1", bridle.Ball(2), horizon=1000, lipschitz=1.0, bound=1.0)
+    """
+
+@overload
+def policy(
     name: Literal[
         "sinha2024",
         "sinha2024-strong",
         "sinha2024-ocs",
         "anytime",
         "dynamic",
+        "optimistic",
         "soft",
         "rate",
+        "experts",
         "mahdavi2012",
         "jenatton2016",
         "sun2017",
@@ -2304,6 +2947,7 @@ def policy(
         "yuan2018-strong",
         "yu2020",
         "yi2021",
+        "yi2021-dynamic",
         "yi2022",
         "guo2022",
         "guo2022-strong",
@@ -2313,6 +2957,10 @@ def policy(
         "vaze2025",
         "vaze2025-strong",
         "hutchinson2025",
+        "sarkar2025",
+        "yu2026",
+        "wang2025",
+        "wang2025-squared",
         "steiner",
         "ogd",
         "adagrad",
@@ -2322,6 +2970,8 @@ def policy(
         "mlpoly",
         "track",
         "ons",
+        "bandit2",
+        "bandit1",
     ],
     domain: Domain,
     **settings: object,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 from typing import Any, cast
 
 import numpy as np
@@ -68,9 +69,15 @@ def learner_for(
 
 
 def regret_constant(learner: Learner[Any], D: Scalar) -> Scalar | None:
-    """c of the learner's regret bound, c sqrt(sum of |p_s|^2) or at least c sqrt(t) max |p_s|; None where it has neither."""
+    """c of the learner's regret bound, c sqrt(sum of |p_s|^2) or at least c t^b max |p_s|; None where it has neither. b: `regret_power`."""
     proved = getattr(learner, "adaptivity", None) or getattr(learner, "steadiness", None)
     return None if proved is None else cast(Scalar, proved(D))
+
+
+def regret_power(learner: Learner[Any], t: float) -> float:
+    """t^b of the learner's regret bound c t^b max |p_s|: sqrt(t), unless the learner has another `power`."""
+    power: float = getattr(learner, "power", 0.5)
+    return sqrt(t) if power == 0.5 else t**power
 
 
 def check_unused(potential: str | Potential, lam: Setting | None, exponent: Setting | None) -> None:

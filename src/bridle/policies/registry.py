@@ -16,18 +16,23 @@ from typing import Any, cast
 import numpy as np
 
 from bridle import records, showing, validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy
 from bridle.ops import Array, Scalar
 from bridle.policies import (
     anytime,
+    bandit1,
+    bandit2,
     dynamic,
+    experts,
     guo2022,
     hutchinson2025,
     jenatton2016,
     liakopoulos2019,
     mahdavi2012,
     neely2017,
+    optimistic,
     rate,
+    sarkar2025,
     sinha2023,
     sinha2024,
     sinha2024_ocs,
@@ -36,10 +41,13 @@ from bridle.policies import (
     sun2017,
     unconstrained,
     vaze2025,
+    wang2025,
     yi2021,
+    yi2021_dynamic,
     yi2022,
     yi2023,
     yu2020,
+    yu2026,
     yuan2018,
 )
 from bridle.policies.common import STATE_CONSTANTS
@@ -59,7 +67,8 @@ from bridle.records import R
 
 __all__ = [
     "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
-    "for_constraints", "learns_constraints", "names", "parameters", "policy", "record_of", "register", "shared_parameters", "with_room",
+    "for_constraints", "learns_constraints", "names", "parameters", "playing_record", "policy", "record_of", "register",
+    "shared_parameters", "with_room",
 ]  # fmt: skip
 
 # The order of the tables: the paper's own, then those it compares itself with.
@@ -68,8 +77,10 @@ _MODULES: tuple[ModuleType, ...] = (
     sinha2024_ocs,
     anytime,
     dynamic,
+    optimistic,
     soft,
     rate,
+    experts,
     mahdavi2012,
     jenatton2016,
     sun2017,
@@ -78,14 +89,20 @@ _MODULES: tuple[ModuleType, ...] = (
     yuan2018,
     yu2020,
     yi2021,
+    yi2021_dynamic,
     yi2022,
     guo2022,
     yi2023,
     sinha2023,
     vaze2025,
     hutchinson2025,
+    sarkar2025,
+    yu2026,
+    wang2025,
     steiner,
     unconstrained,
+    bandit2,
+    bandit1,
 )  # fmt: skip
 _ENTRIES: dict[str, Entry] = {item.name: item for module in _MODULES for item in module.ENTRIES}
 _OF_THE_LIBRARY = frozenset(_ENTRIES)
@@ -446,6 +463,8 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     if isinstance(through, AffineFeatures):
         made = canonical | {key: through.constant(key, canonical[key]) for key in item.actions if key in canonical}
     record = item.mixed(domain, through, **made) if own and item.mixed is not None else item.factory(domain, **made)
+    if through is not None and hasattr(record, "points"):
+        raise InputError(f"{through.keyword} cannot be given: policy {name} tries points of the domain itself")
     return Configured(name, domain, canonical, record, runs, through)
 
 
@@ -474,6 +493,20 @@ def _one_value(name: str, value: object) -> object:
 def domain_of(policy: object) -> Domain | None:
     """The policy's domain; None if it does not tell."""
     return getattr(policy, "domain", None)
+
+
+def playing_record(policy: object) -> Policy[Any]:
+    """The record that plays, with the methods of a policy."""
+    record: Policy[Any] = record_of(policy)
+    for method in ("init", "decide", "update"):
+        if not hasattr(record, method):
+            make = (
+                f"; bridle.policy({policy!r}, domain) makes the policy of that name"
+                if isinstance(policy, str) and policy in _ENTRIES
+                else ""
+            )
+            raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none{make}")
+    return record
 
 
 def constraints_of(record: object) -> int | None:

@@ -1,4 +1,4 @@
-"""BanditQ with full information: rewards on the simplex, each arm promised a rate.
+"""BanditQ: rewards on the simplex, each arm promised a rate; with full information, or one arm pulled a round.
 
 Costs are f_t(x) = -<r_t, x> with rewards r_t >= 0; constraints are g_{t,i}(x) = lam_i - r_{t,i} x_i with rates lam_i >= 0, one for each of
 the N arms. With the queues Q of the round before,
@@ -8,7 +8,8 @@ the N arms. With the queues Q of the round before,
     x_{t+1} = P(x_t + D r' / sqrt(2 S_t)),      S_t = sum of |r'_s|^2, D the simplex's diameter
 
 V = F sqrt(T), F the largest |g| (1 for rewards up to 1 and probability vectors). The rewards are read from the costs' gradients; the
-policy runs on any problem on a simplex with N constraints, but means something only on these.
+policy runs on any problem on a simplex with N constraints, but means something only on these. With ``feedback="bandit"`` one arm is pulled
+a round, and its reward is all that is seen: `bridle.policies.sinha2023_arms`.
 
 Guarantee: `banditq_bound`: regret and violation over every interval O(T^3/4), against x with r_{t,i} x_i >= lam_i in every round.
     Update and parameters as commonly stated, with any reward scale and simplex mass; the bound is proved for exactly this update.
@@ -38,7 +39,9 @@ from bridle.domains.closed_form import SimplexSet
 from bridle.learners import AdaGrad, AdaGradFrom, AdaGradNorm, Iterate
 from bridle.ops import Array, Scalar, pos, vector
 from bridle.policies.common import flat, unmet
-from bridle.policies.entry import Configuration, Entry, Setting
+from bridle.policies.entry import Configuration, Entry, Setting, Variant
+from bridle.policies.sinha2023_arms import PulledArms, arms_bound, pulled_arms
+from bridle.policies.words import FROM_NONE, ParameterWords
 
 
 class ArmQueues(NamedTuple):
@@ -70,12 +73,27 @@ class BanditQ(NamedTuple):
         return ArmQueues(pos(state.Q + feedback.g), learner)
 
 
-def banditq(domain: Domain, horizon: Setting, bound: Setting = 1.0, V: Setting | None = None) -> BanditQ:
-    """For a simplex only; `bound` is the largest reward times the simplex's mass."""
+FEEDBACK = ("full", "bandit")
+
+
+def banditq(
+    domain: Domain, horizon: Setting, bound: Setting = 1.0, V: Setting | None = None, feedback: str = "full", seed: Setting = 0
+) -> BanditQ | PulledArms:
+    """For a simplex only; `bound` is the largest reward times the simplex's mass; `seed` is that of the arms that are pulled."""
     if not isinstance(domain, SimplexSet):
         raise InputError(f"domain must be a simplex for banditq, such as bridle.Simplex(3), not {validate.show(domain)}")
     T, F = validate.rounds("horizon", horizon), validate.setting("bound", bound)
-    return BanditQ(AdaGrad(domain), F * T**0.5 if V is None else validate.setting("V", V), np.ones(domain.dim))
+    weight = F * T**0.5 if V is None else validate.setting("V", V)
+    if validate.one_of("feedback", feedback, FEEDBACK) == "bandit":
+        return pulled_arms(domain, weight, F, seed)
+    return BanditQ(AdaGrad(domain), weight, np.ones(domain.dim))
+
+
+def either_bound(policy: Configuration[BanditQ] | Configuration[PulledArms], constants: Constants, t: float) -> Bound:
+    """That of what the policy is shown."""
+    if isinstance(policy.record, PulledArms):
+        return arms_bound(cast("Configuration[PulledArms]", policy), constants, t)
+    return banditq_bound(cast("Configuration[BanditQ]", policy), constants, t)
 
 
 def banditq_bound(policy: Configuration[BanditQ], constants: Constants, t: float) -> Bound:
@@ -102,9 +120,19 @@ def banditq_bound(policy: Configuration[BanditQ], constants: Constants, t: float
     return Bound(flat(np.minimum(regret, F * t)), interval=flat(np.minimum(q, F * t)))
 
 
+PULLED = {
+    "metric": "soft", "feedback": "value at the arm pulled", "randomised": True, "cost": "N^2 operations",
+    "regret": "O(sqrt(N log N) T^3/4) in expectation", "violation": "soft O(T^3/4) in expectation",
+}  # fmt: skip
+
 ENTRIES = (
     Entry(
         "banditq", banditq, "rewards on the simplex, a rate for each arm", "Sinha, arXiv 2023", "O(T^3/4)", "interval O(T^3/4)",
-        bound=banditq_bound, reduces="all", metric="interval", rewards=True, domains=("simplex",), needs=("horizon", "bound"),
+        bound=either_bound, reduces="all", metric="interval", rewards=True, domains=("simplex",), needs=("horizon", "bound"),
+        variants=(Variant("feedback", "bandit", PULLED),),
+        words={
+            "feedback": ParameterWords("what is seen of a round", "a name", "full (every reward) or bandit (that of the arm pulled)"),
+            "seed": ParameterWords("the seed of the arms that are pulled with feedback='bandit'", "none", FROM_NONE),
+        },
     ),
 )  # fmt: skip

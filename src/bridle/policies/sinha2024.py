@@ -23,6 +23,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import e, log, sqrt
 from typing import Any, NamedTuple, cast
 
@@ -37,7 +38,15 @@ from bridle.learners.wrappers import doubling_epochs
 from bridle.ops import Array, Scalar, exp, maximum, pos, scalar, where, worst
 from bridle.policies.common import at_least, capped_bound, curvature_of, diameter_of, flat, in_advance, most_behind, over_costs, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
-from bridle.policies.reduction_parts import NOT_ADAPTIVE, check_unused, learner_for, learner_or_step, potential_for, regret_constant
+from bridle.policies.reduction_parts import (
+    NOT_ADAPTIVE,
+    check_unused,
+    learner_for,
+    learner_or_step,
+    potential_for,
+    regret_constant,
+    regret_power,
+)
 from bridle.records import same
 
 NU = 0.9
@@ -407,9 +416,10 @@ def reduction_bound(record: Lyapunov, constants: Constants, t: float) -> Bound:
     """Algorithm 1 with any V, beta, potential and adaptive learner, on a problem with these constants.
 
     The learner's regret on the surrogates is at most c sqrt(S_t) or c sqrt(t) max |p_s|, and |p_s| <= beta G (V + Phi'(Q(s))) with Q not
-    decreasing, so  Phi(Q(t)) + V beta Regret_t <= kappa sqrt(t) (V + Phi'(Q(t))),  kappa = c beta G.  Exponential, kappa lam sqrt(t) < 1:
-    drop e^{lam Q} >= 1 for the regret, use Regret_t >= -GDt for the CCV. Power q^n: maximise over Q, resp. q^n <= A q^{n-1} + B implies
-    q <= A + B^{1/n}. Both are also at most GDt, since a constraint that holds somewhere in the domain is nowhere above GD.
+    decreasing, so  Phi(Q(t)) + V beta Regret_t <= kappa sqrt(t) (V + Phi'(Q(t))),  kappa = c beta G.  (A learner whose bound grows with
+    another power of t, its `power`, has that in place of sqrt(t).) Exponential, kappa lam sqrt(t) < 1: drop e^{lam Q} >= 1 for the regret,
+    use Regret_t >= -GDt for the CCV. Power q^n: maximise over Q, resp. q^n <= A q^{n-1} + B implies q <= A + B^{1/n}. Both are also at
+    most GDt, since a constraint that holds somewhere in the domain is nowhere above GD.
     """
     if why := unmet(constants):
         return Bound(why=why)
@@ -417,7 +427,7 @@ def reduction_bound(record: Lyapunov, constants: Constants, t: float) -> Bound:
     c = regret_constant(record.learner, D)
     if c is None:
         return Bound(why=NOT_ADAPTIVE.format(type(record.learner).__name__))
-    s = c * beta * G * sqrt(t)
+    s = c * beta * G * regret_power(record.learner, t)
     if isinstance(phi, ExponentialPotential):
         room = 1.0 - s * phi.lam
         if np.any(room <= 0.0):
@@ -488,8 +498,20 @@ def strong_bound(policy: Configuration[Lyapunov], constants: Constants, t: float
     return capped_bound(regret, ccv, G * D, 1.0, t)
 
 
-def doubling_bound(domain: Domain, constants: Constants, T: int, **settings: Any) -> Bound:
-    """Algorithm 1 restarted on epochs of 1, 2, 4, ... rounds (`bridle.Doubling`): the sum of the epochs' own bounds.
+class _Epoch(NamedTuple):
+    """The policy of one epoch, as `strong_bound` asks for it."""
+
+    domain: Domain
+    parameters: Mapping[str, Any]
+    record: Lyapunov
+
+
+def doubling_bound(domain: Domain, constants: Constants, T: int, growth: str = "double", **settings: Any) -> Bound:
+    """Algorithm 1 restarted on epochs that grow (`bridle.Doubling`): the sum of the epochs' own bounds. Their proofs may begin anywhere.
+
+    With a `modulus` it is Algorithm 1 for strongly convex costs. There epochs of 2, 4, 16, ... rounds (``growth="square"``) keep the regret
+    logarithmic, by `bridle.learners.wrappers.squaring_regret`; the horizon of an epoch is at most T^2, and its logarithm at most 2 ln T.
+    For convex costs they have no such use: the violation of an epoch grows with the root of the horizon it was made for.
 
     >>> import bridle
     >>> ball = bridle.Ball(2)
@@ -497,10 +519,21 @@ def doubling_bound(domain: Domain, constants: Constants, T: int, **settings: Any
     >>> bound = doubling_bound(ball, facts, 1000)
     >>> bound.regret < 2**1.5 * ((2**0.5 + 1) * (2000**0.5 - 1) + 5)
     True
+    >>> square, double = (doubling_bound(ball, {**facts, "modulus": 0.5}, 10**6, growth, modulus=0.5) for growth in ("square", "double"))
+    >>> round(square.regret, 1), round(double.regret, 1)
+    (49.3, 188.9)
     """
+    validate.one_of("growth", growth, ("double", "square"))
     settings = {"lipschitz": constants["lipschitz"], **settings}
-    epochs = doubling_epochs(T)
-    parts = [reduction_bound(sinha2024(domain, length, **settings), constants, rounds) for length, rounds in epochs]
+
+    def of_epoch(length: int, rounds: int) -> Bound:
+        if "modulus" not in settings:
+            return reduction_bound(sinha2024(domain, length, **settings), alone, rounds)
+        return strong_bound(_Epoch(domain, settings, sinha2024_strong(domain, length, **settings)), alone, rounds)
+
+    alone: Constants = {**constants}
+    alone.pop("regret", None)  # what is known of regret is about all rounds, and says nothing of one epoch
+    parts = [of_epoch(length, rounds) for length, rounds in doubling_epochs(T, growth)]
     if any(part.why for part in parts):
         return Bound(why=next(part.why for part in parts if part.why))
     return Bound(sum(cast(float, part.regret) for part in parts), sum(cast(float, part.ccv) for part in parts))

@@ -20,6 +20,7 @@ True
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -27,9 +28,11 @@ import numpy as np
 
 from bridle import learners, validate
 from bridle.core import Bound, Constants, Domain, Feedback, Learner
+from bridle.learners.late import AdaGradLate, LateAdaGrad, LateAdaGradState
 from bridle.ops import Array, Scalar
 from bridle.policies.common import diameter_of, exp_concavity_of, flat, unsized
-from bridle.policies.entry import Configuration, Entry, Setting
+from bridle.policies.entry import Configuration, Entry, Setting, Variant
+from bridle.policies.words import PARAMETER_WORDS
 
 L = TypeVar("L", bound=Learner[Any])
 """The learner that plays."""
@@ -63,9 +66,57 @@ class Unconstrained(NamedTuple, Generic[L]):
             return self.learner.step_at(state, feedback.df, feedback.x)
         return self.learner.step(state, feedback.df)
 
+    def adagrad_steps(self, state: object) -> learners.AdaGradSteps | None:
+        """What its steps are made of, where they are AdaGrad's."""
+        if not isinstance(self.learner, learners.AdaGradNorm):
+            return None
+        return learners.AdaGradSteps(self.learner.diameter, self.learner.squares(cast(learners.Iterate, state)))
+
     def certified_regret(self, state: object) -> float | None:
         """What the learner's own proof says of the regret so far, where it says anything."""
         return float(self.learner.certified(state)) if hasattr(self.learner, "certified") else None
+
+
+class ArrivedBefore(NamedTuple):
+    """How many gradients had arrived when a decision was made."""
+
+    gradients: Scalar
+
+
+class LateUnconstrained(NamedTuple):
+    """AdaGrad on the costs alone, one learner for rounds whose feedback comes late; the state is the learner's."""
+
+    learner: AdaGradLate
+
+    @property
+    def domain(self) -> Domain:
+        return self.learner.domain
+
+    @property
+    def late(self) -> str:
+        """How rounds whose feedback comes late are played: by one learner, fed with whatever arrives."""
+        return "pool"
+
+    def init(self, x1: Array) -> LateAdaGradState:
+        return self.learner.init(x1)
+
+    def decide(self, state: LateAdaGradState) -> Array:
+        return self.learner.decide(state)
+
+    def update(self, state: LateAdaGradState, feedback: Feedback) -> LateAdaGradState:
+        return self.learner.step(state, feedback.df)
+
+    def made(self, state: LateAdaGradState) -> ArrivedBefore:
+        """What is remembered of a decision until its feedback comes."""
+        return ArrivedBefore(state.observed_rounds)
+
+    def update_late(self, state: LateAdaGradState, feedback: Feedback, made: ArrivedBefore, others: float) -> LateAdaGradState:
+        """The state after feedback on a decision that was made some time ago, while `others` more wait."""
+        return self.learner.step_late(state, feedback.df, state.observed_rounds - made.gradients, others)
+
+    def certified_regret(self, state: LateAdaGradState) -> float:
+        """What the learner's own proof says of the regret so far."""
+        return float(self.learner.certified(state))
 
 
 def ogd(
@@ -87,14 +138,20 @@ def ogd(
     return Unconstrained(learners.OGD(domain, D / (G * T**0.5) if step is None else step))
 
 
-def adagrad(domain: Domain, diameter: Setting | None = None) -> Unconstrained[learners.AdaGradNorm | learners.AdaGradFrom]:
-    """AdaGrad with one step size for all coordinates."""
+def adagrad(
+    domain: Domain, diameter: Setting | None = None, delay: Setting | None = None
+) -> Unconstrained[learners.AdaGradNorm | learners.AdaGradFrom] | LateUnconstrained:
+    """AdaGrad with one step size for all coordinates; with `delay` its steps heed how many rounds wait."""
+    if delay is not None:
+        return LateUnconstrained(LateAdaGrad(domain, delay, diameter))
     return Unconstrained(learners.AdaGrad(domain, diameter))
 
 
-def adaftrl(domain: Domain, diameter: Setting | None = None) -> Unconstrained[learners.SoloFTRL]:
+def adaftrl(
+    domain: Domain, diameter: Setting | None = None, geometry: str = "euclidean", exponent: float | None = None
+) -> Unconstrained[learners.SoloFTRL | learners.StructuredFTRL]:
     """Scale-free follow-the-regularised-leader (SOLO FTRL)."""
-    return Unconstrained(learners.AdaFTRL(domain, diameter))
+    return Unconstrained(learners.AdaFTRL(domain, diameter, geometry, exponent))
 
 
 def ftpl(domain: Domain, samples: int = 1000, seed: int = 0) -> Unconstrained[learners.FixedFTPL | learners.AdaptiveFTPL]:
@@ -135,18 +192,31 @@ def ogd_bound(policy: Configuration[Unconstrained[learners.ConstantOGD | learner
     return _regret(constants, t, theorem(constants["diameter"], constants["lipschitz"], cast(float, learner.step_size), t))
 
 
-def adagrad_bound(policy: Configuration[Unconstrained[learners.AdaGradNorm]], constants: Constants, t: float) -> Bound:
-    """`bridle.learners.adagrad_regret` with S <= G^2 t, for the diameter the learner was told."""
+def adagrad_bound(policy: Configuration[Unconstrained[learners.AdaGradNorm] | LateUnconstrained], constants: Constants, t: float) -> Bound:
+    """`bridle.learners.adagrad_regret` with S <= G^2 t, for the diameter the learner was told.
+
+    With `delay` it is `bridle.learners.late.late_adagrad_regret`, with the sums that the game has found.
+    """
     if why := unsized(constants):
         return Bound(why=why)
+    if isinstance(policy.record, LateUnconstrained):
+        proved, seen = constants.get("observed_regret"), constants.get("observed_rounds")
+        if proved is None or seen is None or np.any(np.asarray(seen) < t):
+            return Bound(why="the bound depends on how many rounds waited, which a game finds out")
+        return _regret(constants, t, proved)
     return _regret(constants, t, policy.record.learner.adaptivity(constants["diameter"]) * constants["lipschitz"] * sqrt(t))
 
 
-def adaftrl_bound(policy: Configuration[Unconstrained[learners.SoloFTRL]], constants: Constants, t: float) -> Bound:
-    """`bridle.learners.adaftrl_regret` with S <= G^2 t, for the regulariser's own weight c."""
+def adaftrl_bound(
+    policy: Configuration[Unconstrained[learners.SoloFTRL | learners.StructuredFTRL]], constants: Constants, t: float
+) -> Bound:
+    """`bridle.learners.adaftrl_regret` with S <= G^2 t, for the regulariser's own weight c; or `structured_regret` of the geometry."""
     if why := unsized(constants):
         return Bound(why=why)
-    G, D, c = constants["lipschitz"], constants["diameter"], policy.record.learner.c
+    G, D, learner = constants["lipschitz"], constants["diameter"], policy.record.learner
+    if isinstance(learner, learners.StructuredFTRL):
+        return _regret(constants, t, learner.adaptivity(D) * G * sqrt(t))
+    c = learner.c
     return _regret(constants, t, (D * D / (2.0 * c) + 2.75 * c) * G * sqrt(t) + 3.5 * D * G)
 
 
@@ -214,6 +284,22 @@ ENTRIES = (
     Entry(
         "adaftrl", adaftrl, "scale-free FTRL, constraints ignored", "Orabona & Pal, TCS 2018", "O(sqrt(T))", "-",
         feedback=_GRADIENT, bound=adaftrl_bound, needs=("diameter",),
+        variants=(
+            Variant("geometry", "entropy", {
+                "domains": ("simplex", "L1 ball", "spectrahedron", "paths", "spanning trees"), "cost": "1 softmax",
+            }),
+            Variant("geometry", "p-norm", {"domains": ("L1 ball",), "cost": "60 sums of powers"}),
+        ),
+        words={
+            "geometry": replace(
+                PARAMETER_WORDS["geometry"],
+                values="euclidean, entropy (on a simplex, an L1 ball, a spectrahedron, paths or spanning trees) or p-norm (on an L1 ball)",
+            ),
+            "exponent": replace(
+                PARAMETER_WORDS["exponent"], meaning="p of geometry='p-norm'", values="above 1, at most 2",
+                absent="that of the dual exponent max(2, 2 ln d)",
+            ),
+        },
     ),
     Entry(
         "ftpl", ftpl, "perturbed leader, constraints ignored", "Abernethy, Lee, Sinha & Tewari, COLT 2014", "O(sqrt(T)) in expectation",

@@ -152,6 +152,10 @@ PARAMETER_WORDS = {
     "safe": ParameterWords(
         "an action that keeps every limit whatever comes, to fall back on", "action", "an action of the domain", "no fallback"
     ),
+    "scale": ParameterWords(
+        "the least that counts as the largest violation there is of an expert", "constraint", ABOVE, "the largest one seen so far"
+    ),
+    "drop": ParameterWords("drop experts that have violated a limit", "yes or no", SWITCH),
     "rules": ParameterWords(
         "how many rules propose actions, or a list of their names, of functions and of policies: mixtures of them are played",
         "rules",
@@ -202,6 +206,21 @@ OF_POLICY: dict[str, dict[str, ParameterWords]] = {
         "constraints": SEVERAL,
         "initial": _also("initial", meaning="what the sum of squared gradients of learner='adagrad' starts from"),
     },
+    "wang2025": {
+        "preset": _also("preset", values="theory or practice (V = lam)"),
+        "beta": _also(
+            "beta", meaning="the scale of costs and constraints alike", unit="1 / (lipschitz times diameter)", absent="4 / (13 G D)"
+        ),
+        "V": _also("V", absent="1; lam with the preset practice"),
+        "lam": _also("lam", absent="0.9 / T^(3/4)"),
+        "constraints": SEVERAL,
+    },
+    "wang2025-squared": {
+        "preset": _also("preset", values="theory or practice (lam = 1 / (4 D^2), without a bound in advance)"),
+        "V": _also("V", absent="10 / (D |first gradient|)"),
+        "lam": _also("lam", unit="1 / squared unit of action", absent="8 / (169 D^2 sqrt(T))"),
+        "constraints": SEVERAL,
+    },
     "sinha2024-strong": {
         "learner": _also("learner", absent="gradient descent for strongly convex costs"),
         "potential": _also("potential", values="quadratic, power, exponential, or a potential"),
@@ -250,6 +269,11 @@ OF_POLICY: dict[str, dict[str, ParameterWords]] = {
         "step": _also("step", meaning="how far one violation moves the level of caution", unit="levels a violation"),
         "form": _also("form", meaning="what counts as a violation", values="each (every limit has its share) or any (limits share one)"),
         "constraints": _also("constraints", absent="as many as at_most has numbers"),
+    },
+    "experts": {
+        "V": _also("V", meaning="the weight of the cost against violations", unit="1 / cost", absent="1 / (10 ranges of the first cost)"),
+        "lam": _also("lam", meaning="how fast the weight of violations grows", unit="1 / largest violation", absent="16 / (81 (1 + ln N))"),
+        "constraints": ANY_NUMBER,
     },
     "mahdavi2012": {
         "form": _also("form", meaning="which of the paper's two algorithms", values="gradient or mirror-prox"),
@@ -320,6 +344,14 @@ OF_POLICY: dict[str, dict[str, ParameterWords]] = {
     "hutchinson2025": {
         "preset": _also("preset", values="theory (the theorem's) or practice (reacts at realistic horizons)"),
         "step": _also("step", absent="that of the preset"),
+    },
+    "sarkar2025": {
+        "lam": _also("lam", meaning="the rate of the exponential potential in round 1; it falls as 1 / sqrt(t)"),
+        "constraints": SEVERAL,
+    },
+    "yu2026": {
+        "lam": _also("lam", meaning="how fast the weight of a limit grows with its queue: larger means limits closer and more regret"),
+        "bound": _also("bound", meaning="F, the largest |g| on the domain, without errors"),
     },
     "steiner": {
         "horizon": _also("horizon", meaning="T, how many rounds will be played: how much room the outline may need"),

@@ -16,7 +16,22 @@ from typing import TypedDict
 from bridle import validate
 from bridle.core import InputError
 from bridle.policies.words import ParameterFacts
-from bridle.problems import applications, auctions, from_file, hostile, markets, moving, paper, special_settings, streams
+from bridle.problems import (
+    applications,
+    auctions,
+    bundles,
+    from_file,
+    hints,
+    hostile,
+    limited_experts,
+    markets,
+    moving,
+    navigation,
+    paper,
+    revenue,
+    special_settings,
+    streams,
+)
 from bridle.problems.base import Problem
 from bridle.problems.words import words_for
 
@@ -24,6 +39,9 @@ __all__ = ["ParameterFacts", "Problem", "ProblemFacts", "needs", "problem", "pro
 
 _PROBLEMS: dict[str, Callable[..., Problem]] = {
     **paper.PROBLEMS, **special_settings.PROBLEMS, **hostile.PROBLEMS, **streams.PROBLEMS, **applications.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS, **revenue.PROBLEMS, **navigation.PROBLEMS, **bundles.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS, **limited_experts.PROBLEMS,
+    **auctions.PROBLEMS, **markets.PROBLEMS, **hints.PROBLEMS,
     **auctions.PROBLEMS, **markets.PROBLEMS, **moving.PROBLEMS,
 }  # fmt: skip
 

@@ -74,13 +74,31 @@ class Shop(NamedTuple):
     def period(self, number: int) -> Round:
         """The days of a month."""
         rng, d = np.random.default_rng([int(self.seed), 3, number]), len(self.w)
-        day = number * MONTH + np.arange(MONTH)
-        level = 1.0 + self.shock * rng.uniform(-1.0, 1.0)
-        m = level * (1.0 + self.season * np.cos(2.0 * np.pi * day / WEEK)) * rng.uniform(1.0 - CHANCE, 1.0 + CHANCE, MONTH)
+        m, day = traffic(rng, number, self.season, self.shock), number * MONTH + np.arange(MONTH)
         v = 1.0 + TASTE * (np.cos(2.0 * np.pi * (day[:, None] / QUARTER - self.peak)) + rng.uniform(-1.0, 1.0, (MONTH, d)))
         most = m[:, None] * (v + self.S.sum(axis=1))  # what would be sold if all were free
         revenue = QuadraticForm(m[:, None, None] * curvature(self.w, self.S), -self.w * most, np.zeros(MONTH))
         return Round(revenue, (AffineRows(-m[:, None, None] * self.S, most - self.stock),))
+
+
+def traffic(rng: np.random.Generator, month: int, season: Scalar, shock: Scalar) -> Array:
+    """How many come on each day of a month, 1 on average: the month has its level, the week its rhythm, the day its chance."""
+    level = 1.0 + shock * rng.uniform(-1.0, 1.0)
+    rhythm = np.cos(2.0 * np.pi * (month * MONTH + np.arange(MONTH)) / WEEK)
+    return np.asarray(level * (1.0 + season * rhythm) * rng.uniform(1.0 - CHANCE, 1.0 + CHANCE, MONTH))
+
+
+def traffic_range(season: float, shock: float) -> tuple[float, float]:
+    """The least and the most that `traffic` can be.
+
+    >>> traffic_range(0.0, 0.0)
+    (0.85, 1.15)
+    """
+    for name, value in (("season", season), ("shock", shock)):
+        if validate.nonnegative(name, value) >= 1.0:
+            raise InputError(f"{name} must be below 1, not {value:g}: demand would vanish")
+    quiet, busy = ((1.0 - side * season) * (1.0 - side * shock) * (1.0 - side * CHANCE) for side in (1.0, -1.0))
+    return quiet, busy
 
 
 def curvature(w: Array, S: Array) -> Array:
@@ -107,9 +125,7 @@ def pricing(
     d, number, share = validate.whole("dim", dim), validate.whole("seed", seed, 0), validate.positive("stock", stock)
     own, c = validate.positive("elasticity", elasticity), validate.nonnegative("substitution", substitution)
     swing, jump = validate.nonnegative("season", season), validate.nonnegative("shock", shock)
-    for name, value in (("season", swing), ("shock", jump)):
-        if value >= 1.0:
-            raise InputError(f"{name} must be below 1, not {value:g}: demand would vanish")
+    quiet, busy = traffic_range(swing, jump)
     least, most = 1.0 - 2.0 * TASTE, 1.0 + 2.0 * TASTE  # of tastes
     room = min((1.0 - APART) * own, least / (1.0 - LOWEST))
     if c >= room:
@@ -120,7 +136,6 @@ def pricing(
     e, peak = own * rng.uniform(1.0 - APART, 1.0 + APART, d), rng.random(d)
     S = np.diag(e + c * w) - c * w
     low, high = np.full(d, LOWEST), np.full(d, 1.0 + (least - c * (1.0 - LOWEST)) / ((1.0 + APART) * own))
-    quiet, busy = ((1.0 - side * swing) * (1.0 - side * jump) * (1.0 - side * CHANCE) for side in (1.0, -1.0))
     # S has the e on its diagonal and nothing above 0 beside it: S x is extreme where each price is at one end and the others at the other.
     beside = c * w - np.diag(c * w)
     top, bottom = e * high - beside @ low, e * low - beside @ high
@@ -136,18 +151,71 @@ def pricing(
     return Problem(domain, ComputedRounds(Shop(float(number), w, S, peak, share, swing, jump)), constants)
 
 
+class Exposure(NamedTuple):
+    """Who is limited together, and to what part of all attention: m of d providers to at least m/d `least` and at most m/d `most`."""
+
+    members: Array  # (groups, d), 1 for who is in a group
+    floor: Array  # (groups,)
+    cap: Array  # (groups,)
+
+    def rounds(self, r: Array, v: Array) -> Round:
+        """Rounds with the clicks r in 100 places and the attention v a place: clicks are the gain, shares of attention have limits."""
+        together, everybody = v[:, None, :] * self.members, v[:, None, :]
+        shares = np.concatenate([self.floor[:, None] * everybody - together, together - self.cap[:, None] * everybody], axis=1)
+        return Round(AffineFunction(-r, np.zeros(len(r))), (AffineRows(shares, np.zeros(shares.shape[:2])),))
+
+    @property
+    def steepest(self) -> float:
+        """The longest row where every v is 1, which no longer row has while every v is at most 1."""
+        d, m = self.members.shape[1], self.members.sum(axis=1)
+        return max(float(np.hypot(np.sqrt(m) * (1.0 - share), share * np.sqrt(d - m)).max()) for share in (self.floor, self.cap))
+
+    @property
+    def largest(self) -> float:
+        """The largest entry of a row, up or down, where every v is 1: what a limit comes to in a corner of the simplex."""
+        return max(1.0 - float(self.floor.min()), float(self.cap.max()))
+
+    def margin(self, low: float, high: float) -> float:
+        """What every limit has to spare with equal shares and every v from low to high: a group gets least and all others most, or so."""
+        d, m = self.members.shape[1], self.members.sum(axis=1)
+        below = m * low - self.floor * (m * low + (d - m) * high)
+        above = self.cap * (m * high + (d - m) * low) - m * high
+        return float(np.minimum(below, above).min() / d)
+
+
+def exposure(d: int, groups: int | None, least: float, most: float) -> Exposure:
+    """The limits of d providers that stand in so many groups, as even in size as can be, each of neighbours; without `groups` each alone.
+
+    >>> exposure(5, 2, 0.5, 1.5).members.sum(axis=1).tolist()
+    [3.0, 2.0]
+    """
+    fewest, highest = validate.nonnegative("least", least), validate.positive("most", most)
+    if fewest > 1.0:
+        raise InputError(f"least must be at most 1, an even share, not {fewest:g}")
+    if highest < 1.0:
+        raise InputError(f"most must be 1, an even share, or above, not {highest:g}")
+    number = d if groups is None else validate.whole("groups", groups, 2)
+    if number > d:
+        raise InputError(f"groups must be at most {d}, the providers there are, not {number}")
+    members = np.zeros((number, d))
+    for group, providers in enumerate(np.array_split(np.arange(d), number)):
+        members[group, providers] = 1.0
+    sizes = members.sum(axis=1)
+    return Exposure(members, sizes * (fewest / d), np.minimum(1.0, sizes * (highest / d)))
+
+
 class Page(NamedTuple):
     """Places on a page for d providers, of which each gets the share x_i.
 
     In an hour 100 places of provider i would get r_i clicks, and each place v_i of attention, by where it is and who comes. So
-    f(x) = -<r, x>, the attention is v_i x_i, and the limits are  least <v, x> - v_i x_i  and  v_i x_i - most <v, x>.
+    f(x) = -<r, x>, the attention is v_i x_i, and the limits are  least <v, x> - v_i x_i  and  v_i x_i - most <v, x>; of a group of
+    providers, with the sum of its v_i x_i in the place of v_i x_i, and its own least and most.
     """
 
     seed: float
     rate: Array  # (d,), clicks in 100 places on average
     peak: Array  # (d,), when in the day its readers come, 0 to 1
-    least: Scalar
-    most: Scalar
+    limits: Exposure
 
     @property
     def length(self) -> int:
@@ -159,52 +227,47 @@ class Page(NamedTuple):
         hour = np.cos(2.0 * np.pi * (np.arange(HOURS)[:, None] / HOURS - self.peak))
         r = self.rate * (1.0 + NEWS * rng.uniform(-1.0, 1.0, d)) * (1.0 + SWING * hour)
         v = 1.0 + PRESENT * hour + WANDER * rng.uniform(-1.0, 1.0, (HOURS, d))
-        return exposure(r, v, self.least, self.most)
+        return self.limits.rounds(r, v)
 
 
-def exposure(r: Array, v: Array, least: Scalar, most: Scalar) -> Round:
-    """Rounds with the clicks r in 100 places and the attention v a place: clicks are the gain, shares of attention have limits."""
-    alone = v[:, None, :] * np.eye(v.shape[1])
-    shares = np.concatenate([least * v[:, None, :] - alone, alone - most * v[:, None, :]], axis=1)
-    return Round(AffineFunction(-r, np.zeros(len(r))), (AffineRows(shares, np.zeros(shares.shape[:2])),))
-
-
-def recommendation(horizon: int, seed: int = 0, dim: int = 6, least: float = 0.4, most: float = 2.4, data: str = "simulated") -> Problem:
+def recommendation(
+    horizon: int,
+    seed: int = 0,
+    dim: int = 6,
+    least: float = 0.4,
+    most: float = 2.4,
+    data: str = "simulated",
+    groups: int | None = None,
+) -> Problem:
     """Places on a page for several providers, whose exposure may be neither too small nor too large.
 
     x is the share of the places that each provider gets, and f is minus the expected clicks in 100 places; with `data=ratings`, of each of
-    six eras of films, and how many of 100 were liked. The first d of the g are how far a provider's attention in the round, which depends
-    on who comes, lies below `least` times an even share of all attention, and the others how far it lies above `most` times that.
+    six eras of films, and how many of 100 were liked. The first half of the g are how far a provider's attention in the round, which
+    depends on who comes, lies below `least` times an even share of all attention, and the others how far it lies above `most` times that;
+    with `groups`, the attention of a group of providers, and its members' even shares together.
     """
     d, number = validate.whole("dim", dim, 2), validate.whole("seed", seed, 0)
-    fewest, highest = validate.nonnegative("least", least), validate.positive("most", most)
-    if fewest > 1.0:
-        raise InputError(f"least must be at most 1, an even share, not {fewest:g}")
-    if highest < 1.0:
-        raise InputError(f"most must be 1, an even share, or above, not {highest:g}")
-    floor, cap = fewest / d, min(1.0, highest / d)
+    limits = exposure(d, groups, least, most)
     if validate.one_of("data", data, ("simulated", "ratings")) == "ratings":
         if d != len(DECADES) + 1:
             raise InputError(f"dim must be {len(DECADES) + 1}, the eras of films, where data is ratings, not {d}")
-        return _films(horizon, number, floor, cap)
+        return _films(horizon, number, limits)
     rng = np.random.default_rng([number, 1])
     rate, peak = rng.uniform(*CLICKS, d), rng.random(d)
     domain = domains.Simplex(d)
     low, high = 1.0 - PRESENT - WANDER, 1.0 + PRESENT + WANDER  # of attention
-    normals = [np.hypot(1.0 - share, share * np.sqrt(d - 1.0)) for share in (floor, cap)]
-    G = max((1.0 + NEWS) * (1.0 + SWING) * float(np.linalg.norm(rate)), high * max(normals))
-    F = high * max(1.0 - floor, cap)
-    constants = constants_of(domain, lipschitz=G, bound=F, modulus=0.0, constraints=2 * d, time_varying=True)
-    # With equal shares: the provider that gets least attention while all others get most, and the other way round.
-    margin = min(low - floor * (low + (d - 1.0) * high), cap * (high + (d - 1.0) * low) - high) / d
+    G = max((1.0 + NEWS) * (1.0 + SWING) * float(np.linalg.norm(rate)), high * limits.steepest)
+    count = 2 * len(limits.members)
+    constants = constants_of(domain, lipschitz=G, bound=high * limits.largest, modulus=0.0, constraints=count, time_varying=True)
+    margin = limits.margin(low, high)
     if margin >= 0.0:
         constants |= {"feasible": domain.center(), "slater": margin or None}
-    return Problem(domain, ComputedRounds(Page(float(number), rate, peak, floor, cap)), constants)
+    return Problem(domain, ComputedRounds(Page(float(number), rate, peak, limits)), constants)
 
 
-def _films(horizon: int, seed: int, floor: float, cap: float) -> Problem:
+def _films(horizon: int, seed: int, limits: Exposure) -> Problem:
     """The ratings as rounds; of these the constants are exact."""
-    rounds, domain = exposure(*_ratings(), floor, cap), domains.Simplex(len(DECADES) + 1)
+    rounds, domain = limits.rounds(*_ratings()), domains.Simplex(len(DECADES) + 1)
     A = np.asarray(rounds.constraints[0].grad(domain.center()))
     G = max(float(np.linalg.norm(rounds.cost.grad(domain.center()), axis=-1).max()), float(np.linalg.norm(A, axis=-1).max()))
     # A linear function on the simplex is largest, and smallest, at a corner: an entry of its row.

@@ -483,11 +483,13 @@ def problem(
     dim: int = 10,
     slater: float = 0.0,
     domain: str | Domain = "box",
+    switching: float | None = None,
 ) -> Problem:
     """Convex body chasing: halfspaces are revealed one after another, and what all of them leave shrinks around one action.
 
     x is where the chaser stands, and f is 0. g(x) is how far x is outside this round's halfspace, which stays at
-    least `slater` away from the action that is never cut off, and comes nearer to it every round.
+    least `slater` away from the action that is never cut off, and comes nearer to it every round. With
+    `switching`, moving costs that much a unit.
 
     Parameters
     ----------
@@ -503,6 +505,9 @@ def problem(
         By how much one action satisfies every constraint. Default: 0.0. Values: 0 or above. Unit: constraint.
     domain : str or domain, optional
         Where decisions are made. Default: box. Values: ball, box, simplex, l1, or a domain.
+    switching : float, optional
+        What it costs to move the decision by one unit from one round to the next. Where not given: movement is
+        free. Values: 0 or above. Unit: cost per unit of action.
 
     Returns
     -------
@@ -1065,6 +1070,50 @@ def problem(
 
 @overload
 def problem(
+    name: Literal["tangent"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 10,
+    noise: float = 0.5,
+) -> Problem:
+    """One fixed constraint that a single action satisfies, and that is flat there: no room to spare, and no price that holds it.
+
+    x is a point of the unit ball and f(x) = -x_1. g(x) = |x - (-0.3, 0, ...)|^2 / 2, plus an error between
+    -`noise` and `noise`, drawn anew every round. A price p leaves the violation 1/(2 p^2) a round: it must grow
+    for ever.
+
+    Parameters
+    ----------
+    name : str
+        "tangent".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        d, coordinates of a decision. Default: 10. Values: a whole number, 1 or above. Unit: coordinates.
+    noise : float, optional
+        Largest error of a constraint's value. Default: 0.5. Values: 0 or above. Unit: constraint.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("tangent", horizon=1000)
+    """
+
+@overload
+def problem(
     name: Literal["contradiction"],
     horizon: int,
     seed: int = 0,
@@ -1431,13 +1480,15 @@ def problem(
     least: float = 0.4,
     most: float = 2.4,
     data: Literal["simulated", "ratings"] = "simulated",
+    groups: int | None = None,
 ) -> Problem:
     """Places on a page for several providers, whose exposure may be neither too small nor too large.
 
     x is the share of the places that each provider gets, and f is minus the expected clicks in 100 places; with
-    `data=ratings`, of each of six eras of films, and how many of 100 were liked. The first d of the g are how far
-    a provider's attention in the round, which depends on who comes, lies below `least` times an even share of all
-    attention, and the others how far it lies above `most` times that.
+    `data=ratings`, of each of six eras of films, and how many of 100 were liked. The first half of the g are how
+    far a provider's attention in the round, which depends on who comes, lies below `least` times an even share of
+    all attention, and the others how far it lies above `most` times that; with `groups`, the attention of a group
+    of providers, and its members' even shares together.
 
     Parameters
     ----------
@@ -1457,6 +1508,9 @@ def problem(
         even shares.
     data : str, optional
         Which data to use. Default: simulated. Values: simulated or ratings.
+    groups : int, optional
+        How many groups the providers stand in, neighbours together, each limited as a whole. Where not given:
+        every provider alone. Values: a whole number, 2 or above and at most the providers. Unit: groups.
 
     Returns
     -------
@@ -1472,6 +1526,292 @@ def problem(
     --------
     >>> import bridle
     >>> made = bridle.problem("recommendation", horizon=1000)
+    """
+
+@overload
+def problem(
+    name: Literal["revenue"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    spokes: int = 3,
+    load: float = 1.2,
+    fares: float = 3.0,
+    season: float = 0.3,
+    shock: float = 0.25,
+    data: Literal["simulated", "bikes"] = "simulated",
+) -> Problem:
+    """Seats of a network of flights, sold at two fares, before it is known how many will ask for which journey.
+
+    x is the share of the requests for each journey at each fare that is let in (journeys of one flight first, all
+    at the low fare, then all at the high one), and f is minus the fares of a day, in planeloads at the lowest
+    fare. g is, for each flight, its passengers less its seats, in planeloads. With `data=bikes`, x is the share
+    of registered and of casual riders who get a bicycle, who pay 1 and `fares`, and g is the riders of an hour
+    less the fleet, in fleets.
+
+    Parameters
+    ----------
+    name : str
+        "revenue".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    spokes : int, optional
+        n, airports beside the hub; there are 2 n flights and 2 n (n + 1) products. Default: 3. Values: a whole
+        number, 1 or above. Unit: airports.
+    load : float, optional
+        Requests on average, as a multiple of what there is to sell, on average over the flights. Default: 1.2.
+        Values: above 0.
+    fares : float, optional
+        The high fare, as a multiple of the low one. Default: 3.0. Values: above 0. Unit: low fares.
+    season : float, optional
+        How far demand swings over a week, as a share of it. Default: 0.3. Values: 0 or above and below 1. Unit:
+        share.
+    shock : float, optional
+        How far the level of demand may be off in a month, as a share of it. Default: 0.25. Values: 0 or above and
+        below 1. Unit: share.
+    data : str, optional
+        Which data to use. Default: simulated. Values: simulated or bikes.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("revenue", horizon=1000)
+    """
+
+@overload
+def problem(
+    name: Literal["navigation"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    waypoints: int = 6,
+    constraints: int = 3,
+    wind: float = 1.0,
+    slater: float = 0.02,
+) -> Problem:
+    """A robot's way to a goal, planned before the lap's obstacles are seen.
+
+    x is the waypoints of the robot's way, two coordinates each, and f the energy of a lap: half the squared
+    length of its legs times their number, and what the wind adds. g is, for each obstacle of the lap, by how much
+    the waypoint beside it is too near: how far it is from the halfspace that touches the obstacle on the side of
+    a free route, which leaves every obstacle at least `slater` away.
+
+    Parameters
+    ----------
+    name : str
+        "navigation".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    waypoints : int, optional
+        n, waypoints of the robot's way, two coordinates each. Default: 6. Values: a whole number, 1 or above.
+        Unit: waypoints.
+    constraints : int, optional
+        k, obstacles of a lap. Default: 3. Values: a whole number, 1 or above. Unit: obstacles.
+    wind : float, optional
+        n times the largest slope that the wind adds to the energy at one of n waypoints. Default: 1.0. Values: 0
+        or above. Unit: cost per unit of action.
+    slater : float, optional
+        How far a free route is from every obstacle at least. Default: 0.02. Values: 0 or above. Unit: action.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("navigation", horizon=1000)
+    """
+
+@overload
+def problem(
+    name: Literal["bundle-auctions"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    bidders: int = 6,
+    items: int = 8,
+    bundles: int = 4,
+    budget: float = 0.8,
+    noise: float = 0.2,
+    constraints: int = 2,
+) -> Problem:
+    """A combinatorial auction: bundles are allotted in fractions, and a few of its limits answer each proposal.
+
+    x is the fraction of each bundle that is allotted to the bidder who asked for it, and f is minus the value of
+    that as it is reported in the round, where a bundle is worth 1 on average. The g are `constraints` of the
+    auction's limits, every one of which answers once in a period: how much more of an item is allotted than there
+    is, how many bundles more than one a bidder gets, or how much more he pays than his `budget`, in budgets.
+
+    Parameters
+    ----------
+    name : str
+        "bundle-auctions".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    bidders : int, optional
+        n, who bids. Default: 6. Values: a whole number, 1 or above. Unit: bidders.
+    items : int, optional
+        m, what is sold, one of each. Default: 8. Values: a whole number, 1 or above. Unit: items.
+    bundles : int, optional
+        How many bundles each bidder bids for. Default: 4. Values: a whole number, 1 or above and below 2 to the
+        power of the items. Unit: bundles.
+    budget : float, optional
+        What a bidder may pay, as a share of the dearest bundle bid for. Default: 0.8. Values: above 0. Unit:
+        share.
+    noise : float, optional
+        By what share a reported value may be off; 0: values are reported as they are. Default: 0.2. Values: 0 or
+        above and below 1. Unit: share.
+    constraints : int, optional
+        k, limits that answer a proposal. Default: 2. Values: a whole number, 1 or above. Unit: limits.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("bundle-auctions", horizon=1000)
+    """
+
+@overload
+def problem(
+    name: Literal["experts"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 100,
+    share: float = 0.1,
+    adaptive: int = 0,
+) -> Problem:
+    """Mixtures of experts, of which the cheap ones violate a limit now and then and a few never do.
+
+    x is the weight of each of `dim` experts, f what they cost on average and g how much they violate a limit on
+    average. `share` of them never violate it and cost 0.5 to 0.8 in the mean; the others cost 0.2 to 0.5 and
+    violate it, by up to 1, in a share of rounds between 0.001 and 1; with `adaptive` the one that has most of the
+    weight does, by 1. In the last round all of them do, by 1, so that it is known who the best expert is that
+    keeps the limit. Costs are off their means by up to 0.2, and two rounds make up for one another: after an even
+    number of rounds every expert has cost its mean.
+
+    Parameters
+    ----------
+    name : str
+        "experts".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        N, how many experts. Default: 100. Values: a whole number, 2 or above. Unit: experts.
+    share : float, optional
+        The share of experts that never violate the limit. Default: 0.1. Values: above 0 and below 1. Unit: share.
+    adaptive : int, optional
+        0: careless experts violate at random; 1: the one with the most weight does. Default: 0. Values: 0 or 1.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("experts", horizon=1000)
+    """
+
+@overload
+def problem(
+    name: Literal["hints"],
+    horizon: int,
+    seed: int = 0,
+    *,
+    dim: int = 10,
+    modulus: float = 0.0,
+    constraints: int = 1,
+    slater: float = 0.1,
+    truth: float = 1.0,
+    error: float = 0.0,
+    domain: str | Domain = "ball",
+) -> Problem:
+    """The problem `halfspaces` with hints: before every decision somebody predicts the round's gradients.
+
+    x, f and g are those of `halfspaces`. A hint of a gradient p is truth p + error |p| z with random z, so that
+    it is exact by default.
+
+    Parameters
+    ----------
+    name : str
+        "hints".
+    horizon : int
+        T, how many rounds. Must be given. Values: a whole number, 1 or above. Unit: rounds.
+    seed : int, optional
+        The seed of the instance and of its stream. Default: 0. Values: a whole number, 0 or above.
+    dim : int, optional
+        d, coordinates of a decision. Default: 10. Values: a whole number, 1 or above. Unit: coordinates.
+    modulus : float, optional
+        0: linear costs; above 0: quadratic costs with this strong convexity. Default: 0.0. Values: 0 or above.
+        Unit: cost per squared unit of action.
+    constraints : int, optional
+        k, constraints a round reveals. Default: 1. Values: a whole number, 1 or above. Unit: constraints.
+    slater : float, optional
+        By how much one action satisfies every constraint. Default: 0.1. Values: 0 or above. Unit: constraint.
+    truth : float, optional
+        What a hint has of the true gradients: 1 is all, 0 nothing, -1 the opposite. Default: 1.0. Values: a
+        number.
+    error : float, optional
+        How long the noise in a hint is, on average, as a multiple of the gradient's length. Default: 0.0. Values:
+        0 or above.
+    domain : str or domain, optional
+        Where decisions are made. Default: ball. Values: ball, box, simplex, l1, or a domain.
+
+    Returns
+    -------
+    Problem
+        The domain, the adversary and the constants, for `bridle.play` and `bridle.policy_for`.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, is missing, or has a value that it does not take.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> made = bridle.problem("hints", horizon=1000)
     """
 
 @overload
@@ -1653,6 +1993,7 @@ def problem(
         "late-temptation",
         "uphill",
         "noisy",
+        "tangent",
         "contradiction",
         "portfolio",
         "capacity",
@@ -1661,6 +2002,11 @@ def problem(
         "auctions",
         "pricing",
         "recommendation",
+        "revenue",
+        "navigation",
+        "bundle-auctions",
+        "experts",
+        "hints",
         "drifting-optimum",
         "jumping-limits",
         "seasonal-limits",

@@ -1,4 +1,5 @@
-"""Streams that show what a policy does with constraints: near one action, tempting, rare, late, in one dimension, noisy, contradictory.
+"""Streams that show what a policy does with constraints: near one action, tempting, rare, late, in one dimension, noisy, without
+a price, contradictory.
 
 | problem | adversary | what it does |
 |---|---|---|
@@ -6,6 +7,7 @@
 | `tempting`, `rare-constraint`, `late-temptation` | `Tempting` | forbids what the decision tends to: always, rarely, late |
 | `uphill` | `Fixed` | repeats one cost and one constraint in one dimension |
 | `noisy` | `NoisyHalfspace` | tells the value of a fixed constraint with an error |
+| `tangent` | `TangentBall` | leaves one action and gives it no price: the constraint is flat there; with an error or without |
 | `contradiction` | `Contradiction` | ends with two halfspaces that exclude each other |
 
 All but `uphill` play in a ball of radius 1 around 0, with the action (-0.3, 0, ..., 0) that satisfies what can be satisfied.
@@ -19,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import domains, validate
-from bridle.core import Domain, InputError, Round
+from bridle.core import Constants, Domain, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.ops import Array, Scalar, dot, floor, maximum, norm, ratio, scalar
 from bridle.problems.base import Problem, StreamOpponent, adaptive, constants_of, oblivious
@@ -108,6 +110,19 @@ class NoisyHalfspace(NamedTuple):
         errors = self.noise * rng.uniform(-1.0, 1.0, size=rounds)
         slopes, normals = (np.broadcast_to(row, (rounds, len(row))) for row in (self.pull, self.a))
         return Round(AffineFunction(slopes, np.zeros(rounds)), (AffineFunction(normals, self.b + errors),))
+
+
+class TangentBall(NamedTuple):
+    """The cost <pull, x> and the constraint |x - point|^2/2 <= 0 every round, whose value is told with an error of up to `noise`."""
+
+    pull: Array
+    point: Array
+    noise: Scalar
+
+    def deal(self, rng: np.random.Generator, rounds: int) -> Round:
+        errors = self.noise * rng.uniform(-1.0, 1.0, size=rounds)
+        slopes, points, none = (np.broadcast_to(row, (rounds, len(row))) for row in (self.pull, self.point, 0.0 * self.point))
+        return Round(AffineFunction(slopes, np.zeros(rounds)), (RoundQuadratic(np.ones(rounds), points, none, errors),))
 
 
 @oblivious
@@ -213,6 +228,23 @@ def noisy(horizon: int, seed: int = 0, dim: int = 10, noise: float = 1.0) -> Pro
     return Problem(domain, adversary, constants)
 
 
+def tangent(horizon: int, seed: int = 0, dim: int = 10, noise: float = 0.5) -> Problem:
+    """One fixed constraint that a single action satisfies, and that is flat there: no room to spare, and no price that holds it.
+
+    x is a point of the unit ball and f(x) = -x_1. g(x) = |x - (-0.3, 0, ...)|^2 / 2, plus an error between -`noise` and `noise`, drawn anew
+    every round. A price p leaves the violation 1/(2 p^2) a round: it must grow for ever.
+    """
+    domain, point, along = _ball(seed, dim)
+    error, most = validate.nonnegative("noise", noise), 1.0 + AWAY
+    adversary = StreamOpponent(TangentBall(-along, point, error))
+    known: Constants = {"modulus": 0.0, "constraints": 1, "affine": False, "time_varying": error > 0.0}
+    constants = constants_of(domain, lipschitz=most, bound=0.5 * most**2 + error, **known)
+    constants |= {"feasible": None, "benchmark": point} if error > 0.0 else {"feasible": point, "slater": 0.0, "optimum": point}
+    if error == 0.0:
+        constants["optimal_cost"] = AWAY * horizon
+    return Problem(domain, adversary, constants)
+
+
 def contradiction(horizon: int, seed: int = 0, dim: int = 10, level: float = 0.2) -> Problem:
     """Constraints that can be satisfied until half of the horizon, and from then on contradict each other.
 
@@ -260,5 +292,6 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {
     "late-temptation": late_temptation,
     "uphill": uphill,
     "noisy": noisy,
+    "tangent": tangent,
     "contradiction": contradiction,
 }

@@ -46,7 +46,25 @@ PARAMETER_WORDS = {
     "stock": ParameterWords("a day's share of the stock, in average days' sales at list prices", "days of sales", ABOVE),
     "season": ParameterWords("how far demand swings over a week, as a share of it", "share", "0 or above and below 1"),
     "shock": ParameterWords("how far the level of demand may be off in a month, as a share of it", "share", "0 or above and below 1"),
+    "spokes": ParameterWords("n, airports beside the hub; there are 2 n flights and 2 n (n + 1) products", "airports", COUNT),
+    "load": ParameterWords("requests on average, as a multiple of what there is to sell, on average over the flights", "none", ABOVE),
+    "fares": ParameterWords("the high fare, as a multiple of the low one", "low fares", ABOVE),
+    "waypoints": ParameterWords("n, waypoints of the robot's way, two coordinates each", "waypoints", COUNT),
+    "wind": ParameterWords(
+        "n times the largest slope that the wind adds to the energy at one of n waypoints", "cost per unit of action", FROM_ZERO
+    ),
+    "bidders": ParameterWords("n, who bids", "bidders", COUNT),
+    "items": ParameterWords("m, what is sold, one of each", "items", COUNT),
+    "bundles": ParameterWords(
+        "how many bundles each bidder bids for", "bundles", "a whole number, 1 or above and below 2 to the power of the items"
+    ),
     "least": ParameterWords("attention that a provider must get, as a multiple of an even share", "even shares", "between 0 and 1"),
+    "groups": ParameterWords(
+        "how many groups the providers stand in, neighbours together, each limited as a whole",
+        "groups",
+        "a whole number, 2 or above and at most the providers",
+        "every provider alone",
+    ),
     "most": ParameterWords("attention that a provider may get, as a multiple of an even share", "even shares", "1 or above"),
     "window": ParameterWords(
         "S: over every so many rounds in a row, and over no fewer, an action satisfies the constraints in total",
@@ -63,6 +81,14 @@ PARAMETER_WORDS = {
         "0: one weight vector serves all tasks; above 0: by how much every one fails a task in every round", "constraint", FROM_ZERO
     ),
     "period": ParameterWords("rounds between one change of sides, or one constraint, and the next", "rounds", COUNT),
+    "switching": ParameterWords(
+        "what it costs to move the decision by one unit from one round to the next",
+        "cost per unit of action",
+        FROM_ZERO,
+        "movement is free",
+    ),
+    "truth": ParameterWords("what a hint has of the true gradients: 1 is all, 0 nothing, -1 the opposite", "none", "a number"),
+    "error": ParameterWords("how long the noise in a hint is, on average, as a multiple of the gradient's length", "none", FROM_ZERO),
     "noise": ParameterWords("largest error of a constraint's value", "constraint", ABOVE),
     "adaptive": ParameterWords(
         "0: scales are drawn at random; 1: the farther a decision is from the feasible action, the larger they are", "0 or 1", "0 or 1"
@@ -80,6 +106,7 @@ OF_PROBLEM: dict[str, dict[str, ParameterWords]] = {
         "dim": replace(PARAMETER_WORDS["dim"], meaning="d, how many providers", unit="providers", values="a whole number, 2 or above"),
         "data": replace(PARAMETER_WORDS["data"], values="simulated or ratings"),
     },
+    "tangent": {"noise": replace(PARAMETER_WORDS["noise"], values=FROM_ZERO)},
     "pricing": {"dim": replace(PARAMETER_WORDS["dim"], meaning="d, how many products", unit="products")},
     "ad-pacing": {"dim": replace(PARAMETER_WORDS["dim"], meaning="d, segments of the audience", unit="segments")},
     "portfolio": {
@@ -99,6 +126,30 @@ OF_PROBLEM: dict[str, dict[str, ParameterWords]] = {
             values="a .csv or .npz with columns value and price",
             absent="an error: there are no auctions to play",
         )
+    },
+    "revenue": {"data": replace(PARAMETER_WORDS["data"], values="simulated or bikes")},
+    "navigation": {
+        "constraints": replace(PARAMETER_WORDS["constraints"], meaning="k, obstacles of a lap", unit="obstacles"),
+        "slater": replace(PARAMETER_WORDS["slater"], meaning="how far a free route is from every obstacle at least", unit="action"),
+    },
+    "bundle-auctions": {
+        "budget": replace(PARAMETER_WORDS["budget"], meaning="what a bidder may pay, as a share of the dearest bundle bid for"),
+        "noise": replace(
+            PARAMETER_WORDS["noise"],
+            meaning="by what share a reported value may be off; 0: values are reported as they are",
+            unit="share",
+            values="0 or above and below 1",
+        ),
+        "constraints": replace(PARAMETER_WORDS["constraints"], meaning="k, limits that answer a proposal", unit="limits"),
+    },
+    "experts": {
+        "dim": replace(PARAMETER_WORDS["dim"], meaning="N, how many experts", unit="experts", values="a whole number, 2 or above"),
+        "share": replace(
+            PARAMETER_WORDS["share"], meaning="the share of experts that never violate the limit", values="above 0 and below 1"
+        ),
+        "adaptive": replace(
+            PARAMETER_WORDS["adaptive"], meaning="0: careless experts violate at random; 1: the one with the most weight does"
+        ),
     },
     "drifting-optimum": {"period": replace(PARAMETER_WORDS["period"], meaning="rounds until costs are back where they were")},
     "jumping-limits": {"period": replace(PARAMETER_WORDS["period"], meaning="rounds between one jump and the next")},

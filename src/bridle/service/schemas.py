@@ -25,12 +25,22 @@ class KnownRows(Struct, forbid_unknown_fields=True):
     b: Numbers
 
 
+class HintBody(Struct, forbid_unknown_fields=True):
+    """What is expected of a round: gradients, and constraints' values, at the decision or at x."""
+
+    df: Numbers = None
+    g: Numbers = None
+    dg: Numbers = None
+    x: Numbers = None
+
+
 class DecideBody(Struct, forbid_unknown_fields=True):
     """What is known of a round before acting; usually nothing."""
 
     rules: Numbers = None
     features: Numbers = None
     known: KnownRows | None = None
+    hint: HintBody | None = None
     key: Key | None = None
 
 
@@ -146,6 +156,7 @@ class LimitsBody(Struct, forbid_unknown_fields=True):
     offset: Number | UnsetType = UNSET
     at_most: Number | UnsetType = UNSET
     domain: dict[str, Any] | UnsetType = UNSET
+    key: Key | None = None
 
 
 class PayBody(Struct, forbid_unknown_fields=True):
@@ -169,6 +180,7 @@ class BudgetBody(Struct, forbid_unknown_fields=True):
     gate: str
     budget: Number
     rounds: Number = None
+    key: Key | None = None
 
 
 # --- answers ------------------------------------------------------------------------------------------------------------------------------

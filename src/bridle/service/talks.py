@@ -18,6 +18,7 @@ from bridle.policies.registry import Configured
 from bridle.service.exchange import Body, Facts, ServiceLine, Talk, identity
 from bridle.session.certificate import Certificate, Charge, Conflict, Moved
 from bridle.session.feedback import Numbers, evaluate
+from bridle.session.hints import HintGiven, parts_of
 from bridle.session.late_feedback import Ticket
 from bridle.session.rates import RateLimit
 
@@ -108,7 +109,7 @@ def _proposals(rules: ArrayLike) -> object:
     ]
 
 
-def said_before(rules: Numbers, features: Numbers, known: KnownHalfspaces) -> Body:
+def said_before(rules: Numbers, features: Numbers, known: KnownHalfspaces, hint: HintGiven = None) -> Body:
     """What is said of a round before it is decided."""
     body: Body = {}
     if rules is not None:
@@ -119,6 +120,8 @@ def said_before(rules: Numbers, features: Numbers, known: KnownHalfspaces) -> Bo
         if not isinstance(known, tuple) or len(known) != 2:
             raise InputError(f"known must be a pair (A, b) for A x <= b: functions cannot be sent; not {validate.show(known)}")
         body["known"] = {"A": _numbers("known A", known[0]), "b": _numbers("known b", known[1])}
+    if hint is not None:
+        body["hint"] = {name: values.tolist() for name, values in parts_of(hint).items()}
     return body
 
 
@@ -153,7 +156,7 @@ def said_event(event: Mapping[str, object]) -> Body:
     kind = event.get("kind", "observe")
     rest = {name: value for name, value in event.items() if name != "kind"}
     if kind in ("decide", "ask"):
-        said = {name: rest.pop(name, None) for name in ("rules", "features", "known")}
+        said = {name: rest.pop(name, None) for name in ("rules", "features", "known", "hint")}
         return {"kind": kind, **said_before(**said), **rest}  # type: ignore[arg-type]
     return {"kind": kind, **said_record(rest)}
 
@@ -204,14 +207,20 @@ class SessionTalks:
         return facts
 
     def decide(
-        self, *, rules: Numbers = None, features: Numbers = None, known: KnownHalfspaces = None, key: str | None = None
+        self,
+        *,
+        rules: Numbers = None,
+        features: Numbers = None,
+        known: KnownHalfspaces = None,
+        hint: HintGiven = None,
+        key: str | None = None,
     ) -> Talk[Array]:
         """The decision of this round, as `Session.decide`; `known` is a pair (A, b).
 
         Without arguments it takes no request after an `observe` of this object, whose answer has brought it along. Where several clients
         observe in one session, each round belongs to a ticket: `ask`.
         """
-        body = said_before(rules, features, known)
+        body = said_before(rules, features, known, hint)
         if not body and key is None and self._ahead is not None:
             return np.array(self._ahead)
         identified = identity(key) if body or key is not None else None  # a plain one is no event
@@ -219,10 +228,16 @@ class SessionTalks:
         return np.array(facts["x"], dtype=np.float64)
 
     def ask(
-        self, *, rules: Numbers = None, features: Numbers = None, known: KnownHalfspaces = None, key: str | None = None
+        self,
+        *,
+        rules: Numbers = None,
+        features: Numbers = None,
+        known: KnownHalfspaces = None,
+        hint: HintGiven = None,
+        key: str | None = None,
     ) -> Talk[Ticket]:
         """Begin a round whose feedback comes later, as `Session.ask`: its ticket, with an `id` and the decision `x`."""
-        facts = yield from self._event("/ask", said_before(rules, features, known), key)
+        facts = yield from self._event("/ask", said_before(rules, features, known, hint), key)
         return Ticket(int(facts["ticket"]), np.array(facts["x"], dtype=np.float64))
 
     def observe(
@@ -270,9 +285,10 @@ class SessionTalks:
         rules: Numbers = None,
         features: Numbers = None,
         known: KnownHalfspaces = None,
+        hint: HintGiven = None,
     ) -> Talk[Array]:
         """One whole round from functions, which are evaluated here, as `Session.step`."""
-        x = yield from self.decide(rules=rules, features=features, known=known)
+        x = yield from self.decide(rules=rules, features=features, known=known, hint=hint)
         f, df = evaluate("cost", cost, x, several=False)
         limits = [evaluate(f"constraints[{i}]", each, x, several=True) for i, each in enumerate(constraints)]
         g = np.concatenate([value.reshape(-1) for value, _ in limits]) if limits else None
@@ -280,15 +296,17 @@ class SessionTalks:
         yield from self.observe(f.item(), df, g, dg)
         return x
 
-    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> Talk[None]:
+    def change_limit(
+        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | None = None
+    ) -> Talk[None]:
         """Change a limit from now on, as `DurableSession.change_limit`: where it stands, or how often it may be violated (scope admin)."""
         numbers = {"offset": offset, "at_most": at_most}
         told = {name: validate.number(name, value) for name, value in numbers.items() if value is not None}
-        yield from self._event("/limits", {"limit": limit, **told}, None)
+        yield from self._event("/limits", {"limit": limit, **told}, key)
 
-    def change_domain(self, domain: Domain | Mapping[str, object]) -> Talk[None]:
+    def change_domain(self, domain: Domain | Mapping[str, object], *, key: str | None = None) -> Talk[None]:
         """Keep decisions in a part of the domain from now on, as `DurableSession.change_domain` (scope admin)."""
-        yield from self._event("/limits", {"domain": said_domain(domain)}, None)
+        yield from self._event("/limits", {"domain": said_domain(domain)}, key)
 
     def pay(self, gate: str, amount: float, *, key: str | None = None) -> Talk[Facts]:
         """Pay from a gate or a pacer of the session: whether it counted, and what is left."""

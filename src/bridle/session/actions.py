@@ -20,17 +20,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import records, validate
-from bridle.core import Bound, Domain, Feedback, InputError, Policy, S
+from bridle.core import Bound, Domain, Feedback, Hint, InputError, Policy, S
 from bridle.ops import Array, Scalar
 from bridle.policies.round_maps import KEYWORDS, AffineFeatures, OwnMixture, RoundReading, RoundTerms, RuleMixture
 from bridle.session.boundary import REMEMBERED, Boundary, Memory, Said, frozen
 from bridle.session.certificate import Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
 from bridle.session.feedback import Numbers, checked_feedback
+from bridle.session.hints import HintGiven, checked_hint
 from bridle.session.known_limits import KnownLimits, known_limits, nearest_kept, projector, refusal
 from bridle.session.late_feedback import PendingRounds, Ticket, Waiting
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
+from bridle.session.tried_points import refuse_extras
 from bridle.solvers.nearest_point import CutProjector
 
 LEANS = "something else was played than was decided, and the theorem leans on how costs are curved at the decisions"
@@ -50,6 +52,14 @@ class MixingPolicy(Policy[S], Protocol[S]):
 
     def propose(self, state: S, proposals: Array) -> S:
         """The state before its next decision, told what each rule proposes, one a row."""
+        ...
+
+
+class HintedPolicy(Policy[S], Protocol[S]):
+    """A policy that may be told what to expect of its next round."""
+
+    def hinted(self, state: S, hint: Hint) -> S:
+        """The state with this prediction of the next round."""
         ...
 
 
@@ -129,11 +139,13 @@ class SessionActions(SessionRounds):
 
     # --- before acting ---------------------------------------------------------------------------------------------------------------
 
-    def _say(self, given: Mapping[str, object], known: object) -> None:
+    def _say(self, given: Mapping[str, object], known: object, hint: HintGiven = None) -> None:
         """Take in what is said before a round, or refuse it; what was said of the same round before is forgotten.
 
-        `given` is what maps are made of, by the name under which the caller gives it.
+        `given` is what maps are made of, by the name under which the caller gives it; a `hint` is what the policy may expect.
         """
+        if self._tries:
+            refuse_extras(self._called, known=known)
         boundary, begun = self._boundary or Boundary(None), self._begun()
         through, last = boundary.through, boundary.said
         last = last if last is not None and last.begun == begun else None
@@ -144,8 +156,9 @@ class SessionActions(SessionRounds):
         if through is not None and (terms is None or given.get(through.keyword) is not None):
             terms = self._made_terms(through, given.get(through.keyword))
         limits = None if known is None else known_limits(known, self._dim)
+        expected = None if hint is None else self._expected(hint, through)
         first, own = boundary.free and not begun, isinstance(through, OwnMixture)
-        if limits is None and not first and (last is None or last.at is None) and not own:
+        if limits is None and expected is None and not first and (last is None or last.at is None) and not own:
             self._boundary = boundary._replace(said=Said(begun, terms))
             return
         self._stand()
@@ -165,6 +178,8 @@ class SessionActions(SessionRounds):
             start = through.first(terms)
             pending.begin_at(start)
             before = pending.ready.state
+        if expected is not None:
+            pending.tell(lambda state: cast("HintedPolicy[object]", self._parts.record).hinted(state, expected))
         action = None if limits is None else self._keep(limits, pending, terms)
         ready = pending.ready
         at, before = (None, None) if limits is None and ready.state is before else (ready.x, before)
@@ -173,6 +188,16 @@ class SessionActions(SessionRounds):
         self._boundary = boundary._replace(
             said=Said(begun, terms, action, at, before, turn, front), known=boundary.known or limits is not None
         )
+
+    def _expected(self, hint: HintGiven, through: RoundTerms | None) -> Hint:
+        """A hint, checked; refused where the policy takes none."""
+        if not hasattr(self._parts.record, "hinted"):
+            configured = self._parts.configured
+            name = type(self._parts.record).__name__ if configured is None else configured.name
+            raise InputError(f"hint cannot be given: policy {name} takes no predictions (`optimistic` does)")
+        if through is not None:
+            raise InputError(f"hint cannot be given with {through.keyword}: it would be about weights, not about actions")
+        return checked_hint(hint, self._dim, self._limits.largest)
 
     def _made_terms(self, through: RoundTerms, given: object) -> Array:
         """What this round's map is made of: what the caller gives, and what rules say that are asked."""

@@ -5,7 +5,7 @@ An event's body is a digest of eight bytes and a payload. The digest is of the d
 does. The payload is
 
     observe          a head of forty bytes, then df, g, dg and played as they are in memory, and the name of the context
-    decide, ask      one part for each of rules, features and known: its name, its shape, its numbers
+    decide, ask      one part for each of rules, features, known and hint: its name, its shape, its numbers
     all others       JSON, whose numbers Python writes such that they are read back as they were
 
 >>> import numpy as np
@@ -31,6 +31,7 @@ from bridle.core import Function, InputError
 from bridle.ops import Array
 from bridle.session import savefile
 from bridle.session.feedback import FLOAT, Numbers
+from bridle.session.hints import PARTS, HintGiven, parts_of
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import Ticket
 
@@ -189,12 +190,12 @@ def plain_numbers(body: bytes) -> tuple[float, Array, Array, Array] | None:
 PART = Struct("<BBI")
 """The name of a part, how many axes it has, and how many bytes of text come first; then an unsigned long for each axis."""
 
-NAMES = ("rules", "features", "known.A", "known.b", "known")
+NAMES = ("rules", "features", "known.A", "known.b", "known", *(f"hint.{part}" for part in PARTS))
 
 
-def saying(rules: Numbers = None, features: Numbers = None, known: Known = None) -> bytes:
+def saying(rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None) -> bytes:
     """The payload of what is said before a round."""
-    if rules is None and features is None and known is None:
+    if rules is None and features is None and known is None and hint is None:
         return b""
     parts = []
     if rules is not None:
@@ -218,6 +219,8 @@ def saying(rules: Numbers = None, features: Numbers = None, known: Known = None)
             parts += [_part(2, validate.array("known[0]", known[0])), _part(3, validate.array("known[1]", known[1]))]
         else:
             raise InputError(f"known must be a pair (A, b) of limits A x <= b, or convex functions, not {validate.show(known)}")
+    if hint is not None:
+        parts += [_part(NAMES.index(f"hint.{name}"), values) for name, values in parts_of(hint).items()]
     return b"".join(parts)
 
 
@@ -240,6 +243,8 @@ def said(payload: bytes, at: int = 0) -> dict[str, Any]:
         at += 8 * values.size
     if "known.A" in given:
         given["known"] = given.pop("known.A"), given.pop("known.b")
+    if hint := {part: given.pop(f"hint.{part}") for part in PARTS if f"hint.{part}" in given}:
+        given["hint"] = hint
     return given
 
 

@@ -30,6 +30,7 @@ from bridle.core import Curvature, Feedback, InputError, Policy, S
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
 from bridle.session.feedback import is_sound, join
+from bridle.session.tried_points import points_of
 
 S_contra = TypeVar("S_contra", contravariant=True)
 """The state of a policy that is only read."""
@@ -79,8 +80,8 @@ class Ticket:
     ----------
     id : int
         The round's number.
-    x : array of shape (d,)
-        Its decision.
+    x : array of shape (d,), or (n, d)
+        Its decision; the points to be tried, one a row, of a policy that tries several.
     run : str, default ""
         The run that it belongs to.
     stamp : int, default 0
@@ -126,6 +127,8 @@ class Waiting:
 
     def seen(self, part: Feedback) -> Feedback:
         """All that has come, with `part`."""
+        if all(self.missing()):
+            return part
         cost, limits = self.cost or part, self.limits or part
         return join(cost, limits)
 
@@ -353,7 +356,9 @@ class PendingRounds:
         if self.late == "copies":
             heappop(self.idle)
             self._ready = None
-        return Ticket(number, np.array(copy.x), self.run, crc32(copy.x.tobytes()))
+        points = points_of(self.record, copy.state)
+        x = np.array(copy.x) if points is None else points[0] if len(points) == 1 else points
+        return Ticket(number, x, self.run, crc32(copy.x.tobytes()))
 
     def take(self, at: int) -> Copy:
         """The copy at this place, as it is to play."""
@@ -460,6 +465,9 @@ class PendingRounds:
                 self.feed(round_of(number), waiting.copy, state, x, part)
             except InputError:
                 missing = (True, True)  # the policy cannot use it
+        if part is None and hasattr(self.record, "passed_over"):  # what was played is known to whoever saw it, and is not played again
+            copy = self.copies[waiting.copy]
+            self.copies[waiting.copy] = copy._replace(state=self.record.passed_over(copy.state))
         self.close(number)
         self.lost = [self.lost[0] + missing[0], self.lost[1] + missing[1]]
         return not all(missing)

@@ -167,7 +167,8 @@ class SessionParts(NamedTuple):
 
     def own_regret(self) -> float | None:
         """The policy's own proof with what was observed, over all copies; None where it has none, or feedback came out of order."""
-        if self.pending.astray or not hasattr(self.record, "certified_regret") or self.broken or self.noisy:
+        astray = self.pending.astray and not hasattr(self.record, "update_late")  # such a policy's proof is about late feedback, too
+        if astray or not hasattr(self.record, "certified_regret") or self.broken or self.noisy:
             return None
         return _total([self.record.certified_regret(copy.state) for copy in self.played])
 
@@ -298,6 +299,8 @@ class SessionParts(NamedTuple):
 
     def _void(self) -> str:
         """Why the theorem says nothing of this run; empty where it does."""
+        if hasattr(self.record, "points"):
+            return "values alone do not show how steep functions are: policy.bound(constants, t) is the theorem, in expectation"
         pending, ledger, allowed = self.pending, self.ledger, self.parameter("delay")
         if self.configured is None:
             return "the policy is not registered"

@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from math import inf
-from typing import NotRequired, TypedDict, TypeVar
+from typing import NotRequired, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import records, validate
-from bridle.core import DroppedWarning, Feedback, InputError
-from bridle.game.totals import RunningTotals
+from bridle.core import DroppedWarning, Feedback, InputError, Tried
+from bridle.game.totals import RunningTotals, charged
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
 from bridle.session import clocks
@@ -30,6 +30,7 @@ from bridle.session.monitor import check_assumptions, search_witness
 from bridle.session.monitor import next_check as next_check_after
 from bridle.session.parts import SessionParts
 from bridle.session.standing import LOOK, NOTHING, READ, Kept, Played, Standing
+from bridle.session.tried_points import checked_values, points_of, refuse_extras
 from bridle.session.turns import wait
 
 put = tuple.__new__  # a record from all of its fields in half of the time: once a round that is worth it
@@ -72,6 +73,8 @@ class SessionRounds:
         self._limits = limits._replace(k=self._k, names=parts.names)
         self._learns = learns_constraints(parts.record)  # until it has
         self._counts = hasattr(parts.record, "update_played")  # how often limits are violated by what is played
+        tried = points_of(parts.record, parts.pending.copies[0].state)
+        self._tries = 0 if tried is None else len(tried)  # how many points a round has, for a policy that sees values alone
         horizon = parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
         totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
@@ -152,10 +155,39 @@ class SessionRounds:
         fast, now = self._live, self._now
         if fast is not None:
             return fast.x.copy()
+        if self._tries:
+            return self._point()
         pending = now.kept.pending
         if len(pending.copies) == 1 and not pending.waiting:  # as `now.alone` has it, which would cost a call
             return now.played.copy.x.copy()
         return now.pending().ready.x.copy()
+
+    def _points(self) -> Array:
+        """The points to be tried in this round, of a policy that sees values alone."""
+        points = points_of(self._parts.record, self._now.pending().ready.state)
+        assert points is not None
+        return points
+
+    def _point(self) -> Array:
+        """The point to be tried, where it is one a round."""
+        points = self._points()
+        if len(points) != 1:
+            raise InputError(f"policy {self._called} tries {self._tries} points a round: begin it with ask(points={self._tries})")
+        alone: Array = points[0]
+        return alone
+
+    @property
+    def _called(self) -> str:
+        """The policy's name."""
+        configured = self._parts.configured
+        return type(self._parts.record).__name__ if configured is None else configured.name
+
+    def _tried(self, copy: Copy, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers) -> Feedback:
+        """What was observed at the points that this copy tries, checked."""
+        refuse_extras(self._called, df=df, dg=dg, modulus=modulus)
+        points = points_of(self._parts.record, copy.state)
+        assert points is not None
+        return cast(Feedback, checked_values(points, self._limits, f, g))  # what follows asks both for f, g and modulus alone
 
     # --- one observation ---------------------------------------------------------------------------------------------------------------
 
@@ -269,9 +301,16 @@ class SessionRounds:
         name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
         whole: Feedback | None
         played = self._values_played() if self._counts else None
+        if self._tries:
+            refuse_extras(self._called, partial=partial, context=context)
+            if number is None and not alone:
+                raise InputError(f"ticket must be given: policy {self._called} plays one round at a time, and that of a ticket waits")
         with np.errstate(all="ignore"):  # what comes of it is looked at
             if alone:
-                feedback = whole = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
+                if self._tries:
+                    feedback = whole = self._tried(copy, f, df, g, dg, modulus)
+                else:
+                    feedback = whole = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
                 state, x = pending.advance(copy, feedback, None, played)
                 costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
                 copy, begun = put(Copy, (state, x, copy.updates + 1, copy.steered, costs)), begun + 1
@@ -282,13 +321,20 @@ class SessionRounds:
                     feedback = whole = checked_feedback(ready.x, self._limits, f, df, g, dg, modulus, seen=seen)
                     pending.go_on(*pending.advance(ready, feedback, None, played), feedback)
                 else:
-                    feedback = checked_feedback(waiting.x, self._limits, f, df, g, dg, modulus, seen=seen)
+                    if self._tries:
+                        feedback = self._tried(pending.copies[waiting.copy], f, df, g, dg, modulus)
+                    else:
+                        feedback = checked_feedback(waiting.x, self._limits, f, df, g, dg, modulus, seen=seen)
                     whole = pending.receive(number, feedback, (df is not None, g is not None), partial, played)
                 copy, begun = pending.copies[0], pending.begun
         t, at, full = rounds + (whole is not None), begun if number is None else round_of(number), False
         values = feedback.g
-        if len(totals.hard) != len(values):
-            totals, values = totals.padded(len(values)), np.pad(values, (0, max(0, len(totals.hard) - len(values))))
+        if values.shape[-1] != len(totals.hard):
+            more = [(0, 0)] * (values.ndim - 1) + [(0, max(0, len(totals.hard) - values.shape[-1]))]
+            totals, values = totals.padded(values.shape[-1]), np.pad(values, more)
+        violation = None
+        if values.ndim > 1:  # several points were played: what they cost and violate on average is charged
+            violation, values = charged(np.maximum(values, 0.0), 1), charged(values, 1)
         if ledger is not None:
             if not ledger.fits(len(feedback.g)):
                 ledger = now.ledger()
@@ -310,7 +356,7 @@ class SessionRounds:
             kept = now.kept
         clock = whole is not None and (t >= next_check or t >= next_tick or self._compiled is not None)
         due = LOOK if clock else READ if full else NOTHING
-        after = put(Played, (copy, begun, totals.add(feedback.f, values), t, taken + 1, due))
+        after = put(Played, (copy, begun, totals.add(feedback.f, values, violation), t, taken + 1, due))
         self._now = put(Standing, (after, kept))
         if due:
             self._follow_up()
@@ -485,7 +531,7 @@ class SessionRounds:
         cost, _, hard = (self._now.played.totals.cost, None, self._now.played.totals.hard) if fast is None else (fast.cost, None, fast.hard)
         entry: HistoryEntry = {
             "round": self.rounds,
-            "x": np.array(feedback.x),
+            "x": np.array(feedback.x) if self._tries < 2 else np.array([each.x for each in cast(Tried, feedback).each]),
             "f": feedback.f,  # type: ignore[typeddict-item]
             "g": feedback.g.copy(),
             "violation": np.maximum(feedback.g, 0.0),

@@ -19,7 +19,7 @@ from bridle.core import Bound, Domain, InputError, Policy, S
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
-from bridle.policies.registry import Configured, domain_of, for_constraints, record_of
+from bridle.policies.registry import Configured, domain_of, for_constraints, playing_record
 from bridle.policies.round_maps import RuleMixture
 from bridle.session import clocks, report_text, savefile
 from bridle.session.alarms import ask_again
@@ -29,6 +29,7 @@ from bridle.session.durable import DurableCore
 from bridle.session.embedded import COMMITS, WINDOW, Embedded, GroupedEvents, JournaledBudget
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
+from bridle.session.hints import HintGiven
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import LEVELS, Ledger
@@ -126,10 +127,7 @@ class Session(SessionVerbs, ShownSession):
         most_constraints: int | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        record = record_of(policy)
-        for method in ("init", "decide", "update"):
-            if not hasattr(record, method):
-                raise InputError(f"policy must have a method `{method}`; {validate.show(policy)} has none")
+        record = playing_record(policy)
         if isinstance(policy, Configured) and policy.runs is not None:
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
@@ -155,6 +153,7 @@ class Session(SessionVerbs, ShownSession):
                 f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
             )
         precision = validate.positive("tolerance", tolerance)
+        certify = certify and not hasattr(record, "points")  # certificates are made of gradients, and there are none
         ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         size = LARGEST if largest is None else validate.positive("largest", largest)
         if size > LARGEST:
@@ -173,6 +172,8 @@ class Session(SessionVerbs, ShownSession):
         self.unchecked = False
         """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         if engine == "numba":
+            if self._tries:
+                raise InputError(f"engine must be 'python' in a session of policy {self._called}, which sees values alone")
             check_compiled(record)
             require_compiler()  # if it is missing, now is the time to say so
 
@@ -285,7 +286,7 @@ class Session(SessionVerbs, ShownSession):
         if parts.ledger is not None:
             load_solvers()
         use_domain(parts)
-        if parts.configured is not None:  # a policy of the user's own may take notice
+        if parts.configured is not None and not self._tries:  # a policy of the user's own may take notice
             other = Session(replace(parts.configured, through=None), self._start, domain=parts.domain, certify=False)
             rehearse(other.decide, other.observe, k or 1)
         if compiles and k is not None:
@@ -318,7 +319,8 @@ class Session(SessionVerbs, ShownSession):
         """
         certificate = self._read(self._certificate)
         if certificate is None:
-            raise InputError("certify was False: this session keeps no certificates")
+            why = f"policy {self._called} sees values alone, and no gradients" if self._tries else "certify was False"
+            raise InputError(f"{why}: this session keeps no certificates")
         return certificate
 
     def _certificate(self, nested: bool) -> Certificate | None:
@@ -644,10 +646,10 @@ class DurableSession(Session):
 
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
-    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
-        if rules is None and features is None and known is None and (x := self._embedded.decision()) is not None:
+    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None) -> Array:
+        if rules is None and features is None and known is None and hint is None and (x := self._embedded.decision()) is not None:
             return x
-        return self._embedded.do(self._core.decide, rules, features, known)  # type: ignore[no-any-return]
+        return self._embedded.do(self._core.decide, rules, features, known, hint)  # type: ignore[no-any-return]
 
     def observe(
         self,
@@ -673,17 +675,35 @@ class DurableSession(Session):
             ticket=ticket, partial=partial, context=context, played=played, key=key, pay=pay,
         )  # fmt: skip
 
-    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, key: str | bytes | None = None) -> Ticket:
-        return self._embedded.do(self._core.ask, rules, features, known, key=key)  # type: ignore[no-any-return]
+    def ask(
+        self,
+        *,
+        rules: Numbers = None,
+        features: Numbers = None,
+        known: Known = None,
+        hint: HintGiven = None,
+        points: int | None = None,
+        key: str | bytes | None = None,
+    ) -> Ticket:
+        if points not in (None, 1):
+            raise InputError(f"points must be 1 in a session that is kept in a database, not {validate.show(points)}")
+        return self._embedded.do(self._core.ask, rules, features, known, hint, key=key)  # type: ignore[no-any-return]
 
     def forget(self, ticket: Ticket | int) -> None:
         self._embedded.do(self._core.forget, ticket)
 
     def step(
-        self, cost: object, constraints: Iterable[object] = (), *, rules: Numbers = None, features: Numbers = None, known: Known = None
+        self,
+        cost: object,
+        constraints: Iterable[object] = (),
+        *,
+        rules: Numbers = None,
+        features: Numbers = None,
+        known: Known = None,
+        hint: HintGiven = None,
     ) -> Array:
         refuse_other_constraints(constraints)
-        x = self.decide(rules=rules, features=features, known=known)
+        x = self.decide(rules=rules, features=features, known=known, hint=hint)
         answers = evaluated(cost, constraints, x, self.names)
         self.observe(**as_observed(answers, len(x)))
         t, domain = self._of(lambda session: (session.rounds, session._actions), at_once=True)
@@ -697,20 +717,22 @@ class DurableSession(Session):
     def warm_up(self, constraints: int | None = None) -> None:
         self._embedded.do(self._core.warm_up, constraints)
 
-    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> None:
+    def change_limit(
+        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | bytes | None = None
+    ) -> None:
         """Change a limit, by its name or its place, for all feedback from now on.
 
         `offset` is added to the limit's values: above 0 it is stricter than its functions say, 0 is as they say. `at_most` is for policy
         `rate`: the share of rounds that may violate it. What is proved then, and which policies allow it, is in `bridle.session.changes`.
         """
-        self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most)
+        self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most, key=key)
 
-    def change_domain(self, domain: Domain) -> None:
+    def change_domain(self, domain: Domain, *, key: str | bytes | None = None) -> None:
         """Decide in a part of the domain from the next decision on, cut out by planes; or in more again, up to what it was first.
 
         `decide` is then to be called in every round before `observe`.
         """
-        self._embedded.do(self._core.change_domain, domain)
+        self._embedded.do(self._core.change_domain, domain, key=key)
 
     def gate(self, name: str) -> JournaledBudget:
         """The budget of this name: pay, and ask what is left."""

@@ -17,17 +17,19 @@ from bridle.session.actions import SessionActions
 from bridle.session.alarms import COST, Answer, Subject, ask_again
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feedback import Numbers, evaluate
+from bridle.session.hints import HintGiven
 from bridle.session.known_limits import Known
 from bridle.session.late_feedback import Ticket
 from bridle.session.rounds import ENTRANCES
 from bridle.session.savefile import SessionImage
+from bridle.session.tried_points import refuse_extras, values_at
 from bridle.session.turns import mark, wait
 
 
 class SessionVerbs(SessionActions):
     """What a caller does with a session, round by round."""
 
-    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Array:
+    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None) -> Array:
         """The decision of this round; it stays the same until `observe` is called.
 
         The last word on a round counts: a second call with other arguments replaces the first.
@@ -46,6 +48,10 @@ class SessionVerbs(SessionActions):
             is the nearest action to what the policy wants. Where the policy's state can move there too (`anytime`, `soft`, `ons`, OGD,
             AdaGrad), its
             theorem stays as it is for the actions that keep these limits; elsewhere the way there is charged, as with `played`.
+        hint : array_like of shape (d,) or dict, optional
+            For a policy that takes predictions (`optimistic`): the gradient of the cost that is expected, or a dict with some of `df`, `g`
+            and `dg` as for
+            `observe`, and `x`, the action at which `g` is expected where that is not the decision. A wrong one costs little.
 
         Returns
         -------
@@ -64,7 +70,7 @@ class SessionVerbs(SessionActions):
         >>> session.decide(known=([[1.0, 1.0]], [0.5]))
         array([0.25, 0.25])
         """
-        silent, nested = rules is None and known is None and features is None, False
+        silent, nested = rules is None and known is None and features is None and hint is None, False
         if silent and self._boundary is None and not self._inside:
             fast = self._live  # one reading of what stands: nobody has to wait for it
             return self._decision() if fast is None else fast.x.copy()
@@ -77,7 +83,7 @@ class SessionVerbs(SessionActions):
             if self._boundary is None and silent:
                 return self._decision()
             if not silent or self._unsaid():
-                self._say({"rules": rules, "features": features}, known)
+                self._say({"rules": rules, "features": features}, known, hint)
             return self._action()
         finally:
             self._inside = False
@@ -104,7 +110,8 @@ class SessionVerbs(SessionActions):
         f : float, default 0.0
             The cost at the decision.
         df : array_like of shape (d,), optional
-            A subgradient of the cost there.
+            A subgradient of the cost there. A policy that sees values alone (`bandit1`, `bandit2`) takes none. Where it tries n points a
+            round, `f` holds n numbers and `g` n rows, one for each point, and the round is charged their averages.
         g : float or array_like of shape (k,), optional
             The constraints' values there; above 0 is a violation. k may change from round to round, unless the policy was made for a
             certain number
@@ -153,6 +160,8 @@ class SessionVerbs(SessionActions):
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
+                if self._tries:
+                    refuse_extras(self._called, played=played)
                 if played is not None or self._boundary is not None:
                     f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
                     apart = self._counts and self._values_played() is not None
@@ -209,6 +218,7 @@ class SessionVerbs(SessionActions):
         rules: Numbers = None,
         features: Numbers = None,
         known: Known = None,
+        hint: HintGiven = None,
     ) -> Array:
         """One whole round from functions: decide, evaluate, observe.
 
@@ -228,11 +238,13 @@ class SessionVerbs(SessionActions):
             As for `decide`.
         known : tuple (A, b) or sequence of Function, optional
             As for `decide`.
+        hint : array_like of shape (d,) or dict, optional
+            As for `decide`.
 
         Returns
         -------
         array of shape (d,)
-            The decision that was played.
+            The decision that was played; ``(n, d)`` of a policy that tries n points a round, which is asked for values alone.
 
         Raises
         ------
@@ -247,9 +259,12 @@ class SessionVerbs(SessionActions):
         array([0., 0.])
         """
         refuse_other_constraints(constraints)
+        if self._tries:
+            refuse_extras(self._called, rules=rules, features=features, known=known, hint=hint)
+            return self._step_tried(cost, tuple(constraints))
         counted, rounds = False, None
         try:
-            x = self.decide(rules=rules, features=features, known=known)
+            x = self.decide(rules=rules, features=features, known=known, hint=hint)
             answers = evaluated(cost, constraints, x, self._parts.names)
             rounds = self.rounds
             self.observe(**as_observed(answers, len(x)))
@@ -262,6 +277,13 @@ class SessionVerbs(SessionActions):
             mark(wrong, counted or (rounds is not None and getattr(wrong, "counted", self.rounds > rounds)))
             raise
         return x
+
+    def _step_tried(self, cost: object, constraints: tuple[object, ...]) -> Array:
+        """`step` for a policy that sees values alone."""
+        points = self._read(lambda _: self._points())
+        f, g = values_at(points, cost, constraints)
+        self.observe(f, g=g)
+        return points[0] if len(points) == 1 else points
 
     # --- feedback that comes late ----------------------------------------------------------------------------------------------------
 
@@ -276,7 +298,9 @@ class SessionVerbs(SessionActions):
         costs, limits = self._now.kept.pending.lost
         return costs, limits
 
-    def ask(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None) -> Ticket:
+    def ask(
+        self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None, points: int | None = None
+    ) -> Ticket:
         """Begin a round whose feedback comes later.
 
         Parameters
@@ -287,11 +311,17 @@ class SessionVerbs(SessionActions):
             As for `decide`.
         known : tuple (A, b) or sequence of Function, optional
             As for `decide`.
+        hint : array_like of shape (d,) or dict, optional
+            As for `decide`.
+        points : int, optional
+            How many points are tried in the round: 2 for `bandit2`, whose rounds begin in no other way; 1 for every other policy. A policy
+            that sees
+            values alone plays one round at a time. Default: 1.
 
         Returns
         -------
         Ticket
-            The round's `id`, for `observe` and `forget`, and its decision `x`.
+            The round's `id`, for `observe` and `forget`, and its decision `x`, or the points to be tried, one a row.
 
         Raises
         ------
@@ -312,24 +342,37 @@ class SessionVerbs(SessionActions):
         >>> session.forget(first)
         >>> session.rounds, session.pending, session.dropped
         (1, 0, (1, 1))
+        >>> session = bridle.Session(bridle.policy("bandit2", bridle.Ball(2), horizon=100, lipschitz=1.0))
+        >>> ticket = session.ask(points=2)
+        >>> session.observe(f=ticket.x @ [1.0, 0.0], g=ticket.x @ [0.0, 1.0] - 0.5, ticket=ticket)
+        >>> ticket.x.shape, session.rounds
+        ((2, 2), 1)
         """
         counted, begun = False, None
+        wanted, tries = 1 if points is None else validate.whole("points", points), self._tries or 1
+        if wanted != tries:
+            tried = f"tries {tries} point{'s' if tries > 1 else ''} a round" if self._tries else "plays its decision"
+            raise InputError(f"points must be {tries} for policy {self._called}, which {tried}, not {wanted}")
         try:
             while self._inside:
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
                 self._hand_back()
-                said = rules is not None or features is not None or known is not None or self._unsaid()
+                if self._tries and (waiting := self._now.pending().waiting):
+                    raise InputError(
+                        f"policy {self._called} plays one round at a time: ticket {next(iter(waiting))} waits, observe it first"
+                    )
+                said = rules is not None or features is not None or known is not None or hint is not None or self._unsaid()
                 if said:
-                    self._say({"rules": rules, "features": features}, known)
+                    self._say({"rules": rules, "features": features}, known, hint)
                 self._valid()  # or what is missing
                 begun, overdue = self._now.played.begun, self._now.pending().overdue()
                 for number in overdue:
                     self._warn_of_dropping(number)  # first: it may be made an error
                     self._give_up(number)
                 if overdue and said:
-                    self._say({"rules": rules, "features": features}, known)  # to the copy that plays now
+                    self._say({"rules": rules, "features": features}, known, hint)  # to the copy that plays now
                 pending = self._now.own_pending()
                 ticket = self._begin_waiting(pending.ask, pending.waiting)
                 self._put(pending)

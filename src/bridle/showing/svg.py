@@ -5,27 +5,37 @@ Lines keep a contrast of 3 to 1 with white and with the dark grey of notebooks, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
-from math import ceil, floor, isfinite, log10
+from math import isfinite
 from typing import NamedTuple
 
 from bridle.showing.marks import Axis, Chart, Line
 from bridle.showing.numbers import number
+from bridle.showing.scales import PageScale, reaching
 
 COLOURS = ("#3b7dd8", "#d95f02", "#18956f", "#c2478f", "#8a63d2", "#8c7a00")
 STROKES = ("", "1.5 3", "8 3 1.5 3")
 WIDTH, HEIGHT = 320, 170
 LEFT, RIGHT, TOP, BOTTOM = 46, 20, 20, 30
 TICKS = 4
-"""At most so many numbers stand beside an axis."""
+"""About so many numbers stand beside an axis."""
 
 
-class Scale(NamedTuple):
-    """An axis in pixels: where a value lies, and which values are written beside it."""
+class Ruler(NamedTuple):
+    """An axis in pixels, from the low end to the high one."""
 
-    at: Callable[[float], float]
-    ticks: list[float]
+    scale: PageScale
+    begin: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """The pixel of a value; the low end where a logarithmic axis has no place for it."""
+        return self.begin + (self.end - self.begin) * (self.scale.at(value) or 0.0)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """The pixels that are marked, and what stands beside them."""
+        return [(self.begin + (self.end - self.begin) * tick.at, tick.text) for tick in self.scale.ticks(TICKS)]
 
 
 def colour(policy: int) -> tuple[str, str]:
@@ -40,15 +50,13 @@ def line_chart(chart: Chart) -> str:
     ys = [value for line in lines for value in (*line.y, *line.bound) if value is not None and isfinite(value)]
     if not ys:
         return f'<p style="opacity:.7">{escape(" ".join(chart.notes) or "There is nothing to draw.")}</p>'
-    x, y = scale(chart.x, xs, (LEFT, WIDTH - RIGHT)), scale(chart.y, ys, (HEIGHT - BOTTOM, TOP))
+    x, y = Ruler(over(chart.x, xs), LEFT, WIDTH - RIGHT), Ruler(over(chart.y, ys), HEIGHT - BOTTOM, TOP)
     parts = [
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y.at(tick):.1f}" y2="{y.at(tick):.1f}" stroke="currentColor" stroke-opacity=".18"/>'
-        f'<text x="{LEFT - 5}" y="{y.at(tick) + 3.5:.1f}" text-anchor="end">{number(tick, "axis")}</text>'
-        for tick in y.ticks
+        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="currentColor" stroke-opacity=".18"/>'
+        f'<text x="{LEFT - 5}" y="{at + 3.5:.1f}" text-anchor="end">{text}</text>'
+        for at, text in y.ticks()
     ]
-    parts += [
-        f'<text x="{x.at(tick):.1f}" y="{HEIGHT - BOTTOM + 13}" text-anchor="middle">{number(tick, "axis")}</text>' for tick in x.ticks
-    ]
+    parts += [f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 13}" text-anchor="middle">{text}</text>' for at, text in x.ticks()]
     for above, line in enumerate(lines):
         wide = 1.8 + min(1.2 * (len(lines) - 1 - above), 5.0)  # lines may lie on each other: those below are wider
         ink, dashes = colour(line.policy)
@@ -71,43 +79,14 @@ def line_chart(chart: Chart) -> str:
     )
 
 
-def scale(axis: Axis, values: Sequence[float], pixels: tuple[float, float]) -> Scale:
-    """The axis over these values, from one pixel to another."""
-    begin, end = pixels
-    if axis.scale == "log" and any(value > 0.0 for value in values):
-        high = max(values)
-        low = max(min(value for value in values if value > 0.0), 1e-6 * high)
-        warp: Callable[[float], float] = lambda value: log10(max(value, 0.5 * low))  # noqa: E731
-        ticks = [10.0**power for power in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
-        if len(ticks) < 2:
-            decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-            round_ones = [digit * 10.0**power for power in decades for digit in (1, 2, 5)]
-            ticks = [each for each in round_ones if 0.999 * low <= each <= 1.001 * high] or [float(f"{end:.2g}") for end in (low, high)]
-        ticks = _thinned(ticks)
-    elif axis.scale == "symlog":
-        width = axis.threshold
-        warp = lambda value: log10(1.0 + abs(value) / width) * (1.0 if value >= 0.0 else -1.0)  # noqa: E731
-        low, high = min(0.0, *values), max(0.0, *values)
-        powers = [10.0**power for power in range(ceil(log10(width)), floor(log10(max(high, -low, width)) + 1e-9) + 1)]
-        above, below = [p for p in powers if p <= high], [-p for p in reversed(powers) if -p >= low]
-        ticks = [*below[:1], 0.0, *above[-1:]]
-    else:
-        warp = float
-        low, high = min(0.0, *values), max(0.0, *values)
-        step = 10.0 ** floor(log10(max(high - low, 1e-300)))
-        step = next(step * part for part in (0.2, 0.5, 1.0, 2.0, 5.0) if (high - low) / (step * part) <= TICKS)
-        ticks = [step * i for i in range(ceil(low / step), floor(high / step) + 1)]
-    bottom, top = warp(low), warp(high)
-    span = (top - bottom) or 1.0
-    return Scale(lambda value: begin + (end - begin) * (warp(value) - bottom) / span, ticks)
+def over(axis: Axis, values: Sequence[float]) -> PageScale:
+    """The scale over these values: logarithmic only where one is above zero; one that has a zero shows it."""
+    if axis.scale == "log" and max(values) > 0.0:
+        return reaching(values, "log")
+    return reaching([0.0, *values], "symlog" if axis.scale == "symlog" else "linear", axis.threshold)
 
 
-def _thinned(ticks: list[float]) -> list[float]:
-    every = -(-len(ticks) // TICKS)
-    return ticks[::-1][::every][::-1]
-
-
-def _line(at: Sequence[float], values: Sequence[float | None], x: Scale, y: Scale, look: str) -> str:
+def _line(at: Sequence[float], values: Sequence[float | None], x: Ruler, y: Ruler, look: str) -> str:
     """A line through the values that are known, broken where they are not."""
     pieces: list[list[tuple[float, float]]] = [[]]
     for t, value in zip(at, values, strict=True):
@@ -126,7 +105,7 @@ def _line(at: Sequence[float], values: Sequence[float | None], x: Scale, y: Scal
     return "".join(drawn + dots)
 
 
-def _points(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
+def _points(points: Sequence[tuple[float, float]], x: Ruler, y: Ruler) -> str:
     bottom, top = HEIGHT - BOTTOM, TOP - 4
     return " ".join(f"{x.at(float(t)):.1f},{min(max(y.at(value), top), bottom):.1f}" for t, value in points)
 

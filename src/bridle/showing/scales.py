@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
 
-from bridle.compare.text import number
+from bridle.showing.numbers import number
 
 
 class Tick(NamedTuple):
@@ -36,6 +36,8 @@ class PageScale(NamedTuple):
         ['1', '10', '100', '1,000']
         >>> [tick.text for tick in PageScale("log", 1.0, 0.7, 0.8).ticks()]
         ['5.2', '5.4', '5.6', '5.8', '6', '6.2']
+        >>> [tick.text for tick in PageScale("log", 1.0, -1.4, 2.8).ticks(4)]
+        ['0.1', '1', '10', '100']
         >>> [tick.text for tick in PageScale("linear", 1.0, -1.0, 4.2).ticks(4)]
         ['0', '2', '4']
         >>> [tick.text.replace(chr(0x2212), "-") for tick in PageScale("symlog", 0.1, -1.5, 3.0).ticks()]
@@ -46,10 +48,11 @@ class PageScale(NamedTuple):
         return [Tick(at, number(value, "axis")) for at, value in places if at is not None and -1e-9 <= at <= 1.0 + 1e-9]
 
     def _decades(self, most: int) -> list[float]:
-        every = max(1, ceil((self.high - self.low) / most))
-        powers = [power for power in range(ceil(self.low - 1e-9), floor(self.high + 1e-9) + 1) if power % every == 0]
-        if len(powers) > 2:
-            return [10.0**power for power in powers]
+        powers = range(ceil(self.low - 1e-9), floor(self.high + 1e-9) + 1)
+        thinned = [power for power in powers if power % max(1, ceil((self.high - self.low) / most)) == 0]
+        for chosen in (thinned, powers):
+            if len(chosen) > 2:
+                return [10.0**power for power in chosen]
         digits = [
             d * 10.0**p for p in range(floor(self.low), ceil(self.high) + 1) for d in (1, 2, 5) if self.low <= log10(d) + p <= self.high
         ]

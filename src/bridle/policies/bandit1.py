@@ -1,0 +1,191 @@
+"""One point a round, values alone: the least that can be seen of a round.
+
+Around x_t the policy plays one point z_t = x_t + delta u_t, u_t uniform on the unit sphere, and sees f_t(z_t) and g_t(z_t) (the largest of
+k constraints). With n the dimension of the domain X, c the centre of a ball of radius r inside X, and F the largest |f| and |g|,
+
+    w_t     = lam e^{lam (Q_{t-1} + F)}                                    weights known before the round
+    v_t     = (n / delta) (V f_t(z_t) + w_t (g_t(z_t))^+) u_t
+    Q_t     = Q_{t-1} + (g_t(z_t))^+
+    x_{t+1} = P(x_t - D' v_t / sqrt(2 S_t)),      S_t = sum of |v_s|^2, P on X shrunk to 1 - delta/r around c, D' its diameter
+
+With K = sqrt(2) D n F sqrt(T) / delta, which is what the steps cost, and B = T delta G (D/r + 1/(n + 1)), what trying does,
+
+    delta = sqrt(sqrt(2) D n F / (G (1 + D/r))) T^{-1/4}, at most r/2,      lam = V = 1 / (2 (K + B + F))
+
+Any V > 0 is covered: a larger one lowers the bound on regret, by up to 1/lam, and lets limits be broken for longer at first. A point's
+value moves every step by itself, however flat the functions are, so that this is a last resort: two points a round (`bandit2`) have sqrt(T)
+where one has T^{3/4}. The directions are those of a generator that is a part of the state, as `bandit2` has it.
+
+Guarantee: `bandit1_bound`, in expectation over the directions, against every action that is fixed in advance and feasible in every round:
+    regret O(sqrt(n) T^{3/4}), violation O(sqrt(n) T^{3/4} log T), both of what was played, against adversaries that adapt to past rounds.
+Reference: one point goes back to A. Flaxman, A. Kalai, B. McMahan, SODA 2005. Update, constants and proof are this file's.
+
+Proof. As for `bandit2`: f^ and g^ are the means of f and g^+ over the ball of radius delta, E_t v_t = V grad f^_t + w_t grad g^_t, and
+y = (1 - a) u + a c, a = delta/r, for a feasible u.
+(1) AdaGrad: the sum of <v_t, x_t - y> is at most sqrt(2) D sqrt(S_T), and |v_t| <= (n/delta) F (V + w_t). So it is at most K (V + w_T).
+(2) E_t f_t(z_t) <= f^_t(x_t) + delta G/(n + 1), E_t (g_t(z_t))^+ <= g^_t(x_t) + delta G/(n + 1), and y + delta b is a point between u and
+    one of X, so that g^_t(y) <= a G D. By convexity, with the smoothed regret R^ against y,
+    V E R^ + E sum w_t (g_t(z_t))^+ <= E K (V + w_T) + E w_T B.
+(3) w_t >= lam e^{lam Q_t}, so the sum on the left is at least e^{lam Q_T} - 1, and w_T <= lam e^{lam F} e^{lam Q_T}, where
+    lam e^{lam F} (K + B) <= 1/2: with s = F / (2 (K + B + F)), e^s <= 1 / (1 - s). So  V E R^ + E e^{lam Q_T} / 2 <= 1 + V K.
+(4) E R_T <= E R^ + T delta G (1 + D/r), as for `bandit2`; R^ >= -min(G D, 2 F) T. Hence
+    E Regret_T <= K + 1/V + T delta G (1 + D/r),   E CCV_T <= (1/lam) ln(2 + 2 V (K + min(G D, 2 F) T)).
+    The exponent stops at 100, as there.
+
+>>> import bridle
+>>> session = bridle.Session(bridle.policy("bandit1", bridle.Ball(2), horizon=2000, lipschitz=1.0, bound=1.0))
+>>> for _ in range(2000):
+...     x = session.decide()
+...     session.observe(f=x[0], g=-x[0] - 0.2)  # as small as the limit -0.2 allows; values alone
+>>> bool(-0.45 < session.cost / 2000 < -0.15), bool(session.ccv < 800.0)
+(True, True)
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from bridle import validate
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback, Tried, tried
+from bridle.domains.inner_ball import inner_ball
+from bridle.learners import AdaGradNorm, Iterate
+from bridle.learners.random_stream import DrawStream, direction, seeded
+from bridle.ops import Array, Scalar, absolute, along, exp, maximum, minimum, pos, scalar
+from bridle.policies.bandit2 import DELTA, MOST, shrunken_learner, within
+from bridle.policies.common import flat, unmet
+from bridle.policies.entry import Configuration, Entry, Setting
+from bridle.policies.words import ABOVE, ParameterWords
+
+
+class OnePointState(NamedTuple):
+    """The learner's state, the violation and the largest |f| or (g)^+ so far, the next direction, and the stream that it came from."""
+
+    learner: Iterate
+    Q: Scalar
+    observed_size: Scalar
+    u: Array
+    stream: DrawStream
+
+
+class OnePoint(NamedTuple):
+    """Run `learner`, on the shrunken domain, on what one value tells of V f_t + w_t (g_t)^+."""
+
+    domain: Domain
+    learner: AdaGradNorm
+    V: Scalar
+    lam: Scalar
+    largest: Scalar  # F
+    delta: Scalar
+    dim: Scalar  # that of the domain's affine hull
+    normals: Array | None
+    origin: DrawStream
+
+    def init(self, x1: Array) -> OnePointState:
+        stream, u = direction(self.origin.for_runs(x1), self.normals)
+        return OnePointState(self.learner.init(self.learner.domain.project(x1)), scalar(x1), scalar(x1), u, stream)
+
+    def decide(self, state: OnePointState) -> Array:
+        """The point around which one is tried."""
+        return self.learner.decide(state.learner)
+
+    def points(self, state: OnePointState) -> Array:
+        """The point that is tried."""
+        return (self.decide(state) + self.delta * state.u)[..., None, :]
+
+    def update(self, state: OnePointState, feedback: Feedback | Tried) -> OnePointState:
+        (seen,) = tried(feedback)
+        violation = pos(along(seen.g, "max"))
+        w = self.lam * exp(minimum(self.lam * (state.Q + self.largest), MOST))
+        slope = self.dim / self.delta * (self.V * seen.f + w * violation)
+        stream, u = direction(state.stream, self.normals)
+        size = maximum(state.observed_size, maximum(absolute(seen.f), violation))
+        return OnePointState(self.learner.step(state.learner, slope * state.u), state.Q + violation, size, u, stream)
+
+    def alarm(self, state: OnePointState) -> Alarm | None:
+        """That a value was larger than the policy was told; None while none was."""
+        size, told = np.max(state.observed_size), np.min(self.largest)
+        if size <= told * (1.0 + 1e-9):
+            return None
+        return Alarm(
+            f"a cost or a constraint of size {size:.4g} was seen, and the policy was told {told:.4g}; no bound holds", voids_bound=True
+        )
+
+    def passed_over(self, state: OnePointState) -> OnePointState:
+        """The state after a round that was played and of which nothing will be told: its direction is not used again."""
+        stream, u = direction(state.stream, self.normals)
+        return state._replace(u=u, stream=stream)
+
+
+def bandit1(
+    domain: Domain,
+    horizon: Setting,
+    lipschitz: Setting,
+    bound: Setting,
+    V: Setting | None = None,
+    delta: Setting | None = None,
+    seed: Setting = 0,
+) -> OnePoint:
+    """The policy, with the constants of the proof."""
+    ball, D = inner_ball(domain), domain.diameter()
+    T, G, F = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
+    n, r = float(ball.dim), ball.radius
+    best = (sqrt(2.0) * D * n * F / (G * (1.0 + D / r))) ** 0.5 * T**-0.25
+    away = minimum(best, 0.5 * r) if delta is None else within(ball, delta)
+    lam = 0.5 / (sum(_costs(T, G, F, D, r, n, away)) + F)
+    return OnePoint(
+        domain,
+        shrunken_learner(domain, ball, away),
+        lam if V is None else validate.setting("V", V),
+        lam,
+        F,
+        away,
+        n,
+        ball.normals,
+        seeded(seed, domain.dim),
+    )
+
+
+def _costs(T: Scalar, G: Scalar, F: Scalar, D: float, r: float, n: float, delta: Scalar) -> tuple[Scalar, Scalar]:
+    """K and B of the proof."""
+    return sqrt(2.0) * D * n * F * T**0.5 / delta, T * delta * G * (D / r + 1.0 / (n + 1.0))
+
+
+def bandit1_bound(policy: Configuration[OnePoint], constants: Constants, t: float) -> Bound:
+    """The proof above, with the record's own V, delta and lam, in expectation.
+
+    ``constants["bound"]`` is the largest |g| and ``constants["observed_size"]`` the largest value that a game has seen: both at most F.
+    """
+    record, why = policy.record, unmet(constants)
+    if why:
+        return Bound(why=why)
+    ball, D, G, F = inner_ball(policy.domain), policy.domain.diameter(), constants["lipschitz"], record.largest
+    if np.maximum(constants.get("bound", np.inf), constants.get("observed_size", 0.0)) > F * (1.0 + 1e-9):
+        return Bound(why="the largest |f| or |g| is not known, or is more than the policy was told")
+    n, r, V, lam, delta = float(ball.dim), ball.radius, record.V, record.lam, record.delta
+    steps, trying = _costs(t, G, F, D, r, n, delta)
+    if lam * np.exp(lam * F) * (steps + trying) > 0.5 * (1.0 + 1e-12):
+        return Bound(why=f"the Lipschitz constant is {G:.4g}, more than the policy was told")
+    trivial = G * D * t
+    behind = np.minimum(G * D, 2.0 * F) * t
+    regret = flat(np.minimum(steps + 1.0 / V + t * delta * G * (1.0 + D / r), behind))
+    argument = np.log(2.0 + 2.0 * V * (steps + behind))
+    if argument > MOST:
+        return Bound(regret, why="V is so large that the potential's exponent may stop: violation is not bounded")
+    return Bound(regret, ccv=flat(np.minimum(argument / lam, np.minimum(trivial, F * t))))
+
+
+VALUES_BOUND = ParameterWords("F, the largest |f| and the largest |g| on the domain", "cost and constraint", ABOVE)
+COST_WEIGHT = ParameterWords(
+    "the weight of the cost against the potential's slope", "1 / cost", ABOVE, "lam, the rate of the exponential potential"
+)
+
+ENTRIES = (
+    Entry(
+        "bandit1", bandit1, "one point a round, values alone", "after Flaxman, Kalai & McMahan, SODA 2005",
+        "O(sqrt(d) T^3/4) in expectation", "O(sqrt(d) T^3/4 log T) in expectation", bound=bandit1_bound, feedback="values at 1 point",
+        needs=("horizon", "lipschitz", "bound"), randomised=True, words={"delta": DELTA, "V": COST_WEIGHT, "bound": VALUES_BOUND},
+    ),
+)  # fmt: skip
