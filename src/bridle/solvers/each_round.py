@@ -82,7 +82,7 @@ def _by_formula(block: Round, domain: Domain, middles: Array) -> Array | None:
         path = _nearest(domain, np.broadcast_to(targets, middles.shape), normals, levels)
     else:
         path = _lowest(domain, gradients_along(block.cost, middles), normals, levels, room)
-    return path if float((dot(normals, path) - levels).max(initial=0.0)) <= EXACT * domain.diameter() else None  # type: ignore[union-attr]
+    return path if float((dot(normals, path) - levels).max(initial=0.0)) <= EXACT * domain.diameter() else None
 
 
 def _nearest(domain: Domain, targets: Array, normals: Array, levels: Array) -> Array:
