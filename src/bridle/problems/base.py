@@ -49,7 +49,8 @@ class Problem:
     every constraint, None where it is known that there is none. `slater` is a margin by which some action does. `safe` is an action to fall
     back
     on, known before the first round, which keeps every limit whatever comes. `optimum` is the best feasible action over the horizon and
-    `optimal_cost` its total cost, where they are known in advance. `least_regret` is what no policy can do better than. `rounds` is how
+    `optimal_cost` its total cost, where they are known in advance. `path` is how far the best action of each round moves in all, and
+    `path_cost` what these actions cost. `least_regret` is what no policy can do better than. `rounds` is how
     many
     rounds there are at most.
 
