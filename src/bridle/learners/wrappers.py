@@ -319,7 +319,8 @@ def doubling_epochs(T: int, growth: str = "double") -> list[tuple[int, int]]:
     >>> doubling_epochs(6), doubling_epochs(30, "square")
     ([(1, 1), (2, 2), (4, 3)], [(2, 2), (4, 4), (16, 16), (256, 8)])
     """
-    epochs, left = [], int(T)
+    epochs: list[tuple[int, int]] = []
+    left = int(T)
     while left > 0:
         length = epoch_length(len(epochs), growth)
         last = growth == "square" and len(epochs) == SQUARES - 1

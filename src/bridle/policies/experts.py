@@ -128,7 +128,7 @@ class ConstrainedExperts(NamedTuple):
             level = levels[..., i : i + 1] if levels.ndim > 1 else levels[i]
             each = mass * feedback.dg[..., i, :] + level
             largest, least = along(each, "max"), along(each, "min")
-            worst = maximum(worst, each)  # type: ignore[assignment]
+            worst = maximum(worst, each)
             below = maximum(below, ratio(pos(-least), pos(largest)))
         return worst, below
 
@@ -148,7 +148,7 @@ class ConstrainedExperts(NamedTuple):
         rounds = state.rounds + 1.0
         found = maximum(state.gone, 1.0 * (c > TOUCH))  # type: ignore[arg-type]
         none_left = along(found, "min") > 0.0
-        gone: Array = where(none_left, state.gone, found)  # type: ignore[assignment]
+        gone: Array = where(none_left, state.gone, found)
         infeasible = where(state.infeasible > 0.0, state.infeasible, none_left * rounds)  # type: ignore[arg-type]
         learner = self._without(self.learner.rescale(state.learner, shrink), v, feedback.x, self.drop * gone)
         Y = shrink * state.Y + p * h

@@ -49,13 +49,12 @@ True
 from __future__ import annotations
 
 from math import ceil, log2, sqrt
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import domains, ops, validate
 from bridle.core import Bound, Constants, Domain, Feedback
-from bridle.domains.closed_form import SimplexSet
 from bridle.learners import Hedge
 from bridle.learners.adahedge import HedgeState
 from bridle.ops import Array, Scalar, combine
@@ -122,13 +121,10 @@ class SeveralSteps(NamedTuple):
             g = feedback.g[..., None, :] + (own - feedback.x[..., None, :]) @ ops.namespace(dg).swapaxes(dg, -1, -2)
             return self.inner.update(experts, Feedback(own, feedback.f, feedback.df[..., None, :], g, dg[..., None, :, :]))
         if feedback.x.ndim > 1:  # run by run, and then expert by expert
-            runs = [
-                self._run(i).stepped(WeightState(*(part[i] for part in experts)), feedback._replace(**_of_run(feedback, i)))
-                for i in range(len(own))
-            ]
-            return WeightState(*(np.stack(parts) for parts in zip(*runs, strict=True)))
+            runs = [self._run(i).stepped(_expert_run(experts, i), _of_run(feedback, i)) for i in range(len(own))]
+            return WeightState(*(np.stack([np.asarray(part) for part in parts]) for parts in zip(*runs, strict=True)))
         moved = []
-        for x, q, t, alpha in zip(own, experts.q, experts.t, np.asarray(self.inner.alpha), strict=True):
+        for x, q, t, alpha in zip(own, experts.q, np.asarray(experts.t), np.asarray(self.inner.alpha), strict=True):
             at = feedback._replace(x=x, g=self.inner.prox.values(feedback, x))
             moved.append(self.inner._replace(alpha=float(alpha[0])).update(WeightState(x, q, float(t[0])), at))
         return WeightState(np.array([each.x for each in moved]), np.array([each.q for each in moved]), experts.t + 1.0)
@@ -140,11 +136,16 @@ class SeveralSteps(NamedTuple):
         return self._replace(inner=alone)
 
 
-def _of_run(feedback: Feedback, i: int) -> dict[str, Array | float]:
-    """The parts of a feedback to several runs that are run i's."""
+def _expert_run(experts: WeightState, i: int) -> WeightState:
+    """The experts of run i."""
+    return WeightState(experts.x[i], experts.q[i], np.asarray(experts.t)[i])
+
+
+def _of_run(feedback: Feedback, i: int) -> Feedback:
+    """What run i is told."""
     k, d = feedback.g.shape[-1], feedback.x.shape[-1]
     dg = np.broadcast_to(feedback.dg, (len(feedback.x), k, d))[i]
-    return {"x": feedback.x[i], "f": 0.0, "df": np.broadcast_to(feedback.df, feedback.x.shape)[i], "g": feedback.g[i], "dg": dg}
+    return feedback._replace(x=feedback.x[i], f=0.0, df=np.broadcast_to(feedback.df, feedback.x.shape)[i], g=feedback.g[i], dg=dg)
 
 
 def count(horizon: float) -> int:
@@ -170,7 +171,7 @@ def yi2021_dynamic(
     first, gamma = sqrt(2.0) * D / (G * T**0.5), 1.0 / (sqrt(2.0 * k) * G)
     alpha = _each(first) * 2.0 ** np.arange(float(K))[:, None]
     inner = GrowingWeights(prox_for(domain, form, k), alpha, 0.0, _each(gamma), 0.0, np.ones(k))
-    return SeveralSteps(inner, Hedge(cast(SimplexSet, domains.Simplex(K)), priors(K), RATE))
+    return SeveralSteps(inner, Hedge(domains.Simplex(K), priors(K), RATE))
 
 
 def priors(K: int) -> Array:

@@ -63,7 +63,7 @@ class LimitedExperts(NamedTuple):
 
     def priced(self, state: PairedNoise, draw: NoisyExperts, violated: Array) -> tuple[PairedNoise, Round]:
         """The round with these violations, unless it is that of the audit."""
-        violated = where(state.rounds + 1.0 == self.audit, 1.0 * (self.rates > 0.0), violated)
+        violated = where(state.rounds + 1.0 == self.audit, 0.0 * violated + (self.rates > 0.0), violated)
         odd = state.rounds - 2.0 * floor(0.5 * state.rounds)
         noise = odd * (1.0 - state.noise) + (1.0 - odd) * draw.noise
         costs = self.means + NOISE * (2.0 * noise - 1.0)
@@ -86,7 +86,7 @@ class SpitefulExperts(NamedTuple):
     def answer(self, state: PairedNoise, x: Array, draw: NoisyExperts) -> tuple[PairedNoise, Round]:
         careless = self.experts.rates > 0.0
         heavy = where(careless, (0.5 + 0.5 * draw.amount) * x, 0.0 * x)
-        violated = 1.0 * (careless & (heavy >= along(heavy, "max")))
+        violated = 0.0 * x + (careless & (heavy >= along(heavy, "max")))
         return self.experts.priced(state, draw, violated)
 
 
