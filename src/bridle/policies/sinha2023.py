@@ -92,8 +92,8 @@ def banditq(
 def either_bound(policy: Configuration[BanditQ] | Configuration[PulledArms], constants: Constants, t: float) -> Bound:
     """That of what the policy is shown."""
     if isinstance(policy.record, PulledArms):
-        return arms_bound(cast("Configuration[PulledArms]", policy), constants, t)
-    return banditq_bound(cast("Configuration[BanditQ]", policy), constants, t)
+        return arms_bound(policy, constants, t)
+    return banditq_bound(policy, constants, t)
 
 
 def banditq_bound(policy: Configuration[BanditQ], constants: Constants, t: float) -> Bound:
