@@ -131,7 +131,6 @@ ENTRIES = (
         bound=either_bound, reduces="all", metric="interval", rewards=True, domains=("simplex",), needs=("horizon", "bound"),
         variants=(Variant("feedback", "bandit", PULLED),),
         words={
-            "feedback": ParameterWords("what is seen of a round", "a name", "full (every reward) or bandit (that of the arm pulled)"),
             "seed": ParameterWords("the seed of the arms that are pulled with feedback='bandit'", "none", FROM_NONE),
         },
     ),
