@@ -44,7 +44,7 @@ def stage_of(kind: str, d: int, k: int, T: int, scale: float = 1.0, seed: int = 
     far = domain.project(domain.center() + domain.diameter() * rng.standard_normal(d))
     feasible = domain.center() + rng.uniform(0.2, 0.9) * (far - domain.center())
     facts = {"lipschitz": scale, "diameter": domain.diameter(), "bound": 2.0 * scale * domain.diameter(), "constraints": k, "convex": True,
-             "feasible": feasible}  # fmt: skip
+             "feasible": feasible, "observed_size": 0.0}  # fmt: skip
     return Attack(domain, feasible, scale, k, T, facts, moves)
 
 

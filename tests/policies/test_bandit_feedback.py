@@ -11,6 +11,7 @@ import pytest
 import bridle
 from bridle.core import InputError, Round, Tried, Values
 from bridle.functions import AffineFunction, AffineRows
+from bridle.game.totals import Totals, accumulate, empty
 from bridle.policies import bandit2 as two
 from helpers.many_seeds import in_expectation, stage_of
 
@@ -246,6 +247,23 @@ def test_a_game_charges_the_average_of_both_points():
     totals = trace.totals
     for found, wanted in ((totals.cost, cost), (totals.hard, hard), (totals.worst, worst), (totals.squared, squared), (totals.soft, soft)):
         assert np.allclose(found, wanted)
+
+
+@pytest.mark.parametrize("runs", [None, 4])
+def test_a_round_with_two_points_is_charged_alike_alone_and_in_a_block(runs):
+    rng, shape = np.random.default_rng(3), () if runs is None else (runs,)
+    f, g = rng.standard_normal((30, *shape)), rng.standard_normal((30, *shape, 2, 3))
+    block = accumulate(empty(shape, 3), f, g)
+    zero, each = np.zeros(() if runs is None else (runs, 1)), np.zeros((*shape, 3))
+    sums = Totals(zero, zero, each, each, each, zero, each, each)
+    for t in range(30):
+        sums = sums.add(f[t] if runs is None else f[t][:, None], g[t])
+        for name in ("cost", "hard", "soft", "squared", "worst", "queue", "interval"):
+            one = np.asarray(getattr(sums, name))
+            assert np.allclose(one[..., 0] if runs is not None and one.shape == (runs, 1) else one, getattr(block, name)[t]), name
+    over = np.maximum(g, 0.0)
+    assert np.allclose(block.worst[-1], over.max(axis=-1).mean(axis=-1).sum(axis=0))
+    assert np.allclose(block.hard[-1], over.mean(axis=-2).sum(axis=0))
 
 
 @pytest.mark.compiles

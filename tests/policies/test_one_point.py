@@ -84,7 +84,7 @@ def test_every_direction_played_out_keeps_the_proof(settings):
     charged = mean(lambda s, a, played, *_: played)
     assert charged <= regret + T * delta * (1.0 + D / r) + 1e-12
     policy = bridle.policy("bandit1", bridle.Box([-1.0], [1.0]), horizon=T, lipschitz=1.0, bound=1.6, **settings)
-    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.3, "feasible": np.array([AT]), "convex": True}
+    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.3, "observed_size": 0.0, "feasible": np.array([AT]), "convex": True}
     bound = policy.bound(facts, T)
     assert charged <= bound.regret
     assert bound.ccv >= Q
@@ -141,7 +141,7 @@ def test_the_one_point_update_is_the_one_in_the_docstring(T):
 
 def test_the_one_point_bound_at_fixed_numbers():
     policy = bridle.policy("bandit1", bridle.Ball(3), horizon=10_000, lipschitz=3.0, bound=5.0)
-    facts = {"lipschitz": 3.0, "diameter": 2.0, "bound": 5.0, "feasible": np.zeros(3), "convex": True}
+    facts = {"lipschitz": 3.0, "diameter": 2.0, "bound": 5.0, "observed_size": 0.0, "feasible": np.zeros(3), "convex": True}
     delta = math.sqrt(math.sqrt(2.0) * 2.0 * 3.0 * 5.0 / (3.0 * 3.0)) / 10.0
     assert policy.record.delta == pytest.approx(delta)
     K, B, F, T = math.sqrt(2.0) * 2.0 * 3.0 * 5.0 * 100.0 / delta, 1e4 * delta * 3.0 * 2.25, 5.0, 1e4
@@ -159,7 +159,7 @@ def test_the_one_point_bound_at_fixed_numbers():
 
 
 def test_the_one_point_bound_is_void_where_it_must_be():
-    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.0, "feasible": np.zeros(2), "convex": True}
+    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.0, "observed_size": 0.0, "feasible": np.zeros(2), "convex": True}
     make = lambda **more: bridle.policy("bandit1", bridle.Ball(2), **{"horizon": 100, "lipschitz": 1.0, "bound": 1.0} | more)  # noqa: E731
     assert not make().bound(facts, 100).why
     assert "more than the policy was told" in make(bound=0.5).bound(facts, 100).why
@@ -181,7 +181,7 @@ def test_the_one_point_bound_is_void_where_it_must_be():
 
 def test_the_one_point_bound_on_a_small_ball():
     """r = 0.2, where D/r, D r and D differ; G D below F and above it, so that each trivial bound is met."""
-    facts = {"lipschitz": 2.0, "diameter": 0.4, "bound": 0.6, "feasible": np.zeros(2), "convex": True}
+    facts = {"lipschitz": 2.0, "diameter": 0.4, "bound": 0.6, "observed_size": 0.0, "feasible": np.zeros(2), "convex": True}
     policy = bridle.policy("bandit1", bridle.Ball(2, radius=0.2), horizon=10**14, lipschitz=2.0, bound=0.6)
     T, delta = 1e14, math.sqrt(math.sqrt(2.0) * 0.4 * 2.0 * 0.6 / (2.0 * 3.0)) * 10**-3.5
     K, B = math.sqrt(2.0) * 0.4 * 2.0 * 0.6 * 1e7 / delta, T * delta * 2.0 * (2.0 + 1.0 / 3.0)
@@ -196,7 +196,7 @@ def test_the_one_point_bound_on_a_small_ball():
 
 def test_the_one_point_bound_ends_where_the_proof_does():
     """The largest Lipschitz constant for which lam e^{lam F} (K + B) <= 1/2."""
-    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.0, "feasible": np.zeros(2), "convex": True}
+    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.0, "observed_size": 0.0, "feasible": np.zeros(2), "convex": True}
     policy = bridle.policy("bandit1", bridle.Ball(2), horizon=4, lipschitz=1.0, bound=1.0)
     lam, delta = policy.record.lam, policy.record.delta
     K, per = math.sqrt(2.0) * 2.0 * 2.0 * 2.0 / delta, 4.0 * delta * (2.0 + 1.0 / 3.0)

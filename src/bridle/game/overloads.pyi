@@ -2080,7 +2080,7 @@ def policy_for(
         The weight of the cost against the potential's slope. Where not given: 1 / (G D sqrt(T)). Values: above 0.
         Unit: 1 / cost.
     delta : float or list of float, optional
-        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        How far from the decision points are tried. Where not given: the value of the theorem. Values: above 0 and
         below the radius of the ball inside the domain. Unit: action.
     seed : float or list of float, optional
         The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
@@ -2131,7 +2131,7 @@ def policy_for(
         The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
         potential. Values: above 0. Unit: 1 / cost.
     delta : float or list of float, optional
-        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        How far from the decision points are tried. Where not given: the value of the theorem. Values: above 0 and
         below the radius of the ball inside the domain. Unit: action.
     seed : float or list of float, optional
         The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.

@@ -54,7 +54,7 @@ from bridle.domains.inner_ball import inner_ball
 from bridle.learners import AdaGradNorm, Iterate
 from bridle.learners.random_stream import DrawStream, direction, seeded
 from bridle.ops import Array, Scalar, absolute, along, exp, maximum, minimum, pos, scalar
-from bridle.policies.bandit2 import DELTA, MOST, shrunken_learner, within
+from bridle.policies.bandit2 import MOST, shrunken_learner, within
 from bridle.policies.common import flat, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.policies.words import ABOVE, ParameterWords
@@ -162,7 +162,9 @@ def bandit1_bound(policy: Configuration[OnePoint], constants: Constants, t: floa
     if why:
         return Bound(why=why)
     ball, D, G, F = inner_ball(policy.domain), policy.domain.diameter(), constants["lipschitz"], record.largest
-    if np.maximum(constants.get("bound", np.inf), constants.get("observed_size", 0.0)) > F * (1.0 + 1e-9):
+    if "observed_size" not in constants:
+        return Bound(why="how large costs are shows in a game only (constant `observed_size`)")
+    if np.maximum(constants.get("bound", np.inf), constants["observed_size"]) > F * (1.0 + 1e-9):
         return Bound(why="the largest |f| or |g| is not known, or is more than the policy was told")
     n, r, V, lam, delta = float(ball.dim), ball.radius, record.V, record.lam, record.delta
     steps, trying = _costs(t, G, F, D, r, n, delta)
@@ -184,8 +186,8 @@ COST_WEIGHT = ParameterWords(
 
 ENTRIES = (
     Entry(
-        "bandit1", bandit1, "one point a round, values alone", "after Flaxman, Kalai & McMahan, SODA 2005",
+        "bandit1", bandit1, "one point a round, values alone", "The bridle developers, This library 2026; Flaxman, Kalai & McMahan, SODA 2005",
         "O(sqrt(d) T^3/4) in expectation", "O(sqrt(d) T^3/4 log T) in expectation", bound=bandit1_bound, feedback="values at 1 point",
-        needs=("horizon", "lipschitz", "bound"), randomised=True, words={"delta": DELTA, "V": COST_WEIGHT, "bound": VALUES_BOUND},
+        needs=("horizon", "lipschitz", "bound"), randomised=True, words={"V": COST_WEIGHT, "bound": VALUES_BOUND},
     ),
 )  # fmt: skip

@@ -196,20 +196,14 @@ def bandit2_bound(policy: Configuration[TwoPoint], constants: Constants, t: floa
     return Bound(flat(np.minimum(regret, trivial)), ccv=flat(np.sqrt(t * squared)), squared=flat(squared))
 
 
-DELTA = ParameterWords(
-    "how far from the decision points are tried",
-    "action",
-    "above 0 and below the radius of the ball inside the domain",
-    "that of the theorem",
-)
-
 COST_WEIGHT = ParameterWords("the weight of the cost against the potential's slope", "1 / cost", ABOVE, "1 / (G D sqrt(T))")
 
 ENTRIES = (
     Entry(
-        "bandit2", bandit2, "two points a round, values alone", "after Agarwal, Dekel & Xiao, COLT 2010, and Shamir, JMLR 2017",
+        "bandit2", bandit2, "two points a round, values alone",
+        "The bridle developers, This library 2026; Agarwal, Dekel & Xiao, COLT 2010; Shamir, JMLR 2017",
         "O(sqrt(d T)) in expectation", "O(sqrt(d T log T)) in expectation", bound=bandit2_bound, feedback="values at 2 points",
         needs=("horizon", "lipschitz"), randomised=True,
-        words={"delta": DELTA, "V": COST_WEIGHT},
+        words={"V": COST_WEIGHT},
     ),
 )  # fmt: skip

@@ -2809,8 +2809,8 @@ def policy(
     """Two points a round, values alone.
 
     Regret O(sqrt(d T)) in expectation. Violation O(sqrt(d T log T)) in expectation. Constraints: time-varying; of
-    several: max. Sees: values at 2 points. 1 projection a round. After Agarwal, Dekel & Xiao, COLT 2010, and
-    Shamir, JMLR 2017.
+    several: max. Sees: values at 2 points. 1 projection a round. The bridle developers, This library 2026;
+    Agarwal, Dekel & Xiao, COLT 2010; Shamir, JMLR 2017.
 
     Parameters
     ----------
@@ -2827,7 +2827,7 @@ def policy(
         The weight of the cost against the potential's slope. Where not given: 1 / (G D sqrt(T)). Values: above 0.
         Unit: 1 / cost.
     delta : float or list of float, optional
-        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        How far from the decision points are tried. Where not given: the value of the theorem. Values: above 0 and
         below the radius of the ball inside the domain. Unit: action.
     seed : float or list of float, optional
         The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
@@ -2875,8 +2875,8 @@ def policy(
     """One point a round, values alone.
 
     Regret O(sqrt(d) T^3/4) in expectation. Violation O(sqrt(d) T^3/4 log T) in expectation. Constraints: time-
-    varying; of several: max. Sees: values at 1 point. 1 projection a round. After Flaxman, Kalai & McMahan, SODA
-    2005.
+    varying; of several: max. Sees: values at 1 point. 1 projection a round. The bridle developers, This library
+    2026; Flaxman, Kalai & McMahan, SODA 2005.
 
     Parameters
     ----------
@@ -2896,7 +2896,7 @@ def policy(
         The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
         potential. Values: above 0. Unit: 1 / cost.
     delta : float or list of float, optional
-        How far from the decision points are tried. Where not given: that of the theorem. Values: above 0 and
+        How far from the decision points are tried. Where not given: the value of the theorem. Values: above 0 and
         below the radius of the ball inside the domain. Unit: action.
     seed : float or list of float, optional
         The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.

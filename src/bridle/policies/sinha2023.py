@@ -92,8 +92,8 @@ def banditq(
 def either_bound(policy: Configuration[BanditQ] | Configuration[PulledArms], constants: Constants, t: float) -> Bound:
     """That of what the policy is shown."""
     if isinstance(policy.record, PulledArms):
-        return arms_bound(cast("Configuration[PulledArms]", policy), constants, t)
-    return banditq_bound(cast("Configuration[BanditQ]", policy), constants, t)
+        return arms_bound(policy, constants, t)
+    return banditq_bound(policy, constants, t)
 
 
 def banditq_bound(policy: Configuration[BanditQ], constants: Constants, t: float) -> Bound:
@@ -131,7 +131,6 @@ ENTRIES = (
         bound=either_bound, reduces="all", metric="interval", rewards=True, domains=("simplex",), needs=("horizon", "bound"),
         variants=(Variant("feedback", "bandit", PULLED),),
         words={
-            "feedback": ParameterWords("what is seen of a round", "a name", "full (every reward) or bandit (that of the arm pulled)"),
             "seed": ParameterWords("the seed of the arms that are pulled with feedback='bandit'", "none", FROM_NONE),
         },
     ),

@@ -156,6 +156,10 @@ PARAMETER_WORDS = {
         "the least that counts as the largest violation there is of an expert", "constraint", ABOVE, "the largest one seen so far"
     ),
     "drop": ParameterWords("drop experts that have violated a limit", "yes or no", SWITCH),
+    "delta": ParameterWords(
+        "how far from the decision points are tried", "action", "above 0 and below the radius of the ball inside the domain", PAPER
+    ),
+    "feedback": ParameterWords("what is seen of a round", "a name", "full (every reward) or bandit (that of the arm pulled)"),
     "rules": ParameterWords(
         "how many rules propose actions, or a list of their names, of functions and of policies: mixtures of them are played",
         "rules",
