@@ -78,7 +78,10 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     names = list(rows[0]["found"])
     lines = ["| problem | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for row in rows:
-        cells = [f"{100.0 * cost:.1f} / {violation:.3g}" for cost, violation in row["found"].values()]
+        cells = [
+            f"{100.0 * cost:.1f} / {violation:,.0f}" if violation >= 100.0 else f"{100.0 * cost:.1f} / {violation:.3g}"
+            for cost, violation in row["found"].values()
+        ]
         lines.append(f"| {row['kind']} | " + " | ".join(cells) + " |")
     return "\n".join([BEGIN, *lines, END])
 

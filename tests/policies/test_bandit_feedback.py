@@ -184,8 +184,26 @@ def test_where_there_is_no_bound_it_says_why():
     assert huge.ccv is None
     assert huge.regret is not None
     assert "V is so large" in huge.why
-    with pytest.raises(InputError, match="delta must be below 1, the radius"):
-        make(delta=1.0)
+    for delta in (1.0, [0.1, 1.5]):
+        with pytest.raises(InputError, match="delta must be below 1, the radius"):
+            make(delta=delta)
+
+
+@pytest.mark.parametrize(("n", "r"), [(1, 0.5), (2, 0.3), (5, 2.0)])
+def test_the_bound_ends_where_the_proof_does(n, r):
+    """The largest delta for which (8 w G^2 D^2 / k + C T) lam e^{lam G^2 D^2} <= k/4, solved for by hand."""
+    G, T, k, D = 0.1, 50, 1.75, 2.0 * r
+    w, lam = n * n / max(1, n - 1), 1.0 / (12.0 * n * n / max(1, n - 1) * (G * D) ** 2)
+    room = k / 4.0 / (lam * math.exp(1.0 / (12.0 * w))) - 8.0 * w * (G * D) ** 2 / k
+    z = math.sqrt(2.0 / ((n + 1) * (n + 2)))
+    C = 4.0 * (D / r + k * z) ** 2 + k * z * z  # of delta = 1 and G = 1
+    delta = math.sqrt(room / (C * T)) / G
+    facts = {"lipschitz": G, "diameter": D, "feasible": np.zeros(n), "convex": True}
+    make = lambda delta: bridle.policy("bandit2", bridle.Ball(n, radius=r), horizon=T, lipschitz=G, delta=delta)  # noqa: E731
+    assert not make(delta * (1.0 - 1e-6)).bound(facts, T).why
+    assert "too large for 50 rounds" in make(delta * (1.0 + 1e-6)).bound(facts, T).why
+    assert not make(delta * (1.0 - 1e-6)).bound({**facts, "lipschitz": 0.9 * G}, T).why
+    assert "more than the policy was told" in make(0.5 * delta).bound({**facts, "lipschitz": 1.001 * G}, T).why
 
 
 def test_the_constants_of_the_proof_leave_room():
