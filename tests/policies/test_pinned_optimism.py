@@ -208,6 +208,10 @@ def test_halfspaces_of_the_round_and_of_earlier_ones_are_kept_to():
     assert calm.y[1] == pytest.approx(-1.5)
     assert calm.slot == 1.0
     none = bridle.policy("optimistic", bridle.Ball(2, radius=9.0), V=1.0, cuts=0, hint="none").record
+    alone = none.update(none.init(np.zeros(2)), seen._replace(g=np.array([3.0]), dg=np.array([[0.0, 2.0]])))
+    np.testing.assert_allclose(alone.y, [0.0, -1.5])
+    inside = none.update(none.init(np.array([1.0, 1.0])), seen._replace(x=np.ones(2), g=np.array([-3.0]), dg=np.array([[0.0, 2.0]])))
+    np.testing.assert_array_equal(inside.y, [1.0, 1.0])
     free = none.update(
         none.update(none.init(np.zeros(2)), seen), Feedback(state.y, 0.0, np.array([0.0, -9.0]), np.array([-1.0]), np.zeros((1, 2)))
     )
