@@ -113,6 +113,8 @@ def test_the_farthest_way_is_that_of_the_lemma(seed):
 def test_the_lemma_at_fixed_numbers():
     assert float(adagrad_movement(3.0, 8.0, 5.0 * np.e, 5.0)) == pytest.approx(3.0 * sqrt(8.0))
     assert float(adagrad_movement(3.0, 8.0, 0.0, 0.0)) == 0.0
+    assert float(adagrad_movement(3.0, 8.0, 0.5 * np.e**3, 0.5)) == pytest.approx(12.0)
+    np.testing.assert_allclose(adagrad_movement(1.0, 2.0, np.array([0.0, 0.2]), np.array([0.0, 0.2])), [0.0, 1.0])
     for n in (1, 2, 5, 9):  # equal gradients: the sum of D / sqrt(2 s)
         assert sum(2.0 / sqrt(2.0 * s) for s in range(1, n + 1)) <= float(adagrad_movement(2.0, n, float(n), 1.0))
 
@@ -129,6 +131,12 @@ def test_the_steiner_point_chases_nested_bodies_within_its_distance(dim):
     assert most == steiner_distance(dim, D, 150) == D * min(dim / 2.0, sqrt(dim * log(300.0) / 2.0))
     assert 0.0 < bridle.movement(trace) <= most
     assert bridle.ccv(trace) <= bridle.movement(trace) + 1e-9
+
+
+def test_the_distance_of_steiner_points_at_fixed_numbers():
+    assert steiner_distance(8, 3.0, 5.0) == pytest.approx(3.0 * sqrt(4.0 * log(10.0)))
+    assert steiner_distance(2, 3.0, 1.0) == pytest.approx(3.0 * sqrt(log(2.0)))
+    assert steiner_distance(1, 3.0, 50.0) == 1.5
 
 
 def test_a_price_that_makes_no_sense_is_refused():

@@ -119,23 +119,28 @@ def test_an_opponent_bred_against_the_bound_does_not_break_it(aim):
     assert 0.05 < top <= 1.0
 
 
-def test_the_update_is_what_the_page_says():
-    """Written out again in plain numbers, on a ball, without halfspaces: y, S, W, P, the gates and the shortened prediction."""
+@pytest.mark.parametrize(("scale", "level"), [(1.0, 0.3), (2.0**60, -2.0)], ids=["usual", "units"])
+def test_the_update_is_what_the_page_says(scale, level):
+    """Written out again in plain numbers, on a ball, without halfspaces: y, S, W, P, the gates and the shortened prediction.
+
+    Also where P is so large that units of it are counted apart: from 2^60 on, with constraints that are nearly always violated.
+    """
     rng, R = np.random.default_rng(7), 1.5
-    D, lam, V = 2.0 * R, 1.0 / (16.0 * R), 0.7
+    D, lam, V = 2.0 * R, 1.0 / (16.0 * R), 0.7 * scale
     policy = bridle.policy("optimistic", bridle.Ball(3, radius=R), V=V, halfspace=False, hint="none")
     state = policy.record.init(np.zeros(3))
+    state = state._replace(Q=log(scale) / lam, W=(lam * scale) ** 2)
 
     def onto_ball(z):
         return z * min(1.0, R / max(float(np.linalg.norm(z)), 1e-300))
 
-    y, S, W, P, longest = np.zeros(3), 0.0, lam**2, 1.0, 0.0
+    y, S, W, P, longest = np.zeros(3), 0.0, (lam * scale) ** 2, scale, 0.0
     sums = np.zeros(4)
-    used = np.zeros(2)
+    used, errors = np.zeros(2), np.zeros(2)
     for t in range(60):
         df, a = rng.standard_normal(3), rng.standard_normal(3)
         m = df + 0.8 * rng.standard_normal(3) if t % 7 else -3.0 * df
-        guess = float(a @ y) - 0.3 if t % 5 else 0.1
+        guess = float(a @ y) - level if t % 5 else 0.1
         said = a / np.linalg.norm(a) * (guess > 0.0)
         state = policy.record.hinted(state, Hint(m, np.array([guess]), 5.0 * a[None]))
         m = m * min(1.0, longest / float(np.linalg.norm(m)))
@@ -145,8 +150,8 @@ def test_the_update_is_what_the_page_says():
         used += [sums[0] <= sums[1], sums[2] <= sums[3]]
         x = onto_ball(y - eta * (V * take + w * trust))
         np.testing.assert_allclose(policy.record.decide(state), x, atol=1e-12)
-        g = float(a @ x) - 0.3
-        dist, n = max(g, 0.0) / float(np.linalg.norm(a)), (g > 0.0) * a / float(np.linalg.norm(a))
+        g = float(a @ x) - level
+        dist, n = min(max(g, 0.0) / float(np.linalg.norm(a)), D), (g > 0.0) * a / float(np.linalg.norm(a))
         state = policy.record.update(state, Feedback(x, 0.0, df, np.array([g]), a[None]))
         y = onto_ball(y - eta * (V * df + w * n))
         S += float(np.sum((V * (df - take) + w * (n - trust)) ** 2))
@@ -154,10 +159,20 @@ def test_the_update_is_what_the_page_says():
         P += w * dist - C * D * (sqrt(W) - sqrt(before))
         longest = max(longest, float(np.linalg.norm(df)))
         sums += [np.sum((df - m) ** 2), df @ df, np.sum((n - said) ** 2), n @ n]
-        np.testing.assert_allclose([state.S, state.W, exp(lam * state.Q)], [S, W, P], rtol=1e-10)
+        errors += [np.sum((df - take) ** 2), np.sum((n - trust) ** 2)]
+        np.testing.assert_allclose([state.told_cost, state.plain_cost, state.told_limits, state.plain_limits], sums, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose([state.cost_error, state.limit_error], errors, rtol=1e-10, atol=1e-12)
+        assert state.rounds == t + 1.0
+        assert scale > 1.0 or state.infeasible == 0.0
+        unit = 2.0 ** (64.0 * state.units)
+        np.testing.assert_allclose([state.S * unit**2, state.W * unit**2, exp(lam * state.Q)], [S, W, P], rtol=1e-10)
+    found = policy.record.certified_regret(state)
+    assert state.units == (0.0 if scale == 1.0 else 1.0)
+    if state.units:
+        assert found is None
+        return
     assert used.min() > 5
     assert used.max() < 60
-    found = policy.record.certified_regret(state)
     assert found == pytest.approx((C * D * sqrt(S) - (P - 1.0) - C * D * (sqrt(W) - lam)) / V, rel=1e-9)
 
 
@@ -177,6 +192,56 @@ def test_a_constraint_predicted_elsewhere_is_read_where_one_would_decide():
     at_once = policy.record.hinted(state, Hint(g=np.array([0.1, -5.0]), dg=np.array([[3.0, 0.0], [0.0, 1.0]])))
     np.testing.assert_array_equal(at_once.normal, [1.0, 0.0])
     np.testing.assert_array_equal(at_once.df, state.df)
+
+
+def test_halfspaces_of_the_round_and_of_earlier_ones_are_kept_to():
+    """While S is 0 nothing else moves y: onto the farthest of two, then the other; the farthest is remembered, and kept to afterwards."""
+    policy = bridle.policy("optimistic", bridle.Ball(2, radius=9.0), V=1.0, cuts=2, hint="none")
+    start = policy.record.init(np.zeros(2))
+    seen = Feedback(np.zeros(2), 0.0, np.zeros(2), np.array([1.0, 1.5]), np.array([[2.0, 0.0], [0.0, 1.0]]))
+    state = policy.record.update(start, seen)
+    np.testing.assert_allclose(state.y, [-0.5, -1.5])
+    np.testing.assert_allclose(state.A, [[0.0, 1.0], [0.0, 0.0]])
+    np.testing.assert_allclose(state.b, [-1.5, 0.0])
+    assert (state.slot, state.S) == (1.0, pytest.approx(1.0 / 144.0**2))
+    calm = policy.record.update(state, Feedback(state.y, 0.0, np.array([0.0, -9.0]), np.array([-1.0]), np.array([[1.0, 0.0]])))
+    assert calm.y[1] == pytest.approx(-1.5)
+    assert calm.slot == 1.0
+    none = bridle.policy("optimistic", bridle.Ball(2, radius=9.0), V=1.0, cuts=0, hint="none").record
+    alone = none.update(none.init(np.zeros(2)), seen._replace(g=np.array([3.0]), dg=np.array([[0.0, 2.0]])))
+    np.testing.assert_allclose(alone.y, [0.0, -1.5])
+    inside = none.update(none.init(np.array([1.0, 1.0])), seen._replace(x=np.ones(2), g=np.array([-3.0]), dg=np.array([[0.0, 2.0]])))
+    np.testing.assert_array_equal(inside.y, [1.0, 1.0])
+    free = none.update(
+        none.update(none.init(np.zeros(2)), seen), Feedback(state.y, 0.0, np.array([0.0, -9.0]), np.array([-1.0]), np.zeros((1, 2)))
+    )
+    assert free.y[1] > 8.0, "and without memory the old one is forgotten"
+
+
+def test_the_weight_is_taken_from_the_first_gradient():
+    policy = bridle.policy("optimistic", bridle.Ball(2, radius=2.0), hint="none")
+    nothing = Feedback(np.zeros(2), 0.0, np.zeros(2), np.zeros(1), np.zeros((1, 2)))
+    state = policy.record.update(policy.record.init(np.zeros(2)), nothing)
+    assert state.V == 0.0
+    state = policy.record.update(state, nothing._replace(df=np.array([0.0, 3.0])))
+    assert float(state.V) == pytest.approx(10.0 / (4.0 * 3.0))
+    assert policy.record.update(state, nothing._replace(df=np.array([7.0, 0.0]))).V == state.V
+    tiny = policy.record.update(policy.record.init(np.zeros(2)), nothing._replace(df=np.array([0.0, 1e-90])))
+    assert tiny.V == 1e80
+    far = policy.record.update(state, nothing._replace(g=np.array([5.0]), dg=np.array([[1.0, 0.0]])))
+    assert (far.infeasible, policy.record.alarm(far).infeasible) == (3.0, True)
+
+
+def test_what_would_be_decided_is_read_at_the_predicted_step():
+    """y - (D / sqrt(S)) V m, with nothing clipped: a constraint just short of it is expected to be violated, one just beyond is not."""
+    policy = bridle.policy("optimistic", bridle.Ball(2, radius=50.0), V=0.4, hint="none", halfspace=False)
+    seen = Feedback(np.zeros(2), 0.0, np.array([30.0, 0.0]), np.zeros(1), np.zeros((1, 2)))
+    state = policy.record.update(policy.record.init(np.zeros(2)), seen)  # S = 12^2
+    x = 100.0 / 12.0 * 0.4 * 2.0
+    at = np.array([0.0, 0.25])
+    for level, violated in ((x - 1e-3, 1.0), (x + 1e-3, 0.0)):
+        hint = Hint(np.array([0.0, -2.0]), np.array([0.25 - level]), np.array([[0.0, 1.0]]), at)
+        np.testing.assert_array_equal(policy.record.hinted(state, hint).normal, [0.0, violated])
 
 
 def test_the_last_round_is_the_prediction_unless_told_otherwise():
@@ -241,6 +306,9 @@ def test_without_a_weight_the_first_gradient_decides():
     found = policy.bound({**FACTS, "cost_error": 700.0, "limit_error": 90.0, "V": 0.3}, t)
     assert (found.regret, found.ccv) == pytest.approx(formula(700.0, 90.0, t, 0.3), rel=1e-12)
     assert policy.bound({**FACTS, "V": 0.0}, t).regret == 3.0 * 4.0 * t
+    assert policy.bound(FACTS, 3).regret == 36.0
+    steepest = policy.bound({**FACTS, "lipschitz": 1e-85, "cost_error": 0.0}, 10**9)  # the largest V that is taken from a gradient
+    assert steepest.regret == pytest.approx((1.0 + C / 8.0) * 1e-80, rel=1e-12)
 
 
 def test_the_bound_is_trivial_at_most_and_void_where_nothing_is_feasible():

@@ -136,8 +136,8 @@ def adagrad_movement(D: Scalar, t: float, S: Scalar, first: Scalar) -> Scalar:
     >>> float(adagrad_movement(3.0, 8.0, 5.0, 5.0))
     6.0
     """
-    S, first = np.asarray(S), np.asarray(first)
-    growth = np.log(np.where(first > 0.0, S, 1.0) / np.where(first > 0.0, first, 1.0))
+    first = np.asarray(first)
+    growth = np.log(np.maximum(ratio(np.asarray(S), first), 1.0))
     return np.asarray(D * np.sqrt(0.5 * t * (1.0 + growth)) * (first > 0.0))
 
 

@@ -135,8 +135,8 @@ class AdaGradLate(NamedTuple):
         return LateAdaGradState(x, state.observed_rounds + 1.0, S, waited, shared, proved)
 
     def rescale(self, state: LateAdaGradState, factor: Scalar) -> LateAdaGradState:
-        squares = {"S": state.S * factor * factor, "waited": state.waited * factor * factor}
-        return state._replace(**squares, observed_regret=state.observed_regret * factor)
+        S, waited = state.S * factor * factor, state.waited * factor * factor
+        return state._replace(S=S, waited=waited, observed_regret=state.observed_regret * factor)
 
     def certified(self, state: LateAdaGradState) -> Scalar:
         """`late_adagrad_regret` with what has arrived, also where the learner was told another diameter than the domain's."""

@@ -186,7 +186,7 @@ class Optimistic(NamedTuple):
     def update(self, state: OptimisticState, feedback: Feedback) -> OptimisticState:
         D, df, expected = self.diameter, feedback.df, self.foresee(state)
         cut, others, missed = linearised(feedback.x, feedback, Distance(), 0.0, self.span)
-        violated = 1.0 * (cut.far > TOUCH * D)
+        violated: Scalar = 1.0 * (cut.far > TOUCH * D)
         dist, normal = minimum(violated * cut.far, D), violated * cut.normal
         V = where(state.V > 0.0, state.V, minimum(ratio(10.0, D * norm(df)), STEEPEST))
         cost, limits = self.weights(state._replace(V=V))
@@ -264,7 +264,7 @@ def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t:
         return Bound(why=why)
     record = policy.record
     G, D = constants["lipschitz"], constants["diameter"]
-    if np.any(np.asarray(record.diameter) < D * (1.0 - 1e-12)):
+    if float(record.diameter) < D * (1.0 - 1e-12):
         return Bound(why=f"the domain's diameter is {D:.4g}, more than the policy was told")
     trivial, D, most = G * D * t, float(record.diameter), TIE * (2.0 * t + 4.0)
     E_f = np.minimum(np.asarray(constants.get("cost_error", np.inf)), most * G * G)
@@ -274,8 +274,7 @@ def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t:
     if V is None:
         regret = flat(np.minimum(R + start * max(D * G / 10.0, 1.0 / STEEPEST), trivial))
         return Bound(regret, why="the violation bound depends on V, which the policy takes from the first gradient")
-    V = np.asarray(V)
-    inverse = np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), np.inf)
+    inverse = ratio(1.0, V) if V > 0.0 else np.inf
     behind = most_behind(constants, t)
     B, last = (start + V * (R + each) for each in (behind, at_least(constants, behind)))
     a, b = log(1.0 + RATE) / RATE, -log(1.0 - 2.0 * SPREAD * RATE) / (2.0 * SPREAD * RATE)
