@@ -23,7 +23,7 @@ from bridle.compare.run import compare
 from parts.toy import size, target
 
 HORIZONS = size((1_000, 3_162, 10_000, 31_623, 100_000), (20, 30, 40))
-SHORT, NESTED = size((300, 1_000, 3_000), (4, 5, 6)), size((300, 1_000, 3_000, 10_000), (4, 5, 6))
+SHORT = size((300, 1_000, 3_000), (4, 5, 6))
 PROBLEMS = size(
     ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint"), ("fixed",)
 )
@@ -33,8 +33,11 @@ LONG = {
     "experts": {"domain": "simplex"},
 }  # fmt: skip
 """Policies of the frontier, played up to 10^6 rounds, five seeds each; and what their problems are set to."""
-LONG_HORIZONS, LONG_SEEDS, LONG_ENGINE = size((1_000, 10_000, 100_000, 1_000_000), (20, 30, 40)), size(5, 1), size("numba", "python")
-LONG_PROBLEMS = size(("halfspaces", "regret-seeking"), ("fixed",))
+LONG_SEEDS, LONG_ENGINE = size(5, 1), size("numba", "python")
+LONG_PROBLEMS: dict[str, tuple[int, ...]] = size(
+    {"halfspaces": (1_000, 10_000, 100_000, 1_000_000), "regret-seeking": (1_000, 10_000, 100_000)}, {"fixed": (20, 30, 40)}
+)
+"""Where they play, and how long: against an opponent that adapts, each game has a best action of its own to be found afterwards."""
 
 SLOW = {
     "steiner": ("nested-bodies",),
@@ -63,14 +66,13 @@ def games(chosen: list[str]) -> list[dict[str, Any]]:
     mixtures = [name for name in common if policies.entry(name).domains == ("simplex",)]
     if mixtures:
         rows += compare(PROBLEMS, mixtures, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], "domain": ["simplex"]}, engine=ENGINE)
-    for place in LONG_PROBLEMS:  # one after the other, so that a run that stops early has whole problems
+    for place, horizons in LONG_PROBLEMS.items():  # one after the other, so that a run that stops early has whole problems
         for name in [name for name in LONG if name in chosen]:
             sweep = {"dim": [5], **{key: [value] for key, value in LONG[name].items()}}
-            rows += compare((place,), [name], LONG_HORIZONS, LONG_SEEDS, FOLDER, sweep=sweep, engine=LONG_ENGINE)
+            rows += compare((place,), [name], horizons, LONG_SEEDS, FOLDER, sweep=sweep, engine=LONG_ENGINE)
     for name, places in SLOW.items():
         if places and name in chosen:
-            horizons, seeds = (NESTED, LONG_SEEDS) if name.startswith("vaze2025") else (SHORT, SEEDS)
-            rows += compare(places, [name], horizons, seeds, FOLDER, sweep={"dim": [2]})
+            rows += compare(places, [name], SHORT, LONG_SEEDS if name.startswith("vaze2025") else SEEDS, FOLDER, sweep={"dim": [2]})
     return [row for row in rows if row["does_not_apply"] is None]
 
 
