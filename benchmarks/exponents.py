@@ -28,16 +28,18 @@ PROBLEMS = size(
     ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint"), ("fixed",)
 )
 SEEDS, ENGINE = size(3, 1), size("jax", "python")
-LONG = {
-    "sarkar2025": {}, "yu2026": {}, "dynamic": {}, "optimistic": {}, "wang2025": {}, "wang2025-squared": {}, "bandit2": {}, "bandit1": {},
-    "experts": {"domain": "simplex"},
-}  # fmt: skip
-"""Policies of the frontier, played up to 10^6 rounds, five seeds each; and what their problems are set to."""
+TENS = (1_000, 10_000, 100_000)
+FAR = size({"halfspaces:dim=5": (*TENS, 1_000_000), "regret-seeking:dim=5": TENS}, {"fixed:dim=2": (20, 30, 40)})
+NEAR = size({"halfspaces:dim=5": TENS, "regret-seeking:dim=5": TENS}, {"fixed:dim=2": (20, 30, 40)})
+LONG: dict[str, dict[str, tuple[int, ...]]] = {
+    **dict.fromkeys(("sarkar2025", "yu2026", "dynamic", "optimistic", "wang2025", "wang2025-squared", "bandit2"), FAR),
+    **dict.fromkeys(("bandit1", "yi2021-dynamic"), NEAR),
+    "experts": size({"experts": TENS}, {"experts": (20, 30, 40)}),
+}
+"""Policies of the frontier, five seeds each, and where they play for how long, up to 10^6 rounds.
+
+Against an opponent that adapts, each game has a best action of its own to be found afterwards: those games are shorter."""
 LONG_SEEDS, LONG_ENGINE = size(5, 1), size("numba", "python")
-LONG_PROBLEMS: dict[str, tuple[int, ...]] = size(
-    {"halfspaces": (1_000, 10_000, 100_000, 1_000_000), "regret-seeking": (1_000, 10_000, 100_000)}, {"fixed": (20, 30, 40)}
-)
-"""Where they play, and how long: against an opponent that adapts, each game has a best action of its own to be found afterwards."""
 
 SLOW = {
     "steiner": ("nested-bodies",),
@@ -66,10 +68,9 @@ def games(chosen: list[str]) -> list[dict[str, Any]]:
     mixtures = [name for name in common if policies.entry(name).domains == ("simplex",)]
     if mixtures:
         rows += compare(PROBLEMS, mixtures, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], "domain": ["simplex"]}, engine=ENGINE)
-    for place, horizons in LONG_PROBLEMS.items():  # one after the other, so that a run that stops early has whole problems
-        for name in [name for name in LONG if name in chosen]:
-            sweep = {"dim": [5], **{key: [value] for key, value in LONG[name].items()}}
-            rows += compare((place,), [name], horizons, LONG_SEEDS, FOLDER, sweep=sweep, engine=LONG_ENGINE)
+    for name in [name for name in LONG if name in chosen]:
+        for place, horizons in LONG[name].items():
+            rows += compare((place,), [name], horizons, LONG_SEEDS, FOLDER, engine=LONG_ENGINE)
     for name, places in SLOW.items():
         if places and name in chosen:
             rows += compare(places, [name], SHORT, LONG_SEEDS if name.startswith("vaze2025") else SEEDS, FOLDER, sweep={"dim": [2]})
